@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The registry: from a device's id to its record, and back.
+ *
+ * Records are 64 bytes, one cache line, in one array that grows in place; they are named by index. An id is stored
+ * once, outside its record. What only some devices have (reported fields, a timeout of their own) is in a side block.
+ * The index is found through an open-addressed table of 8-byte slots (record index, 32 bits of hash), with linear
+ * probing, at most 3/4 full. It doubles by moving a few slots at each insertion, so that no insertion pays for all of
+ * them. The hash is SipHash-1-3 (Aumasson and Bernstein, 2012) under a random key: ids chosen by an attacker cannot
+ * make it slow.
+ *
+ * Cost: a found id touches its slot, its record and its id: three cache lines, which hw_registry_find_many() overlaps.
+ */
+#ifndef HEARTWHEEL_REGISTRY_H
+#define HEARTWHEEL_REGISTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heartwheel/payload.h"
+#include "heartwheel/transition.h"
+#include "heartwheel/wheel.h"
+
+/* Side block: allocated for a device when it first says more than "alive". */
+struct hw_extra {
+	int64_t own_timeout_ms; /* 0: the group's is in force */
+	struct hw_report report;
+};
+
+enum { HW_SOURCE_MQTT = 1, HW_SOURCE_KEY = 2 };
+
+struct hw_device {
+	struct hw_node node;	/* 16 bytes; node.user holds enum hw_state (2 bits), enum hw_reason (3), source (2) */
+	int64_t last_seen_ns;	/* struct hw_seen of the last heartbeat */
+	uint8_t *id;		/* length byte, then the id; owned by the registry; NULL: a free record */
+	struct hw_extra *extra; /* owned by the registry; NULL: none */
+	uint64_t seq : 48;	/* of the last transition; 0: none yet */
+	uint64_t flags : 16;	/* HW_FLAG_* */
+	int64_t since_ms : 48;	/* wall clock of the last transition */
+	uint64_t gen : 16;	/* grows each time the record is reused */
+	int64_t last_mono_ms : 44; /* monotonic clock of the last heartbeat, for its wall time; HW_NEVER_MS: never heard
+				    */
+	uint64_t group : 12;
+	uint64_t epoch : 8; /* the count of blind periods, modulo 256, when a goodbye was read */
+};
+
+#define HW_NEVER_MS (-(INT64_C(1) << 43))
+
+/* struct hw_device.flags. The core owns the low byte, the fan-out the high one (a bit a sink that is owed the current
+ * state). */
+enum {
+	HW_FLAG_ONCE = 1 << 0,	  /* heard only once so far */
+	HW_FLAG_GOODBYE = 1 << 1, /* a goodbye is waiting to be judged */
+	HW_FLAG_HELD = 1 << 2,	  /* ... and is held for the group's goodbye_delay first */
+	HW_FLAG_PACED = 1 << 3,	  /* its turn under max_offline_rate is reserved: the wheel holds it until then */
+	HW_FLAG_OWED_STORE = 1 << 8,
+	HW_FLAG_OWED_STATUS = 1 << 9,
+	HW_FLAG_QUEUED_STORE = 1 << 10,
+	HW_FLAG_QUEUED_STATUS = 1 << 11
+};
+
+struct hw_registry; /* opaque */
+
+/* `key` is 16 random bytes. Returns NULL without memory. */
+struct hw_registry *hw_registry_new(const uint8_t key[16]);
+void hw_registry_free(struct hw_registry *r);
+
+/* The index of an id, or HW_NIL. */
+uint32_t hw_registry_find(const struct hw_registry *r, const char *id, size_t len);
+
+/* Looks `n` ids up at once with their cache misses overlapped; out[i] is as hw_registry_find() would say. */
+struct hw_id {
+	const char *text;
+	size_t len;
+};
+void hw_registry_find_many(const struct hw_registry *r, const struct hw_id *ids, size_t n, uint32_t *out);
+
+/*
+ * Makes a record for an id (1-255 bytes) that is not there. The record is zeroed but for id, gen and node, which is
+ * nowhere. Returns 0 and *index, or -ENOMEM with nothing changed. May move the array: hw_device pointers are invalid
+ * after it; the caller rebases its wheel with hw_registry_base().
+ */
+int hw_registry_add(struct hw_registry *r, const char *id, size_t len, uint32_t *index);
+
+/* Frees the record, whose node must be nowhere, with its id and side block. */
+void hw_registry_remove(struct hw_registry *r, uint32_t index);
+
+/* The side block of a device, made if need be; NULL without memory. */
+struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index);
+
+/* The array, for hw_wheel_rebase(); its stride is sizeof(struct hw_device). */
+struct hw_device *hw_registry_base(const struct hw_registry *r);
+
+/* Indices are below this; those whose record is free have id == NULL. */
+uint32_t hw_registry_bound(const struct hw_registry *r);
+uint32_t hw_registry_count(const struct hw_registry *r);
+
+/* The device at `index` < bound, or NULL if the record is free. Valid until the next hw_registry_add(). */
+struct hw_device *hw_registry_at(const struct hw_registry *r, uint32_t index);
+
+/* The device that `ref` names, or NULL if it has been removed since. */
+struct hw_device *hw_registry_get(const struct hw_registry *r, struct hw_ref ref);
+
+struct hw_ref hw_registry_ref(const struct hw_registry *r, uint32_t index);
+
+/* The device's id; not NUL-terminated. */
+static inline struct hw_id hw_device_id(const struct hw_device *d)
+{
+	return (struct hw_id){(const char *)d->id + 1, d->id[0]};
+}
+
+static inline enum hw_state hw_device_state(const struct hw_device *d)
+{
+	return (enum hw_state)(d->node.user & 3);
+}
+
+static inline enum hw_reason hw_device_reason(const struct hw_device *d)
+{
+	return (enum hw_reason)(d->node.user >> 2 & 7);
+}
+
+/* HW_SOURCE_* bits. */
+static inline unsigned hw_device_source(const struct hw_device *d)
+{
+	return d->node.user >> 5 & 3;
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Topic templates: MQTT topic filters in which exactly one level is `{id}`. A template is compiled once, then gives the
+ * filter to subscribe to (`{id}` becomes `+`), finds the id in a topic, or (without wildcards) makes a topic from an
+ * id.
+ */
+#ifndef HEARTWHEEL_TOPIC_H
+#define HEARTWHEEL_TOPIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define HW_ID_MAX    255
+#define HW_TOPIC_MAX 65535
+
+struct hw_topic {
+	char *filter; /* owned: the MQTT filter, `+` in the place of `{id}` */
+	size_t filter_len;
+	size_t id_at; /* where in `filter` the id's `+` stands */
+	bool plain;   /* no wildcard but the id's: matched by comparing what stands before and after */
+};
+
+/*
+ * Compiles `text`. Returns 0, or -EINVAL with `*why` (a static sentence without a full stop, such as "needs exactly one
+ * {id} level") or -ENOMEM. Refused: not exactly one `{id}` level, `{id}` that is not a whole level, a malformed
+ * wildcard, an empty text, more than HW_TOPIC_MAX - HW_ID_MAX bytes, a NUL or control character, invalid UTF-8. With
+ * `publishable` wildcards are refused too.
+ */
+int hw_topic_compile(struct hw_topic *t, const char *text, bool publishable, const char **why);
+void hw_topic_fini(struct hw_topic *t);
+
+/* Whether `topic` (`len` bytes, no NUL needed) matches; if so `*id`, `*id_len` name the bytes of its id level (possibly
+ * 0 of them). */
+bool hw_topic_match(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len);
+
+/* Writes the topic for an id into `buf` with a NUL. Returns its length, or -ENAMETOOLONG. Only for publishable
+ * templates. */
+int hw_topic_render(const struct hw_topic *t, const char *id, size_t id_len, char *buf, size_t cap);
+
+/* Whether `id` may name a device: 1-255 bytes of valid UTF-8 without control characters (C0, DEL, C1), `+` or `#`. */
+bool hw_id_valid(const char *id, size_t len);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * monitor.conf: from a file to one struct, or to the list of everything that is wrong with it.
+ *
+ * The table of options (options.c) says of every key its section, type, unit, range, default and whether a reload
+ * applies it. Parsing, the diff for a reload, and the test of conf/monitor.conf all run over that table: a new key is
+ * one line there. A struct hw_conf is read-only once loaded. Its owner frees it with hw_conf_free().
+ */
+#ifndef HW_CONF_H
+#define HW_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct hw_conf_group {
+	char *name;
+	char **heartbeat; /* never empty */
+	size_t n_heartbeat;
+	char *status;	 /* "": nowhere */
+	char *id_prefix; /* "" : none */
+	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
+	int64_t max_offline_rate; /* per second; 0: off */
+};
+
+enum hw_store_type { HW_STORE_REDIS, HW_STORE_MEMORY };
+enum hw_log_level { HW_LOG_DEBUG, HW_LOG_INFO, HW_LOG_NOTICE, HW_LOG_WARNING, HW_LOG_ERROR };
+
+/* Strings are owned and never NULL ("" where nothing was set). Durations are milliseconds. */
+struct hw_conf {
+	char *path; /* the file that it came from */
+
+	/* [monitor] */
+	char *node_id; /* never "auto": the host name has been put in */
+	char *pid_file, *user;
+	char *log; /* "syslog", "stderr" or an absolute path */
+	int log_level;
+	int64_t max_devices;
+	int64_t forget_after_ms, forget_once_after_ms, stop_timeout_ms, stall_after_ms;
+
+	/* [mqtt] */
+	char *mqtt_host;
+	int64_t mqtt_port;
+	int protocol; /* 5 or 311 */
+	int64_t readers, qos;
+	int64_t keepalive_ms, barrier_slow_ms, barrier_timeout_ms, reconnect_grace_ms;
+	int64_t republish_rate;
+	char *mqtt_username, *mqtt_password_file;
+	char *tls_ca, *tls_cert, *tls_key;
+	char *client_id_prefix;
+
+	/* [store], [redis] */
+	int store; /* enum hw_store_type */
+	char *redis_host, *redis_unix_socket;
+	int64_t redis_port, redis_db;
+	char *redis_username, *redis_password_file;
+	char *key_prefix;
+	int64_t ttl_factor, events_max;
+
+	/* [http] */
+	char *http_socket, *http_socket_group;
+
+	/* [group NAME], in the order of the file; never empty */
+	struct hw_conf_group *groups;
+	size_t n_groups;
+};
+
+/* What is wrong, a line each: "FILE:LINE: key 'KEY': what is wrong". Owned by the caller. */
+struct hw_conf_errors {
+	char **lines;
+	size_t n;
+};
+
+/*
+ * Judges a topic template: 0, or not, with `*why` a static sentence. The parser knows nothing of topics; its caller
+ * lends it this. `publishable`: wildcards are not allowed.
+ */
+typedef int hw_conf_template_check(const char *text, bool publishable, const char **why);
+
+/*
+ * Reads a file. Returns the configuration; or NULL with every wrong line in `errors` (also when the file cannot be
+ * opened: then one line says so, without a line number). `errors` must be zeroed or fresh; release with
+ * hw_conf_errors_fini().
+ */
+struct hw_conf *hw_conf_load(const char *path, hw_conf_template_check *check, struct hw_conf_errors *errors);
+void hw_conf_free(struct hw_conf *c);
+void hw_conf_errors_fini(struct hw_conf_errors *e);
+
+/*
+ * Compares two configurations. Calls `each` for every key whose value differs, named "section.key" ("group NAME.key";
+ * "group NAME" alone for one that appeared or went), with whether a reload applies it (`live`) or a restart is needed.
+ */
+void hw_conf_diff(const struct hw_conf *from, const struct hw_conf *to,
+		  void (*each)(void *arg, const char *key, bool live), void *arg);
+
+/*
+ * After a reload: makes `to` hold the old values of everything that only a restart changes, so that the running
+ * configuration is told as it is. Returns 0 or -ENOMEM.
+ */
+int hw_conf_keep_restart_values(const struct hw_conf *from, struct hw_conf *to);
+
+/*
+ * The first line of a secret file, without its line end, on the heap; NULL with errno if it cannot be read or is longer
+ * than 4095 bytes.
+ */
+char *hw_conf_read_secret(const char *path);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control API: HTTP on a unix socket, served by libevent's evhttp on the loop. It reads devices from the core, and
+ * asks the daemon through struct hw_control_ops for everything else: it knows neither Redis nor MQTT.
+ */
+#ifndef HW_CONTROL_H
+#define HW_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heartwheel/monitor.h"
+
+struct event_base;
+struct evbuffer;
+struct hw_control;
+
+/* GET /v1/status. Strings are borrowed for the call. */
+struct hw_control_status {
+	const char *node, *version;
+	int64_t uptime_s;
+	bool mqtt_up;	   /* every reader is subscribed and the publisher is connected */
+	const char *mqtt;  /* "up", or what is wrong in a few words */
+	const char *redis; /* "up", "off" (memory store), or what is wrong */
+	bool loading;
+	uint64_t owed;		/* devices whose current state some sink has not confirmed */
+	int64_t owed_oldest_ms; /* how long the oldest has been owed; 0: nothing is owed */
+};
+
+struct hw_control_ops {
+	struct hw_now (*now)(void *arg);
+	void (*status)(void *arg, struct hw_control_status *out);
+	/* DELETE: false if there is no such device. */
+	bool (*forget)(void *arg, const char *id, size_t len);
+	/*
+	 * POST /v1/reload: appends the answer's JSON body ({"changed":[...],"restart_needed":[...]} or
+	 * {"error":...,"lines":[...]}) and returns the HTTP status, 200 or 400.
+	 */
+	int (*reload)(void *arg, struct evbuffer *body);
+	/* GET /metrics: appends, with the helpers of metrics.h, all that is not the core's. */
+	void (*metrics)(void *arg, struct evbuffer *body);
+	/* Whether the loop has turned lately: /healthz. */
+	bool (*healthy)(void *arg);
+};
+
+/*
+ * Listens on the unix socket `path` (mode 0660, group `group` unless ""). A stale socket is replaced; one that answers
+ * is -EADDRINUSE. Other errors: -errno.
+ */
+int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
+		   const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
+/* Closes the listener and every connection, and removes the socket. */
+void hw_control_free(struct hw_control *c);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Everything that libmosquitto does, in threads of its own: the readers, each with its connection and its ring into the
+ * loop, and the publisher. The loop's side never blocks: it watches the descriptors given here, and takes events and
+ * answers.
+ *
+ * Events carry their text with them, and the loop's side logs: nothing here logs.
+ */
+#ifndef HW_MQTT_H
+#define HW_MQTT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Shared by readers and publisher; borrowed for their lifetime. */
+struct hw_mqtt_conf {
+	const char *host;
+	int port;
+	int protocol; /* 5 or 311 */
+	int keepalive_s;
+	const char *username;			 /* "": none */
+	const char *password;			 /* "": none; already read from its file */
+	const char *tls_ca, *tls_cert, *tls_key; /* "": none; tls_ca set: TLS, verification always on */
+	const char *client_id;			 /* of this connection */
+	const char *barrier_topic;		 /* "heartwheel/NODE_ID/barrier" */
+	int qos;				 /* of heartbeats and barriers */
+};
+
+/* --- readers
+ * -------------------------------------------------------------------------------------------------------------------------
+ */
+
+struct hw_reader;
+
+/* A filter to subscribe to; `share` prefixes "$share/heartwheel-NODE_ID/"; `replay` asks for retained messages too
+ * (MQTT 5: retain handling 0). */
+struct hw_mqtt_filter {
+	const char *filter;
+	bool replay;
+};
+
+enum hw_reader_event_kind {
+	HW_READER_MESSAGE,
+	HW_READER_BARRIER, /* .number with .mark */
+	HW_READER_UP,	   /* connected, and every subscription granted */
+	HW_READER_DOWN, /* .text: why, and what to do where that is known; said once per loss, then once when the reason
+			   changes */
+	HW_READER_REFUSED,    /* a subscription was refused: .text names the filter */
+	HW_READER_STALL,      /* the thread woke later than planned: .planned_ns (monotonic) */
+	HW_READER_DRAINED,    /* the socket was empty after a stall */
+	HW_READER_NEARLY_FULL /* the receive buffer was 90 % full: the broker may be dropping */
+};
+
+/* Points into the ring: valid until hw_reader_release(). */
+struct hw_reader_event {
+	enum hw_reader_event_kind kind;
+	const char *topic;
+	size_t topic_len;
+	const void *payload;
+	size_t payload_len;
+	bool retained;
+	bool truncated; /* the payload was longer than HW_READER_PAYLOAD_MAX: only its beginning is here */
+	uint64_t number, mark;
+	int64_t planned_ns;
+	const char *text; /* NUL-terminated */
+};
+
+#define HW_READER_PAYLOAD_MAX 65536
+
+/* Counters that the thread keeps and anyone may read at any time. */
+struct hw_reader_stats {
+	uint64_t messages, bytes, wakeups, reconnects, ring_waits;
+};
+
+/*
+ * Readies a reader and starts its thread, which connects, and reconnects with exponential back-off (1 s to 60 s, with
+ * jitter). `share_group`: NULL, or the name of the shared subscription. `ring_bytes`: bound of what waits for the loop;
+ * when it is full the reader stops reading until there is room. `stall_after_ms`: see HW_READER_STALL. Returns 0 or
+ * -errno.
+ */
+int hw_reader_start(struct hw_reader **out, const struct hw_mqtt_conf *conf, const struct hw_mqtt_filter *filters,
+		    size_t n_filters, const char *share_group, size_t ring_bytes, int64_t stall_after_ms);
+/* Stops the thread, disconnects, joins, frees. Bounded: a connect that blocks in name resolution is left behind, not
+ * waited for. */
+void hw_reader_stop(struct hw_reader *r);
+
+/* Readable when events wait. */
+int hw_reader_fd(const struct hw_reader *r);
+/* The next event, or false. */
+bool hw_reader_take(struct hw_reader *r, struct hw_reader_event *ev);
+/* Gives back all events taken so far. */
+void hw_reader_release(struct hw_reader *r);
+/* Before sleeping on the descriptor: false if more events came meanwhile. */
+bool hw_reader_rest(struct hw_reader *r);
+
+/* Subscribes to another set of filters (after a reload): unsubscribes what went, subscribes what came. Copies them.
+ * Returns 0 or -ENOMEM. */
+int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filters, size_t n_filters);
+/* Closes the connection and opens it again. */
+void hw_reader_reconnect(struct hw_reader *r);
+struct hw_reader_stats hw_reader_stats(const struct hw_reader *r);
+/* Bytes that wait in the ring. */
+size_t hw_reader_backlog(const struct hw_reader *r);
+
+/* --- publisher
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
+
+struct hw_publisher;
+
+enum hw_publisher_event_kind {
+	HW_PUBLISHER_UP,     /* connected */
+	HW_PUBLISHER_DOWN,   /* .text; every message not yet acknowledged is dropped and gets no further event */
+	HW_PUBLISHER_ACKED,  /* .token: the broker has it (QoS 1) */
+	HW_PUBLISHER_REFUSED /* .token, .text: a reason code >= 0x80, or the library would not take it */
+};
+
+struct hw_publisher_event {
+	enum hw_publisher_event_kind kind;
+	uint64_t token;
+	char text[256];
+};
+
+/*
+ * Starts the publisher's thread. `will_topic`, `will_payload`: the presence topic and what the broker says there when
+ * the monitor is gone (retained, QoS 1). Returns 0 or -errno.
+ */
+int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *conf, const char *will_topic,
+		       const void *will_payload, size_t will_len);
+/* Waits at most `timeout_ms` for what was handed over to be acknowledged, disconnects cleanly (no will), joins, frees.
+ */
+void hw_publisher_stop(struct hw_publisher *p, int64_t timeout_ms);
+
+/* Readable when events wait. */
+int hw_publisher_fd(const struct hw_publisher *p);
+bool hw_publisher_take(struct hw_publisher *p, struct hw_publisher_event *ev);
+
+/* How many more statuses may be handed over now: bounds what is in flight. 0 while not connected. */
+unsigned hw_publisher_room(const struct hw_publisher *p);
+/*
+ * Hands a retained QoS 1 message over; copies it. `token` comes back in ACKED or REFUSED. False if there is no room or
+ * no connection.
+ */
+bool hw_publisher_send(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t token);
+/* Hands a barrier over: not retained, ahead of statuses, with conf.qos. Dropped when not connected. Payload: "MARK
+ * NUMBER" in hex and decimal. */
+void hw_publisher_barrier(struct hw_publisher *p, uint64_t mark, uint64_t number);
+/* Wakes the thread for what was handed over: once per turn of the loop. */
+void hw_publisher_flush(struct hw_publisher *p);
+
+#endif

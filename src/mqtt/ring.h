@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A bounded ring of variable-length records from one producer thread to one consumer thread. Lock-free: the producer
+ * owns `tail`, the consumer owns `head`, each on a cache line of its own. Records are made visible in batches (one
+ * release store and at most one write to an eventfd a batch). Nothing is ever dropped: when there is no room
+ * hw_ring_reserve() says so, and the producer waits on the room eventfd.
+ */
+#ifndef HW_RING_H
+#define HW_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hw_ring;
+
+/* `bytes` is rounded up to a power of two. NULL without memory or descriptors. */
+struct hw_ring *hw_ring_new(size_t bytes);
+void hw_ring_free(struct hw_ring *r);
+
+/* Producer. Room for `size` contiguous bytes (8-aligned), or NULL if there is none now. A record larger than a quarter
+ * of the ring is an error of the caller. */
+void *hw_ring_reserve(struct hw_ring *r, size_t size);
+/* Producer. Keeps the first `size` bytes of what was reserved last. Not visible before hw_ring_publish(). */
+void hw_ring_commit(struct hw_ring *r, size_t size);
+/* Producer. Makes all that was committed visible and wakes the consumer if it waits. */
+void hw_ring_publish(struct hw_ring *r);
+/* Producer. Announces that it waits for room; readable on hw_ring_room_fd() once the consumer has made some. Check
+ * reserve once more after it. */
+void hw_ring_wait_room(struct hw_ring *r);
+int hw_ring_room_fd(const struct hw_ring *r);
+
+/* Consumer. The next record and its size, or NULL. It stays valid until hw_ring_release(), which frees all records
+ * taken so far. */
+const void *hw_ring_take(struct hw_ring *r, size_t *size);
+void hw_ring_release(struct hw_ring *r);
+/* Consumer. Readable when records wait. Call hw_ring_rest() before going to sleep on it: true if it may sleep, false if
+ * records came meanwhile. */
+int hw_ring_fd(const struct hw_ring *r);
+bool hw_ring_rest(struct hw_ring *r);
+
+/* Either. Bytes in use, as a hint, and the size. */
+size_t hw_ring_used(const struct hw_ring *r);
+size_t hw_ring_size(const struct hw_ring *r);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Everything that hiredis does, on the libevent loop: the link, the scripts, the store sink (transitions, refreshes,
+ * the outbox), the loader and the mark. It reads devices from the core's registry and never changes one: what Redis
+ * says comes back through struct hw_redis_ops.
+ *
+ * Transitions go through a bounded ring of edges, in order; an edge leaves it when Redis has confirmed it, so a lost
+ * connection resends and the script's seq rules make that harmless. Overflow is counted, and the device is reconciled
+ * instead. Nothing here logs or blocks.
+ */
+#ifndef HW_REDIS_H
+#define HW_REDIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heartwheel/monitor.h"
+
+struct event_base;
+struct hw_redis;
+
+struct hw_redis_conf {
+	const char *host; /* used when unix_socket is "" */
+	int port;
+	const char *unix_socket; /* "": none */
+	int db;
+	const char *username, *password; /* "": none; the password is already read from its file */
+	const char *key_prefix;
+	const char *node_id;
+	int ttl_factor;
+	int64_t events_max;
+	uint64_t run_mark; /* random, of this run */
+};
+
+struct hw_redis_ops {
+	/* The link is usable (authenticated, db selected, scripts loaded), or lost, or could not be had: `why` says
+	 * what and what to do. */
+	void (*on_link)(void *arg, bool up, const char *why);
+	/* One device from the store; may be moved from. `down_ms` is filled in. */
+	void (*on_device)(void *arg, struct hw_stored *device);
+	/* One outbox entry at load: the exact payload that the broker has not acknowledged ("" : a clearing). Not
+	 * NUL-terminated. */
+	void (*on_outbox)(void *arg, const char *id, size_t id_len, const char *payload, size_t len);
+	/* Loading ended, with how many devices, how many records that could not be used, and whether all were read. */
+	void (*on_loaded)(void *arg, uint64_t devices, uint64_t unusable, bool complete);
+	/* The store holds this device's state as of `seq`. */
+	void (*on_confirmed)(void *arg, struct hw_ref device, uint64_t seq);
+	/* The store holds a newer seq than ours. */
+	void (*on_newer)(void *arg, struct hw_ref device, uint64_t stored_seq);
+	/* The payload of a device's retained status, exactly as it will be published: written into the outbox. Returns
+	 * its length, 0 for a clearing, -1 if the group publishes none. */
+	int (*status_payload)(void *arg, const struct hw_device *device, char *buf, size_t cap);
+	/* A reply that says that Redis cannot serve now (OOM, READONLY, LOADING, MISCONF, NOPERM ...): at most one a
+	 * kind in 10 s. */
+	void (*on_trouble)(void *arg, const char *what);
+	/* The mark is missing: Redis came back empty; everything is being written anew. */
+	void (*on_emptied)(void *arg);
+};
+
+struct hw_redis_stats {
+	uint64_t commands, scripts, edges_written, edges_dropped, refreshes, rewrites, reconnects;
+	uint32_t edges_waiting, refreshes_waiting;
+	int64_t script_ns;	/* smoothed round trip of a transition script */
+	int64_t oldest_edge_ms; /* age of the oldest unconfirmed edge, 0: none; in monotonic time */
+};
+
+/* Starts connecting; never blocks (names are resolved off the loop). `m` and `ops` are borrowed. NULL without memory.
+ */
+struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_conf *conf, const struct hw_monitor *m,
+			      const struct hw_redis_ops *ops, void *arg);
+void hw_redis_free(struct hw_redis *r);
+
+/* Reads every device and the outbox once the link is up. Call once, before any transition. */
+void hw_redis_load(struct hw_redis *r);
+
+/* Owes the store this transition. */
+void hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t);
+/* Owes the store a refresh of the keys of an online device (coalesced). */
+void hw_redis_refresh(struct hw_redis *r, struct hw_ref device);
+/* Owes the store a full rewrite of a device's current state, without an edge. */
+void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device);
+/* The broker acknowledged a device's retained status as of `seq`: takes it out of the outbox if it is still current.
+ * `id` because the device may be gone. */
+void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared);
+
+bool hw_redis_up(const struct hw_redis *r);
+/* Since when the link has been down, monotonic; {0} while up. */
+struct hw_mono hw_redis_down_since(const struct hw_redis *r);
+/* Whether nothing is owed or in flight. */
+bool hw_redis_idle(const struct hw_redis *r);
+/* Says in device:monitor:NODE_ID until when this monitor has seen: called each second with the wall time, and before a
+ * clean stop. */
+void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind);
+const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r);
+
+#endif
