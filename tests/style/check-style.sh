@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What a machine can say about how the code reads. Says everything it finds, then fails if there was anything.
+# Run it from the top of the source tree (make check-style does); tools that are missing are named, and count as failed
+# unless HW_STYLE_PARTIAL=1.
+set -u
+CC=${CC:-cc}
+CPPFLAGS=${CPPFLAGS-}
+work=$(mktemp -d "${TMPDIR:-/tmp}/hw-style.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+
+# verdict WHAT: $work/out holds the complaints
+verdict()
+{
+	if [ -s "$work/out" ]; then
+		echo "not ok: $1"
+		sed 's/^/    /' "$work/out"
+		failed=$((failed + 1))
+	else
+		echo "ok: $1"
+		passed=$((passed + 1))
+	fi
+	: >"$work/out"
+}
+
+# need TOOL PACKAGE: whether it is there; absence is a failure with its package's name
+need()
+{
+	command -v "$1" >/dev/null && return 0
+	echo "$1 is missing: apt-get install $2" >"$work/out"
+	if [ "${HW_STYLE_PARTIAL:-0}" = 1 ]; then
+		echo "skipped: $(cat "$work/out")"
+		: >"$work/out"
+	else
+		verdict "$1 is there"
+	fi
+	return 1
+}
+
+# In a checkout: the tracked files; in a tarball: all.
+if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+	git ls-files >"$work/all"
+else
+	find . -type f ! -path './build*' | sed 's|^\./||' | sort >"$work/all"
+fi
+while read -r f; do [ -f "$f" ] && echo "$f"; done <"$work/all" >"$work/files"
+grep -E '^(include|src|tests|bench)/.*\.[ch]$' "$work/files" >"$work/c"
+grep -E '^(include|src)/.*\.[ch]$' "$work/files" >"$work/own"
+: >"$work/out"
+
+if need clang-format clang-format; then
+	xargs clang-format --dry-run -Werror <"$work/c" >"$work/log" 2>&1 ||
+		grep 'error:' "$work/log" | cut -d: -f1 | sort | uniq -c | sed 's/$/: clang-format -i it/' >"$work/out"
+	verdict 'clang-format'
+fi
+
+if need mandoc mandoc; then
+	grep -E '^man/.*\.[0-9]$' "$work/files" | while read -r m; do
+		mandoc -Tlint -Wwarning "$m" 2>&1
+	done >"$work/out"
+	verdict 'manual pages (mandoc -Tlint -Wwarning)'
+fi
+
+grep '\.h$' "$work/own" | while read -r h; do
+	# shellcheck disable=SC2086 # flags are words
+	$CC -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -Isrc $CPPFLAGS -x c -fsyntax-only "$h" 2>"$work/log" ||
+		{ echo "$h does not compile alone:"; grep -m 3 error "$work/log"; }
+done >"$work/out"
+verdict 'headers compile alone'
+
+grep -E '^(include/|src/core/)' "$work/own" | xargs grep -nE \
+	'#[[:space:]]*include[[:space:]]*[<"](event|event2/|mosquitto|hiredis|sys/socket|sys/epoll|pthread|threads|syslog|curl/|systemd/|ini)' \
+	>"$work/out" /dev/null
+grep -E '^(include/|src/core/)' "$work/own" | xargs grep -nE \
+	'(^|[^_[:alnum:]])(time|clock_gettime|gettimeofday|clock|localtime|syslog|printf|fprintf|fopen|socket|nanosleep|usleep|sleep|getrandom)[[:space:]]*\(' \
+	/dev/null | grep -vE ':[0-9]+:[[:space:]]*(\*|/\*|//)' >>"$work/out"
+verdict 'the core is pure: no clock, socket, log, thread'
+
+# Arrows only go down.
+{
+	grep -nE '#include "(mqtt|redis|control|daemon|conf|ctl)/' $(grep -E '^(include/|src/core/)' "$work/own") /dev/null
+	grep -nE '#include "(mqtt|redis|control|daemon|ctl|heartwheel)/' $(grep -E '^src/conf/' "$work/own") /dev/null
+	for part in mqtt redis control; do
+		others=$(echo 'mqtt redis control daemon conf ctl' | tr ' ' '\n' | grep -v "^$part\$" | paste -sd '|')
+		grep -nE "#include \"($others)/" $(grep "^src/$part/" "$work/own") /dev/null
+	done
+} >"$work/out" 2>/dev/null
+verdict 'includes only go down'
+
+xargs grep -LE '^/\* SPDX-License-Identifier: MIT \*/' <"$work/c" >"$work/out"
+grep -E '(\.sh|\.py|^quickstart|^\.ci/run)$' "$work/files" | xargs grep -L 'SPDX-License-Identifier: MIT' >>"$work/out"
+verdict 'every file has its SPDX line'
+
+if need ctags universal-ctags; then
+	xargs ctags -x --c-kinds=f --_xformat='%{input} %{line} %{end} %{name}' <"$work/own" >"$work/functions" 2>/dev/null
+	awk '{ n = $3 - $2 + 1; if (n > 60) printf "%s:%d: %s() has %d lines\n", $1, $2, $4, n }' "$work/functions" |
+		sort >"$work/long"
+	sed 's/^/    longer than 60: /' "$work/long"
+	awk '{ n = $3 - $2 + 1; if (n > 80) printf "%s:%d: %s() has %d lines, 80 is the most\n", $1, $2, $4, n }' \
+		"$work/functions" >"$work/out"
+	verdict 'functions of at most 80 lines'
+fi
+
+xargs wc -l <"$work/own" | awk '$2 != "total" && $1 > 800 { print $2 ": " $1 " lines, 800 is the most" }' >"$work/out"
+verdict 'files of at most 800 lines'
+
+grep -E '^(include|src|tests/(unit|property|system|simulation))/.*\.([ch]|lua|py)$' "$work/files" | while read -r f; do
+	name=${f%.c}
+	grep -qE "(^|[[:space:]])($f|$name)([[:space:]]|\$)" Makefile.am || echo "$f is in no list of Makefile.am"
+done >"$work/out"
+verdict 'Makefile.am names every file'
+
+if need shellcheck shellcheck; then
+	while read -r f; do
+		case $f in
+		*.sh | quickstart | .ci/run) echo "$f" ;;
+		esac
+	done <"$work/files" | xargs shellcheck -x >"$work/out" 2>&1
+	verdict 'shellcheck'
+fi
+
+echo "style: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]
