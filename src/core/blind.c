@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The seeing clock.
+ *
+ * Invariant: the periods that are over do not overlap, lie before `until`, and are `blind_ns` long together; a period
+ * that lasts begins at `since` >= `until`. So no moment is taken off the clock twice, however late a cause is found
+ * out.
+ *
+ * cause_since[c] is the begin of a cause that lasts, and the end of one that does not: two spells of the same cause
+ * never overlap either, and the end of a period is the latest end of its causes.
+ *
+ * Cost: constant.
+ */
+#include "heartwheel/blind.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Before every instant, and far enough from the type's end to be calculated with. */
+#define LONG_AGO (INT64_MIN / 4)
+
+static const char *const names[HW_CAUSES] = {
+	[HW_CAUSE_LINK] = "link",       [HW_CAUSE_STALL] = "stall", [HW_CAUSE_STANDSTILL] = "standstill",
+	[HW_CAUSE_SUSPEND] = "suspend", [HW_CAUSE_LOSS] = "loss",   [HW_CAUSE_BARRIER] = "barrier",
+};
+
+const char *hw_cause_name(enum hw_cause c)
+{
+	return (size_t)c < HW_CAUSES ? names[c] : "unknown";
+}
+
+static struct hw_mono later(struct hw_mono a, struct hw_mono b)
+{
+	return a.ns > b.ns ? a : b;
+}
+
+void hw_blind_init(struct hw_blind *b)
+{
+	memset(b, 0, sizeof(*b));
+	b->since.ns = b->until.ns = LONG_AGO;
+	b->begun.ns = LONG_AGO;
+	b->lossy_end.ns = LONG_AGO;
+	for (int c = 0; c < HW_CAUSES; c++)
+		b->cause_since[c].ns = LONG_AGO;
+}
+
+bool hw_blind_begin(struct hw_blind *b, enum hw_cause cause, struct hw_mono at, bool lossy)
+{
+	bool begins = b->active == 0;
+
+	if (begins || lossy)
+		b->lossy = lossy;
+	if (b->active >> cause & 1)
+		return false;
+	at = later(at, b->until);
+	b->cause_since[cause] = later(at, b->cause_since[cause]);
+	b->active |= 1U << cause;
+	if (begins) {
+		b->first = cause;
+		b->periods++;
+	}
+	if (begins || at.ns < b->since.ns) {
+		b->since = at;
+		b->begun.ns = at.ns - b->blind_ns;
+	}
+	return begins;
+}
+
+bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at)
+{
+	if (!(b->active >> cause & 1))
+		return false;
+	at = later(at, b->cause_since[cause]);
+	b->cause_ns[cause] += at.ns - b->cause_since[cause].ns;
+	b->cause_since[cause] = at;
+	b->active &= ~(1U << cause);
+	if (b->active)
+		return false;
+	/* A cause that ended before this one may have been told a later end. */
+	for (int c = 0; c < HW_CAUSES; c++)
+		at = later(at, b->cause_since[c]);
+	b->blind_ns += at.ns - b->since.ns;
+	b->until = at;
+	if (b->lossy)
+		b->lossy_end = b->begun; /* it has stood still since */
+	return true;
+}
+
+struct hw_seen hw_blind_seen(const struct hw_blind *b, struct hw_mono now)
+{
+	/* A moment of the last period, or just before it, can still be told when it lies in the past. */
+	if (b->active || now.ns < b->until.ns)
+		return now.ns < b->since.ns ? hw_seen_add(b->begun, now.ns - b->since.ns) : b->begun;
+	return (struct hw_seen){now.ns - b->blind_ns};
+}
