@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hierarchical timing wheel: see wheel.h for its shape, contract and cost.
+ *
+ * Invariants, beside wheel.h's:
+ *
+ * - On level 0 an entry is 0 to 30 slots ahead of the cursor's, on level 1 and 2 it is 1 to 31 slots ahead, on level 3
+ *   at least 1. A slot's worth of ticks ends on a boundary of its level, and the cursor never passes the boundary of an
+ *   occupied slot: it stops there and cascades it. So "31 ahead", which is the cursor's own slot, cannot be mixed up
+ *   with "due for cascade": the latter exists only on a boundary that is not entered yet (level <= `entering`), and on
+ *   a boundary of level 1 or 2 no distance that belongs to that level gives 31.
+ * - A slot cascades as a whole: its list is hung on `cascade` at once, then put elsewhere entry by entry. So what is
+ *   put back into the very same slot (level 3, another round) is not met again, however often take() is interrupted.
+ *   Entries on `cascade` are still counted in `load`, and still name the slot that they come from.
+ * - Rounds are not stored but follow from `due` and `cursor`, so that they cannot go wrong.
+ */
+#include "heartwheel/wheel.h"
+
+#include <assert.h>
+
+#define TICK_MAX  ((UINT64_C(1) << 48) - 1)
+#define ALL_SLOTS ((UINT32_C(1) << HW_WHEEL_SLOTS) - 1)
+
+/* Ticks that a slot of each level spans; the fifth is the turn of level 3. */
+static const uint64_t span[HW_WHEEL_LEVELS + 1] = {1, 31, 961, 29791, 923521};
+
+static uint64_t clamp_tick(uint64_t tick)
+{
+	return tick < TICK_MAX ? tick : TICK_MAX;
+}
+
+static unsigned slot_of(uint64_t tick, unsigned level)
+{
+	return (unsigned)(tick / span[level] % HW_WHEEL_SLOTS);
+}
+
+/* The highest level on whose boundary a tick stands; 0 if on none. */
+static uint8_t boundary_of(uint64_t tick)
+{
+	uint8_t level = 0;
+	while (level < HW_WHEEL_LEVELS - 1 && tick % span[level + 1] == 0)
+		level++;
+	return level;
+}
+
+void hw_node_init(struct hw_node *n)
+{
+	n->next = n->prev = HW_NIL;
+	n->due = 0;
+	n->place = HW_PLACE_NONE;
+	n->slot = 0;
+}
+
+void hw_wheel_init(struct hw_wheel *w, void *nodes, size_t stride, struct hw_tick now)
+{
+	*w = (struct hw_wheel){
+		.nodes = nodes, .stride = stride, .cursor = clamp_tick(now.n), .cascade = HW_NIL, .entering = 0};
+	for (unsigned level = 0; level < HW_WHEEL_LEVELS; level++)
+		for (unsigned slot = 0; slot < HW_WHEEL_SLOTS; slot++)
+			w->slots[level][slot] = HW_NIL;
+}
+
+void hw_wheel_rebase(struct hw_wheel *w, void *nodes)
+{
+	w->nodes = nodes;
+}
+
+/* Links an entry whose `due` is set into the slot where the cursor wants it. */
+static void link_entry(struct hw_wheel *w, uint32_t i)
+{
+	struct hw_node *n = hw_wheel_node(w, i);
+	uint64_t at = n->due > w->cursor ? n->due : w->cursor;
+	unsigned level = 0;
+	while (level < HW_WHEEL_LEVELS - 1 && at - w->cursor >= span[level + 1])
+		level++;
+	unsigned slot = slot_of(at, level);
+	uint32_t *head = &w->slots[level][slot];
+
+	n->place = level & 7;
+	n->slot = slot & 31;
+	n->prev = HW_NIL;
+	n->next = *head;
+	if (*head != HW_NIL)
+		hw_wheel_node(w, *head)->prev = i;
+	*head = i;
+	w->occupied[level] |= UINT32_C(1) << slot;
+	w->load[level]++;
+}
+
+/* Takes an entry out of its slot's list, or out of the list that is being cascaded. */
+static void unlink_entry(struct hw_wheel *w, uint32_t i)
+{
+	struct hw_node *n = hw_wheel_node(w, i);
+	if (n->next != HW_NIL)
+		hw_wheel_node(w, n->next)->prev = n->prev;
+	if (n->prev != HW_NIL) {
+		hw_wheel_node(w, n->prev)->next = n->next;
+	} else if (w->cascade == i) {
+		w->cascade = n->next;
+	} else {
+		w->slots[n->place][n->slot] = n->next;
+		if (n->next == HW_NIL)
+			w->occupied[n->place] &= ~(UINT32_C(1) << n->slot);
+	}
+	w->load[n->place]--;
+}
+
+void hw_wheel_add(struct hw_wheel *w, uint32_t i, struct hw_tick due)
+{
+	struct hw_node *n = hw_wheel_node(w, i);
+	assert(n->place == HW_PLACE_NONE);
+	n->due = clamp_tick(due.n) & TICK_MAX;
+	link_entry(w, i);
+	w->length++;
+}
+
+void hw_wheel_del(struct hw_wheel *w, uint32_t i)
+{
+	struct hw_node *n = hw_wheel_node(w, i);
+	assert(n->place < HW_WHEEL_LEVELS);
+	unlink_entry(w, i);
+	n->next = n->prev = HW_NIL;
+	n->place = HW_PLACE_NONE;
+	w->length--;
+}
+
+/* The tick at which the cursor must stop for the entries of a level; UINT64_MAX if there are none. */
+static uint64_t next_stop(const struct hw_wheel *w, unsigned level)
+{
+	uint32_t occupied = w->occupied[level];
+	if (occupied == 0)
+		return UINT64_MAX;
+	unsigned here = slot_of(w->cursor, level);
+	uint32_t ahead = (occupied >> here | occupied << (HW_WHEEL_SLOTS - here)) & ALL_SLOTS;
+	bool entered = level > w->entering;
+	if (level > 0 && entered)
+		ahead &= ~UINT32_C(1);
+	/* Nothing left but the slot that was cascaded when the cursor came: what is there now is a turn away. */
+	unsigned distance = ahead != 0 ? (unsigned)__builtin_ctz(ahead) : HW_WHEEL_SLOTS;
+	return (w->cursor / span[level] + distance) * span[level];
+}
+
+static uint64_t next_stop_of_all(const struct hw_wheel *w)
+{
+	if (w->cascade != HW_NIL)
+		return w->cursor;
+	uint64_t first = UINT64_MAX;
+	for (unsigned level = 0; level < HW_WHEEL_LEVELS; level++) {
+		uint64_t stop = next_stop(w, level);
+		if (stop < first)
+			first = stop;
+	}
+	return first;
+}
+
+/* Hangs the slot of the highest level that is still to be entered on `cascade`. */
+static void detach(struct hw_wheel *w)
+{
+	unsigned level = w->entering--;
+	unsigned slot = slot_of(w->cursor, level);
+	w->cascade = w->slots[level][slot];
+	w->slots[level][slot] = HW_NIL;
+	w->occupied[level] &= ~(UINT32_C(1) << slot);
+}
+
+/* Whether the cursor's boundary is entered: nothing is left to be cascaded. Stops for want of budget only. */
+static bool cascade(struct hw_wheel *w, unsigned *budget)
+{
+	for (;;) {
+		if (w->cascade != HW_NIL) {
+			if (*budget == 0)
+				return false;
+			--*budget;
+			uint32_t i = w->cascade;
+			unlink_entry(w, i);
+			link_entry(w, i);
+		} else if (w->entering > 0) {
+			detach(w);
+		} else {
+			return true;
+		}
+	}
+}
+
+uint32_t hw_wheel_take(struct hw_wheel *w, struct hw_tick now, unsigned *budget)
+{
+	uint64_t until = clamp_tick(now.n);
+	while (w->cursor <= until && *budget > 0 && cascade(w, budget)) {
+		uint32_t i = w->slots[0][slot_of(w->cursor, 0)];
+		if (i != HW_NIL) {
+			if (*budget == 0)
+				break;
+			--*budget;
+			hw_wheel_del(w, i);
+			return i;
+		}
+		/* Not beyond `until`: an entry armed for a tick that is here already must still come out now. */
+		if (w->cursor == until)
+			break;
+		uint64_t stop = next_stop_of_all(w);
+		w->cursor = stop < until ? stop : until;
+		w->entering = boundary_of(w->cursor);
+	}
+	return HW_NIL;
+}
+
+bool hw_wheel_next(const struct hw_wheel *w, struct hw_tick *at)
+{
+	if (w->length == 0)
+		return false;
+	at->n = next_stop_of_all(w);
+	return true;
+}
+
+struct hw_wheel_spot hw_wheel_where(const struct hw_wheel *w, uint32_t i)
+{
+	const struct hw_node *n = hw_wheel_node(w, i);
+	struct hw_wheel_spot spot = {.level = (int)n->place, .slot = (int)n->slot, .rounds = 0};
+	if (n->place == HW_PLACE_LEVEL3) {
+		uint64_t ahead = n->due / span[3] - w->cursor / span[3];
+		/* The slot at the cursor counts as ahead only until it is entered. */
+		bool pending = ahead == 0 || w->entering == HW_WHEEL_LEVELS - 1;
+		spot.rounds = (pending ? ahead : ahead - 1) / HW_WHEEL_SLOTS;
+	}
+	return spot;
+}
+
+uint32_t hw_wheel_slot_load(const struct hw_wheel *w, int level, int slot)
+{
+	uint32_t load = 0;
+	for (uint32_t i = w->slots[level][slot]; i != HW_NIL; i = hw_wheel_node(w, i)->next)
+		load++;
+	if (w->cascade == HW_NIL)
+		return load;
+	/* All that is being cascaded comes from one slot. */
+	const struct hw_node *n = hw_wheel_node(w, w->cascade);
+	if (n->place == (unsigned)level && n->slot == (unsigned)slot)
+		for (uint32_t i = w->cascade; i != HW_NIL; i = hw_wheel_node(w, i)->next)
+			load++;
+	return load;
+}
+
+void hw_queue_init(struct hw_queue *q)
+{
+	q->head = q->tail = HW_NIL;
+	q->length = 0;
+}
+
+void hw_queue_push(struct hw_wheel *w, struct hw_queue *q, uint32_t i, uint64_t tag)
+{
+	struct hw_node *n = hw_wheel_node(w, i);
+	assert(n->place == HW_PLACE_NONE);
+	n->place = HW_PLACE_QUEUE;
+	n->due = tag & TICK_MAX;
+	n->next = HW_NIL;
+	n->prev = q->tail;
+	if (q->tail != HW_NIL)
+		hw_wheel_node(w, q->tail)->next = i;
+	else
+		q->head = i;
+	q->tail = i;
+	q->length++;
+}
+
+void hw_queue_del(struct hw_wheel *w, struct hw_queue *q, uint32_t i)
+{
+	struct hw_node *n = hw_wheel_node(w, i);
+	assert(n->place == HW_PLACE_QUEUE);
+	if (n->prev != HW_NIL)
+		hw_wheel_node(w, n->prev)->next = n->next;
+	else
+		q->head = n->next;
+	if (n->next != HW_NIL)
+		hw_wheel_node(w, n->next)->prev = n->prev;
+	else
+		q->tail = n->prev;
+	n->next = n->prev = HW_NIL;
+	n->place = HW_PLACE_NONE;
+	q->length--;
+}
