@@ -12,6 +12,7 @@ export HW_VALGRIND
 # A test's own time limits count real seconds, and valgrind makes them about thirty times slower.
 CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-30}
 export CK_TIMEOUT_MULTIPLIER
+# shellcheck disable=SC2016 # for the inner shell
 one='
 	log=$1.valgrind.log
 	if valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,indirect,possible \

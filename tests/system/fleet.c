@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A simulated fleet that speaks real MQTT through a real broker, and an observer beside it: a connection of its own
+ * that subscribes to the devices' status topics and says when each transition arrived there, and how long after the
+ * moment it became true. quickstart shows it; the system tests measure with it.
+ *
+ * One thread, one poll loop. Device i wakes at start + i * interval / devices + k * interval, so that a single cursor
+ * finds the next one to wake, however many there are. What a device does at a wake is a pure function of its number
+ * and the time, the script. Detection delay is taken from just before the last heartbeat was handed to the library,
+ * so that it can only be overrated; a negative one means that a device was called dead before its time.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <mosquitto.h>
+
+#include "fleet.h"
+
+#define NS_PER_MS    INT64_C(1000000)
+#define NS_PER_S     INT64_C(1000000000)
+#define WAKES_A_TURN 64
+#define READS_A_TURN 256
+#define NAP_MS       4000 /* the demo's sleeper: how long it sleeps, and what it says its timeout is */
+#define NAP_TIMEOUT  5000
+
+enum mode { MODE_BEAT, MODE_QUIET, MODE_GOODBYE, MODE_CUT, MODE_NAP };
+
+struct conn {
+	struct mosquitto *mosq;
+	bool up;
+	bool cut;         /* by the script: stays away until a device of it beats again */
+	int64_t retry_ns; /* when to try again; 0: not lost */
+};
+
+struct device {
+	struct conn *conn;
+	enum mode mode;
+	int64_t sent_ns; /* last heartbeat */
+	int64_t gone_ns; /* its goodbye, or the cut that lets the broker publish its will */
+	int64_t timeout_ms;
+	bool online_seen, offline_seen;
+	bool awaited; /* the next online transition answers the heartbeat at back_ns */
+	int64_t back_ns;
+};
+
+struct fleet {
+	struct fleet_options opt;
+	struct device *devices;
+	struct conn *conns; /* the last one is the observer's */
+	struct pollfd *polls;
+	bool observing, colour;
+	int64_t start_ns;
+	unsigned cursor;
+	int64_t round;
+	double *delays_ms; /* of each death by timeout */
+	size_t n_delays, cap_delays;
+	uint64_t beats, transitions, early;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+static unsigned n_conns(const struct fleet *f)
+{
+	return f->opt.conns + 1;
+}
+
+static struct conn *observer(struct fleet *f)
+{
+	return &f->conns[f->opt.conns];
+}
+
+/* --- what the devices do ------------------------------------------------------------------------------------------ */
+
+/* Silent from `from` to `to`, then again every `every`; times in ms. */
+static bool quiet_at(int64_t t, int64_t from, int64_t to, int64_t every)
+{
+	return t >= from && (t - from) % every < to - from;
+}
+
+/*
+ * The demo's cast, counted from the last device backwards: one dies for good, one is cut off and has a last will, one
+ * says goodbye, one sleeps and has said so, two fall silent and come back. All others beat.
+ */
+static enum mode demo_mode(const struct fleet_options *o, unsigned i, int64_t t)
+{
+	switch (o->devices - 1 - i) {
+	case 0:
+		return t < 4000 ? MODE_BEAT : MODE_QUIET;
+	case 1:
+		return quiet_at(t, 5500, 10500, 13000) ? MODE_CUT : MODE_BEAT;
+	case 2:
+		return quiet_at(t, 3000, 8000, 12000) ? MODE_GOODBYE : MODE_BEAT;
+	case 3:
+		return MODE_NAP;
+	case 4:
+		return quiet_at(t, 3500, 8500, 11000) ? MODE_QUIET : MODE_BEAT;
+	case 5:
+		return quiet_at(t, 6500, 10000, 14000) ? MODE_QUIET : MODE_BEAT;
+	default:
+		return MODE_BEAT;
+	}
+}
+
+/* The last `silent` devices fall silent, one after the other over silent_spread_ms, and may come back. */
+static enum mode steady_mode(const struct fleet_options *o, unsigned i, int64_t t)
+{
+	unsigned first = o->devices - o->silent;
+
+	if (i < first)
+		return MODE_BEAT;
+	int64_t from = o->silent_at_ms + o->silent_spread_ms * (i - first) / o->silent;
+	if (t < from || (o->return_after_ms > 0 && t >= from + o->return_after_ms))
+		return MODE_BEAT;
+	return MODE_QUIET;
+}
+
+/* The template with `id` in the place of {id}. */
+static void topic_of(char *buf, size_t cap, const char *template, const char *id)
+{
+	const char *hole = strstr(template, "{id}");
+	snprintf(buf, cap, "%.*s%s%s", (int)(hole - template), template, id, hole + strlen("{id}"));
+}
+
+static void id_of(const struct fleet *f, unsigned i, char *buf, size_t cap)
+{
+	snprintf(buf, cap, "%s%0*u", f->opt.prefix, f->opt.devices < 100 ? 2 : 6, i + 1);
+}
+
+static bool say(struct fleet *f, unsigned i, const char *payload)
+{
+	char id[128], topic[512];
+	id_of(f, i, id, sizeof(id));
+	topic_of(topic, sizeof(topic), f->opt.heartbeat, id);
+	return mosquitto_publish(f->devices[i].conn->mosq, NULL, topic, (int)strlen(payload), payload, f->opt.qos,
+	                         false) == MOSQ_ERR_SUCCESS;
+}
+
+static void beat(struct fleet *f, unsigned i)
+{
+	struct device *d = &f->devices[i];
+	char payload[160];
+	int64_t at = now_ns();
+
+	if (!d->conn->up)
+		return;
+	if (d->mode == MODE_NAP)
+		snprintf(payload, sizeof(payload), "{\"time\":%lld,\"timeout\":%d}", (long long)time(NULL),
+		         NAP_TIMEOUT / 1000);
+	else
+		snprintf(payload, sizeof(payload), "{\"time\":%lld,\"battery\":%u,\"rssi\":%d,\"uptime\":%lld}",
+		         (long long)time(NULL), 100 - i % 60, -40 - (int)(i % 50),
+		         (long long)((at - f->start_ns) / NS_PER_S));
+	if (!say(f, i, payload))
+		return;
+	if (!d->awaited) {
+		d->awaited = true;
+		d->back_ns = at;
+	}
+	d->sent_ns = at;
+	f->beats++;
+}
+
+/* Cuts the connection as a power failure would: no DISCONNECT, so that the broker publishes the will. */
+static void cut(struct conn *c)
+{
+	int fd = mosquitto_socket(c->mosq);
+	if (fd >= 0)
+		shutdown(fd, SHUT_RDWR);
+	c->cut = true;
+	c->up = false;
+}
+
+static void enter(struct fleet *f, unsigned i, enum mode mode)
+{
+	struct device *d = &f->devices[i];
+
+	if (mode == MODE_CUT) {
+		d->gone_ns = now_ns();
+		cut(d->conn);
+	} else if (mode == MODE_GOODBYE) {
+		d->gone_ns = now_ns();
+		say(f, i, "{\"online\":false}");
+	} else if (d->mode == MODE_CUT) {
+		d->conn->cut = false;
+		d->conn->retry_ns = now_ns();
+	}
+	if (mode != MODE_BEAT && mode != MODE_NAP)
+		d->awaited = false;
+	d->mode = mode;
+}
+
+static void wake(struct fleet *f, unsigned i, int64_t t_ms)
+{
+	enum mode mode = f->opt.demo ? demo_mode(&f->opt, i, t_ms) : steady_mode(&f->opt, i, t_ms);
+
+	if (mode != f->devices[i].mode)
+		enter(f, i, mode);
+	if (mode == MODE_BEAT || (mode == MODE_NAP && now_ns() - f->devices[i].sent_ns >= NAP_MS * NS_PER_MS))
+		beat(f, i);
+}
+
+static int64_t next_wake_ns(const struct fleet *f)
+{
+	int64_t interval = f->opt.interval_ms * NS_PER_MS;
+	return f->start_ns + f->round * interval + interval / f->opt.devices * f->cursor;
+}
+
+static void wake_due(struct fleet *f)
+{
+	for (int n = 0; n < WAKES_A_TURN; n++) {
+		int64_t at = next_wake_ns(f);
+		if (at > now_ns())
+			return;
+		wake(f, f->cursor, (at - f->start_ns) / NS_PER_MS);
+		if (++f->cursor == f->opt.devices) {
+			f->cursor = 0;
+			f->round++;
+		}
+	}
+}
+
+/* --- what the observer sees --------------------------------------------------------------------------------------- */
+
+static void keep_delay(struct fleet *f, double ms)
+{
+	if (f->n_delays == f->cap_delays) {
+		size_t cap = f->cap_delays ? f->cap_delays * 2 : 1024;
+		double *p = realloc(f->delays_ms, cap * sizeof(*p));
+		if (!p)
+			return;
+		f->delays_ms = p;
+		f->cap_delays = cap;
+	}
+	f->delays_ms[f->n_delays++] = ms;
+}
+
+__attribute__((format(printf, 5, 6))) static void show(struct fleet *f, unsigned i, bool online, const char *reason,
+                                                       const char *fmt, ...)
+{
+	struct timespec ts;
+	struct tm tm;
+	char clock[16], id[128], text[128];
+	const char *on = f->colour ? (online ? "\033[32m" : "\033[31m") : "", *off = f->colour ? "\033[0m" : "";
+	va_list ap;
+
+	if (!f->opt.verbose)
+		return;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	localtime_r(&ts.tv_sec, &tm);
+	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
+	id_of(f, i, id, sizeof(id));
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	printf("%s.%03ld  %s  %s%-7s%s  %-9s  %s\n", clock, ts.tv_nsec / 1000000, id, on, online ? "ONLINE" : "OFFLINE",
+	       off, reason, text);
+	fflush(stdout);
+}
+
+static void saw_offline(struct fleet *f, unsigned i, const char *reason, int64_t at)
+{
+	struct device *d = &f->devices[i];
+
+	d->offline_seen = true;
+	d->awaited = false;
+	if (strcmp(reason, "timeout") != 0) {
+		show(f, i, false, reason, "%7.1f ms after its %s", (double)(at - d->gone_ns) / 1e6,
+		     d->mode == MODE_CUT ? "link was cut (last will)" : "goodbye");
+		return;
+	}
+	double late = (double)(at - d->sent_ns) / 1e6 - (double)d->timeout_ms;
+	keep_delay(f, late);
+	if (late < 0)
+		f->early++;
+	show(f, i, false, reason, "%7.1f ms %s its timeout", late < 0 ? -late : late,
+	     late < 0 ? "BEFORE the end of" : "after");
+}
+
+static void saw_online(struct fleet *f, unsigned i, const char *reason, int64_t at)
+{
+	struct device *d = &f->devices[i];
+
+	if (d->awaited)
+		show(f, i, true, reason, "%7.1f ms after its %s heartbeat", (double)(at - d->back_ns) / 1e6,
+		     d->online_seen ? "next" : "first");
+	else
+		show(f, i, true, reason, "without a heartbeat of ours");
+	d->online_seen = true;
+}
+
+/* Which device a status topic is about, or -1. */
+static int64_t device_of(const struct fleet *f, const char *topic)
+{
+	const char *hole = strstr(f->opt.status, "{id}");
+	size_t head = (size_t)(hole - f->opt.status), prefix = strlen(f->opt.prefix);
+	char *end;
+
+	if (strncmp(topic, f->opt.status, head) != 0 || strncmp(topic + head, f->opt.prefix, prefix) != 0)
+		return -1;
+	unsigned long n = strtoul(topic + head + prefix, &end, 10);
+	if (strcmp(end, hole + strlen("{id}")) != 0 || n < 1 || n > f->opt.devices)
+		return -1;
+	return (int64_t)n - 1;
+}
+
+static void on_message(struct mosquitto *mosq, void *arg, const struct mosquitto_message *msg)
+{
+	struct fleet *f = arg;
+	int64_t at = now_ns(), i = device_of(f, msg->topic);
+	char text[1024], reason[32] = "";
+
+	(void)mosq;
+	if (i < 0 || msg->retain || msg->payloadlen <= 0 || (size_t)msg->payloadlen >= sizeof(text))
+		return;
+	memcpy(text, msg->payload, (size_t)msg->payloadlen);
+	text[msg->payloadlen] = '\0';
+	const char *p = strstr(text, "\"reason\":\"");
+	if (!p || !strstr(text, "\"by\":") || sscanf(p, "\"reason\":\"%31[a-z]", reason) != 1)
+		return; /* a device's own word */
+	f->transitions++;
+	if (strstr(text, "\"online\":false"))
+		saw_offline(f, (unsigned)i, reason, at);
+	else
+		saw_online(f, (unsigned)i, reason, at);
+}
+
+/* --- connections -------------------------------------------------------------------------------------------------- */
+
+static struct conn *conn_of(struct fleet *f, const struct mosquitto *mosq)
+{
+	for (unsigned i = 0; i < n_conns(f); i++)
+		if (f->conns[i].mosq == mosq)
+			return &f->conns[i];
+	return NULL;
+}
+
+static void on_connect(struct mosquitto *mosq, void *arg, int rc)
+{
+	struct fleet *f = arg;
+	struct conn *c = conn_of(f, mosq);
+	char filter[512];
+
+	if (!c || rc != 0)
+		return;
+	if (c != observer(f)) {
+		c->up = true;
+		return;
+	}
+	int size = 4 << 20;
+	setsockopt(mosquitto_socket(mosq), SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	topic_of(filter, sizeof(filter), f->opt.status, "+");
+	mosquitto_subscribe(mosq, NULL, filter, 0);
+}
+
+static void on_subscribe(struct mosquitto *mosq, void *arg, int mid, int n, const int *granted)
+{
+	struct fleet *f = arg;
+	(void)mosq, (void)mid;
+	if (n < 1 || granted[0] > 2)
+		return;
+	observer(f)->up = true;
+	f->observing = true;
+}
+
+/* Devices that have a connection of their own have a last will too: on the status topic and retained, as many do. */
+static bool set_will(struct fleet *f, struct conn *c, unsigned i)
+{
+	char id[128], topic[512];
+	static const char gone[] = "{\"online\":false}";
+
+	if (f->opt.conns != f->opt.devices || c == observer(f) || !f->opt.demo)
+		return true;
+	id_of(f, i, id, sizeof(id));
+	topic_of(topic, sizeof(topic), f->opt.status, id);
+	return mosquitto_will_set(c->mosq, topic, (int)strlen(gone), gone, 1, true) == MOSQ_ERR_SUCCESS;
+}
+
+static int open_conn(struct fleet *f, unsigned i)
+{
+	struct conn *c = &f->conns[i];
+	char client[64];
+
+	snprintf(client, sizeof(client), "fleet-%ld-%u", (long)getpid(), i);
+	c->mosq = mosquitto_new(client, true, f);
+	if (!c->mosq || !set_will(f, c, i))
+		return -ENOMEM;
+	mosquitto_connect_callback_set(c->mosq, on_connect);
+	mosquitto_message_callback_set(c->mosq, on_message);
+	mosquitto_subscribe_callback_set(c->mosq, on_subscribe);
+	if (mosquitto_connect(c->mosq, f->opt.host, f->opt.port, 60) == MOSQ_ERR_SUCCESS)
+		return 0;
+	fprintf(stderr, "fleet: no broker on %s:%d: %s\n", f->opt.host, f->opt.port, strerror(errno));
+	return -ENOTCONN;
+}
+
+static void lost(struct conn *c)
+{
+	c->up = false;
+	if (!c->cut && c->retry_ns == 0)
+		c->retry_ns = now_ns() + NS_PER_S;
+}
+
+/* Everything of a connection but waiting. */
+static void serve(struct conn *c, short revents)
+{
+	int rc = MOSQ_ERR_SUCCESS;
+
+	if (c->retry_ns != 0 && !c->cut && now_ns() >= c->retry_ns) {
+		c->retry_ns = mosquitto_reconnect(c->mosq) == MOSQ_ERR_SUCCESS ? 0 : now_ns() + NS_PER_S;
+		return;
+	}
+	if (revents & (POLLIN | POLLHUP | POLLERR)) {
+		int waiting = 1;
+		for (int n = 0; n < READS_A_TURN && waiting > 0 && rc == MOSQ_ERR_SUCCESS; n++) {
+			rc = mosquitto_loop_read(c->mosq, 1);
+			int fd = mosquitto_socket(c->mosq);
+			if (fd < 0 || ioctl(fd, FIONREAD, &waiting) != 0)
+				break;
+		}
+	}
+	if (rc == MOSQ_ERR_SUCCESS && mosquitto_want_write(c->mosq))
+		rc = mosquitto_loop_write(c->mosq, 1);
+	if (rc == MOSQ_ERR_SUCCESS)
+		rc = mosquitto_loop_misc(c->mosq);
+	if (rc != MOSQ_ERR_SUCCESS)
+		lost(c);
+}
+
+static int turn(struct fleet *f, int64_t until_ns)
+{
+	unsigned n = n_conns(f);
+
+	for (unsigned i = 0; i < n; i++) {
+		f->polls[i].fd = mosquitto_socket(f->conns[i].mosq);
+		f->polls[i].events = (short)(POLLIN | (mosquitto_want_write(f->conns[i].mosq) ? POLLOUT : 0));
+		f->polls[i].revents = 0;
+	}
+	int64_t wait = until_ns - now_ns();
+	if (wait < 0)
+		wait = 0;
+	if (wait > NS_PER_S)
+		wait = NS_PER_S;
+	struct timespec ts = {wait / NS_PER_S, wait % NS_PER_S};
+	int ready = ppoll(f->polls, n, &ts, NULL);
+	if (ready < 0 && errno != EINTR)
+		return -errno;
+	for (unsigned i = 0; i < n; i++)
+		serve(&f->conns[i], ready > 0 ? f->polls[i].revents : 0);
+	return 0;
+}
+
+static bool all_up(const struct fleet *f)
+{
+	for (unsigned i = 0; i < n_conns(f); i++)
+		if (!f->conns[i].up)
+			return false;
+	return true;
+}
+
+/* --- the account -------------------------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Nearest rank, of the sorted delays. */
+static double percentile(const struct fleet *f, unsigned p)
+{
+	if (f->n_delays == 0)
+		return 0;
+	size_t rank = (f->n_delays * p + 99) / 100;
+	return f->delays_ms[rank > 0 ? rank - 1 : 0];
+}
+
+static void distribution(const struct fleet *f)
+{
+	static const double edges[] = {0, 5, 10, 20, 33, 43, 53, 100, 250, 1000};
+	size_t k = 0;
+
+	for (size_t e = 0; e <= sizeof(edges) / sizeof(*edges); e++) {
+		bool last = e == sizeof(edges) / sizeof(*edges);
+		size_t from = k;
+		while (k < f->n_delays && (last || f->delays_ms[k] < edges[e]))
+			k++;
+		if (k > from && last)
+			printf("  %7s %5.0f ms  %zu\n", "from", edges[e - 1], k - from);
+		else if (k > from)
+			printf("  %7s %5.0f ms  %zu\n", "below", edges[e], k - from);
+	}
+}
+
+static void count_seen(const struct fleet *f, unsigned *online, unsigned *offline)
+{
+	*online = *offline = 0;
+	for (unsigned i = 0; i < f->opt.devices; i++) {
+		*online += f->devices[i].online_seen;
+		*offline += f->devices[i].offline_seen;
+	}
+}
+
+/* Prints the account; returns the exit status. */
+static int account(struct fleet *f)
+{
+	unsigned online, offline;
+
+	count_seen(f, &online, &offline);
+	if (f->n_delays > 0)
+		qsort(f->delays_ms, f->n_delays, sizeof(double), by_value);
+	double min = percentile(f, 0), p50 = percentile(f, 50), p99 = percentile(f, 99), max = percentile(f, 100);
+	bool ok = f->early == 0 && online >= f->opt.expect_online && offline >= f->opt.expect_offline &&
+	          (f->opt.max_p99_ms <= 0 || p99 <= f->opt.max_p99_ms);
+
+	if (f->opt.json) {
+		printf("{\"devices\":%u,\"heartbeats\":%" PRIu64 ",\"transitions\":%" PRIu64
+		       ",\"online_seen\":%u,\"offline_seen\":%u,\"early\":%" PRIu64
+		       ",\"delay_ms\":{\"n\":%zu,\"min\":%.3f,\"p50\":%.3f,\"p99\":%.3f,\"max\":%.3f},\"ok\":%s}\n",
+		       f->opt.devices, f->beats, f->transitions, online, offline, f->early, f->n_delays, min, p50, p99,
+		       max, ok ? "true" : "false");
+		return ok ? 0 : 1;
+	}
+	printf("%u devices, %" PRIu64 " heartbeats, %" PRIu64
+	       " transitions; seen online %u, offline %u, too early %" PRIu64 "\n",
+	       f->opt.devices, f->beats, f->transitions, online, offline, f->early);
+	if (f->n_delays > 0) {
+		printf("from timeout to status message, %zu deaths: min %.1f  p50 %.1f  p99 %.1f  max %.1f ms\n",
+		       f->n_delays, min, p50, p99, max);
+		if (!f->opt.demo)
+			distribution(f);
+	}
+	return ok ? 0 : 1;
+}
+
+/* --- start -------------------------------------------------------------------------------------------------------- */
+
+static int setup(struct fleet *f)
+{
+	const struct fleet_options *o = &f->opt;
+
+	f->devices = calloc(o->devices, sizeof(*f->devices));
+	f->conns = calloc(n_conns(f), sizeof(*f->conns));
+	f->polls = calloc(n_conns(f), sizeof(*f->polls));
+	if (!f->devices || !f->conns || !f->polls)
+		return -ENOMEM;
+	f->colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	for (unsigned i = 0; i < o->devices; i++) {
+		f->devices[i].conn = &f->conns[(uint64_t)i * o->conns / o->devices];
+		f->devices[i].timeout_ms = o->demo && o->devices - 1 - i == 3 ? NAP_TIMEOUT : o->timeout_ms;
+	}
+	for (unsigned i = 0; i < n_conns(f); i++) {
+		int rc = open_conn(f, i);
+		if (rc != 0)
+			return rc;
+	}
+	for (int64_t until = now_ns() + 10 * NS_PER_S; !all_up(f) && !stopped;) {
+		if (now_ns() > until) {
+			fprintf(stderr, "fleet: the broker did not answer every connection within 10 s\n");
+			return -ETIMEDOUT;
+		}
+		turn(f, now_ns() + 10 * NS_PER_MS);
+	}
+	f->start_ns = now_ns();
+	return 0;
+}
+
+static int run(struct fleet *f)
+{
+	int64_t end = f->opt.duration_ms > 0 ? f->start_ns + f->opt.duration_ms * NS_PER_MS : INT64_MAX;
+
+	while (!stopped && now_ns() < end) {
+		wake_due(f);
+		int64_t next = next_wake_ns(f);
+		int rc = turn(f, next < end ? next : end);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* A clean goodbye to the broker, so that no will is published. */
+static void teardown(struct fleet *f)
+{
+	for (unsigned i = 0; f->conns && i < n_conns(f); i++) {
+		if (!f->conns[i].mosq)
+			continue;
+		mosquitto_disconnect(f->conns[i].mosq);
+		mosquitto_destroy(f->conns[i].mosq);
+	}
+	free(f->conns);
+	free(f->devices);
+	free(f->polls);
+	free(f->delays_ms);
+}
+
+int main(int argc, char **argv)
+{
+	struct fleet f = {0};
+	struct sigaction act = {.sa_handler = on_signal};
+	int status = 3;
+
+	if (!fleet_options_parse(&f.opt, argc, argv)) {
+		fleet_options_usage(stderr);
+		return 2;
+	}
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	mosquitto_lib_init();
+	if (setup(&f) == 0 && run(&f) == 0)
+		status = account(&f);
+	teardown(&f);
+	mosquitto_lib_cleanup();
+	return status;
+}
