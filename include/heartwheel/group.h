@@ -25,7 +25,7 @@ struct hw_group_spec {
 	int64_t timeout_ms;
 	int64_t timeout_max_ms;
 	int64_t goodbye_delay_ms;
-	int64_t max_age_ms;	   /* 0: off */
+	int64_t max_age_ms;        /* 0: off */
 	unsigned max_offline_rate; /* per second; 0: off */
 };
 
@@ -34,7 +34,7 @@ struct hw_group {
 	struct hw_topic *heartbeat;
 	size_t n_heartbeat;
 	struct hw_topic status; /* status.filter == NULL: none */
-	char *id_prefix;	/* never NULL */
+	char *id_prefix;        /* never NULL */
 	size_t id_prefix_len;
 	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
 	unsigned max_offline_rate;
@@ -54,7 +54,8 @@ void hw_groups_fini(struct hw_groups *g);
 
 /*
  * Makes the table say what `specs` say, in their order. Returns 0; or -EINVAL (a template does not compile, two names
- * are the same), -ENOSPC (more than HW_GROUPS_MAX ever seen) or -ENOMEM with the table as it was.
+ * are the same), -ENOSPC (more than HW_GROUPS_MAX ever seen) or -ENOMEM with the table as it was. A struct hw_group
+ * stays where it is, but pointers into it (its name, its templates) are valid only until the next call.
  */
 int hw_groups_set(struct hw_groups *g, const struct hw_group_spec *specs, size_t n);
 
@@ -68,15 +69,17 @@ enum hw_match {
 };
 
 /*
- * Which group takes a topic: the first in the file of which a heartbeat template matches. `*id` (not NUL-terminated,
- * without the group's id_prefix) points into `topic`.
+ * Which group takes a topic: the first in the file of which a heartbeat template matches. An empty payload on the
+ * status topic of any group, also a retired one and whether or not heartbeats are expected there, is that group's
+ * clearing. `*id` (not NUL-terminated, without the group's id_prefix, possibly empty) points into `topic`.
  */
 enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size_t len, bool empty_payload,
-			      uint16_t *group, const char **id, size_t *id_len);
+                              uint16_t *group, const char **id, size_t *id_len);
 
 /*
  * Writes the topic of a device's retained status, with a NUL; `id` is the device's (with the group's id_prefix, which
- * is taken off). Returns its length, 0 if the group publishes none, or -ENAMETOOLONG.
+ * is taken off; an id without it, from before a reload, is used as it is). Returns its length, 0 if the group publishes
+ * none, or -ENAMETOOLONG.
  */
 int hw_group_status_topic(const struct hw_group *g, const char *id, size_t id_len, char *buf, size_t cap);
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HW_REPORT_TEXT_MAX 128	/* bytes of `ip` and `version` */
+#define HW_REPORT_TEXT_MAX 128  /* bytes of `ip` and `version` */
 #define HW_REPORT_DATA_MAX 4096 /* bytes of `data`, as compact JSON */
 
 /* Which fields a report has. */
@@ -23,12 +23,13 @@ enum {
 	HW_HAS_DATA = 1 << 5
 };
 
-/* What a device reports of itself. The strings belong to whoever holds the report (hw_report_fini). */
+/* What a device reports of itself. A string is there exactly if its bit is; it belongs to whoever holds the report
+ * (hw_report_fini). */
 struct hw_report {
 	unsigned has;
 	double battery; /* % */
-	double rssi;	/* dBm */
-	double uptime;	/* s */
+	double rssi;    /* dBm */
+	double uptime;  /* s */
 	char *ip, *version;
 	char *data; /* compact JSON text */
 };
@@ -41,26 +42,29 @@ enum hw_payload_kind {
 
 struct hw_payload {
 	enum hw_payload_kind kind;
-	bool malformed; /* looks like JSON and is not, or a field of section 5 has the wrong type, range or length */
-	bool goodbye;	/* "online": false */
+	bool malformed; /* looks like JSON and is not, or a field (but `timeout`) has the wrong type or length */
+	bool goodbye;   /* "online": false */
 	bool has_time;
 	bool has_timeout;
 	bool timeout_refused; /* `timeout` was there and is not a finite number >= 0 */
-	double time_s;	      /* Unix seconds */
+	double time_s;        /* Unix seconds */
 	double timeout_s;     /* seconds, 0: back to the group's */
 	struct hw_report report;
 
 	/* Only for HW_PAYLOAD_MONITOR: a retained status read back by a monitor without a store. */
 	bool online;
-	char by[64];
+	char by[65]; /* of 64 bytes; this and reason are empty if too long */
 	char reason[16];
-	int64_t seq;
+	int64_t seq; /* 0: unusable */
 	double last_seen_s;
 };
 
 /*
  * Reads `len` bytes (any bytes). Never fails: what cannot be understood is a plain payload, with `malformed` set if it
- * began like a JSON object (first byte after JSON white space is '{'). A missing memory allocation counts as malformed.
+ * began like a JSON object (first byte after JSON white space is '{'). That includes an object with text after it,
+ * invalid UTF-8, a raw control character in a string, a \u0000 (C has no place for it), and a failed allocation. Fields
+ * of a wrong type or length are left out and the others used; of several with one name the first counts. A number that
+ * no double holds (1e999) is of a wrong type. A monitor's payload is never malformed, and never a goodbye.
  * Release with hw_payload_fini().
  */
 void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len);
@@ -77,11 +81,12 @@ void hw_report_fini(struct hw_report *r);
  */
 size_t hw_report_json(const struct hw_report *r, char *buf, size_t cap);
 
-/* Writes a double in the shortest form that reads back the same ("87", "-60.5"). Returns its length; cap >= 32. */
+/* Writes a double with as many of 15 to 17 digits as it takes to read back the same ("87", "-60.5"), "null" if it is
+ * not finite. Returns its length; cap >= 32. */
 int hw_number_text(double v, char *buf, size_t cap);
 
-/* Writes `text` (`len` bytes of UTF-8) as a JSON string with its quotes. Returns the length needed, as snprintf does.
- */
+/* Writes `text` (`len` bytes, meant to be UTF-8) as a JSON string with its quotes; a byte that is no part of a valid
+ * character becomes U+FFFD. Returns the length needed and ends what it wrote with a NUL, as snprintf does. */
 size_t hw_json_quote(const char *text, size_t len, char *buf, size_t cap);
 
 #endif

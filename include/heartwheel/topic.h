@@ -23,18 +23,18 @@ struct hw_topic {
 /*
  * Compiles `text`. Returns 0, or -EINVAL with `*why` (a static sentence without a full stop, such as "needs exactly one
  * {id} level") or -ENOMEM. Refused: not exactly one `{id}` level, `{id}` that is not a whole level, a malformed
- * wildcard, an empty text, more than HW_TOPIC_MAX - HW_ID_MAX bytes, a NUL or control character, invalid UTF-8. With
- * `publishable` wildcards are refused too.
+ * wildcard, an empty text, more than HW_TOPIC_MAX - HW_ID_MAX bytes, a control character, invalid UTF-8, `$share/` (who
+ * subscribes adds it). With `publishable` wildcards are refused too. On error there is nothing to release.
  */
 int hw_topic_compile(struct hw_topic *t, const char *text, bool publishable, const char **why);
 void hw_topic_fini(struct hw_topic *t);
 
 /* Whether `topic` (`len` bytes, no NUL needed) matches; if so `*id`, `*id_len` name the bytes of its id level (possibly
- * 0 of them). */
+ * 0 of them: `a//b`). Otherwise both are left alone. A template of zeroes matches nothing. */
 bool hw_topic_match(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len);
 
-/* Writes the topic for an id into `buf` with a NUL. Returns its length, or -ENAMETOOLONG. Only for publishable
- * templates. */
+/* Writes the topic for an id into `buf` with a NUL. Returns its length, or -ENAMETOOLONG; -EINVAL for a
+ * template that is not publishable. `id` is not judged. */
 int hw_topic_render(const struct hw_topic *t, const char *id, size_t id_len, char *buf, size_t cap);
 
 /* Whether `id` may name a device: 1-255 bytes of valid UTF-8 without control characters (C0, DEL, C1), `+` or `#`. */

@@ -211,7 +211,7 @@ static void take_device(struct hw_payload *p, const cJSON *const found[FIELDS])
 static void copy_text(char *to, size_t cap, const cJSON *v)
 {
 	if (cJSON_IsString(v) && strlen(v->valuestring) < cap)
-		strcpy(to, v->valuestring);
+		memcpy(to, v->valuestring, strlen(v->valuestring) + 1);
 }
 
 static void take_monitor(struct hw_payload *p, const cJSON *const found[FIELDS])
