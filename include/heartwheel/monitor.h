@@ -44,6 +44,7 @@ struct hw_monitor_conf {
 	int64_t barrier_slow_ms, barrier_timeout_ms;
 	unsigned readers; /* 1 .. HW_READERS_MAX */
 	int ttl_factor;	  /* how many timeouts a refresh lasts: paces the sweep while blind */
+	const char *adopt_by; /* NULL, or the node whose retained statuses make devices known; borrowed */
 	bool loading;	  /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
 };
 

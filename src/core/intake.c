@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What messages say: from topic and payload to a heartbeat, a goodbye, or a counted refusal. See monitor.h.
+ *
+ * Cost: a plain heartbeat of a known device is a topic match, a look-up (its cache misses overlapped over the batch)
+ * and two stores. It neither touches the wheel nor allocates.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "monitor_priv.h"
+
+/* A message on its way through the batch. */
+struct intake {
+	enum hw_match match;
+	uint16_t group;
+	const char *id; /* with the group's prefix */
+	size_t id_len;
+};
+
+static void refuse(struct hw_monitor *m, enum hw_refused kind)
+{
+	m->stats.refused[kind]++;
+}
+
+/* --- what a heartbeat does --------------------------------------------------- */
+
+static void heard(struct hw_monitor *m, struct hw_now now, struct hw_device *d)
+{
+	d->last_seen_ns = hw_monitor_seen(m, now).ns;
+	hw_device_set_mono_ms(d, now.mono.ns / HW_NS_PER_MS);
+	d->node.user |= HW_SOURCE_MQTT << 5;
+}
+
+/* Takes what the payload reports, and the timeout that the device asks for. */
+static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_payload *p)
+{
+	if (p->timeout_refused)
+		refuse(m, HW_REFUSED_TIMEOUT);
+	struct hw_device *d = hw_monitor_at(m, i);
+	bool timeout = p->has_timeout && (p->timeout_s > 0 || d->extra);
+	if (!p->report.has && !timeout)
+		return;
+	struct hw_extra *x = hw_registry_extra(m->registry, i);
+	if (!x) {
+		refuse(m, HW_REFUSED_MEMORY);
+		return;
+	}
+	hw_report_merge(&x->report, &p->report);
+	if (!timeout)
+		return;
+	double ms = ceil(p->timeout_s * 1000);
+	x->own_timeout_ms = ms > (double)HW_TIMEOUT_MAX_MS ? HW_TIMEOUT_MAX_MS : (int64_t)ms;
+	if (x->own_timeout_ms > 0 && x->own_timeout_ms < HW_TIMEOUT_MIN_MS)
+		x->own_timeout_ms = HW_TIMEOUT_MIN_MS;
+	hw_monitor_note_own_timeout(m, x->own_timeout_ms);
+	hw_monitor_arm_earlier(m, now, i);
+}
+
+static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	heard(m, now, d);
+	switch (hw_device_state(d)) {
+	case HW_STATE_ONLINE:
+		if (d->flags & HW_FLAG_GOODBYE) {
+			/* Its will, or its own word, has replaced the retained status and turns out to be untrue. */
+			d->flags &= (uint16_t) ~(HW_FLAG_GOODBYE | HW_FLAG_HELD);
+			m->stats.goodbyes_void++;
+			hw_monitor_emit_device(m, HW_OUT_STATUS, i);
+		}
+		d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_PACED);
+		break;
+	case HW_STATE_OFFLINE:
+		d->flags &= (uint16_t)~HW_FLAG_ONCE;
+		hw_monitor_transition(m, now, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT, -1);
+		break;
+	case HW_STATE_FORGOTTEN:
+		d->flags |= HW_FLAG_ONCE;
+		hw_monitor_transition(m, now, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT, -1);
+		break;
+	case HW_STATE_PROVISIONAL:
+		d->flags &= (uint16_t)~HW_FLAG_GOODBYE;
+		if (!m->conf.loading)
+			hw_monitor_settle(m, now, i);
+	}
+}
+
+/* --- what a goodbye does ----------------------------------------------------- */
+
+static void goodbye_online(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	if (hw_monitor_is_blind(m)) {
+		m->stats.goodbyes_void++;
+		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
+		return;
+	}
+	if (d->flags & HW_FLAG_GOODBYE)
+		return; /* the first one is on its way to be judged: repeating it must not put that off */
+	d->flags |= HW_FLAG_GOODBYE;
+	d->epoch = m->sight.blind.periods & 0xff;
+	int64_t delay_ns = m->groups.all[d->group]->goodbye_delay_ms * HW_NS_PER_MS;
+	struct hw_seen held = hw_seen_add(hw_monitor_seen(m, now), delay_ns), deadline = hw_monitor_deadline(m, d);
+	if (delay_ns == 0) {
+		hw_monitor_candidate(m, i);
+	} else {
+		d->flags |= HW_FLAG_HELD;
+		hw_monitor_arm_at(m, i, held.ns < deadline.ns ? held : deadline);
+	}
+}
+
+static void goodbye_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	switch (hw_device_state(d)) {
+	case HW_STATE_ONLINE:
+		goodbye_online(m, now, i);
+		break;
+	case HW_STATE_OFFLINE:
+		hw_monitor_emit_device(m, HW_OUT_STATUS,
+		                       i); /* it may have been published where our retained status was */
+		break;
+	case HW_STATE_FORGOTTEN:
+		hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_WILL, -1);
+		break;
+	case HW_STATE_PROVISIONAL:
+		d->flags |= HW_FLAG_GOODBYE;
+		if (!m->conf.loading)
+			hw_monitor_settle(m, now, i);
+	}
+}
+
+/* --- one heartbeat or goodbye ------------------------------------------------ */
+
+static bool stale(const struct hw_monitor *m, struct hw_now now, uint16_t group, const struct hw_payload *p)
+{
+	int64_t max_age_ms = m->groups.all[group]->max_age_ms;
+	return max_age_ms > 0 && p->has_time && !p->goodbye &&
+	       (double)now.wall_ms - p->time_s * 1000 > (double)max_age_ms;
+}
+
+/* A device stays with the first group in the file that ever took it, unless a reload has retired that. */
+static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t group)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	if (d->group == group)
+		return;
+	const struct hw_group *has = m->groups.all[d->group], *wants = m->groups.all[group];
+	if (!has->retired && has->rank <= wants->rank)
+		return;
+	hw_monitor_move(m, i, group);
+	hw_monitor_arm_earlier(m, now, i);
+}
+
+static void apply(struct hw_monitor *m, struct hw_now now, uint16_t group, struct hw_id id, uint32_t i,
+                  struct hw_payload *p)
+{
+	if (p && stale(m, now, group, p)) {
+		refuse(m, HW_REFUSED_STALE);
+		return;
+	}
+	m->stats.heartbeats++;
+	m->group_stats[group].heartbeats++;
+	bool is_new = i == HW_NIL;
+	if (is_new) {
+		if (hw_monitor_add(m, group, id.text, id.len, &i))
+			return;
+		hw_monitor_at(m, i)->flags |= HW_FLAG_ONCE;
+	} else {
+		regroup(m, now, i, group);
+	}
+	if (p)
+		take_fields(m, now, i, p);
+	if (p && p->goodbye)
+		goodbye_known(m, now, i);
+	else
+		heartbeat_known(m, now, i);
+}
+
+void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t group, const char *id, size_t len,
+                          struct hw_payload *p)
+{
+	if (!hw_id_valid(id, len)) {
+		refuse(m, HW_REFUSED_ID);
+		return;
+	}
+	apply(m, now, group, (struct hw_id){id, len}, hw_registry_find(m->registry, id, len), p);
+}
+
+/* --- messages ---------------------------------------------------------------- */
+
+/* Without a store, our own retained statuses are what is left of the run before. */
+static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct intake *in, struct hw_payload *p)
+{
+	if (hw_registry_find(m->registry, in->id, in->id_len) != HW_NIL || p->seq <= 0 ||
+	    !hw_id_valid(in->id, in->id_len))
+		return;
+	struct hw_stored s = {
+		.id = in->id,
+		.id_len = in->id_len,
+		.state = p->online ? HW_STATE_ONLINE : HW_STATE_OFFLINE,
+		.since_ms = p->has_time && p->time_s > 0 && p->time_s < 1e11 ? (int64_t)(p->time_s * 1000) : 0,
+		.last_seen_ms = p->last_seen_s > 0 && p->last_seen_s < 1e11 ? (int64_t)(p->last_seen_s * 1000) : 0,
+		.down_ms = INT64_MAX / 4, /* unknown: silence counts from now */
+		.group = m->groups.all[in->group]->name,
+		.seq = (uint64_t)p->seq,
+		.report = p->report};
+	if (hw_reason_parse(p->reason, &s.reason))
+		s.reason = p->online ? HW_REASON_HEARTBEAT : HW_REASON_TIMEOUT;
+	memset(&p->report, 0, sizeof p->report);
+	hw_monitor_load(m, now, &s);
+	hw_report_fini(&s.report);
+}
+
+static bool looks_like_json(const struct hw_message *msg)
+{
+	const char *b = msg->payload;
+	for (size_t k = 0; k < msg->payload_len; k++)
+		if (b[k] != ' ' && b[k] != '\t' && b[k] != '\n' && b[k] != '\r')
+			return b[k] == '{';
+	return false;
+}
+
+static void take_message(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
+                         uint32_t i)
+{
+	struct hw_payload p, *said = NULL;
+	bool adopting = msg->retained && m->conf.adopt_by;
+	if (msg->retained && !adopting) {
+		refuse(m, HW_REFUSED_RETAINED);
+		return;
+	}
+	if (msg->truncated) {
+		m->stats.payload_errors++;
+	} else if (looks_like_json(msg)) {
+		hw_payload_decode(&p, msg->payload, msg->payload_len);
+		said = &p;
+		m->stats.payload_errors += p.malformed;
+	}
+	if (said && p.kind == HW_PAYLOAD_MONITOR) {
+		if (adopting && strcmp(p.by, m->conf.adopt_by) == 0)
+			adopt_status(m, now, in, &p);
+		refuse(m, HW_REFUSED_MONITOR);
+	} else if (msg->retained) {
+		refuse(m, HW_REFUSED_RETAINED);
+	} else if (!hw_id_valid(in->id, in->id_len)) {
+		refuse(m, HW_REFUSED_ID);
+	} else {
+		/* Unknown when the batch was looked up: an earlier message of it may have made it since. */
+		if (i == HW_NIL)
+			i = hw_registry_find(m->registry, in->id, in->id_len);
+		apply(m, now, in->group, (struct hw_id){in->id, in->id_len}, i, said);
+	}
+	if (said)
+		hw_payload_fini(said);
+}
+
+/* Finds group and id; puts the group's prefix before it, in `room`. */
+static void match(struct hw_monitor *m, const struct hw_message *msg, struct intake *in, char room[HW_ID_MAX + 1])
+{
+	in->match = hw_groups_match(&m->groups, msg->topic, msg->topic_len, msg->payload_len == 0, &in->group, &in->id,
+	                            &in->id_len);
+	if (in->match != HW_MATCH_HEARTBEAT)
+		return;
+	const struct hw_group *g = m->groups.all[in->group];
+	if (g->id_prefix_len == 0)
+		return;
+	if (in->id_len == 0 || g->id_prefix_len + in->id_len > HW_ID_MAX) {
+		in->id_len = 0; /* refused as an id */
+		return;
+	}
+	memcpy(room, g->id_prefix, g->id_prefix_len);
+	memcpy(room + g->id_prefix_len, in->id, in->id_len);
+	in->id = room;
+	in->id_len += g->id_prefix_len;
+}
+
+void hw_monitor_messages(struct hw_monitor *m, struct hw_now now, const struct hw_message *msgs, size_t n)
+{
+	struct intake in[HW_BATCH];
+	struct hw_id ids[HW_BATCH];
+	uint32_t found[HW_BATCH];
+	char room[HW_BATCH][HW_ID_MAX + 1];
+	if (n > HW_BATCH)
+		n = HW_BATCH;
+	for (size_t k = 0; k < n; k++) {
+		match(m, &msgs[k], &in[k], room[k]);
+		bool usable = in[k].match == HW_MATCH_HEARTBEAT && in[k].id_len > 0 && in[k].id_len <= HW_ID_MAX;
+		ids[k] = usable ? (struct hw_id){in[k].id, in[k].id_len} : (struct hw_id){"", 0};
+	}
+	hw_registry_find_many(m->registry, ids, n, found);
+	for (size_t k = 0; k < n; k++) {
+		if (in[k].match == HW_MATCH_NONE)
+			refuse(m, HW_REFUSED_TOPIC);
+		else if (in[k].match == HW_MATCH_HEARTBEAT)
+			take_message(m, now, &msgs[k], &in[k], found[k]);
+	}
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices from the store, and those that were heard before theirs was read. See monitor.h.
+ *
+ * Rule: until loading ends nothing that was heard makes a transition, because what the store holds decides whether it
+ * is one. What was heard is never forgotten by it: a stored record fills in what the provisional one lacks.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "monitor_priv.h"
+
+static int64_t age_ms(int64_t wall_ms, int64_t then_ms)
+{
+	return wall_ms > then_ms ? wall_ms - then_ms : 0;
+}
+
+/*
+ * Sets last seen from the store: silence so far is the age by the wall clock when this run began, less the time in
+ * which nobody listened. What passed since the run began is left to the seeing clock.
+ */
+static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_device *d, const struct hw_stored *s)
+{
+	int64_t run_ms = (now.mono.ns - m->started.ns) / HW_NS_PER_MS;
+	int64_t silence_ms = age_ms(now.wall_ms - run_ms, s->last_seen_ms);
+	silence_ms = silence_ms > s->down_ms ? silence_ms - s->down_ms : 0;
+	if (silence_ms > HW_TIMEOUT_MAX_MS)
+		silence_ms = HW_TIMEOUT_MAX_MS;
+	struct hw_seen start = hw_blind_seen(&m->sight.blind, m->started);
+	d->last_seen_ns = start.ns - silence_ms * HW_NS_PER_MS;
+	int64_t mono_ms = now.mono.ns / HW_NS_PER_MS - (now.wall_ms - s->last_seen_ms);
+	if (s->last_seen_ms <= 0 || mono_ms <= HW_NEVER_MS || mono_ms >= -HW_NEVER_MS)
+		d->last_mono_ms = HW_NEVER_MS;
+	else
+		hw_device_set_mono_ms(d, mono_ms);
+}
+
+/* What is the store's alone to say: state, since, seq, and the fields that nothing newer was heard of. */
+static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	d->seq = s->seq & HW_SEQ_MAX;
+	d->since_ms = s->since_ms & (int64_t)(HW_SEQ_MAX >> 1);
+	d->flags = s->once ? d->flags | HW_FLAG_ONCE : d->flags & (uint16_t)~HW_FLAG_ONCE;
+	if (s->report.has || s->own_timeout_ms > 0) {
+		struct hw_extra *x = hw_registry_extra(m->registry, i);
+		if (x) {
+			/* What was heard since goes over what was stored. */
+			hw_report_merge(&s->report, &x->report);
+			hw_report_merge(&x->report, &s->report);
+			if (x->own_timeout_ms == 0 && s->own_timeout_ms > 0)
+				x->own_timeout_ms =
+					s->own_timeout_ms < HW_TIMEOUT_MAX_MS ? s->own_timeout_ms : HW_TIMEOUT_MAX_MS;
+			hw_monitor_note_own_timeout(m, x->own_timeout_ms);
+		}
+	}
+	hw_monitor_place(m, i, s->state, s->reason);
+	if (s->source & (HW_SOURCE_MQTT | HW_SOURCE_KEY))
+		d->node.user = (uint8_t)((d->node.user & 0x1f) | (s->source & 3) << 5);
+}
+
+/* An offline device is forgotten so long after it went, also across restarts. */
+static void arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	int64_t forget = d->flags & HW_FLAG_ONCE ? m->conf.forget_once_after_ms : m->conf.forget_after_ms;
+	hw_monitor_unlink(m, i);
+	if (forget <= 0)
+		return;
+	int64_t left = forget - age_ms(now.wall_ms, d->since_ms);
+	hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), (left > 0 ? left : 0) * HW_NS_PER_MS));
+}
+
+static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
+{
+	int g = s->group ? hw_groups_find(&m->groups, s->group) : -1;
+	uint32_t i;
+	int rc = hw_monitor_add(m, g < 0 ? m->groups.order[0] : (uint16_t)g, s->id, s->id_len, &i);
+	if (rc)
+		return rc;
+	set_last_seen(m, now, hw_monitor_at(m, i), s);
+	fill_in(m, i, s);
+	if (s->state == HW_STATE_OFFLINE)
+		arm_offline(m, now, i);
+	else
+		hw_monitor_arm(m, now, i);
+	return 0;
+}
+
+/* Heard before it was read: a heartbeat makes it online whatever is stored; a goodbye fell into the start's blindness
+ * and is void. */
+static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_mono_ms != HW_NEVER_MS;
+	d->flags &= (uint16_t)~HW_FLAG_GOODBYE;
+	if (!was_heard)
+		set_last_seen(m, now, d, s);
+	fill_in(m, i, s);
+	if (was_heard)
+		hw_monitor_at(m, i)->flags &= (uint16_t)~HW_FLAG_ONCE;
+	if (goodbye) {
+		m->stats.goodbyes_void++;
+		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
+	}
+	if (s->state == HW_STATE_ONLINE)
+		hw_monitor_arm(m, now, i);
+	else if (was_heard)
+		hw_monitor_transition(m, now, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT, -1);
+	else
+		arm_offline(m, now, i);
+}
+
+int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
+{
+	bool state_ok = s->state == HW_STATE_ONLINE || s->state == HW_STATE_OFFLINE;
+	if (!state_ok || !hw_id_valid(s->id, s->id_len) || s->seq == 0 || s->seq >= HW_SEQ_MAX)
+		return -EINVAL;
+	uint32_t i = hw_registry_find(m->registry, s->id, s->id_len);
+	if (i == HW_NIL)
+		return load_new(m, now, s);
+	if (hw_device_state(hw_monitor_at(m, i)) == HW_STATE_PROVISIONAL) {
+		load_provisional(m, now, i, s);
+		return 0;
+	}
+	/* Known already: ours is newer by what was heard, so it must also be newer by seq. A refresh finds the
+	 * difference. */
+	if (s->seq > hw_monitor_at(m, i)->seq) {
+		hw_monitor_adopt_seq(m, hw_registry_ref(m->registry, i), s->seq);
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
+		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
+	}
+	return 0;
+}
+
+void hw_monitor_loaded(struct hw_monitor *m)
+{
+	m->conf.loading = false;
+	m->settle = (struct hw_sweep){.active = true};
+}
+
+bool hw_monitor_loading(const struct hw_monitor *m)
+{
+	return m->conf.loading;
+}
+
+void hw_monitor_settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	if (hw_device_state(d) != HW_STATE_PROVISIONAL)
+		return;
+	if (d->flags & HW_FLAG_GOODBYE)
+		hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_WILL, -1);
+	else
+		hw_monitor_transition(m, now, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT, -1);
+}

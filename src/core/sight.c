@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See sight.h. Invariant: sent - back <= HW_BARRIERS_OUT for every reader that is up, so sent_at[] holds the moment of
+ * every barrier that is still out. Cost: O(readers) a step.
+ */
+#include "sight.h"
+
+#include <string.h>
+
+#define TICK_NS (HW_NS_PER_S / HW_TICKS_PER_S + 1)
+#define LOSSY_AFTER_NS                                                                                                 \
+	(5 * HW_NS_PER_S) /* a pause this long has outlived keepalives: what came meanwhile is not all there */
+#define RECONNECT_MAX_NS (60 * HW_NS_PER_S)
+#define DENIED_AFTER     12 /* barrier timeouts: no backlog is that old, so barriers that are still out were refused */
+
+static const struct hw_mono FOREVER = {INT64_MAX};
+
+static struct hw_mono sooner(struct hw_mono a, struct hw_mono b)
+{
+	return a.ns < b.ns ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+void hw_sight_configure(struct hw_sight *s, const struct hw_monitor_conf *conf)
+{
+	s->grace_ns = conf->grace_ms * HW_NS_PER_MS;
+	s->slow_ns = conf->barrier_slow_ms * HW_NS_PER_MS;
+	s->timeout_ns = conf->barrier_timeout_ms * HW_NS_PER_MS;
+}
+
+void hw_sight_init(struct hw_sight *s, const struct hw_monitor_conf *conf, struct hw_mono now)
+{
+	memset(s, 0, sizeof *s);
+	hw_blind_init(&s->blind);
+	hw_sight_configure(s, conf);
+	s->n_readers = conf->readers;
+	for (unsigned i = 0; i < s->n_readers; i++)
+		s->reader[i].reconnect_wait_ns = s->timeout_ns;
+	hw_blind_begin(&s->blind, HW_CAUSE_LINK, now, true);
+}
+
+static bool all_up(const struct hw_sight *s)
+{
+	for (unsigned i = 0; i < s->n_readers; i++)
+		if (!s->reader[i].up)
+			return false;
+	return true;
+}
+
+/* The least number that every reader has seen come back. */
+static uint64_t back_on_all(const struct hw_sight *s)
+{
+	uint64_t back = UINT64_MAX;
+	for (unsigned i = 0; i < s->n_readers; i++)
+		if (s->reader[i].back < back)
+			back = s->reader[i].back;
+	return back;
+}
+
+/* A lossy cause is over once devices have had the time to come back; any other at once. */
+static void end_cause(struct hw_sight *s, enum hw_cause cause, struct hw_mono now, bool lossy)
+{
+	if (!(s->blind.active & 1u << cause))
+		return;
+	if (lossy && s->grace_ns > 0)
+		s->hold[cause] = hw_mono_add(now, s->grace_ns);
+	else
+		hw_blind_end(&s->blind, cause, now);
+}
+
+static void begin_cause(struct hw_sight *s, enum hw_cause cause, struct hw_mono at, bool lossy)
+{
+	s->hold[cause].ns = 0;
+	hw_blind_begin(&s->blind, cause, at, lossy);
+}
+
+/* A pause is lossless unless it was long. */
+static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono now)
+{
+	if (!(s->blind.active & 1u << cause) || s->hold[cause].ns)
+		return;
+	bool lossy = now.ns - s->blind.cause_since[cause].ns > LOSSY_AFTER_NS;
+	if (lossy)
+		begin_cause(s, cause, now, true);
+	end_cause(s, cause, now, lossy);
+}
+
+/* A reader no longer stands still; the standstill is over with the last that did. */
+static void moves(struct hw_sight *s, struct hw_sight_reader *r, struct hw_mono now)
+{
+	if (!r->still)
+		return;
+	r->still = false;
+	for (unsigned i = 0; i < s->n_readers; i++)
+		if (s->reader[i].still)
+			return;
+	end_pause(s, HW_CAUSE_STANDSTILL, now);
+}
+
+void hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned reader, bool up)
+{
+	struct hw_sight_reader *r = &s->reader[reader];
+	if (r->up == up)
+		return;
+	r->up = up;
+	s->floor = s->sent;
+	if (up) {
+		r->back = s->sent;
+		r->ever = false;
+		r->arrived = r->good = now;
+		if (all_up(s))
+			end_cause(s, HW_CAUSE_LINK, now, true);
+		return;
+	}
+	begin_cause(s, HW_CAUSE_LINK, now, true);
+	moves(s, r, now); /* the link's own blindness goes on where a standstill was */
+}
+
+void hw_sight_publisher(struct hw_sight *s, bool up)
+{
+	s->publisher_up = up;
+	if (up)
+		return;
+	/* What it had not sent is gone: the readers must not take that for a loss of their own, nor wait for it. */
+	s->floor = s->sent;
+	for (unsigned i = 0; i < s->n_readers; i++)
+		s->reader[i].back = s->sent;
+}
+
+void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned reader)
+{
+	s->reader[reader].arrived = now;
+	moves(s, &s->reader[reader], now);
+}
+
+/* Blind from `from` until now, all of it past: what was lost in it cannot be told from silence. */
+static void lost_between(struct hw_sight *s, struct hw_mono from, struct hw_mono now)
+{
+	hw_blind_begin(&s->blind, HW_CAUSE_LOSS, from, true);
+	hw_blind_end(&s->blind, HW_CAUSE_LOSS, now);
+	s->floor = s->sent;
+}
+
+void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned reader, uint64_t number)
+{
+	struct hw_sight_reader *r = &s->reader[reader];
+	hw_sight_arrived(s, now, reader);
+	if (!r->up || number <= r->back || number > s->sent)
+		return;
+	int64_t rtt = now.ns - s->sent_at[number % HW_BARRIERS_OUT].ns;
+	s->rtt_ns = s->rtt_ns ? s->rtt_ns + (rtt - s->rtt_ns) / 8 : rtt;
+	if (number > r->back + 1)
+		lost_between(s, r->good, now);
+	r->back = number;
+	r->good = now;
+	r->ever = true;
+	r->reconnect_wait_ns = s->timeout_ns;
+	s->barriers_back++;
+	end_cause(s, HW_CAUSE_BARRIER, now, true);
+}
+
+void hw_sight_loss(struct hw_sight *s, struct hw_mono now, unsigned reader)
+{
+	lost_between(s, s->reader[reader].good, now);
+}
+
+void hw_sight_stall(struct hw_sight *s, struct hw_mono planned, struct hw_mono now)
+{
+	begin_cause(s, HW_CAUSE_STALL, planned, now.ns - planned.ns > LOSSY_AFTER_NS);
+}
+
+void hw_sight_drained(struct hw_sight *s, struct hw_mono now)
+{
+	end_pause(s, HW_CAUSE_STALL, now);
+}
+
+void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono now)
+{
+	begin_cause(s, HW_CAUSE_SUSPEND, since, true);
+	end_cause(s, HW_CAUSE_SUSPEND, now, true);
+}
+
+uint64_t hw_sight_tag(const struct hw_sight *s)
+{
+	return s->sent + 2;
+}
+
+bool hw_sight_proven(const struct hw_sight *s, uint64_t tag)
+{
+	uint64_t least = s->floor + 2;
+	return all_up(s) && back_on_all(s) >= (tag > least ? tag : least);
+}
+
+/* When the next barrier may be sent; FOREVER if it need not or must not be. */
+static struct hw_mono barrier_at(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
+{
+	if (!s->publisher_up || !all_up(s))
+		return FOREVER;
+	uint64_t back = back_on_all(s);
+	if (s->sent - back >= HW_BARRIERS_OUT - 1)
+		return FOREVER;
+	struct hw_mono last = s->sent ? s->sent_at[s->sent % HW_BARRIERS_OUT] : (struct hw_mono){0};
+	struct hw_mono steady = hw_mono_add(last, pace_ns);
+	uint64_t least = s->floor + 2;
+	if (tag && tag < least)
+		tag = least;
+	if (tag <= s->sent)
+		return steady;
+	if (back == s->sent)
+		return (struct hw_mono){0};
+	return sooner(steady, hw_mono_add(last, max64(s->rtt_ns / 4, TICK_NS)));
+}
+
+/* Since when a reader that is up has heard nothing although a barrier is out; FOREVER if it is not so. */
+static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sight_reader *r)
+{
+	if (!r->up || s->sent <= r->back)
+		return FOREVER;
+	int64_t sent = s->sent_at[(r->back + 1) % HW_BARRIERS_OUT].ns;
+	return (struct hw_mono){max64(sent, r->arrived.ns)};
+}
+
+/*
+ * Whether barriers are refused on this reader, rather than late: nothing at all came since the subscription, or other
+ * things did and for so long no barrier that no backlog explains it.
+ */
+static bool denied(const struct hw_sight *s, const struct hw_sight_reader *r, int64_t quiet_ns, struct hw_mono now)
+{
+	int64_t out_ns = now.ns - s->sent_at[(r->back + 1) % HW_BARRIERS_OUT].ns;
+	if (r->ever)
+		return out_ns >= DENIED_AFTER * s->timeout_ns;
+	return quiet_ns >= s->timeout_ns || out_ns >= 2 * s->timeout_ns;
+}
+
+/* Finds standstill and refusal on one reader. Returns whether its connection should be opened anew. */
+static bool check_reader(struct hw_sight *s, struct hw_sight_reader *r, struct hw_mono now)
+{
+	struct hw_mono quiet = quiet_since(s, r);
+	if (quiet.ns == FOREVER.ns)
+		return false;
+	int64_t quiet_ns = now.ns - quiet.ns;
+	if (!r->still && quiet_ns >= max64(s->slow_ns, 4 * s->rtt_ns)) {
+		r->still = true;
+		begin_cause(s, HW_CAUSE_STANDSTILL, quiet, false);
+	}
+	bool refused = denied(s, r, quiet_ns, now);
+	if (refused && (!(s->blind.active & 1u << HW_CAUSE_BARRIER) || s->hold[HW_CAUSE_BARRIER].ns))
+		begin_cause(s, HW_CAUSE_BARRIER, r->good, true);
+	if ((!refused && quiet_ns < s->timeout_ns) || now.ns < r->reconnect_at.ns)
+		return false;
+	r->reconnect_at = hw_mono_add(now, r->reconnect_wait_ns);
+	r->reconnect_wait_ns =
+		2 * r->reconnect_wait_ns < RECONNECT_MAX_NS ? 2 * r->reconnect_wait_ns : RECONNECT_MAX_NS;
+	return true;
+}
+
+struct hw_sight_do hw_sight_step(struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns)
+{
+	struct hw_sight_do todo = {.reconnect = -1};
+	for (int c = 0; c < HW_CAUSES; c++)
+		if (s->hold[c].ns && s->hold[c].ns <= now.ns) {
+			hw_blind_end(&s->blind, (enum hw_cause)c, s->hold[c]);
+			s->hold[c].ns = 0;
+		}
+	for (unsigned i = 0; i < s->n_readers && todo.reconnect < 0; i++)
+		if (check_reader(s, &s->reader[i], now))
+			todo.reconnect = (int)i;
+	if (barrier_at(s, tag, pace_ns).ns <= now.ns) {
+		s->sent++;
+		s->sent_at[s->sent % HW_BARRIERS_OUT] = now;
+		todo.barrier = true;
+	}
+	return todo;
+}
+
+struct hw_mono hw_sight_next(const struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns)
+{
+	struct hw_mono at = barrier_at(s, tag, pace_ns);
+	for (int c = 0; c < HW_CAUSES; c++)
+		if (s->hold[c].ns)
+			at = sooner(at, s->hold[c]);
+	for (unsigned i = 0; i < s->n_readers; i++) {
+		const struct hw_sight_reader *r = &s->reader[i];
+		struct hw_mono quiet = quiet_since(s, r);
+		if (quiet.ns == FOREVER.ns)
+			continue;
+		if (!r->still)
+			at = sooner(at, hw_mono_add(quiet, max64(s->slow_ns, 4 * s->rtt_ns)));
+		struct hw_mono reconnect = hw_mono_add(quiet, s->timeout_ns);
+		at = sooner(at, reconnect.ns > r->reconnect_at.ns ? reconnect : r->reconnect_at);
+	}
+	return at.ns < now.ns ? now : at;
+}
