@@ -65,12 +65,15 @@ static inline struct hw_tick hw_tick_floor(struct hw_seen t)
 	return (struct hw_tick){sec * HW_TICKS_PER_S + rem * HW_TICKS_PER_S / HW_NS_PER_S};
 }
 
-/* The first nanosecond of a tick: hw_tick_floor() of it gives the tick back. */
+/* The first nanosecond of a tick: hw_tick_floor() of it gives the tick back. A tick beyond 292 years, which no
+ * nanosecond names, gives INT64_MAX. */
 static inline struct hw_seen hw_tick_start(struct hw_tick t)
 {
 	uint64_t sec = t.n / HW_TICKS_PER_S, rem = t.n % HW_TICKS_PER_S;
-	return (struct hw_seen){
-		(int64_t)(sec * HW_NS_PER_S + (rem * HW_NS_PER_S + HW_TICKS_PER_S - 1) / HW_TICKS_PER_S)};
+	uint64_t ns = (rem * HW_NS_PER_S + HW_TICKS_PER_S - 1) / HW_TICKS_PER_S;
+	if (sec > (INT64_MAX - ns) / HW_NS_PER_S)
+		return (struct hw_seen){INT64_MAX};
+	return (struct hw_seen){(int64_t)(sec * HW_NS_PER_S + ns)};
 }
 
 #endif

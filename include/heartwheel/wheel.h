@@ -12,9 +12,9 @@
  * their index in it; the array may move (hw_wheel_rebase). Time is pushed in, due entries are pulled out; nothing calls
  * back.
  *
- * Invariant: `cursor` is the first tick not yet worked off. An entry armed for a tick t >= cursor sits on the lowest
- * level whose turn reaches t; an entry armed for the past sits in the cursor's own slot. So no entry fires before its
- * tick, and it fires on the first hw_wheel_take() at or after it.
+ * Invariant: no entry sits at a tick before `cursor`, which never passes the last `now` that was pushed in. An entry
+ * armed for a tick t >= cursor sits on the lowest level whose turn reaches t; an entry armed for the past sits in the
+ * cursor's own slot. So no entry fires before its tick, and it fires on the first hw_wheel_take() at or after it.
  *
  * Cost: add and del are O(1); an entry is moved at most three times on its way down, plus once per round on level 3;
  * take() works off at most as many moves as its budget says, however many entries share a tick.
@@ -28,11 +28,12 @@
 
 #include "heartwheel/time.h"
 
-#define HW_NIL		UINT32_MAX
+#define HW_NIL          UINT32_MAX
 #define HW_WHEEL_LEVELS 4
-#define HW_WHEEL_SLOTS	31
+#define HW_WHEEL_SLOTS  31
 
-/* Where a node is: a level of the wheel, being cascaded, on a hw_queue, or nowhere. */
+/* Where a node is: a level of the wheel (while its slot is being cascaded: still the one it comes from), on a hw_queue,
+ * or nowhere. */
 enum hw_place { HW_PLACE_LEVEL0, HW_PLACE_LEVEL1, HW_PLACE_LEVEL2, HW_PLACE_LEVEL3, HW_PLACE_QUEUE, HW_PLACE_NONE = 7 };
 
 /* 16 bytes, first member of whatever is kept in the wheel. Zeroed memory is not a valid node: use hw_node_init(). */
@@ -53,7 +54,7 @@ struct hw_queue {
 struct hw_wheel {
 	unsigned char *nodes; /* borrowed: element i's node is at nodes + i * stride */
 	size_t stride;
-	uint64_t cursor;
+	uint64_t cursor;  /* all ticks before it are worked off */
 	uint32_t cascade; /* head of the list that is being cascaded, HW_NIL if none */
 	uint8_t entering; /* levels of the cursor's boundary still to be cascaded: HW_WHEEL_LEVELS-1 .. 1, 0: done */
 	uint32_t occupied[HW_WHEEL_LEVELS];
@@ -84,14 +85,15 @@ void hw_wheel_del(struct hw_wheel *w, uint32_t i);
 
 /*
  * Takes out and returns one entry whose tick is at or before `now`, in tick order, or HW_NIL. Spends one of `*budget`
- * for each entry that it moves or returns and for each 64 empty steps; when the budget is used up it returns HW_NIL
- * with *budget == 0, and the next call goes on where this one stopped. `now` may stand still or go back; then nothing
- * is due.
+ * for each entry that it moves or returns; empty ticks cost nothing, because it jumps from one occupied slot to the
+ * next. When the budget is used up it returns HW_NIL with *budget == 0, and the next call goes on where this one
+ * stopped. `now` may stand still (then what was armed meanwhile for the past, or for now, comes out) or go back (then
+ * nothing is due).
  */
 uint32_t hw_wheel_take(struct hw_wheel *w, struct hw_tick now, unsigned *budget);
 
-/* Whether anything is armed; if so, `*at` is the first tick at which hw_wheel_take() has work: never after the first
- * due entry. */
+/* Whether anything is armed; if so, `*at` is the first tick at which hw_wheel_take() has work, which may be a cascade
+ * only: never after the first due entry, nor before the last `now` that was worked off. */
 bool hw_wheel_next(const struct hw_wheel *w, struct hw_tick *at);
 
 /* Where entry `i`, which must be in the wheel, sits. */
