@@ -20,11 +20,11 @@ struct hw_control;
 struct hw_control_status {
 	const char *node, *version;
 	int64_t uptime_s;
-	bool mqtt_up;	   /* every reader is subscribed and the publisher is connected */
+	bool mqtt_up;      /* every reader is subscribed and the publisher is connected */
 	const char *mqtt;  /* "up", or what is wrong in a few words */
 	const char *redis; /* "up", "off" (memory store), or what is wrong */
 	bool loading;
-	uint64_t owed;		/* devices whose current state some sink has not confirmed */
+	uint64_t owed;          /* devices whose current state some sink has not confirmed */
 	int64_t owed_oldest_ms; /* how long the oldest has been owed; 0: nothing is owed */
 };
 
@@ -49,7 +49,7 @@ struct hw_control_ops {
  * is -EADDRINUSE. Other errors: -errno.
  */
 int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
-		   const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
+                   const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
 /* Closes the listener and every connection, and removes the socket. */
 void hw_control_free(struct hw_control *c);
 

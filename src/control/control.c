@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control API's server: listener, limits, routes, replies.
+ *
+ * Invariant: every request that evhttp hands over is answered exactly once. What bounds a client: the size of its
+ * headers and body, what is read ahead of an answer, and 30 s without a byte; one answer is at most a page of 1000
+ * devices. evhttp answers what is not HTTP by itself, with a page of HTML.
+ */
+#include "control/control.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/json.h"
+#include "control/server.h"
+
+#define HEADERS_MAX (16 * 1024)
+#define BODY_MAX    (64 * 1024)
+/* evhttp refuses a longer body without reading it, and with a page of HTML; up to here we read it and say it ourselves.
+ */
+#define BODY_READ_MAX  (256 * 1024)
+#define READ_AHEAD_MAX (BODY_READ_MAX + 2 * HEADERS_MAX)
+#define TIMEOUT_S      30
+
+static void serve_reload(struct hw_control *c, struct evhttp_request *req, const char *rest);
+
+/* A path that ends in '/' takes one more level, any other only itself. */
+static const struct route {
+	enum evhttp_cmd_type method;
+	const char *method_name;
+	const char *path;
+	hw_handler *serve;
+} routes[] = {
+	{EVHTTP_REQ_GET, "GET", "/v1/status", hw_serve_status},
+	{EVHTTP_REQ_GET, "GET", "/v1/devices", hw_serve_list},
+	{EVHTTP_REQ_GET, "GET", "/v1/devices/", hw_serve_device},
+	{EVHTTP_REQ_DELETE, "DELETE", "/v1/devices/", hw_serve_forget},
+	{EVHTTP_REQ_POST, "POST", "/v1/reload", serve_reload},
+	{EVHTTP_REQ_GET, "GET", "/healthz", hw_serve_health},
+	{EVHTTP_REQ_GET, "GET", "/readyz", hw_serve_ready},
+	{EVHTTP_REQ_GET, "GET", "/metrics", hw_serve_metrics},
+};
+
+/* --- replies */
+
+void hw_reply_as(struct evhttp_request *req, int code, const char *content_type, struct evbuffer *body)
+{
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
+
+	if (body)
+		evhttp_add_header(headers, "Content-Type", content_type);
+	evhttp_add_header(headers, "Cache-Control", "no-store");
+	/* evhttp would send the body of an answer to HEAD, and the client take it for the next answer. */
+	bool head = evhttp_request_get_command(req) == EVHTTP_REQ_HEAD;
+	evhttp_send_reply(req, code, NULL, head ? NULL : body);
+	if (body)
+		evbuffer_free(body);
+}
+
+void hw_reply(struct evhttp_request *req, int code, struct evbuffer *body)
+{
+	hw_reply_as(req, code, "application/json", body);
+}
+
+void hw_reply_error(struct evhttp_request *req, int code, const char *why)
+{
+	struct hw_json j;
+	struct evbuffer *body = evbuffer_new();
+
+	if (body) {
+		hw_json_begin(&j, body);
+		hw_json_open(&j, '{');
+		hw_json_text(&j, "error", why);
+		hw_json_close(&j, '}');
+		hw_json_end(&j);
+		evbuffer_add(body, "\n", 1);
+	}
+	hw_reply(req, code, body);
+}
+
+static void serve_reload(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	(void)rest;
+	if (!body) {
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+		return;
+	}
+	int code = c->ops->reload(c->arg, body);
+	evbuffer_add(body, "\n", 1);
+	hw_reply(req, code, body);
+}
+
+/* --- routing */
+
+/* What follows the route's path in `path`, or NULL if that is another route's. */
+static const char *match(const struct route *r, const char *path)
+{
+	size_t len = strlen(r->path);
+
+	if (strncmp(path, r->path, len) != 0)
+		return NULL;
+	if (r->path[len - 1] != '/')
+		return path[len] == '\0' ? path + len : NULL;
+	return strchr(path + len, '/') ? NULL : path + len;
+}
+
+static void route(struct hw_control *c, struct evhttp_request *req)
+{
+	enum evhttp_cmd_type method = evhttp_request_get_command(req);
+	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req));
+	char allow[64] = "";
+
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		const char *rest = match(&routes[i], path);
+		if (!rest)
+			continue;
+		if (routes[i].method == method) {
+			routes[i].serve(c, req, rest);
+			return;
+		}
+		if (*allow)
+			strncat(allow, ", ", sizeof(allow) - strlen(allow) - 1);
+		strncat(allow, routes[i].method_name, sizeof(allow) - strlen(allow) - 1);
+	}
+	if (!*allow) {
+		hw_reply_error(req, HTTP_NOTFOUND, "no such path");
+		return;
+	}
+	evhttp_add_header(evhttp_request_get_output_headers(req), "Allow", allow);
+	hw_reply_error(req, HTTP_BADMETHOD, "this path does not have that method");
+}
+
+static void on_request(struct evhttp_request *req, void *arg)
+{
+	const unsigned known = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
+	                       EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH;
+
+	if (!(evhttp_request_get_command(req) & known))
+		hw_reply_error(req, HTTP_NOTIMPLEMENTED, "unknown method");
+	else if (evbuffer_get_length(evhttp_request_get_input_buffer(req)) > BODY_MAX)
+		hw_reply_error(req, HTTP_ENTITYTOOLARGE, "the body is too large");
+	else
+		route(arg, req);
+}
+
+/* --- the listener */
+
+/*
+ * As evhttp would make it, but with a bound: evhttp goes on reading while it writes an answer, and would keep all that
+ * a client pours in meanwhile.
+ */
+static struct bufferevent *on_connection(struct event_base *base, void *arg)
+{
+	struct bufferevent *bev = bufferevent_socket_new(base, -1, 0);
+
+	(void)arg;
+	if (bev)
+		bufferevent_setwatermark(bev, EV_READ, 0, READ_AHEAD_MAX);
+	return bev;
+}
+
+/* evhttp's accept fails: on_pending() sees to it, and nobody needs a line for each turn of the loop. */
+static void on_accept_error(struct evconnlistener *listener, void *arg)
+{
+	(void)listener;
+	(void)arg;
+}
+
+/*
+ * Somebody connects. Without a descriptor for him the listening socket stays readable and the loop would spin: stop
+ * listening for a second. (The listener's own error callback is not told whose it is.)
+ */
+static void on_pending(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_control *c = arg;
+	struct timeval second = {1, 0};
+	int spare = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	(void)what;
+	if (spare >= 0) {
+		close(spare);
+		return;
+	}
+	if (event_add(c->again, &second) < 0)
+		return;
+	evconnlistener_disable(c->listener);
+	event_del(c->pending);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_control *c = arg;
+	struct timeval second = {1, 0};
+
+	(void)fd;
+	(void)what;
+	if (evconnlistener_enable(c->listener) < 0 || event_add(c->pending, NULL) < 0)
+		event_add(c->again, &second);
+}
+
+static int start_listener(struct hw_control *c)
+{
+	const unsigned flags = LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE;
+	int fd = c->socket.fd;
+
+	c->listener = evconnlistener_new(c->base, NULL, NULL, flags, 0, fd);
+	if (!c->listener)
+		return -ENOMEM;
+	c->socket.fd = -1; /* the listener closes it */
+	evconnlistener_set_error_cb(c->listener, on_accept_error);
+	if (!evhttp_bind_listener(c->http, c->listener)) {
+		evconnlistener_free(c->listener);
+		return -ENOMEM;
+	}
+	c->pending = event_new(c->base, fd, EV_READ | EV_PERSIST, on_pending, c);
+	c->again = event_new(c->base, -1, 0, on_again, c);
+	if (!c->pending || !c->again || event_add(c->pending, NULL) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int start_http(struct hw_control *c)
+{
+	c->http = evhttp_new(c->base);
+	if (!c->http)
+		return -ENOMEM;
+	evhttp_set_max_headers_size(c->http, HEADERS_MAX);
+	evhttp_set_max_body_size(c->http, BODY_READ_MAX);
+	evhttp_set_timeout(c->http, TIMEOUT_S);
+	evhttp_set_allowed_methods(c->http, 0xffff); /* on_request() refuses, in JSON */
+	evhttp_set_bevcb(c->http, on_connection, c);
+	evhttp_set_gencb(c->http, on_request, c);
+	return 0;
+}
+
+int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
+                   const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg)
+{
+	struct hw_control *c = calloc(1, sizeof(*c));
+
+	*out = NULL;
+	if (!c)
+		return -ENOMEM;
+	*c = (struct hw_control){.base = base, .monitor = m, .ops = ops, .arg = arg};
+	int rc = hw_socket_listen(&c->socket, path, group);
+	if (rc == 0)
+		rc = start_http(c);
+	if (rc == 0) {
+		c->pager = hw_pager_new(c);
+		rc = c->pager ? start_listener(c) : -ENOMEM;
+	}
+	if (rc < 0) {
+		hw_control_free(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+void hw_control_free(struct hw_control *c)
+{
+	if (!c)
+		return;
+	/* Before the descriptor that it watches is closed. */
+	if (c->pending)
+		event_free(c->pending);
+	if (c->again)
+		event_free(c->again);
+	if (c->http)
+		evhttp_free(c->http);
+	hw_pager_free(c->pager);
+	hw_socket_fini(&c->socket);
+	free(c);
+}

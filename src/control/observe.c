@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The daemon as a whole: /v1/status, /healthz, /readyz, /metrics. Reads the core's counters and asks the daemon for
+ * what the core does not know. Cost: /metrics is a few lines per group.
+ */
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "control/json.h"
+#include "control/metrics.h"
+#include "control/server.h"
+
+#define OWED_MAX_MS 10000 /* /readyz: how long a state may wait for the outside's word */
+
+static void finish(struct evhttp_request *req, struct hw_json *j, struct evbuffer *body)
+{
+	hw_json_close(j, '}');
+	if (hw_json_end(j) < 0 || evbuffer_add(body, "\n", 1) < 0) {
+		evbuffer_free(body);
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+		return;
+	}
+	hw_reply(req, HTTP_OK, body);
+}
+
+void hw_serve_status(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	const struct hw_monitor_stats *stats = hw_monitor_stats(c->monitor);
+	const struct hw_blind *blind = hw_monitor_blind(c->monitor);
+	struct hw_control_status s = {0};
+	struct evbuffer *body = evbuffer_new();
+	struct hw_json j;
+
+	(void)rest;
+	if (!body) {
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+		return;
+	}
+	c->ops->status(c->arg, &s);
+	uint64_t online = stats->count[HW_STATE_ONLINE], offline = stats->count[HW_STATE_OFFLINE];
+	hw_json_begin(&j, body);
+	hw_json_open(&j, '{');
+	hw_json_text(&j, "node", s.node);
+	hw_json_text(&j, "version", s.version);
+	hw_json_int(&j, "uptime_s", s.uptime_s);
+	hw_json_bool(&j, "blind", hw_blind_now(blind));
+	hw_json_text(&j, "blind_cause", hw_blind_now(blind) ? hw_cause_name(blind->first) : NULL);
+	hw_json_text(&j, "mqtt", s.mqtt);
+	hw_json_text(&j, "redis", s.redis);
+	hw_json_bool(&j, "loading", s.loading);
+	hw_json_uint(&j, "devices", online + offline);
+	hw_json_uint(&j, "online", online);
+	hw_json_uint(&j, "offline", offline);
+	hw_json_uint(&j, "owed", s.owed);
+	hw_json_uint(&j, "heartbeats_total", stats->heartbeats);
+	finish(req, &j, body);
+}
+
+static void reply_ok(struct evhttp_request *req)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (body)
+		evbuffer_add_printf(body, "{\"status\":\"ok\"}\n");
+	hw_reply(req, HTTP_OK, body);
+}
+
+void hw_serve_health(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	(void)rest;
+	if (c->ops->healthy(c->arg))
+		reply_ok(req);
+	else
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "the loop has not turned lately");
+}
+
+void hw_serve_ready(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	const struct hw_blind *blind = hw_monitor_blind(c->monitor);
+	struct hw_control_status s = {0};
+	char why[160];
+	int n = 0;
+
+	(void)rest;
+	c->ops->status(c->arg, &s);
+	if (hw_blind_now(blind))
+		n += snprintf(why + n, sizeof(why) - (size_t)n, "blind: %s", hw_cause_name(blind->first));
+	if (s.loading)
+		n += snprintf(why + n, sizeof(why) - (size_t)n, "%sloading devices from the store", n ? "; " : "");
+	if (s.owed_oldest_ms > OWED_MAX_MS)
+		n += snprintf(why + n, sizeof(why) - (size_t)n,
+		              "%s%" PRIu64 " devices' states owed, the oldest for %" PRId64 " s", n ? "; " : "", s.owed,
+		              s.owed_oldest_ms / 1000);
+	if (n == 0)
+		reply_ok(req);
+	else
+		hw_reply_error(req, HTTP_SERVUNAVAIL, why);
+}
+
+/* --- metrics */
+
+/* A group that was dropped by a reload is of interest as long as it has devices. */
+static bool shown(const struct hw_groups *groups, const struct hw_group_stats *s, size_t i)
+{
+	return !groups->all[i]->retired || s->count[HW_STATE_ONLINE] + s->count[HW_STATE_OFFLINE] > 0;
+}
+
+static void group_metrics(const struct hw_monitor *m, struct evbuffer *b)
+{
+	static const enum hw_state states[] = {HW_STATE_ONLINE, HW_STATE_OFFLINE};
+	const struct hw_groups *groups = hw_monitor_groups(m);
+
+	hw_metric_family(b, "devices", "gauge", "Known devices.");
+	for (size_t i = 0; i < groups->n; i++) {
+		const struct hw_group_stats *s = hw_monitor_group_stats(m, i);
+		if (!shown(groups, s, i))
+			continue;
+		for (size_t k = 0; k < sizeof(states) / sizeof(states[0]); k++) {
+			const char *labels[] = {"group", groups->all[i]->name, "state", hw_state_name(states[k]), NULL};
+			hw_metric_sample(b, "devices", labels, s->count[states[k]]);
+		}
+	}
+	hw_metric_family(b, "heartbeats_total", "counter", "Heartbeats read.");
+	for (size_t i = 0; i < groups->n; i++) {
+		const struct hw_group_stats *s = hw_monitor_group_stats(m, i);
+		if (!shown(groups, s, i))
+			continue;
+		const char *labels[] = {"group", groups->all[i]->name, NULL};
+		hw_metric_sample(b, "heartbeats_total", labels, (double)s->heartbeats);
+	}
+}
+
+static void blind_metrics(const struct hw_blind *blind, struct hw_now now, struct evbuffer *b)
+{
+	hw_metric_family(b, "blind", "gauge", "1 while the monitor cannot hear the fleet.");
+	hw_metric_sample(b, "blind", NULL, hw_blind_now(blind) ? 1 : 0);
+	hw_metric_family(b, "blind_seconds_total", "counter",
+	                 "Time in which a cause of blindness was active; several may be at once.");
+	for (unsigned i = 0; i < HW_CAUSES; i++) {
+		const char *labels[] = {"cause", hw_cause_name((enum hw_cause)i), NULL};
+		int64_t ns = blind->cause_ns[i];
+		if (blind->active & 1u << i && now.mono.ns > blind->cause_since[i].ns)
+			ns += now.mono.ns - blind->cause_since[i].ns;
+		hw_metric_sample(b, "blind_seconds_total", labels, (double)ns / 1e9);
+	}
+}
+
+static void core_metrics(const struct hw_monitor *m, struct hw_now now, struct evbuffer *b)
+{
+	const struct hw_monitor_stats *s = hw_monitor_stats(m);
+
+	group_metrics(m, b);
+	hw_metric_family(b, "transitions_total", "counter", "Changes of a device's state, by their reason.");
+	for (unsigned i = 0; i < HW_REASONS; i++) {
+		const char *labels[] = {"reason", hw_reason_name((enum hw_reason)i), NULL};
+		hw_metric_sample(b, "transitions_total", labels, (double)s->transitions[i]);
+	}
+	blind_metrics(hw_monitor_blind(m), now, b);
+	hw_metric_family(b, "refused_total", "counter",
+	                 "Messages that were not taken as a heartbeat, by what was wrong.");
+	for (unsigned i = 0; i < HW_REFUSED_KINDS; i++) {
+		const char *labels[] = {"kind", hw_refused_name((enum hw_refused)i), NULL};
+		hw_metric_sample(b, "refused_total", labels, (double)s->refused[i]);
+	}
+	hw_metric_family(b, "payload_errors_total", "counter", "Heartbeats whose payload began like JSON and was not.");
+	hw_metric_sample(b, "payload_errors_total", NULL, (double)s->payload_errors);
+}
+
+void hw_serve_metrics(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	(void)rest;
+	if (!body) {
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+		return;
+	}
+	core_metrics(c->monitor, c->ops->now(c->arg), body);
+	if (c->ops->metrics)
+		c->ops->metrics(c->arg, body);
+	hw_reply_as(req, HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", body);
+}

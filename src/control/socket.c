@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The listening unix socket. Invariant: from bind() on its mode is never wider than at the end: Linux takes the mode of
+ * a bound socket's file from the socket itself, so fchmod() before bind() does what changing the umask would do, which
+ * all threads share.
+ */
+#include "control/socket.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+
+static int find_group(const char *name, gid_t *gid)
+{
+	char *end;
+	struct group *found = getgrnam(name);
+
+	if (found) {
+		*gid = found->gr_gid;
+		return 0;
+	}
+	unsigned long number = strtoul(name, &end, 10);
+	if (*name < '0' || *name > '9' || *end != '\0' || number >= (gid_t)-1)
+		return -EINVAL;
+	*gid = (gid_t)number;
+	return 0;
+}
+
+static int open_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Makes room for a new socket file: whatever a dead daemon left goes, whatever lives stays. */
+static int clear_stale(const struct sockaddr_un *sa)
+{
+	struct stat st;
+
+	if (lstat(sa->sun_path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -ENOTSOCK;
+	int fd = open_socket();
+	if (fd < 0)
+		return fd;
+	int rc = connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) < 0 ? errno : 0;
+	close(fd);
+	/* A full backlog (EAGAIN) is an answer too; EPROTOTYPE is somebody's socket of another type. */
+	if (rc == 0 || rc == EAGAIN || rc == EPROTOTYPE)
+		return -EADDRINUSE;
+	if (rc != ECONNREFUSED)
+		return rc == ENOENT ? 0 : -rc;
+	return unlink(sa->sun_path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int set_owner(const char *path, const char *group)
+{
+	if (*group) {
+		gid_t gid;
+		int rc = find_group(group, &gid);
+		if (rc < 0)
+			return rc;
+		if (chown(path, (uid_t)-1, gid) < 0)
+			return -errno;
+	}
+	return chmod(path, 0660) < 0 ? -errno : 0;
+}
+
+int hw_socket_listen(struct hw_socket *s, const char *path, const char *group)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	struct stat st;
+
+	*s = (struct hw_socket){.fd = -1};
+	if (strlen(path) >= sizeof(sa.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(sa.sun_path, path, strlen(path) + 1);
+	int rc = clear_stale(&sa);
+	if (rc < 0)
+		return rc;
+	rc = open_socket();
+	if (rc < 0)
+		return rc;
+	s->fd = rc;
+	rc = -ENOMEM;
+	char *copy = strdup(path);
+	if (!copy)
+		goto out;
+	if (fchmod(s->fd, 0600) < 0 || bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
+		rc = -errno;
+		free(copy);
+		goto out;
+	}
+	s->path = copy;
+	if (lstat(path, &st) < 0) {
+		rc = -errno;
+		goto out;
+	}
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	rc = set_owner(path, group);
+	if (rc == 0 && listen(s->fd, BACKLOG) < 0)
+		rc = -errno;
+out:
+	if (rc < 0)
+		hw_socket_fini(s);
+	return rc;
+}
+
+void hw_socket_fini(struct hw_socket *s)
+{
+	struct stat st;
+
+	if (s->fd >= 0)
+		close(s->fd);
+	/* A successor may have put its own socket there. */
+	if (s->path && lstat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
+		unlink(s->path);
+	free(s->path);
+	*s = (struct hw_socket){.fd = -1};
+}

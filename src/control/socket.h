@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* The control API's unix socket in the file system: made without a moment in which it is wider open than meant. */
+#ifndef HW_CONTROL_SOCKET_H
+#define HW_CONTROL_SOCKET_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* A listening socket, and the file by which it is known: removed only if it is still ours. */
+struct hw_socket {
+	int fd;
+	char *path; /* owned */
+	dev_t dev;
+	ino_t ino;
+};
+
+/*
+ * Listens on `path`: mode 0660, owned by the group of that name or number unless "". A socket file that nobody answers
+ * on is replaced. 0; -EADDRINUSE if somebody answers; -ENAMETOOLONG; -ENOTSOCK if something else is in its place;
+ * -EINVAL for an unknown group; or -errno.
+ */
+int hw_socket_listen(struct hw_socket *s, const char *path, const char *group);
+/* Closes it (unless fd is -1: given away) and removes its file. */
+void hw_socket_fini(struct hw_socket *s);
+
+#endif
