@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of groups: what it matches, and what a reload does to it. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartwheel/group.h"
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+#define HB(...)                                                                                                        \
+	.heartbeat = (const char *const[]){__VA_ARGS__},                                                               \
+	.n_heartbeat = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
+
+static struct hw_groups groups;
+
+static void set(const struct hw_group_spec *specs, size_t n)
+{
+	ck_assert_int_eq(hw_groups_set(&groups, specs, n), 0);
+}
+
+static void setup(void)
+{
+	/* Devices of "valves" are on topics that "all" would take as well. "keys" has its status on topics of "all". */
+	const struct hw_group_spec specs[] = {
+		{.name = "valves",
+	         HB("plant/{id}/valve", "plant/{id}/status"),
+	         .status = "plant/{id}/status",
+	         .id_prefix = "v-",
+	         .timeout_ms = 5000},
+		{.name = "all", HB("plant/{id}/#"), .timeout_ms = 30000, .timeout_max_ms = 60000},
+		{.name = "late", HB("plant/{id}/valve"), .timeout_ms = 1},
+		{.name = "keys", HB("keys/{id}"), .status = "plant/{id}/told", .timeout_ms = 7},
+	};
+
+	hw_groups_init(&groups);
+	set(specs, COUNT(specs));
+}
+
+static void teardown(void)
+{
+	hw_groups_fini(&groups);
+	ck_assert_uint_eq(groups.n, 0);
+}
+
+static const struct {
+	const char *topic;
+	bool empty;
+	enum hw_match match;
+	uint16_t group;
+	const char *id;
+} matches[] = {
+	{"plant/a/valve", false, HW_MATCH_HEARTBEAT, 0, "a"},
+	{"plant/a/valve", true, HW_MATCH_HEARTBEAT, 0, "a"}, /* any payload is a heartbeat */
+	{"plant/a/status", false, HW_MATCH_HEARTBEAT, 0, "a"},
+	{"plant/a/status", true, HW_MATCH_CLEARING, 0, "a"},
+	{"plant/a/pump", false, HW_MATCH_HEARTBEAT, 1, "a"},
+	{"plant/a/pump", true, HW_MATCH_HEARTBEAT, 1, "a"},
+	{"plant/a", false, HW_MATCH_HEARTBEAT, 1, "a"},
+	{"plant//valve", false, HW_MATCH_HEARTBEAT, 0, ""},
+	{"plant/a/told", false, HW_MATCH_HEARTBEAT, 1, "a"},
+	{"plant/a/told", true, HW_MATCH_CLEARING, 3, "a"}, /* though "all" expects heartbeats there */
+	{"keys/k", true, HW_MATCH_HEARTBEAT, 3, "k"},
+	{"plant", false, HW_MATCH_NONE, 0, NULL},
+	{"other/a", false, HW_MATCH_NONE, 0, NULL},
+	{"other/a", true, HW_MATCH_NONE, 0, NULL},
+};
+
+START_TEST(match)
+{
+	uint16_t group = 99;
+	const char *id = NULL, *topic = matches[_i].topic;
+	size_t id_len = 99;
+
+	ck_assert_int_eq(hw_groups_match(&groups, topic, strlen(topic), matches[_i].empty, &group, &id, &id_len),
+	                 matches[_i].match);
+	if (matches[_i].match == HW_MATCH_NONE)
+		return;
+	ck_assert_uint_eq(group, matches[_i].group);
+	ck_assert_uint_eq(id_len, strlen(matches[_i].id));
+	ck_assert_mem_eq(id, matches[_i].id, id_len);
+	ck_assert(id >= topic && id + id_len <= topic + strlen(topic));
+}
+END_TEST
+
+START_TEST(fields_are_copied)
+{
+	char name[] = "n", beat[] = "a/{id}", status[] = "b/{id}", prefix[] = "p-";
+	const struct hw_group_spec spec = {.name = name,
+	                                   HB(beat),
+	                                   .status = status,
+	                                   .id_prefix = prefix,
+	                                   .timeout_ms = 1,
+	                                   .timeout_max_ms = 2,
+	                                   .goodbye_delay_ms = 3,
+	                                   .max_age_ms = 4,
+	                                   .max_offline_rate = 5};
+
+	set(&spec, 1);
+	memset(name, 'x', 1);
+	memset(beat, 'x', 1);
+	memset(status, 'x', 1);
+	memset(prefix, 'x', 1);
+	int at = hw_groups_find(&groups, "n");
+	ck_assert_int_eq(at, 4);
+	const struct hw_group *g = groups.all[at];
+	ck_assert_str_eq(g->name, "n");
+	ck_assert_uint_eq(g->n_heartbeat, 1);
+	ck_assert_str_eq(g->heartbeat[0].filter, "a/+");
+	ck_assert_str_eq(g->status.filter, "b/+");
+	ck_assert_str_eq(g->id_prefix, "p-");
+	ck_assert_uint_eq(g->id_prefix_len, 2);
+	ck_assert_int_eq(g->timeout_ms, 1);
+	ck_assert_int_eq(g->timeout_max_ms, 2);
+	ck_assert_int_eq(g->goodbye_delay_ms, 3);
+	ck_assert_int_eq(g->max_age_ms, 4);
+	ck_assert_uint_eq(g->max_offline_rate, 5);
+	ck_assert(!g->retired);
+	ck_assert_str_eq(groups.all[1]->id_prefix, "");
+	ck_assert_ptr_null(groups.all[1]->status.filter);
+}
+END_TEST
+
+START_TEST(reload)
+{
+	const struct hw_group_spec second[] = {{.name = "new", HB("plant/{id}/valve"), .timeout_ms = 1},
+	                                       {.name = "all", HB("plant/{id}/valve", "x/{id}"), .timeout_ms = 9}};
+	struct hw_group *valves = groups.all[0], *all = groups.all[1];
+	uint16_t group;
+	const char *id;
+	size_t id_len;
+
+	set(second, 2);
+	/* Indices stay, and so do the groups' places. */
+	ck_assert_uint_eq(groups.n, 5);
+	ck_assert_ptr_eq(groups.all[0], valves);
+	ck_assert_ptr_eq(groups.all[1], all);
+	ck_assert_int_eq(hw_groups_find(&groups, "valves"), 0);
+	ck_assert_int_eq(hw_groups_find(&groups, "all"), 1);
+	ck_assert_int_eq(hw_groups_find(&groups, "new"), 4);
+	ck_assert_int_eq(hw_groups_find(&groups, "nobody"), -1);
+	/* What is in force is new. */
+	ck_assert_int_eq(all->timeout_ms, 9);
+	ck_assert_uint_eq(all->n_heartbeat, 2);
+	ck_assert_uint_eq(all->rank, 1);
+	ck_assert_uint_eq(groups.all[4]->rank, 0);
+	ck_assert_uint_eq(groups.n_order, 2);
+	ck_assert_uint_eq(groups.order[0], 4);
+	ck_assert_uint_eq(groups.order[1], 1);
+	ck_assert(valves->retired && groups.all[2]->retired && groups.all[3]->retired);
+	ck_assert(!all->retired && !groups.all[4]->retired);
+	/* The order of the file decides, a retired group takes nothing, and keeps what its devices need. */
+	ck_assert_int_eq(hw_groups_match(&groups, "plant/a/valve", 13, false, &group, &id, &id_len),
+	                 HW_MATCH_HEARTBEAT);
+	ck_assert_uint_eq(group, 4);
+	ck_assert_int_eq(hw_groups_match(&groups, "keys/a", 6, false, &group, &id, &id_len), HW_MATCH_NONE);
+	ck_assert_int_eq(valves->timeout_ms, 5000);
+	ck_assert_str_eq(valves->id_prefix, "v-");
+	ck_assert_str_eq(valves->status.filter, "plant/+/status");
+}
+END_TEST
+
+START_TEST(retired_groups_still_clear)
+{
+	const struct hw_group_spec spec = {.name = "all", HB("plant/{id}/#")};
+	uint16_t group;
+	const char *id;
+	size_t id_len;
+
+	set(&spec, 1);
+	ck_assert_int_eq(hw_groups_match(&groups, "plant/a/status", 14, true, &group, &id, &id_len), HW_MATCH_CLEARING);
+	ck_assert_uint_eq(group, 0);
+	ck_assert_int_eq(hw_groups_match(&groups, "plant/a/status", 14, false, &group, &id, &id_len),
+	                 HW_MATCH_HEARTBEAT);
+	ck_assert_uint_eq(group, 1);
+}
+END_TEST
+
+START_TEST(revival)
+{
+	const struct hw_group_spec other = {.name = "other", HB("o/{id}")};
+	const struct hw_group_spec back = {.name = "valves", HB("v/{id}"), .timeout_ms = 3};
+
+	set(&other, 1);
+	ck_assert(groups.all[0]->retired);
+	set(&back, 1);
+	ck_assert_uint_eq(groups.n, 5);
+	ck_assert(!groups.all[0]->retired);
+	ck_assert_int_eq(groups.all[0]->timeout_ms, 3);
+	ck_assert_ptr_null(groups.all[0]->status.filter);
+	ck_assert_str_eq(groups.all[0]->id_prefix, "");
+	ck_assert(groups.all[4]->retired);
+	set(NULL, 0);
+	ck_assert_uint_eq(groups.n_order, 0);
+	ck_assert(groups.all[0]->retired);
+	ck_assert_uint_eq(groups.n, 5);
+}
+END_TEST
+
+START_TEST(all_or_nothing)
+{
+	const struct hw_group_spec good = {.name = "fresh", HB("f/{id}"), .timeout_ms = 1};
+	const struct hw_group_spec bad[] = {
+		{.name = "valves", HB("v/{id}", "v/id")},
+		{.name = "valves", HB("v/{id}"), .status = "v/{id}/+"},
+		{.name = "valves", HB("$share/g/{id}")},
+		{.name = "fresh", HB("v/{id}")}, /* twice */
+	};
+
+	for (int i = 0; i < COUNT(bad); i++) {
+		const struct hw_group_spec specs[] = {good, bad[i]};
+		ck_assert_int_eq(hw_groups_set(&groups, specs, 2), -EINVAL);
+		ck_assert_uint_eq(groups.n, 4);
+		ck_assert_uint_eq(groups.n_order, 4);
+		ck_assert_int_eq(hw_groups_find(&groups, "fresh"), -1);
+		ck_assert(!groups.all[0]->retired);
+		ck_assert_int_eq(groups.all[0]->timeout_ms, 5000);
+		ck_assert_str_eq(groups.all[0]->heartbeat[0].filter, "plant/+/valve");
+	}
+}
+END_TEST
+
+START_TEST(table_is_bounded)
+{
+	enum { MORE = HW_GROUPS_MAX - 4 };
+	static struct hw_group_spec specs[HW_GROUPS_MAX + 1];
+	static char names[HW_GROUPS_MAX + 1][16];
+
+	for (int i = 0; i <= HW_GROUPS_MAX; i++) {
+		snprintf(names[i], sizeof(names[i]), "g%d", i);
+		specs[i] = (struct hw_group_spec){.name = names[i]};
+	}
+	ck_assert_int_eq(hw_groups_set(&groups, specs, HW_GROUPS_MAX + 1), -ENOSPC);
+	/* Four are in it, retired or not. */
+	ck_assert_int_eq(hw_groups_set(&groups, specs, MORE + 1), -ENOSPC);
+	ck_assert_uint_eq(groups.n, 4);
+	set(specs, MORE);
+	ck_assert_uint_eq(groups.n, HW_GROUPS_MAX);
+	ck_assert_uint_eq(groups.order[MORE - 1], HW_GROUPS_MAX - 1);
+	ck_assert_int_eq(hw_groups_set(&groups, specs + 1, MORE), -ENOSPC);
+	set(specs, MORE);
+}
+END_TEST
+
+START_TEST(status_topic)
+{
+	const struct hw_group *valves = groups.all[0];
+	char buf[64], big[400], id[HW_ID_MAX];
+
+	ck_assert_int_eq(hw_group_status_topic(valves, "v-aXX", 3, buf, sizeof(buf)), 14);
+	ck_assert_str_eq(buf, "plant/a/status");
+	ck_assert_int_eq(hw_group_status_topic(valves, "v-a", 3, buf, 15), 14);
+	ck_assert_int_eq(hw_group_status_topic(valves, "v-a", 3, buf, 14), -ENAMETOOLONG);
+	/* Without the prefix, or with nothing after it. */
+	ck_assert_int_eq(hw_group_status_topic(valves, "w-a", 3, buf, sizeof(buf)), 16);
+	ck_assert_str_eq(buf, "plant/w-a/status");
+	ck_assert_int_eq(hw_group_status_topic(valves, "v", 1, buf, sizeof(buf)), 14);
+	ck_assert_str_eq(buf, "plant/v/status");
+	ck_assert_int_eq(hw_group_status_topic(valves, "v-", 2, buf, sizeof(buf)), 15);
+	ck_assert_str_eq(buf, "plant/v-/status");
+	/* Only once. */
+	ck_assert_int_gt(hw_group_status_topic(valves, "v-v-a", 5, buf, sizeof(buf)), 0);
+	ck_assert_str_eq(buf, "plant/v-a/status");
+
+	memset(id, 'i', sizeof(id));
+	ck_assert_int_eq(hw_group_status_topic(groups.all[3], id, sizeof(id), big, sizeof(big)), 11 + HW_ID_MAX);
+	ck_assert_int_eq(hw_group_status_topic(groups.all[1], "a", 1, buf, sizeof(buf)), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("group");
+	TCase *tc = tcase_create("table");
+
+	tcase_set_timeout(tc, 60); /* the bounded table under valgrind */
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, match, 0, COUNT(matches));
+	tcase_add_test(tc, fields_are_copied);
+	tcase_add_test(tc, reload);
+	tcase_add_test(tc, retired_groups_still_clear);
+	tcase_add_test(tc, revival);
+	tcase_add_test(tc, all_or_nothing);
+	tcase_add_test(tc, table_is_bounded);
+	tcase_add_test(tc, status_topic);
+	suite_add_tcase(s, tc);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
