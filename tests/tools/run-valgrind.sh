@@ -14,7 +14,7 @@ CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-30}
 export CK_TIMEOUT_MULTIPLIER
 # shellcheck disable=SC2016 # for the inner shell
 one='
-	log=$1.valgrind.log
+	log=$1.valgrind
 	if valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,indirect,possible \
 		--errors-for-leak-kinds=definite,indirect,possible --child-silent-after-fork=no --trace-children=no \
 		--num-callers=20 "./$1" >"$log" 2>&1 && ! grep -q "^==[0-9]*== " "$log"; then
