@@ -30,8 +30,8 @@
 #include "heartwheel/time.h"
 #include "heartwheel/transition.h"
 
-#define HW_BATCH	  32
-#define HW_READERS_MAX	  16
+#define HW_BATCH          32
+#define HW_READERS_MAX    16
 #define HW_TIMEOUT_MIN_MS INT64_C(100)
 #define HW_TIMEOUT_MAX_MS (INT64_C(3650) * 86400 * 1000)
 
@@ -40,12 +40,12 @@ struct hw_monitor; /* opaque */
 struct hw_monitor_conf {
 	uint32_t max_devices;
 	int64_t forget_after_ms, forget_once_after_ms; /* 0: never */
-	int64_t grace_ms;			       /* [mqtt] reconnect_grace */
+	int64_t grace_ms;                              /* [mqtt] reconnect_grace */
 	int64_t barrier_slow_ms, barrier_timeout_ms;
-	unsigned readers; /* 1 .. HW_READERS_MAX */
-	int ttl_factor;	  /* how many timeouts a refresh lasts: paces the sweep while blind */
+	unsigned readers;     /* 1 .. HW_READERS_MAX */
+	int ttl_factor;       /* how many timeouts a refresh lasts: paces the sweep while blind */
 	const char *adopt_by; /* NULL, or the node whose retained statuses make devices known; borrowed */
-	bool loading;	  /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
+	bool loading;         /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
 };
 
 struct hw_message {
@@ -53,16 +53,16 @@ struct hw_message {
 	size_t topic_len;
 	const void *payload;
 	size_t payload_len;
-	bool retained;	/* delivered with the retain flag: history */
+	bool retained;  /* delivered with the retain flag: history */
 	bool truncated; /* the payload was too long to be kept whole: counted as malformed */
 };
 
 enum hw_out_kind {
 	HW_OUT_TRANSITION, /* .transition */
-	HW_OUT_REFRESH,	   /* .device: its keys in the store are due for a refresh */
-	HW_OUT_STATUS,	   /* .device: its retained status may have been replaced, and is owed again */
-	HW_OUT_BARRIER,	   /* .barrier: publish this number on the barrier topic */
-	HW_OUT_BLIND,	   /* .blind: a period of blindness began or ended */
+	HW_OUT_REFRESH,    /* .device: its keys in the store are due for a refresh */
+	HW_OUT_STATUS,     /* .device: its retained status may have been replaced, and is owed again */
+	HW_OUT_BARRIER,    /* .barrier: publish this number on the barrier topic */
+	HW_OUT_BLIND,      /* .blind: a period of blindness began or ended */
 	HW_OUT_RECONNECT   /* .reader: nothing arrives on this connection, close it and open it again */
 };
 
@@ -84,14 +84,14 @@ struct hw_out {
 
 /* What was refused or passed over. */
 enum hw_refused {
-	HW_REFUSED_ID,		/* not a valid id */
+	HW_REFUSED_ID,          /* not a valid id */
 	HW_REFUSED_MAX_DEVICES, /* the table is full */
-	HW_REFUSED_TIMEOUT,	/* `timeout` is not a finite number >= 0 */
-	HW_REFUSED_STALE,	/* `time` is older than the group's max_age */
-	HW_REFUSED_RETAINED,	/* history: delivered with the retain flag */
-	HW_REFUSED_MONITOR,	/* a monitor's own message */
-	HW_REFUSED_TOPIC,	/* on no group's topic */
-	HW_REFUSED_MEMORY,	/* no memory for a new device */
+	HW_REFUSED_TIMEOUT,     /* `timeout` is not a finite number >= 0 */
+	HW_REFUSED_STALE,       /* `time` is older than the group's max_age */
+	HW_REFUSED_RETAINED,    /* history: delivered with the retain flag */
+	HW_REFUSED_MONITOR,     /* a monitor's own message */
+	HW_REFUSED_TOPIC,       /* on no group's topic */
+	HW_REFUSED_MEMORY,      /* no memory for a new device */
 	HW_REFUSED_KINDS
 };
 
@@ -108,10 +108,10 @@ struct hw_monitor_stats {
 	uint64_t payload_errors;
 	uint64_t goodbyes_void;
 	uint64_t barriers_sent, barriers_back;
-	uint64_t relinks;	   /* entries put elsewhere in the wheel when they came due */
-	int64_t barrier_rtt_ns;	   /* smoothed; 0: none yet */
+	uint64_t relinks;          /* entries put elsewhere in the wheel when they came due */
+	int64_t barrier_rtt_ns;    /* smoothed; 0: none yet */
 	uint32_t count[HW_STATES]; /* devices in each state */
-	uint32_t candidates;	   /* waiting for their barriers */
+	uint32_t candidates;       /* waiting for their barriers */
 };
 
 struct hw_group_stats {
@@ -122,13 +122,13 @@ struct hw_group_stats {
 /* Takes `groups` as the first set, `key` (16 random bytes) for the registry's hash. The monitor starts blind, with
  * cause link. NULL without memory or if a group is wrong. */
 struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const struct hw_group_spec *groups,
-				  size_t n_groups, const uint8_t key[16], struct hw_now now);
+                                  size_t n_groups, const uint8_t key[16], struct hw_now now);
 void hw_monitor_free(struct hw_monitor *m);
 
 /* A reload: both may change at any time. A timeout that became shorter is in force within `budget`-bounded sweeps. As
  * hw_groups_set() on error. */
 int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct hw_monitor_conf *conf,
-			   const struct hw_group_spec *groups, size_t n_groups);
+                           const struct hw_group_spec *groups, size_t n_groups);
 
 /* --- evidence
  * ------------------------------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ void hw_monitor_messages(struct hw_monitor *m, struct hw_now now, const struct h
 /* One heartbeat, or goodbye, of a device by its id, past topic and payload: what hw_monitor_messages() comes down to.
  * `p` may be NULL: a plain heartbeat. Moves p's report. */
 void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t group, const char *id, size_t id_len,
-			  struct hw_payload *p);
+                          struct hw_payload *p);
 
 /* Barrier `number` came back on a reader. */
 void hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned reader, uint64_t number);
@@ -174,10 +174,10 @@ struct hw_stored {
 	enum hw_state state; /* HW_STATE_ONLINE or HW_STATE_OFFLINE */
 	enum hw_reason reason;
 	int64_t since_ms, last_seen_ms; /* wall clock; last_seen_ms 0: never */
-	int64_t own_timeout_ms;		/* 0: none */
-	int64_t down_ms;		/* how long no monitor was there to hear it: not counted as silence */
-	const char *group;		/* NULL or unknown: the first group */
-	unsigned source;		/* HW_SOURCE_*; 0: mqtt */
+	int64_t own_timeout_ms;         /* 0: none */
+	int64_t down_ms;                /* how long no monitor was there to hear it: not counted as silence */
+	const char *group;              /* NULL or unknown: the first group */
+	unsigned source;                /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;
 	bool once;
 	struct hw_report report; /* moved */

@@ -31,16 +31,16 @@ struct hw_extra {
 enum { HW_SOURCE_MQTT = 1, HW_SOURCE_KEY = 2 };
 
 struct hw_device {
-	struct hw_node node;	/* 16 bytes; node.user holds enum hw_state (2 bits), enum hw_reason (3), source (2) */
-	int64_t last_seen_ns;	/* struct hw_seen of the last heartbeat */
-	uint8_t *id;		/* length byte, then the id; owned by the registry; NULL: a free record */
+	struct hw_node node;    /* 16 bytes; node.user holds enum hw_state (2 bits), enum hw_reason (3), source (2) */
+	int64_t last_seen_ns;   /* struct hw_seen of the last heartbeat */
+	uint8_t *id;            /* length byte, then the id; owned by the registry; NULL: a free record */
 	struct hw_extra *extra; /* owned by the registry; NULL: none */
-	uint64_t seq : 48;	/* of the last transition; 0: none yet */
-	uint64_t flags : 16;	/* HW_FLAG_* */
-	int64_t since_ms : 48;	/* wall clock of the last transition */
-	uint64_t gen : 16;	/* grows each time the record is reused */
+	uint64_t seq : 48;      /* of the last transition; 0: none yet */
+	uint64_t flags : 16;    /* HW_FLAG_* */
+	int64_t since_ms : 48;  /* wall clock of the last transition */
+	uint64_t gen : 16;      /* grows each time the record is reused */
 	int64_t last_mono_ms : 44; /* monotonic clock of the last heartbeat, for its wall time; HW_NEVER_MS: never heard
-				    */
+	                            */
 	uint64_t group : 12;
 	uint64_t epoch : 8; /* the count of blind periods, modulo 256, when a goodbye was read */
 };
@@ -50,10 +50,10 @@ struct hw_device {
 /* struct hw_device.flags. The core owns the low byte, the fan-out the high one (a bit a sink that is owed the current
  * state). */
 enum {
-	HW_FLAG_ONCE = 1 << 0,	  /* heard only once so far */
+	HW_FLAG_ONCE = 1 << 0,    /* heard only once so far */
 	HW_FLAG_GOODBYE = 1 << 1, /* a goodbye is waiting to be judged */
-	HW_FLAG_HELD = 1 << 2,	  /* ... and is held for the group's goodbye_delay first */
-	HW_FLAG_PACED = 1 << 3,	  /* its turn under max_offline_rate is reserved: the wheel holds it until then */
+	HW_FLAG_HELD = 1 << 2,    /* ... and is held for the group's goodbye_delay first */
+	HW_FLAG_PACED = 1 << 3,   /* its turn under max_offline_rate is reserved: the wheel holds it until then */
 	HW_FLAG_OWED_STORE = 1 << 8,
 	HW_FLAG_OWED_STATUS = 1 << 9,
 	HW_FLAG_QUEUED_STORE = 1 << 10,
@@ -78,8 +78,8 @@ void hw_registry_find_many(const struct hw_registry *r, const struct hw_id *ids,
 
 /*
  * Makes a record for an id (1-255 bytes) that is not there. The record is zeroed but for id, gen and node, which is
- * nowhere. Returns 0 and *index, or -ENOMEM with nothing changed. May move the array: hw_device pointers are invalid
- * after it; the caller rebases its wheel with hw_registry_base().
+ * nowhere. Returns 0 and *index, or -EINVAL (length) or -ENOMEM with nothing changed. May move the array: hw_device
+ * pointers are invalid after it; the caller rebases its wheel with hw_registry_base().
  */
 int hw_registry_add(struct hw_registry *r, const char *id, size_t len, uint32_t *index);
 
@@ -96,7 +96,11 @@ struct hw_device *hw_registry_base(const struct hw_registry *r);
 uint32_t hw_registry_bound(const struct hw_registry *r);
 uint32_t hw_registry_count(const struct hw_registry *r);
 
-/* The device at `index` < bound, or NULL if the record is free. Valid until the next hw_registry_add(). */
+/* The most slots that a look-up of a known id goes through in one table: how well the hash spreads. Walks the tables:
+ * for tests and diagnosis. */
+uint32_t hw_registry_longest_probe(const struct hw_registry *r);
+
+/* The device at `index`, or NULL if the record is free or there is none. Valid until the next hw_registry_add(). */
 struct hw_device *hw_registry_at(const struct hw_registry *r, uint32_t index);
 
 /* The device that `ref` names, or NULL if it has been removed since. */

@@ -36,7 +36,7 @@ struct hw_transition {
 	enum hw_reason reason;
 	int64_t time_ms;      /* wall clock, when it happened */
 	int64_t last_seen_ms; /* wall clock, of the last heartbeat */
-	uint64_t seq;	      /* strictly grows with each transition of one device */
+	uint64_t seq;         /* strictly grows with each transition of one device */
 	int64_t delay_ns;     /* how long after the deadline, in monotonic time; -1 if no deadline was involved */
 };
 

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The registry: see registry.h for what it is and what it costs.
+ *
+ * Records lie in one array, which grows by half. Memory of records that were never used is not touched. Free records
+ * are chained through node.next.
+ *
+ * The index over the ids is up to two hash tables of 8-byte slots with linear probing. The 32 bits of hash in a slot
+ * give its position and are compared before any record is touched. When `young` would become more than 3/4 full, it
+ * becomes `old` and a table of twice its size takes its place. Each insertion then moves a few slots over; that is done
+ * long before the next doubling is due (moves are done after size/8 insertions, which comes after 3/4 size more).
+ *
+ * Invariant: each record in use is in exactly one of the two tables. In `young` a slot is never empty between an
+ * entry's own position and the place where it sits: deletion shifts back what follows. In `old` nothing is inserted any
+ * more, and what is moved or deleted leaves a tombstone.
+ */
+#include "heartwheel/registry.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/idstore.h"
+#include "core/siphash.h"
+
+#define RECORD_ALIGN  sizeof(struct hw_device)
+#define RECORDS_FIRST 64
+#define RECORDS_MAX   (UINT32_C(1) << 30)
+#define TABLE_FIRST   128
+#define MOVES         8 /* slots a cache line */
+#define TOMBSTONE     UINT32_MAX
+#define LOOKAHEAD     32 /* ids whose cache misses are overlapped */
+
+_Static_assert(sizeof(struct hw_device) == 64, "a record is a cache line");
+
+/* Empty slots are zero, so that a new table's pages are not touched before they are used. */
+struct slot {
+	uint32_t name; /* index + 1; 0: empty; TOMBSTONE: was in use */
+	uint32_t hash;
+};
+
+struct table {
+	struct slot *slots; /* NULL: there is none */
+	uint32_t mask;      /* the number of slots, a power of two, less one */
+};
+
+struct hw_registry {
+	uint8_t key[16];
+	struct hw_device *devices; /* aligned to a record's size, within `memory` */
+	void *memory;              /* owned */
+	uint32_t capacity;         /* records that there is memory for */
+	uint32_t bound;            /* records that were ever used */
+	uint32_t count;            /* records in use */
+	uint32_t free;             /* the first free record below `bound`, HW_NIL: none */
+	struct table young, old;   /* owned */
+	uint32_t moved;            /* slots of `old` that were looked at, from the first */
+	struct hw_idstore ids;
+};
+
+static uint32_t hash_of(const struct hw_registry *r, const char *id, size_t len)
+{
+	return (uint32_t)hw_siphash(1, 3, r->key, id, len);
+}
+
+/* --- one table ---------------------------------------------------------------------------------------------------- */
+
+/* `size` is a power of two. */
+static bool table_make(struct table *t, uint32_t size)
+{
+	struct slot *slots = calloc(size, sizeof(*slots));
+	if (slots == NULL)
+		return false;
+	*t = (struct table){.slots = slots, .mask = size - 1};
+	return true;
+}
+
+static void table_drop(struct table *t)
+{
+	free(t->slots);
+	*t = (struct table){NULL, 0};
+}
+
+/*
+ * The record of the first slot with this hash, at `*at` or after it, or HW_NIL. `*at` is left behind that slot; a
+ * search begins at the hash itself.
+ */
+static uint32_t table_seek(const struct table *t, uint32_t hash, uint32_t *at)
+{
+	if (t->slots == NULL)
+		return HW_NIL;
+	for (;;) {
+		const struct slot *s = &t->slots[(*at)++ & t->mask];
+		if (s->name == 0)
+			return HW_NIL;
+		if (s->hash == hash && s->name != TOMBSTONE)
+			return s->name - 1;
+	}
+}
+
+static void table_put(struct table *t, uint32_t hash, uint32_t index)
+{
+	uint32_t at = hash & t->mask;
+	while (t->slots[at].name != 0)
+		at = (at + 1) & t->mask;
+	t->slots[at] = (struct slot){.name = index + 1, .hash = hash};
+}
+
+/* The slot of a record, or NULL if it is not in this table. */
+static struct slot *table_slot(const struct table *t, uint32_t hash, uint32_t index)
+{
+	uint32_t at = hash, found;
+	while ((found = table_seek(t, hash, &at)) != HW_NIL)
+		if (found == index)
+			return &t->slots[(at - 1) & t->mask];
+	return NULL;
+}
+
+/* Empties a slot, and moves up what could no longer be found behind the gap (Knuth, TAOCP 6.4, algorithm R). */
+static void table_close(struct table *t, struct slot *s)
+{
+	uint32_t gap = (uint32_t)(s - t->slots), at = gap;
+	for (;;) {
+		at = (at + 1) & t->mask;
+		if (t->slots[at].name == 0)
+			break;
+		uint32_t from_home = (at - t->slots[at].hash) & t->mask, from_gap = (at - gap) & t->mask;
+		if (from_home >= from_gap) {
+			t->slots[gap] = t->slots[at];
+			gap = at;
+		}
+	}
+	t->slots[gap] = (struct slot){0, 0};
+}
+
+/* --- both tables -------------------------------------------------------------------------------------------------- */
+
+static bool is_id(const struct hw_device *d, const char *id, size_t len)
+{
+	return d->id[0] == len && memcmp(d->id + 1, id, len) == 0;
+}
+
+static uint32_t find_in(const struct hw_registry *r, const struct table *t, uint32_t hash, const char *id, size_t len)
+{
+	uint32_t at = hash, index;
+	while ((index = table_seek(t, hash, &at)) != HW_NIL)
+		if (is_id(&r->devices[index], id, len))
+			break;
+	return index;
+}
+
+static uint32_t find_hashed(const struct hw_registry *r, uint32_t hash, const char *id, size_t len)
+{
+	uint32_t index = find_in(r, &r->young, hash, id, len);
+	return index != HW_NIL ? index : find_in(r, &r->old, hash, id, len);
+}
+
+/* Moves a few slots of the old table over, and drops it after the last. */
+static void move_some(struct hw_registry *r)
+{
+	if (r->old.slots == NULL)
+		return;
+	for (int i = 0; i < MOVES; i++) {
+		struct slot *s = &r->old.slots[r->moved];
+		if (s->name != 0 && s->name != TOMBSTONE) {
+			table_put(&r->young, s->hash, s->name - 1);
+			s->name = TOMBSTONE;
+		}
+		if (r->moved++ == r->old.mask) {
+			table_drop(&r->old);
+			break;
+		}
+	}
+}
+
+/* Makes room in the tables for one entry more. */
+static int reserve_slot(struct hw_registry *r)
+{
+	uint64_t size = (uint64_t)r->young.mask + 1;
+	if ((uint64_t)r->count + 1 <= size / 4 * 3)
+		return 0;
+	assert(r->old.slots == NULL);
+	struct table twice;
+	if (size > UINT32_MAX / 2 || !table_make(&twice, (uint32_t)(size * 2)))
+		return -ENOMEM;
+	r->old = r->young;
+	r->young = twice;
+	r->moved = 0;
+	return 0;
+}
+
+static void unindex(struct hw_registry *r, uint32_t index)
+{
+	struct hw_id id = hw_device_id(&r->devices[index]);
+	uint32_t hash = hash_of(r, id.text, id.len);
+	struct slot *s = table_slot(&r->young, hash, index);
+	if (s != NULL) {
+		table_close(&r->young, s);
+		return;
+	}
+	s = table_slot(&r->old, hash, index);
+	assert(s != NULL);
+	s->name = TOMBSTONE;
+}
+
+/* --- records ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Makes room for one record more. Where realloc() moves the array to a place that is aligned otherwise, it has to be
+ * shifted; large arrays, which it remaps, keep their alignment and are not copied at all.
+ */
+static int reserve_record(struct hw_registry *r)
+{
+	if (r->free != HW_NIL || r->bound < r->capacity)
+		return 0;
+	if (r->capacity >= RECORDS_MAX)
+		return -ENOMEM;
+	uint32_t capacity = r->capacity == 0 ? RECORDS_FIRST : r->capacity + r->capacity / 2;
+	size_t offset = r->capacity == 0 ? 0 : (size_t)((uint8_t *)r->devices - (uint8_t *)r->memory);
+	uint8_t *memory = realloc(r->memory, capacity * sizeof(struct hw_device) + RECORD_ALIGN);
+	if (memory == NULL)
+		return -ENOMEM;
+	uint8_t *base = memory + (-(uintptr_t)memory & (RECORD_ALIGN - 1));
+	if (base != memory + offset)
+		memmove(base, memory + offset, r->bound * sizeof(struct hw_device));
+	r->memory = memory;
+	r->devices = (struct hw_device *)(void *)base;
+	r->capacity = capacity;
+	return 0;
+}
+
+/* A record that is in use from now on; there is one. */
+static uint32_t take_record(struct hw_registry *r)
+{
+	uint32_t index = r->free;
+	uint16_t gen = 0;
+	if (index != HW_NIL) {
+		r->free = r->devices[index].node.next;
+		gen = (uint16_t)(r->devices[index].gen + 1);
+	} else {
+		index = r->bound++;
+	}
+	struct hw_device *d = &r->devices[index];
+	*d = (struct hw_device){.gen = gen};
+	hw_node_init(&d->node);
+	r->count++;
+	return index;
+}
+
+static void drop_extra(struct hw_device *d)
+{
+	if (d->extra == NULL)
+		return;
+	hw_report_fini(&d->extra->report);
+	free(d->extra);
+	d->extra = NULL;
+}
+
+/* --- the interface ------------------------------------------------------------------------------------------------ */
+
+struct hw_registry *hw_registry_new(const uint8_t key[16])
+{
+	struct hw_registry *r = calloc(1, sizeof(*r));
+	if (r == NULL)
+		return NULL;
+	if (!table_make(&r->young, TABLE_FIRST)) {
+		free(r);
+		return NULL;
+	}
+	memcpy(r->key, key, sizeof(r->key));
+	r->free = HW_NIL;
+	hw_idstore_init(&r->ids);
+	return r;
+}
+
+void hw_registry_free(struct hw_registry *r)
+{
+	if (r == NULL)
+		return;
+	for (uint32_t i = 0; i < r->bound; i++) {
+		struct hw_device *d = &r->devices[i];
+		if (d->id == NULL)
+			continue;
+		drop_extra(d);
+		hw_idstore_drop(&r->ids, d->id);
+	}
+	table_drop(&r->old);
+	table_drop(&r->young);
+	free(r->memory);
+	free(r);
+}
+
+uint32_t hw_registry_find(const struct hw_registry *r, const char *id, size_t len)
+{
+	return find_hashed(r, hash_of(r, id, len), id, len);
+}
+
+/*
+ * Each pass asks for the cache lines that the next one reads: the slots, the records of the slots whose hash is right,
+ * the ids of these. The last pass is a plain look-up that finds all of it near. A wrong guess costs time, never more.
+ */
+static void find_block(const struct hw_registry *r, const struct hw_id *ids, size_t n, uint32_t *out)
+{
+	uint32_t hash[LOOKAHEAD];
+	for (size_t i = 0; i < n; i++) {
+		hash[i] = hash_of(r, ids[i].text, ids[i].len);
+		__builtin_prefetch(&r->young.slots[hash[i] & r->young.mask]);
+		if (r->old.slots != NULL)
+			__builtin_prefetch(&r->old.slots[hash[i] & r->old.mask]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		uint32_t at = hash[i];
+		out[i] = table_seek(&r->young, hash[i], &at);
+		if (out[i] == HW_NIL) {
+			at = hash[i];
+			out[i] = table_seek(&r->old, hash[i], &at);
+		}
+		if (out[i] != HW_NIL)
+			__builtin_prefetch(&r->devices[out[i]], 1);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (out[i] != HW_NIL)
+			__builtin_prefetch(r->devices[out[i]].id);
+	for (size_t i = 0; i < n; i++)
+		if (out[i] != HW_NIL)
+			out[i] = find_hashed(r, hash[i], ids[i].text, ids[i].len);
+}
+
+void hw_registry_find_many(const struct hw_registry *r, const struct hw_id *ids, size_t n, uint32_t *out)
+{
+	for (size_t done = 0; done < n; done += LOOKAHEAD) {
+		size_t block = n - done < LOOKAHEAD ? n - done : LOOKAHEAD;
+		find_block(r, ids + done, block, out + done);
+	}
+}
+
+int hw_registry_add(struct hw_registry *r, const char *id, size_t len, uint32_t *index)
+{
+	if (len == 0 || len > 255)
+		return -EINVAL;
+	int err = reserve_record(r);
+	if (err == 0)
+		err = reserve_slot(r);
+	if (err != 0)
+		return err;
+	uint8_t *own = hw_idstore_put(&r->ids, id, len);
+	if (own == NULL)
+		return -ENOMEM;
+
+	move_some(r);
+	*index = take_record(r);
+	r->devices[*index].id = own;
+	table_put(&r->young, hash_of(r, id, len), *index);
+	return 0;
+}
+
+void hw_registry_remove(struct hw_registry *r, uint32_t index)
+{
+	struct hw_device *d = &r->devices[index];
+	assert(d->node.place == HW_PLACE_NONE);
+	unindex(r, index);
+	drop_extra(d);
+	hw_idstore_drop(&r->ids, d->id);
+	d->id = NULL;
+	d->node.next = r->free;
+	r->free = index;
+	r->count--;
+}
+
+struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index)
+{
+	struct hw_device *d = &r->devices[index];
+	if (d->extra == NULL)
+		d->extra = calloc(1, sizeof(*d->extra));
+	return d->extra;
+}
+
+struct hw_device *hw_registry_base(const struct hw_registry *r)
+{
+	return r->devices;
+}
+
+uint32_t hw_registry_bound(const struct hw_registry *r)
+{
+	return r->bound;
+}
+
+uint32_t hw_registry_count(const struct hw_registry *r)
+{
+	return r->count;
+}
+
+struct hw_device *hw_registry_at(const struct hw_registry *r, uint32_t index)
+{
+	if (index >= r->bound || r->devices[index].id == NULL)
+		return NULL;
+	return &r->devices[index];
+}
+
+struct hw_device *hw_registry_get(const struct hw_registry *r, struct hw_ref ref)
+{
+	struct hw_device *d = hw_registry_at(r, ref.index);
+	return d != NULL && d->gen == ref.gen ? d : NULL;
+}
+
+struct hw_ref hw_registry_ref(const struct hw_registry *r, uint32_t index)
+{
+	return (struct hw_ref){.index = index, .gen = r->devices[index].gen};
+}
+
+static uint32_t longest_probe(const struct table *t)
+{
+	uint32_t longest = 0;
+	for (uint64_t at = 0; t->slots != NULL && at <= t->mask; at++) {
+		const struct slot *s = &t->slots[at];
+		uint32_t probe = (((uint32_t)at - s->hash) & t->mask) + 1;
+		if (s->name != 0 && s->name != TOMBSTONE && probe > longest)
+			longest = probe;
+	}
+	return longest;
+}
+
+uint32_t hw_registry_longest_probe(const struct hw_registry *r)
+{
+	uint32_t young = longest_probe(&r->young), old = longest_probe(&r->old);
+	return young > old ? young : old;
+}
