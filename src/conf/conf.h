@@ -18,7 +18,7 @@ struct hw_conf_group {
 	char *name;
 	char **heartbeat; /* never empty */
 	size_t n_heartbeat;
-	char *status;	 /* "": nowhere */
+	char *status;    /* "": nowhere */
 	char *id_prefix; /* "" : none */
 	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
 	int64_t max_offline_rate; /* per second; 0: off */
@@ -66,7 +66,10 @@ struct hw_conf {
 	size_t n_groups;
 };
 
-/* What is wrong, a line each: "FILE:LINE: key 'KEY': what is wrong". Owned by the caller. */
+/*
+ * What is wrong, a line each, in the order of the file: "FILE:LINE: key 'KEY': what is wrong", or "section 'NAME'"
+ * where it is a section that is wrong. Where there is no line to name, ":LINE" is left out. Owned by the caller.
+ */
 struct hw_conf_errors {
 	char **lines;
 	size_t n;
@@ -92,17 +95,23 @@ void hw_conf_errors_fini(struct hw_conf_errors *e);
  * "group NAME" alone for one that appeared or went), with whether a reload applies it (`live`) or a restart is needed.
  */
 void hw_conf_diff(const struct hw_conf *from, const struct hw_conf *to,
-		  void (*each)(void *arg, const char *key, bool live), void *arg);
+                  void (*each)(void *arg, const char *key, bool live), void *arg);
+
+/*
+ * Writes the configuration in force, defaults included, in the form of a file: what hw_conf_load() reads back to the
+ * same values. Secrets are not in it, only the names of their files.
+ */
+void hw_conf_print(const struct hw_conf *c, FILE *out);
 
 /*
  * After a reload: makes `to` hold the old values of everything that only a restart changes, so that the running
- * configuration is told as it is. Returns 0 or -ENOMEM.
+ * configuration is told as it is. Returns 0, or -ENOMEM with `to` fit only to be freed.
  */
 int hw_conf_keep_restart_values(const struct hw_conf *from, struct hw_conf *to);
 
 /*
- * The first line of a secret file, without its line end, on the heap; NULL with errno if it cannot be read or is longer
- * than 4095 bytes.
+ * The first line of a secret file, without its line end, on the heap; NULL with errno if it cannot be read, is longer
+ * than 4095 bytes (EFBIG) or holds a NUL byte (EINVAL).
  */
 char *hw_conf_read_secret(const char *path);
 

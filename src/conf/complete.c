@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * After the last line: defaults for what was not given, and the rules that concern more than one key. A rule is told
+ * with the line of the key that has to change; nothing is concluded from a value that was refused.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/parse.h"
+#include "conf/value.h"
+
+static const struct hw_conf_mark *mark_of(const struct hw_conf_marks *m, const char *section, const char *key)
+{
+	return &m->key[hw_conf_option_find(section, key)];
+}
+
+/* A value that was refused is replaced by the default as well, so that no field is left without one. */
+static void set_defaults(struct hw_conf_parse *p, bool groups, void *base, struct hw_conf_marks *marks)
+{
+	char why[512];
+
+	for (size_t i = 0; i < hw_conf_n_options; i++) {
+		const struct hw_conf_option *o = &hw_conf_options[i];
+		int rc;
+		if (hw_conf_option_in_group(o) != groups || !o->dflt || (marks->key[i].line && !marks->key[i].bad))
+			continue;
+		rc = hw_conf_value_set(o, o->dflt, base, why, sizeof(why));
+		if (rc == -EINVAL && !marks->key[i].line)
+			hw_conf_wrong(&p->errors, 0, "key", o->key, "%s", why);
+		if (rc == -ENOMEM)
+			p->errors.no_memory = true;
+	}
+}
+
+/* The group of a file that has none. */
+static void add_builtin_group(struct hw_conf_parse *p)
+{
+	static const struct {
+		const char *key, *value;
+	} keys[] = {{"heartbeat", "nodes/{id}/heartbeat"},
+	            {"heartbeat", "nodes/{id}/status"},
+	            {"status", "nodes/{id}/status"}};
+	char why[512];
+
+	if (hw_conf_parse_add_group(p, "default")) {
+		p->errors.no_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		int at = hw_conf_option_find("group", keys[i].key);
+		if (hw_conf_value_set(&hw_conf_options[at], keys[i].value, &p->conf->groups[0], why, sizeof(why)))
+			p->errors.no_memory = true;
+		p->group_marks[0]->key[at].line = 1; /* given: keeps its default off */
+	}
+}
+
+/* The rule `holds`, unless it rests on a value that was refused. */
+static void require(struct hw_conf_parse *p, bool holds, const char *section, const char *key, const char *other,
+                    const char *why)
+{
+	const struct hw_conf_mark *k = mark_of(&p->marks, section, key), *o = mark_of(&p->marks, section, other);
+
+	if (!holds && !k->bad && !o->bad)
+		hw_conf_wrong(&p->errors, k->line ? k->line : o->line, "key", k->line ? key : other, "%s", why);
+}
+
+static void check_mqtt(struct hw_conf_parse *p)
+{
+	const struct hw_conf *c = p->conf;
+
+	require(p, !*c->mqtt_password_file || *c->mqtt_username, "mqtt", "password_file", "username",
+	        "needs a username as well: MQTT has no password without one");
+	require(p, !*c->tls_cert || *c->tls_key, "mqtt", "tls_cert", "tls_key", "needs tls_key as well");
+	require(p, !*c->tls_key || *c->tls_cert, "mqtt", "tls_key", "tls_cert", "needs tls_cert as well");
+	require(p, !*c->tls_cert || *c->tls_ca, "mqtt", "tls_cert", "tls_ca",
+	        "needs tls_ca as well: TLS is used when the broker can be checked");
+	require(p, c->barrier_timeout_ms >= c->barrier_slow_ms, "mqtt", "barrier_timeout", "barrier_slow",
+	        "barrier_timeout must not be shorter than barrier_slow");
+}
+
+static void check_timeouts(struct hw_conf_parse *p, struct hw_conf_group *g, const struct hw_conf_marks *marks)
+{
+	const struct hw_conf_mark *timeout = mark_of(marks, "group", "timeout");
+	const struct hw_conf_mark *most = mark_of(marks, "group", "timeout_max");
+	char is[32], least[32];
+
+	if (timeout->bad || most->bad || g->timeout_max_ms >= g->timeout_ms)
+		return;
+	if (!most->line) {
+		g->timeout_max_ms = g->timeout_ms;
+		return;
+	}
+	hw_conf_wrong(&p->errors, most->line, "key", "timeout_max",
+	              "%s is less than this group's timeout: give %s or more, or remove it",
+	              hw_conf_duration_format(g->timeout_max_ms, is, sizeof(is)),
+	              hw_conf_duration_format(g->timeout_ms, least, sizeof(least)));
+}
+
+static void complete_group(struct hw_conf_parse *p, size_t i)
+{
+	struct hw_conf_group *g = &p->conf->groups[i];
+	struct hw_conf_marks *marks = p->group_marks[i];
+	char section[80] = "group ";
+
+	set_defaults(p, true, g, marks);
+	strncat(section, g->name, sizeof(section) - strlen(section) - 1);
+	if (!mark_of(marks, "group", "heartbeat")->line)
+		hw_conf_wrong(&p->errors, marks->section, "section", section,
+		              "has no heartbeat: give at least one, such as heartbeat = nodes/{id}/heartbeat");
+	check_timeouts(p, g, marks);
+}
+
+void hw_conf_complete(struct hw_conf_parse *p)
+{
+	set_defaults(p, false, p->conf, &p->marks);
+	if (p->conf->n_groups == 0)
+		add_builtin_group(p);
+	if (p->errors.no_memory)
+		return; /* fields may be missing */
+	check_mqtt(p);
+	for (size_t i = 0; i < p->conf->n_groups; i++)
+		complete_group(p, i);
+}

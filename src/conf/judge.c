@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the text of a value into its field: each type's rules. Nothing is stored that was not judged good.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf/errors.h"
+#include "conf/options.h"
+#include "conf/value.h"
+
+#define SHOWN 48
+
+static const struct {
+	const char *name;
+	int64_t ms;
+} units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+
+#define N_UNITS (sizeof(units) / sizeof(units[0]))
+
+/* Digits into a number. Returns 0, -EINVAL (no digit) or -ERANGE; `*end` is what follows the digits in any case. */
+static int digits(const char *text, int64_t *out, const char **end)
+{
+	int64_t n = 0;
+	int rc = isdigit((unsigned char)*text) ? 0 : -EINVAL;
+
+	for (; isdigit((unsigned char)*text); text++)
+		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *text - '0', &n))
+			rc = -ERANGE;
+	*out = n;
+	*end = text;
+	return rc;
+}
+
+int hw_conf_duration_parse(const char *text, int64_t *ms)
+{
+	int64_t n, unit = 0;
+	const char *end;
+	int rc = digits(text, &n, &end);
+
+	if (rc == -EINVAL)
+		return rc;
+	if (!*end)
+		unit = 1000;
+	for (size_t i = 0; i < N_UNITS && !unit; i++)
+		if (strcmp(end, units[i].name) == 0)
+			unit = units[i].ms;
+	if (!unit)
+		return -EINVAL;
+	if (rc || __builtin_mul_overflow(n, unit, &n))
+		return -ERANGE;
+	*ms = n;
+	return 0;
+}
+
+const char *hw_conf_duration_format(int64_t ms, char *buf, size_t cap)
+{
+	size_t i = 0;
+
+	while (i + 1 < N_UNITS && ms % units[i].ms != 0)
+		i++;
+	if (ms == 0)
+		snprintf(buf, cap, "0");
+	else
+		snprintf(buf, cap, "%lld%s", (long long)(ms / units[i].ms), units[i].name);
+	return buf;
+}
+
+const char *hw_conf_range(const struct hw_conf_option *o, char *buf, size_t cap)
+{
+	char low[32], high[32];
+
+	if (o->type == HW_CONF_DURATION)
+		snprintf(buf, cap, "%s to %s", hw_conf_duration_format(o->min, low, sizeof(low)),
+		         hw_conf_duration_format(o->max, high, sizeof(high)));
+	else
+		snprintf(buf, cap, "%lld to %lld", (long long)o->min, (long long)o->max);
+	return buf;
+}
+
+static int set_duration(const struct hw_conf_option *o, const char *text, void *field, char *why, size_t cap)
+{
+	char shown[SHOWN], range[72];
+	int64_t ms;
+	int rc = hw_conf_duration_parse(text, &ms);
+
+	hw_conf_shown(text, shown, sizeof(shown));
+	hw_conf_range(o, range, sizeof(range));
+	if (rc == -EINVAL)
+		snprintf(why, cap, "'%s' is not a duration: give %s, a whole number with ms, s, m, h or d (as in %s)",
+		         shown, range, o->dflt);
+	else if (rc || ms < o->min || ms > o->max)
+		snprintf(why, cap, "'%s' is out of range: give a duration of %s", shown, range);
+	else if (o->step && ms % o->step)
+		snprintf(why, cap, "'%s' is not a multiple of %s: give a duration of %s in whole steps", shown,
+		         hw_conf_duration_format(o->step, (char[32]){0}, 32), range);
+	else
+		return *(int64_t *)field = ms, 0;
+	return -EINVAL;
+}
+
+static int set_int(const struct hw_conf_option *o, const char *text, void *field, char *why, size_t cap)
+{
+	char shown[SHOWN], range[72];
+	const char *end;
+	int64_t n;
+	int rc = digits(text, &n, &end);
+
+	hw_conf_shown(text, shown, sizeof(shown));
+	hw_conf_range(o, range, sizeof(range));
+	if (rc == -EINVAL || *end)
+		snprintf(why, cap, "'%s' is not a whole number: give %s (%s)", shown, range, o->unit);
+	else if (rc || n < o->min || n > o->max)
+		snprintf(why, cap, "'%s' is out of range: give %s (%s)", shown, range, o->unit);
+	else
+		return *(int64_t *)field = n, 0;
+	return -EINVAL;
+}
+
+static int set_bool(const char *text, void *field, char *why, size_t cap)
+{
+	char shown[SHOWN];
+	bool yes = strcmp(text, "yes") == 0;
+
+	if (!yes && strcmp(text, "no") != 0) {
+		snprintf(why, cap, "'%s' is neither yes nor no", hw_conf_shown(text, shown, sizeof(shown)));
+		return -EINVAL;
+	}
+	*(bool *)field = yes;
+	return 0;
+}
+
+static int set_enum(const struct hw_conf_option *o, const char *text, void *field, char *why, size_t cap)
+{
+	const struct hw_conf_choice *c;
+	char shown[SHOWN];
+	size_t at;
+
+	for (c = o->choices; c->name; c++)
+		if (strcmp(c->name, text) == 0) {
+			*(int *)field = c->value;
+			return 0;
+		}
+	at = (size_t)snprintf(why, cap, "'%s' is unknown: give", hw_conf_shown(text, shown, sizeof(shown)));
+	for (c = o->choices; c->name && at < cap; c++)
+		at += (size_t)snprintf(why + at, cap - at, "%s %s",
+		                       c == o->choices ? ""
+		                       : c[1].name     ? ","
+		                                       : " or",
+		                       c->name);
+	return -EINVAL;
+}
+
+/* Steps over one well-formed UTF-8 character that is no control character (RFC 3629, section 4). NULL: it is not. */
+static const char *character(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	unsigned n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+	uint32_t c = n < 2 ? s[0] : s[0] & (0x7fu >> n);
+
+	if (!n)
+		return NULL;
+	for (unsigned i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return NULL;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return NULL;
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) ? NULL : text + n;
+}
+
+/* What no value may look like, whatever its type. */
+static const char *malformed(const char *text)
+{
+	size_t len = strlen(text);
+
+	for (size_t i = 1; i < len; i++)
+		if (text[i] == '#' && isspace((unsigned char)text[i - 1]))
+			return "holds a ' #': a comment after a value starts with ' ;'";
+	if (text[0] == '#' && isspace((unsigned char)text[1]))
+		return "starts with '# ': a comment after a value starts with ' ;'";
+	if (len > 1 && (text[0] == '"' || text[0] == '\'') && text[len - 1] == text[0])
+		return "stands in quotes: write the value without them";
+	for (const char *s = text; *s;)
+		if (!(s = character(s)))
+			return "holds a control character, or is not UTF-8";
+	return NULL;
+}
+
+/* The rules of all types whose field is text. Returns NULL, or what is wrong; the length is judged elsewhere. */
+static const char *wrong_text(const struct hw_conf_option *o, const char *text)
+{
+	bool word = o->type == HW_CONF_WORD || o->type == HW_CONF_NODE_ID;
+
+	if (word && strpbrk(text, " "))
+		return "must not hold white space";
+	if (o->type == HW_CONF_NODE_ID && strpbrk(text, "/+#"))
+		return "must be fit for one level of a topic: no '/', '+' or '#'";
+	if (o->type == HW_CONF_LOG && (strcmp(text, "syslog") == 0 || strcmp(text, "stderr") == 0))
+		return NULL;
+	if (o->type == HW_CONF_LOG && text[0] != '/')
+		return "must be syslog, stderr or an absolute path (one that starts with '/')";
+	if (o->type == HW_CONF_PATH && text[0] && text[0] != '/')
+		return "must be an absolute path (one that starts with '/')";
+	return NULL;
+}
+
+static int judge_text(const struct hw_conf_option *o, const char *text, char *why, size_t cap)
+{
+	const char *wrong = wrong_text(o, text);
+	size_t len = strlen(text);
+	char shown[SHOWN];
+
+	if (len == 0 && o->min > 0)
+		snprintf(why, cap, "is empty: give a value%s%s", o->dflt ? ", such as " : "", o->dflt ? o->dflt : "");
+	else if ((int64_t)len > o->max)
+		snprintf(why, cap, "is %zu bytes long: at most %lld are possible", len, (long long)o->max);
+	else if (wrong)
+		snprintf(why, cap, "'%s' %s", hw_conf_shown(text, shown, sizeof(shown)), wrong);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int set_text(const struct hw_conf_option *o, const char *text, void *field, char *why, size_t cap)
+{
+	char *copy;
+	int rc = judge_text(o, text, why, cap);
+
+	if (rc)
+		return rc;
+	copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	free(*(char **)field);
+	*(char **)field = copy;
+	return 0;
+}
+
+static int set_node_id(const struct hw_conf_option *o, const char *text, void *field, char *why, size_t cap)
+{
+	char host[256], shown[SHOWN], reason[160];
+	int rc;
+
+	if (strcmp(text, "auto") != 0)
+		return set_text(o, text, field, why, cap);
+	if (gethostname(host, sizeof(host)))
+		host[0] = '\0';
+	host[sizeof(host) - 1] = '\0';
+	rc = malformed(host) ? -EINVAL : set_text(o, host, field, reason, sizeof(reason));
+	if (rc == -EINVAL)
+		snprintf(why, cap,
+		         "the host name '%s' cannot serve: give a name of 1 to %lld bytes without white space, "
+		         "'/', '+' or '#'",
+		         hw_conf_shown(host, shown, sizeof(shown)), (long long)o->max);
+	return rc;
+}
+
+static int append(const struct hw_conf_option *o, const char *text, void *base, char *why, size_t cap)
+{
+	char ***list = (char ***)((char *)base + o->offset), **grown;
+	size_t *n = (size_t *)((char *)base + o->count_offset);
+	char *copy = NULL;
+	int rc = judge_text(o, text, why, cap);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < *n; i++)
+		if (strcmp((*list)[i], text) == 0) {
+			snprintf(why, cap, "the same value stands above already: remove one of the two lines");
+			return -EINVAL;
+		}
+	grown = reallocarray(*list, *n + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	*list = grown;
+	if (set_text(o, text, &copy, why, cap))
+		return -ENOMEM;
+	grown[(*n)++] = copy;
+	return 0;
+}
+
+int hw_conf_value_set(const struct hw_conf_option *o, const char *text, void *base, char *why, size_t cap)
+{
+	const char *wrong = malformed(text);
+	void *field = (char *)base + o->offset;
+	char shown[SHOWN];
+
+	if (wrong) {
+		snprintf(why, cap, "'%s' %s", hw_conf_shown(text, shown, sizeof(shown)), wrong);
+		return -EINVAL;
+	}
+	switch (o->type) {
+	case HW_CONF_INT:
+		return set_int(o, text, field, why, cap);
+	case HW_CONF_DURATION:
+		return set_duration(o, text, field, why, cap);
+	case HW_CONF_BOOL:
+		return set_bool(text, field, why, cap);
+	case HW_CONF_ENUM:
+		return set_enum(o, text, field, why, cap);
+	case HW_CONF_NODE_ID:
+		return set_node_id(o, text, field, why, cap);
+	case HW_CONF_TOPICS:
+		return append(o, text, base, why, cap);
+	case HW_CONF_STRING:
+	case HW_CONF_WORD:
+	case HW_CONF_PATH:
+	case HW_CONF_LOG:
+	case HW_CONF_TOPIC:
+		break;
+	}
+	return set_text(o, text, field, why, cap);
+}

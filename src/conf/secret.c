@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Passwords come from files of their own: the first line of one. What was read is wiped from the stack.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf/conf.h"
+
+#define SECRET_MAX 4095
+
+/* Fills `buf` as far as the file goes. Returns the number of bytes, or -errno. */
+static ssize_t read_whole(int fd, char *buf, size_t cap)
+{
+	size_t n = 0;
+
+	while (n < cap) {
+		ssize_t got = read(fd, buf + n, cap - n);
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		if (got == 0)
+			break;
+		if (got > 0)
+			n += (size_t)got;
+	}
+	return (ssize_t)n;
+}
+
+static int cut_line(char *buf, size_t n)
+{
+	char *end = memchr(buf, '\n', n);
+	size_t len = end ? (size_t)(end - buf) : n;
+
+	if (len && buf[len - 1] == '\r')
+		len--;
+	buf[len] = '\0';
+	if (len > SECRET_MAX)
+		return -EFBIG;
+	return strlen(buf) == len ? 0 : -EINVAL;
+}
+
+char *hw_conf_read_secret(const char *path)
+{
+	char buf[SECRET_MAX + 4], *secret = NULL; /* CR, LF, and a byte that tells of more */
+	int rc, fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return NULL;
+	n = read_whole(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	rc = n < 0 ? (int)n : cut_line(buf, (size_t)n);
+	if (rc == 0 && !(secret = strdup(buf)))
+		rc = -ENOMEM;
+	explicit_bzero(buf, sizeof(buf));
+	errno = -rc;
+	return secret;
+}

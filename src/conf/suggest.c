@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the author of an unknown key or section may have meant: the same key in another section, or one that is an edit
+ * or two away. Runs only on a wrong file, over the whole table.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "conf/options.h"
+
+#define NAME_LEN 32 /* no key is as long */
+#define EDITS    2
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+	size_t ab = a < b ? a : b;
+
+	return ab < c ? ab : c;
+}
+
+/* Levenshtein's distance, by rows; NAME_LEN for a name that is too long to be any of ours. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t la = strlen(a), lb = strlen(b), row[NAME_LEN + 1];
+
+	if (la > NAME_LEN || lb > NAME_LEN)
+		return NAME_LEN;
+	for (size_t j = 0; j <= lb; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= la; i++) {
+		size_t corner = row[0];
+		row[0] = i;
+		for (size_t j = 1; j <= lb; j++) {
+			size_t above = row[j];
+			row[j] = min3(above + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1]));
+			corner = above;
+		}
+	}
+	return row[lb];
+}
+
+/* Half of a word of three letters replaced is another word, not a slip: hence the length. */
+static bool better(const char *wrong, const char *known, size_t *best)
+{
+	size_t d = distance(wrong, known);
+
+	if (d > EDITS || 2 * d > strlen(known) || d >= *best)
+		return false;
+	*best = d;
+	return true;
+}
+
+static const char *shown_section(const char *section)
+{
+	return strcmp(section, "group") == 0 ? "group NAME" : section;
+}
+
+void hw_conf_sections_of(const char *key, char *buf, size_t cap)
+{
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < hw_conf_n_options && at < cap; i++) {
+		const struct hw_conf_option *o = &hw_conf_options[i];
+		if (strcmp(o->key, key) == 0)
+			at += (size_t)snprintf(buf + at, cap - at, "%s[%s]", at ? " or " : "",
+			                       shown_section(o->section));
+	}
+}
+
+void hw_conf_unknown_key(const char *section, const char *key, char *why, size_t cap)
+{
+	const char *near = NULL;
+	size_t best = EDITS + 1;
+	char where[128];
+
+	hw_conf_sections_of(key, where, sizeof(where));
+	if (where[0]) {
+		snprintf(why, cap, "unknown in [%s]: it belongs in %s, move it there", shown_section(section), where);
+		return;
+	}
+	for (size_t i = 0; i < hw_conf_n_options; i++) {
+		const struct hw_conf_option *o = &hw_conf_options[i];
+		if (strcmp(o->section, section) == 0 && better(key, o->key, &best))
+			near = o->key;
+	}
+	if (near)
+		snprintf(why, cap, "unknown in [%s]: did you mean '%s'?", shown_section(section), near);
+	else
+		snprintf(why, cap, "unknown in [%s]: remove it, or see monitor.conf(5) for the keys there are",
+		         shown_section(section));
+}
+
+void hw_conf_unknown_section(const char *name, char *why, size_t cap)
+{
+	const char *near = NULL;
+	size_t best = EDITS + 1, at;
+
+	for (size_t i = 0; i < hw_conf_n_options; i++)
+		if (better(name, hw_conf_options[i].section, &best))
+			near = hw_conf_options[i].section;
+	if (near) {
+		snprintf(why, cap, "unknown section: did you mean [%s]?", shown_section(near));
+		return;
+	}
+	at = (size_t)snprintf(why, cap, "unknown section; there are");
+	for (size_t i = 0; i < hw_conf_n_options && at < cap; i++) {
+		const char *section = hw_conf_options[i].section;
+		if (hw_conf_option_find(section, NULL) == (int)i)
+			at += (size_t)snprintf(why + at, cap - at, " [%s]", shown_section(section));
+	}
+}
