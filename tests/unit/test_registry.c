@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/* The registry and its hash, case by case. prop_registry.c does the same at random. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "core/idstore.h"
+#include "core/siphash.h"
+#include "heartwheel/registry.h"
+
+#define COLLIDING 120
+
+static const uint8_t key[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static const uint8_t other_key[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16};
+static struct hw_registry *r;
+
+static void setup(void)
+{
+	r = hw_registry_new(key);
+	ck_assert_ptr_nonnull(r);
+}
+
+static void teardown(void)
+{
+	hw_registry_free(r);
+}
+
+static uint32_t add(const char *id)
+{
+	uint32_t index = HW_NIL;
+	ck_assert_int_eq(hw_registry_add(r, id, strlen(id), &index), 0);
+	return index;
+}
+
+static uint32_t find(const char *id)
+{
+	return hw_registry_find(r, id, strlen(id));
+}
+
+/* --- the hash ----------------------------------------------------------------------------------------------------- */
+
+/* Key and input count up from 0. The 15-byte one is the example of the paper's appendix A. */
+START_TEST(siphash_2_4_vectors)
+{
+	static const struct {
+		size_t len;
+		uint64_t hash;
+	} rows[] = {
+		{0, UINT64_C(0x726fdb47dd0e0e31)},  {1, UINT64_C(0x74f839c593dc67fd)},
+		{7, UINT64_C(0xab0200f58b01d137)},  {8, UINT64_C(0x93f5f5799a932462)},
+		{15, UINT64_C(0xa129ca6149be45e5)}, {63, UINT64_C(0x958a324ceb064572)},
+	};
+	uint8_t bytes[64];
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		/* At each alignment, with different bytes around it: nothing else is hashed. */
+		for (size_t shift = 0; shift < 8 && rows[i].len + shift <= sizeof(bytes); shift++) {
+			memset(bytes, (int)(0xf0 + shift), sizeof(bytes));
+			for (size_t n = 0; n < rows[i].len; n++)
+				bytes[shift + n] = (uint8_t)n;
+			ck_assert_uint_eq(hw_siphash(2, 4, key, bytes + shift, rows[i].len), rows[i].hash);
+		}
+	}
+	ck_assert_uint_eq(hw_siphash(2, 4, key, NULL, 0), rows[0].hash);
+}
+END_TEST
+
+START_TEST(siphash_1_3_vector)
+{
+	ck_assert_uint_eq(hw_siphash(1, 3, key, NULL, 0), UINT64_C(0xabac0158050fc4dc));
+}
+END_TEST
+
+/* --- the id store ------------------------------------------------------------------------------------------------- */
+
+START_TEST(ids_do_not_touch_each_other)
+{
+	enum { N = 2000 };
+	struct hw_idstore s;
+	static uint8_t *ids[N];
+	char text[255];
+	hw_idstore_init(&s);
+	for (int pass = 0; pass < 3; pass++) {
+		for (size_t i = 0; i < N; i++) {
+			if (ids[i] != NULL)
+				continue;
+			size_t len = 1 + i % 255;
+			memset(text, (int)(i % 251), len);
+			ids[i] = hw_idstore_put(&s, text, len);
+			ck_assert_ptr_nonnull(ids[i]);
+		}
+		for (size_t i = 0; i < N; i++) {
+			size_t len = 1 + i % 255;
+			memset(text, (int)(i % 251), len);
+			if (ids[i][0] != len || memcmp(ids[i] + 1, text, len) != 0)
+				ck_abort_msg("id %zu is damaged", i);
+		}
+		for (size_t i = (size_t)pass; i < N; i += pass == 2 ? 1 : 3) {
+			if (ids[i] != NULL)
+				hw_idstore_drop(&s, ids[i]);
+			ids[i] = NULL;
+		}
+	}
+	for (size_t i = 0; i < N; i++)
+		if (ids[i] != NULL)
+			hw_idstore_drop(&s, ids[i]);
+	for (size_t class = 0; class < HW_IDSTORE_CLASSES; class ++)
+		ck_assert_ptr_null(s.partial[class]); /* all chunks went back */
+}
+END_TEST
+
+/* A cell that was dropped is used before a new one. */
+START_TEST(cells_are_used_again)
+{
+	struct hw_idstore s;
+	hw_idstore_init(&s);
+	uint8_t *keep = hw_idstore_put(&s, "keep", 4), *first = hw_idstore_put(&s, "first", 5);
+	uintptr_t where = (uintptr_t)first;
+	hw_idstore_drop(&s, first);
+	uint8_t *second = hw_idstore_put(&s, "second", 6);
+	ck_assert((uintptr_t)second == where);
+	hw_idstore_drop(&s, second);
+	hw_idstore_drop(&s, keep);
+}
+END_TEST
+
+/* --- the registry ------------------------------------------------------------------------------------------------- */
+
+START_TEST(empty_registry)
+{
+	ck_assert_uint_eq(hw_registry_count(r), 0);
+	ck_assert_uint_eq(hw_registry_bound(r), 0);
+	ck_assert_uint_eq(find("a"), HW_NIL);
+	ck_assert_ptr_null(hw_registry_at(r, 0));
+	ck_assert_ptr_null(hw_registry_at(r, HW_NIL));
+	hw_registry_find_many(r, NULL, 0, NULL);
+	hw_registry_free(NULL);
+}
+END_TEST
+
+START_TEST(found_by_whole_id_only)
+{
+	uint32_t a = add("sensor-1"), b = add("sensor-10"), c = add("s");
+	ck_assert_uint_eq(find("sensor-1"), a);
+	ck_assert_uint_eq(find("sensor-10"), b);
+	ck_assert_uint_eq(find("s"), c);
+	ck_assert_uint_eq(find("sensor-"), HW_NIL);
+	ck_assert_uint_eq(find("sensor-11"), HW_NIL);
+	ck_assert_uint_eq(find(""), HW_NIL);
+	struct hw_id id = hw_device_id(hw_registry_at(r, b));
+	ck_assert_uint_eq(id.len, 9);
+	ck_assert_mem_eq(id.text, "sensor-10", 9);
+}
+END_TEST
+
+START_TEST(lengths_of_ids)
+{
+	char id[600];
+	uint32_t index[256], none = 77;
+	memset(id, 'x', sizeof(id));
+	id[3] = '\0';
+	ck_assert_int_eq(hw_registry_add(r, id, 0, &none), -EINVAL);
+	ck_assert_int_eq(hw_registry_add(r, id, 256, &none), -EINVAL);
+	ck_assert_uint_eq(none, 77);
+	for (size_t len = 1; len <= 255; len++)
+		ck_assert_int_eq(hw_registry_add(r, id, len, &index[len]), 0);
+	for (size_t len = 1; len <= 255; len++)
+		ck_assert_uint_eq(hw_registry_find(r, id, len), index[len]);
+	/* 256 + n is not n. */
+	for (size_t len = 256; len <= 520; len += 8)
+		ck_assert_uint_eq(hw_registry_find(r, id, len), HW_NIL);
+	ck_assert_uint_eq(hw_registry_count(r), 255);
+}
+END_TEST
+
+START_TEST(new_record_is_clean)
+{
+	uint32_t i = add("a");
+	struct hw_device *d = hw_registry_at(r, i);
+	d->last_seen_ns = 5;
+	d->seq = 6;
+	d->flags = HW_FLAG_ONCE;
+	d->node.user = 255;
+	d->group = 9;
+	d->node.due = 44;
+	hw_registry_remove(r, i);
+	ck_assert_uint_eq(add("b"), i);
+	d = hw_registry_at(r, i);
+	ck_assert_int_eq(d->node.place, HW_PLACE_NONE);
+	ck_assert_uint_eq(d->gen, 1);
+	struct hw_device clean = {.id = d->id, .gen = 1};
+	hw_node_init(&clean.node);
+	ck_assert_mem_eq(d, &clean, sizeof(clean));
+}
+END_TEST
+
+START_TEST(records_are_cache_lines)
+{
+	char id[16];
+	for (int i = 0; i < 5000; i++) {
+		snprintf(id, sizeof(id), "d%d", i);
+		uint32_t index = add(id);
+		if ((uintptr_t)hw_registry_base(r) % 64 != 0 || hw_registry_at(r, index) != hw_registry_base(r) + index)
+			ck_abort_msg("record %u is not where it should be", index);
+	}
+	for (int i = 0; i < 5000; i++) {
+		snprintf(id, sizeof(id), "d%d", i);
+		struct hw_id is = hw_device_id(hw_registry_at(r, (uint32_t)i));
+		if (find(id) != (uint32_t)i || is.len != strlen(id) || memcmp(is.text, id, is.len) != 0)
+			ck_abort_msg("%s is lost", id);
+	}
+}
+END_TEST
+
+START_TEST(refs_do_not_outlive_their_device)
+{
+	uint32_t i = add("a");
+	struct hw_ref first = hw_registry_ref(r, i);
+	ck_assert_ptr_eq(hw_registry_get(r, first), hw_registry_at(r, i));
+	hw_registry_remove(r, i);
+	ck_assert_ptr_null(hw_registry_get(r, first));
+	ck_assert_ptr_null(hw_registry_at(r, i));
+	ck_assert_uint_eq(find("a"), HW_NIL);
+	ck_assert_uint_eq(add("a"), i);
+	ck_assert_ptr_null(hw_registry_get(r, first));
+	ck_assert_ptr_nonnull(hw_registry_get(r, hw_registry_ref(r, i)));
+	ck_assert_ptr_null(hw_registry_get(r, (struct hw_ref){i + 1, 0}));
+	ck_assert_ptr_null(hw_registry_get(r, (struct hw_ref){HW_NIL, 0}));
+}
+END_TEST
+
+START_TEST(indices_are_used_again)
+{
+	uint32_t a = add("a"), b = add("b");
+	ck_assert_uint_eq(hw_registry_bound(r), 2);
+	hw_registry_remove(r, a);
+	hw_registry_remove(r, b);
+	ck_assert_uint_eq(hw_registry_count(r), 0);
+	ck_assert_uint_eq(hw_registry_bound(r), 2);
+	uint32_t c = add("c"), d = add("d");
+	ck_assert(c != d && c < 2 && d < 2);
+	ck_assert_uint_eq(add("e"), 2);
+	ck_assert_uint_eq(hw_registry_count(r), 3);
+}
+END_TEST
+
+START_TEST(side_block)
+{
+	uint32_t i = add("a");
+	ck_assert_ptr_null(hw_registry_at(r, i)->extra);
+	struct hw_extra *e = hw_registry_extra(r, i);
+	ck_assert_ptr_nonnull(e);
+	ck_assert_int_eq(e->own_timeout_ms, 0);
+	ck_assert_uint_eq(e->report.has, 0);
+	ck_assert_ptr_eq(hw_registry_extra(r, i), e);
+	e->report.has = HW_HAS_IP | HW_HAS_DATA;
+	e->report.ip = strdup("192.0.2.1");
+	e->report.data = strdup("{}");
+	hw_registry_remove(r, i); /* a leak checker sees whether the strings go with it */
+	i = add("b");
+	ck_assert_ptr_null(hw_registry_at(r, i)->extra);
+	e = hw_registry_extra(r, i);
+	e->report.has = HW_HAS_VERSION;
+	e->report.version = strdup("1.2");
+	/* ... and with the registry */
+}
+END_TEST
+
+START_TEST(many_at_once)
+{
+	enum { N = 100 };
+	static char text[N][8];
+	struct hw_id ids[N];
+	uint32_t out[N + 1];
+	for (int i = 0; i < N; i++) {
+		ids[i] = (struct hw_id){text[i], (size_t)snprintf(text[i], sizeof(text[i]), "m%d", i)};
+		if (i % 3 != 0)
+			add(text[i]);
+	}
+	out[N] = 12345;
+	hw_registry_find_many(r, ids, N, out);
+	for (int i = 0; i < N; i++) {
+		ck_assert_uint_eq(out[i], find(text[i]));
+		ck_assert_int_eq(out[i] == HW_NIL, i % 3 == 0);
+	}
+	ck_assert_uint_eq(out[N], 12345);
+}
+END_TEST
+
+/* Whoever knows the key can make the probes long; whoever does not, cannot. */
+START_TEST(chosen_ids_do_not_collide_under_another_key)
+{
+	struct hw_registry *other = hw_registry_new(other_key);
+	char id[32];
+	uint32_t unused;
+	int chosen = 0;
+	for (int i = 0; chosen < COLLIDING; i++) {
+		int len = snprintf(id, sizeof(id), "chosen-%d", i);
+		if ((hw_siphash(1, 3, key, id, (size_t)len) & 1023) != 300)
+			continue;
+		add(id);
+		ck_assert_int_eq(hw_registry_add(other, id, (size_t)len, &unused), 0);
+		chosen++;
+	}
+	ck_assert_uint_ge(hw_registry_longest_probe(r), COLLIDING - 10);
+	ck_assert_uint_lt(hw_registry_longest_probe(other), COLLIDING / 3);
+	hw_registry_free(other);
+}
+END_TEST
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+static bool limited_memory_is_possible(void)
+{
+	const char *preload = getenv("LD_PRELOAD"); /* valgrind does not survive it */
+	return !SANITIZED && (preload == NULL || strstr(preload, "vgpreload") == NULL);
+}
+
+/* Adds until nothing more is to be had. Returns how many there are then. */
+static int fill(void)
+{
+	char id[16];
+	for (int i = 0; i < 10000000; i++) {
+		uint32_t index = 4711;
+		snprintf(id, sizeof(id), "%d", i);
+		int err = hw_registry_add(r, id, strlen(id), &index);
+		if (err == 0)
+			continue;
+		ck_assert_int_eq(err, -ENOMEM);
+		ck_assert_uint_eq(index, 4711);
+		return i;
+	}
+	return -1;
+}
+
+START_TEST(no_memory_changes_nothing)
+{
+	struct rlimit before, tight;
+	char id[16];
+	if (!limited_memory_is_possible())
+		return;
+	ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
+	tight = before;
+	tight.rlim_cur = 64 << 20;
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
+	int n = fill();
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
+	ck_assert_int_gt(n, 1000);
+	ck_assert_uint_eq(hw_registry_count(r), (uint32_t)n);
+	snprintf(id, sizeof(id), "%d", n);
+	ck_assert_uint_eq(find(id), HW_NIL);
+	for (int i = 0; i < n; i++) {
+		snprintf(id, sizeof(id), "%d", i);
+		if (find(id) != (uint32_t)i)
+			ck_abort_msg("%s is lost", id);
+	}
+	snprintf(id, sizeof(id), "%d", n);
+	ck_assert_uint_eq(add(id), (uint32_t)n); /* and it goes on when there is memory again */
+	ck_assert_uint_eq(find(id), (uint32_t)n);
+}
+END_TEST
+
+static Suite *registry_suite(void)
+{
+	Suite *suite = suite_create("registry");
+	TCase *tc = tcase_create("hash");
+	tcase_add_test(tc, siphash_2_4_vectors);
+	tcase_add_test(tc, siphash_1_3_vector);
+	suite_add_tcase(suite, tc);
+
+	tc = tcase_create("idstore");
+	tcase_add_test(tc, ids_do_not_touch_each_other);
+	tcase_add_test(tc, cells_are_used_again);
+	suite_add_tcase(suite, tc);
+
+	tc = tcase_create("registry");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, empty_registry);
+	tcase_add_test(tc, found_by_whole_id_only);
+	tcase_add_test(tc, lengths_of_ids);
+	tcase_add_test(tc, new_record_is_clean);
+	tcase_add_test(tc, records_are_cache_lines);
+	tcase_add_test(tc, refs_do_not_outlive_their_device);
+	tcase_add_test(tc, indices_are_used_again);
+	tcase_add_test(tc, side_block);
+	tcase_add_test(tc, many_at_once);
+	tcase_add_test(tc, chosen_ids_do_not_collide_under_another_key);
+	tcase_add_test(tc, no_memory_changes_nothing);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+int main(void)
+{
+	SRunner *runner = srunner_create(registry_suite());
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
