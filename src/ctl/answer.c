@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* What all commands do with an answer: insist on it, take it apart, pass it on. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "ctl/ctl.h"
+
+int hw_failed(const struct hw_ctl *ctl, const char *format, ...)
+{
+	char line[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	fputs("heartwheelctl: ", stderr);
+	hw_text_print(stderr, &ctl->screen, line);
+	fputc('\n', stderr);
+	return HW_EXIT_FAILED;
+}
+
+int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, struct hw_answer *a)
+{
+	if (hw_client_ask(ctl->client, method, path, a) < 0)
+		return hw_failed(ctl, "%s", hw_client_why(ctl->client));
+	if (a->code == want && (a->json || want != 200))
+		return 0;
+	const char *why = hw_member_text(a->json, "error");
+	if (*why)
+		hw_failed(ctl, "%s", why);
+	else
+		hw_failed(ctl, "heartwheeld answered %ld %s", a->code,
+		          a->code == want ? "with something that is not JSON" : "and did not say why");
+	hw_answer_fini(a);
+	return HW_EXIT_FAILED;
+}
+
+struct hw_path hw_device_path(const char *id)
+{
+	struct hw_path path = {0};
+
+	hw_path_add(&path, "/v1/devices/");
+	hw_path_add_encoded(&path, id);
+	return path;
+}
+
+const char *hw_member_text(const cJSON *object, const char *key)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+	return text ? text : "";
+}
+
+int64_t hw_member_int(const cJSON *object, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (!cJSON_IsNumber(item) || !(fabs(item->valuedouble) < 9e18))
+		return 0;
+	return (int64_t)item->valuedouble;
+}
+
+bool hw_member_has(const cJSON *object, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+	return item && !cJSON_IsNull(item);
+}
+
+int hw_print_json(const struct hw_ctl *ctl, const cJSON *value)
+{
+	char *text = cJSON_PrintUnformatted(value);
+
+	if (!text)
+		return hw_failed(ctl, "out of memory");
+	hw_text_print_json(stdout, text);
+	fputc('\n', stdout);
+	cJSON_free(text);
+	return HW_EXIT_DONE;
+}

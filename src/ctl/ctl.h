@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* heartwheelctl's parts: what a command is given, and how it says that something failed. */
+#ifndef HW_CTL_CTL_H
+#define HW_CTL_CTL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ctl/client.h"
+#include "ctl/text.h"
+
+enum { HW_EXIT_DONE = 0, HW_EXIT_FAILED = 1, HW_EXIT_USAGE = 2 };
+
+struct hw_ctl {
+	struct hw_client *client;
+	struct hw_screen screen;
+};
+
+struct hw_args {
+	bool json;
+	const char *state, *group, *prefix; /* NULL: any */
+	const char *id;                     /* of commands that take one */
+};
+
+/* A command. Returns the exit status. */
+typedef int hw_command(struct hw_ctl *ctl, const struct hw_args *args);
+hw_command hw_cmd_status, hw_cmd_list, hw_cmd_show, hw_cmd_forget, hw_cmd_reload, hw_cmd_version;
+
+/* "heartwheelctl: ...", with what is not to be trusted made safe; returns HW_EXIT_FAILED. */
+int hw_failed(const struct hw_ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Asks, and insists on an answer with that status (and a JSON body, if `want` is 200). 0; or HW_EXIT_FAILED after
+ * having said why, with the answer released.
+ */
+int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, struct hw_answer *a);
+
+/* "/v1/devices/ID", percent-encoded; .text is NULL without memory. */
+struct hw_path hw_device_path(const char *id);
+
+/* Members of a JSON object: "" or 0 if it is not there or something else. */
+const char *hw_member_text(const cJSON *object, const char *key);
+int64_t hw_member_int(const cJSON *object, const char *key);
+/* Whether it is there and not null. */
+bool hw_member_has(const cJSON *object, const char *key);
+
+/* Prints an object or value on a line of its own, as JSON. 0 or HW_EXIT_FAILED. */
+int hw_print_json(const struct hw_ctl *ctl, const cJSON *value);
+
+#endif

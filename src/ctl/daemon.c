@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* heartwheelctl status, reload, version: what concerns the daemon as a whole. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "ctl/ctl.h"
+
+static void line(const struct hw_ctl *ctl, const char *name, const char *text)
+{
+	printf("%-11s ", name);
+	hw_text_print(stdout, &ctl->screen, text);
+	fputc('\n', stdout);
+}
+
+static void print_status(const struct hw_ctl *ctl, const cJSON *s)
+{
+	char up[HW_SPAN_MAX], text[512];
+
+	snprintf(text, sizeof(text), "%s, version %s, up %s", hw_member_text(s, "node"), hw_member_text(s, "version"),
+	         hw_text_span(hw_member_int(s, "uptime_s") * 1000, up));
+	line(ctl, "node", text);
+	snprintf(text, sizeof(text), "%" PRId64 ": %" PRId64 " online, %" PRId64 " offline",
+	         hw_member_int(s, "devices"), hw_member_int(s, "online"), hw_member_int(s, "offline"));
+	line(ctl, "devices", text);
+	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, "loading")))
+		line(ctl, "loading", "yes, devices are still read from the store");
+	snprintf(text, sizeof(text), "%" PRId64, hw_member_int(s, "heartbeats_total"));
+	line(ctl, "heartbeats", text);
+	line(ctl, "mqtt", hw_member_text(s, "mqtt"));
+	line(ctl, "redis", hw_member_text(s, "redis"));
+	snprintf(text, sizeof(text), "%" PRId64, hw_member_int(s, "owed"));
+	line(ctl, "owed", text);
+	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, "blind"))) {
+		snprintf(text, sizeof(text), "yes, cause: %s; no device is judged meanwhile",
+		         hw_member_text(s, "blind_cause"));
+		line(ctl, "blind", text);
+	} else {
+		line(ctl, "blind", "no");
+	}
+}
+
+int hw_cmd_status(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	struct hw_answer a;
+	int rc = hw_ask(ctl, "GET", "/v1/status", 200, &a);
+
+	if (rc)
+		return rc;
+	if (args->json)
+		rc = hw_print_json(ctl, a.json);
+	else
+		print_status(ctl, a.json);
+	hw_answer_fini(&a);
+	return rc;
+}
+
+/* The texts of an array, a line each. How many there were. */
+static int print_lines(const struct hw_ctl *ctl, FILE *f, const char *title, const cJSON *array)
+{
+	const cJSON *item;
+	int n = 0;
+
+	cJSON_ArrayForEach(item, array)
+	{
+		if (!cJSON_IsString(item))
+			continue;
+		if (n++ == 0 && title)
+			fprintf(f, "%s:\n", title);
+		fputs(title ? "  " : "", f);
+		hw_text_print(f, &ctl->screen, item->valuestring);
+		fputc('\n', f);
+	}
+	return n;
+}
+
+int hw_cmd_reload(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	struct hw_answer a;
+
+	(void)args;
+	if (hw_client_ask(ctl->client, "POST", "/v1/reload", &a) < 0)
+		return hw_failed(ctl, "%s", hw_client_why(ctl->client));
+	int rc = HW_EXIT_DONE;
+	if (a.code == 200 && a.json) {
+		int n = print_lines(ctl, stdout, "changed", cJSON_GetObjectItemCaseSensitive(a.json, "changed"));
+		n += print_lines(ctl, stdout, "changed in the file, needs a restart",
+		                 cJSON_GetObjectItemCaseSensitive(a.json, "restart_needed"));
+		if (n == 0)
+			puts("nothing changed");
+	} else {
+		const char *why = hw_member_text(a.json, "error");
+		print_lines(ctl, stderr, NULL, cJSON_GetObjectItemCaseSensitive(a.json, "lines"));
+		rc = hw_failed(ctl, "reload refused: %s", *why ? why : "heartwheeld gave no usable answer");
+	}
+	hw_answer_fini(&a);
+	return rc;
+}
+
+int hw_cmd_version(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	struct hw_answer a;
+
+	(void)args;
+	puts("heartwheelctl " HW_VERSION);
+	fflush(stdout); /* before what may be said on stderr */
+	int rc = hw_ask(ctl, "GET", "/v1/status", 200, &a);
+	if (rc)
+		return rc;
+	printf("heartwheeld ");
+	hw_text_print(stdout, &ctl->screen, hw_member_text(a.json, "version"));
+	fputc('\n', stdout);
+	hw_answer_fini(&a);
+	return HW_EXIT_DONE;
+}

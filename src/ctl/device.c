@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* heartwheelctl show, forget. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+
+static void line(const char *name)
+{
+	printf("  %-10s ", name);
+}
+
+static void print_when(const cJSON *device, const char *key)
+{
+	char clock[HW_SPAN_MAX], ago[HW_SPAN_MAX];
+	int64_t at = hw_member_int(device, key);
+
+	printf("%s (%s)", hw_text_clock(at, clock), hw_text_ago(hw_wall_ms() - at, ago));
+}
+
+static void print_due(const cJSON *device, bool online)
+{
+	char span[HW_SPAN_MAX];
+	int64_t due = hw_member_int(device, "due_in_ms");
+
+	line(online ? "offline" : "forgotten");
+	if (!hw_member_has(device, "due_in_ms"))
+		printf("never");
+	else if (due <= 0)
+		printf("overdue by %s", hw_text_span(-due, span));
+	else
+		printf("in %s%s", hw_text_span(due, span), online ? ", if not heard" : "");
+	fputc('\n', stdout);
+	line("wheel");
+	if (!hw_member_has(device, "level"))
+		puts(online ? "not in it: waiting to be judged" : "not in it");
+	else
+		printf("level %" PRId64 ", slot %" PRId64 ", rounds %" PRId64 "\n", hw_member_int(device, "level"),
+		       hw_member_int(device, "slot"), hw_member_int(device, "rounds"));
+}
+
+/* A reported field as the device said it: text without its quotes, anything else as JSON. */
+static void print_field(const struct hw_ctl *ctl, const cJSON *device, const char *key, const char *unit)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(device, key);
+
+	if (!item)
+		return;
+	line(key);
+	if (cJSON_IsString(item)) {
+		hw_text_print(stdout, &ctl->screen, item->valuestring);
+	} else {
+		char *text = cJSON_PrintUnformatted(item);
+		hw_text_print(stdout, &ctl->screen, text ? text : "?");
+		cJSON_free(text);
+	}
+	printf("%s\n", unit);
+}
+
+static void print_report(const struct hw_ctl *ctl, const cJSON *device)
+{
+	char span[HW_SPAN_MAX];
+
+	print_field(ctl, device, "battery", " %");
+	print_field(ctl, device, "rssi", " dBm");
+	print_field(ctl, device, "ip", "");
+	print_field(ctl, device, "version", "");
+	if (hw_member_has(device, "uptime")) {
+		line("uptime");
+		puts(hw_text_span(hw_member_int(device, "uptime") * 1000, span));
+	}
+	print_field(ctl, device, "data", "");
+}
+
+static void print_text(const struct hw_ctl *ctl, const cJSON *device, const char *key)
+{
+	line(key);
+	hw_text_print(stdout, &ctl->screen, hw_member_text(device, key));
+	fputc('\n', stdout);
+}
+
+static void print_device(const struct hw_ctl *ctl, const cJSON *device)
+{
+	char span[HW_SPAN_MAX];
+	const char *state = hw_member_text(device, "state");
+	bool online = strcmp(state, "online") == 0;
+
+	hw_text_print(stdout, &ctl->screen, hw_member_text(device, "id"));
+	fputc('\n', stdout);
+	line("state");
+	hw_text_print(stdout, &ctl->screen, state);
+	printf(" since ");
+	print_when(device, "since_ms");
+	printf(", reason ");
+	hw_text_print(stdout, &ctl->screen, hw_member_text(device, "reason"));
+	fputc('\n', stdout);
+	line("last seen");
+	if (hw_member_has(device, "last_seen_ms"))
+		print_when(device, "last_seen_ms");
+	else
+		printf("never");
+	fputc('\n', stdout);
+	line("timeout");
+	puts(hw_text_span(hw_member_int(device, "timeout_ms"), span));
+	print_due(device, online);
+	print_text(ctl, device, "group");
+	print_text(ctl, device, "source");
+	line("seq");
+	printf("%" PRId64 "\n", hw_member_int(device, "seq"));
+	print_report(ctl, device);
+}
+
+/* Asks about one device; an unknown one is named in what is said. */
+static int ask_device(struct hw_ctl *ctl, const char *method, const char *id, long want, struct hw_answer *a)
+{
+	struct hw_path path = hw_device_path(id);
+
+	*a = (struct hw_answer){0};
+	if (!path.text)
+		return hw_failed(ctl, "out of memory");
+	int rc = hw_client_ask(ctl->client, method, path.text, a);
+	hw_path_fini(&path);
+	if (rc < 0)
+		return hw_failed(ctl, "%s", hw_client_why(ctl->client));
+	if (a->code == want && (a->json || want != 200))
+		return 0;
+	const char *why = hw_member_text(a->json, "error");
+	rc = hw_failed(ctl, "%s: %s", id, *why ? why : "heartwheeld gave no usable answer");
+	hw_answer_fini(a);
+	return rc;
+}
+
+int hw_cmd_show(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	struct hw_answer a;
+	int rc = ask_device(ctl, "GET", args->id, 200, &a);
+
+	if (rc)
+		return rc;
+	if (args->json)
+		rc = hw_print_json(ctl, a.json);
+	else
+		print_device(ctl, a.json);
+	hw_answer_fini(&a);
+	return rc;
+}
+
+int hw_cmd_forget(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	struct hw_answer a;
+	int rc = ask_device(ctl, "DELETE", args->id, 204, &a);
+
+	hw_answer_fini(&a);
+	return rc;
+}

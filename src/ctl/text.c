@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* Text for people: one pass over UTF-8, character by character. */
+#include "ctl/text.h"
+
+#include <inttypes.h>
+#include <langinfo.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+#include <wchar.h>
+
+void hw_screen_init(struct hw_screen *s)
+{
+	struct winsize size = {0};
+	bool utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+
+	*s = (struct hw_screen){.terminal = isatty(STDOUT_FILENO) == 1};
+	if (!s->terminal)
+		return;
+	s->ascii = !utf8;
+	const char *columns = getenv("COLUMNS");
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		s->width = size.ws_col;
+	else if (columns && atoi(columns) > 0)
+		s->width = (size_t)atoi(columns);
+	else
+		s->width = 80;
+}
+
+/* One character of UTF-8: its code point in *c and its length; 0 if there is none at the begin of `text`. */
+static size_t decode(const char *text, uint32_t *c)
+{
+	const unsigned char *t = (const unsigned char *)text;
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t len = t[0] < 0x80 ? 1 : t[0] >> 5 == 6 ? 2 : t[0] >> 4 == 14 ? 3 : t[0] >> 3 == 30 ? 4 : 0;
+
+	if (len <= 1) {
+		*c = t[0];
+		return len;
+	}
+	*c = t[0] & (0x7fu >> len);
+	for (size_t i = 1; i < len; i++) {
+		if ((t[i] & 0xc0) != 0x80)
+			return 0;
+		*c = *c << 6 | (t[i] & 0x3f);
+	}
+	return *c < least[len] || *c > 0x10ffff || (*c >= 0xd800 && *c <= 0xdfff) ? 0 : len;
+}
+
+/* What a terminal may act on, or what makes text look like other text. */
+static bool unsafe(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || (c >= 0x200e && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+/* The next character of `*text` as it is shown: moves on, returns its columns. */
+static size_t next_shown(const struct hw_screen *s, const char **text, char out[16])
+{
+	uint32_t c;
+	size_t len = decode(*text, &c);
+
+	if (len > 0 && !unsafe(c) && (c < 0x80 || !s->ascii)) {
+		memcpy(out, *text, len);
+		out[len] = '\0';
+		*text += len;
+		int columns = c < 0x80 ? 1 : wcwidth((wchar_t)c);
+		return columns < 0 ? 1 : (size_t)columns;
+	}
+	if (len == 0 || c < 0x100)
+		snprintf(out, 16, "\\x%02x", len == 0 ? (unsigned)(unsigned char)**text : (unsigned)c);
+	else
+		snprintf(out, 16, c > 0xffff ? "\\U%08x" : "\\u%04x", (unsigned)c);
+	*text += len == 0 ? 1 : len;
+	return strlen(out);
+}
+
+char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, size_t *width)
+{
+	const char *dots = s->ascii ? "..." : "\u2026";
+	const size_t dots_width = s->ascii ? 3 : 1;
+	size_t columns = 0, n = 0, fits = 0, fits_columns = 0;
+	char *out = malloc(strlen(text) * 4 + 8), shown[16];
+
+	if (!out)
+		return NULL;
+	while (*text) {
+		size_t more = next_shown(s, &text, shown);
+		if (max > 0 && columns + more > max) {
+			columns = fits_columns + dots_width;
+			strcpy(out + fits, dots);
+			n = fits + strlen(dots);
+			break;
+		}
+		memcpy(out + n, shown, strlen(shown));
+		n += strlen(shown);
+		columns += more;
+		if (columns + dots_width <= max) {
+			fits = n;
+			fits_columns = columns;
+		}
+	}
+	out[n] = '\0';
+	if (width)
+		*width = columns;
+	return out;
+}
+
+void hw_text_print(FILE *f, const struct hw_screen *s, const char *text)
+{
+	char shown[16];
+
+	while (*text) {
+		next_shown(s, &text, shown);
+		fputs(shown, f);
+	}
+}
+
+void hw_text_print_json(FILE *f, const char *json)
+{
+	while (*json) {
+		uint32_t c;
+		size_t len = decode(json, &c);
+		if (len == 0)
+			fputs("\\ufffd", f);
+		else if (unsafe(c))
+			fprintf(f, "\\u%04x", (unsigned)c);
+		else
+			fwrite(json, 1, len, f);
+		json += len == 0 ? 1 : len;
+	}
+}
+
+char *hw_text_span(int64_t ms, char *buf)
+{
+	static const struct {
+		int64_t s;
+		char name;
+	} units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+	int64_t s = ms / 1000;
+	size_t i = 0;
+
+	if (ms < 1000 || (ms < 10000 && ms % 1000 != 0)) {
+		if (ms < 1000)
+			snprintf(buf, HW_SPAN_MAX, "%" PRId64 "ms", ms);
+		else
+			snprintf(buf, HW_SPAN_MAX, "%" PRId64 ".%" PRId64 "s", s, ms % 1000 / 100);
+		return buf;
+	}
+	while (i < 3 && s < units[i].s)
+		i++;
+	int64_t rest = i < 3 ? s % units[i].s / units[i + 1].s : 0;
+	int n = snprintf(buf, HW_SPAN_MAX, "%" PRId64 "%c", s / units[i].s, units[i].name);
+	if (rest > 0)
+		snprintf(buf + n, HW_SPAN_MAX - (size_t)n, "%" PRId64 "%c", rest, units[i + 1].name);
+	return buf;
+}
+
+char *hw_text_ago(int64_t ms, char *buf)
+{
+	if (ms < 1000)
+		return strcpy(buf, "now");
+	hw_text_span(ms / 1000 * 1000, buf);
+	return strcat(buf, " ago");
+}
+
+char *hw_text_clock(int64_t wall_ms, char *buf)
+{
+	time_t t = (time_t)(wall_ms / 1000);
+	struct tm tm;
+
+	if (!localtime_r(&t, &tm) || strftime(buf, HW_SPAN_MAX, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+		snprintf(buf, HW_SPAN_MAX, "%" PRId64, wall_ms / 1000);
+	return buf;
+}
+
+int64_t hw_wall_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}

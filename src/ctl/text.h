@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Text for people. What a device or a broker said is not to be trusted: a terminal would act on its control characters.
+ */
+#ifndef HW_CTL_TEXT_H
+#define HW_CTL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The spans below fit into this. */
+#define HW_SPAN_MAX 32
+
+/* How stdout takes text. */
+struct hw_screen {
+	bool terminal;
+	bool ascii;   /* a terminal that does not speak UTF-8 */
+	size_t width; /* columns; 0: as wide as it takes */
+};
+void hw_screen_init(struct hw_screen *s);
+
+/*
+ * A copy of `text` that is safe to show: control characters, invalid UTF-8 and marks that turn the direction of writing
+ * become escapes like `\x1b` and `\u202e`; beyond `max` columns (0: no bound) it ends with an ellipsis. `*width`,
+ * unless NULL, is the columns it takes. NULL without memory. Owned by the caller.
+ */
+char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, size_t *width);
+
+/* Prints hw_text_clean(). */
+void hw_text_print(FILE *f, const struct hw_screen *s, const char *text);
+
+/* Prints JSON text with the same characters as \uXXXX escapes, which JSON allows for. */
+void hw_text_print_json(FILE *f, const char *json);
+
+/* "350ms", "13s", "2m13s", "3h", "5d3h": the two largest units. `buf` holds HW_SPAN_MAX bytes, and is returned. */
+char *hw_text_span(int64_t ms, char *buf);
+/* "2m13s ago"; "now" for less than a second, or the future. */
+char *hw_text_ago(int64_t ms, char *buf);
+/* Local time, to the second. */
+char *hw_text_clock(int64_t wall_ms, char *buf);
+
+/* The wall clock. */
+int64_t hw_wall_ms(void);
+
+#endif
