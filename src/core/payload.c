@@ -3,8 +3,9 @@
  * What a heartbeat's payload says, and what a device reports of itself.
  *
  * cJSON is more lenient than JSON: it passes over control characters, takes any bytes for text, and cuts a string at
- * \u0000. So the bytes are judged first (scan), and only what can be JSON is given to it; whatever it makes of that is
- * type-checked field by field. It allocates a node per value and recurses at most CJSON_NESTING_LIMIT deep.
+ * \u0000 or a broken escape. So the bytes are judged first (scan), and only what can be JSON is given to it; whatever
+ * it makes of that is type-checked field by field. It allocates a node per value and recurses at most
+ * CJSON_NESTING_LIMIT deep.
  *
  * Cost: a payload that does not begin with '{' is one look at its first byte. An object is read twice, with an
  * allocation or two per member.
@@ -12,6 +13,7 @@
 #include "heartwheel/payload.h"
 
 #include <cjson/cJSON.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +37,24 @@ static bool is_space(unsigned char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Whether the bytes can be JSON text: valid UTF-8, no control character but white space between the values, and no
- * \u0000, which a C string cannot hold. */
+/* The length of what a backslash begins, 0 if it is refused: \u0000, which a C string cannot hold, and \u without four
+ * hexadecimal digits, of which cJSON makes the same. Whether another letter may follow is left to cJSON. */
+static size_t scan_escape(const unsigned char *s, size_t len)
+{
+	if (len < 2 || s[1] >= 0x80)
+		return 0;
+	if (s[1] != 'u')
+		return 2;
+	if (len < 6 || memcmp(s + 2, "0000", 4) == 0)
+		return 0;
+	for (int i = 2; i < 6; i++)
+		if (!isxdigit(s[i]))
+			return 0;
+	return 6;
+}
+
+/* Whether the bytes can be JSON text: valid UTF-8, no control character but white space between the values, and only
+ * escapes that cJSON reads right. */
 static bool scan(const unsigned char *s, size_t len)
 {
 	bool quoted = false;
@@ -49,10 +67,8 @@ static bool scan(const unsigned char *s, size_t len)
 		if (c == '"') {
 			quoted = !quoted;
 		} else if (c == '\\') {
-			if (len - i >= 6 && memcmp(s + i, "\\u0000", 6) == 0)
-				return false;
-			n = 2; /* the next one is escaped; beyond ASCII it would be no JSON, which cJSON finds */
-			if (len - i < n || s[i + 1] >= 0x80)
+			n = scan_escape(s + i, len - i);
+			if (n == 0)
 				return false;
 		}
 	}
@@ -66,8 +82,7 @@ static cJSON *parse_object(const unsigned char *text, size_t len)
 
 	while (len > 0 && is_space(text[len - 1]))
 		len--;
-	/* Releases before 1.7.18 read a byte too far after a comma at the end (CVE-2023-53154): not with a brace there.
-	 */
+	/* cJSON before 1.7.18 reads past a comma at the end (CVE-2023-53154): not with a brace there. */
 	if (text[len - 1] != '}' || !scan(text, len))
 		return NULL;
 	cJSON *o = cJSON_ParseWithLengthOpts((const char *)text, len, &end, 0);

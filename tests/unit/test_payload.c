@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What payloads say, as tables; then anything at all, which must be safe. Payloads are handed over in blocks that end
+ * where they do, so that valgrind and the sanitizers see a read past them.
+ */
+#include <check.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "heartwheel/payload.h"
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+
+static struct hw_payload p;
+
+static void decode(const void *bytes, size_t len)
+{
+	unsigned char *exact = malloc(len ? len : 1);
+
+	ck_assert_ptr_nonnull(exact);
+	memcpy(exact, bytes, len);
+	memset(&p, 0xa5, sizeof(p)); /* nothing may be left as it was */
+	hw_payload_decode(&p, exact, len);
+	memset(exact, 0, len);
+	free(exact);
+}
+
+static void teardown(void)
+{
+	hw_payload_fini(&p);
+	ck_assert_uint_eq(p.report.has, 0);
+}
+
+/* What kind of payload it is, and whether it is malformed. */
+#define PLAIN   HW_PAYLOAD_PLAIN
+#define FIELDS  HW_PAYLOAD_FIELDS
+#define MONITOR HW_PAYLOAD_MONITOR
+#define B(s)    s, sizeof(s) - 1
+static const struct {
+	const char *bytes;
+	size_t len;
+	enum hw_payload_kind kind;
+	bool malformed;
+} kinds[] = {
+	{B(""), PLAIN, false},
+	{B("   "), PLAIN, false},
+	{B("alive"), PLAIN, false},
+	{B("87"), PLAIN, false},
+	{B("[1,2]"), PLAIN, false},
+	{B("\"{}\""), PLAIN, false},
+	{B("\0{}"), PLAIN, false},
+	{B("\v{}"), PLAIN, false}, /* no JSON white space */
+	{B("\xef\xbb\xbf{}"), PLAIN, false},
+	{B("\xff\xfe\x00\x01"), PLAIN, false},
+	{B("{}"), FIELDS, false},
+	{B(" \t\r\n{} \t\r\n"), FIELDS, false},
+	{B("{ \"a\" : [ { } , null , \"}\" ] }"), FIELDS, false},
+	{B("{\"\":1}"), FIELDS, false},
+	{B("{\"a\\\"}\":\"\\\\\"}"), FIELDS, false},
+	{B("{\"a\":\"caf\xc3\xa9 \\u00e9 \\ud83d\\ude00\"}"), FIELDS, false},
+	{B("{"), PLAIN, true},
+	{B(" {"), PLAIN, true},
+	{B("{ \n"), PLAIN, true},
+	{B("}{"), PLAIN, false},
+	{B("{}}"), PLAIN, true},
+	{B("{}{}"), PLAIN, true},
+	{B("{}x}"), PLAIN, true},
+	{B("{} garbage"), PLAIN, true},
+	{B("{}\0"), PLAIN, true},
+	{B("{\0}"), PLAIN, true},
+	{B("{\"a\":1\0}"), PLAIN, true},
+	{B("{\v}"), PLAIN, true},
+	{B("{online:false}"), PLAIN, true},
+	{B("{\"a\"}"), PLAIN, true},
+	{B("{\"a\":}"), PLAIN, true},
+	{B("{\"a\":1,}"), PLAIN, true},
+	{B("{\"a\":1,"), PLAIN, true},
+	{B("{\"1\":1,"), PLAIN, true},
+	{B("{\"a\":{}"), PLAIN, true},
+	{B("{\"a\":[}"), PLAIN, true},
+	{B("{\"a\":[1,}"), PLAIN, true},
+	{B("{\"a\":\"}"), PLAIN, true},
+	{B("{\"a\":\"\\}"), PLAIN, true},
+	{B("{\"a\":\"\\"), PLAIN, true},
+	{B("{\"a\":tru}"), PLAIN, true},
+	{B("{\"a\":True}"), PLAIN, true},
+	{B("{\"a\":nan}"), PLAIN, true},
+	{B("{\"a\":'x'}"), PLAIN, true},
+	{B("{\"a\":\"\\x\"}"), PLAIN, true},
+	{B("{\"a\":\"\\\xc3\xa9\"}"), PLAIN, true},
+	{B("{\"a\":\"\\ud83d\"}"), PLAIN, true},
+	{B("{\"a\":\"\\u00zz\"}"), PLAIN, true},
+	{B("{\"a\":\"\xc3\"}"), PLAIN, true},
+	{B("{\"a\":\"\xed\xa0\x80\"}"), PLAIN, true},
+	{B("{\"a\":\"x\ny\"}"), PLAIN, true}, /* a control character must be escaped */
+	{B("{\"a\":\"x\\ny\"}"), FIELDS, false},
+	{B("{\"online\\u0000x\":false}"), PLAIN, true},
+	{B("{\"a\":\"\\\\u0000\"}"), FIELDS, false}, /* an escaped backslash, then text */
+	{B("{\"by\":\"m\",\"seq\":1}"), MONITOR, false},
+	{B("{\"seq\":1,\"by\":\"\"}"), MONITOR, false},
+	{B("{\"by\":\"m\",\"seq\":1,\"battery\":\"x\",\"time\":[],\"timeout\":-1,\"online\":3}"), MONITOR, false},
+	{B("{\"by\":\"m\"}"), FIELDS, false},
+	{B("{\"seq\":1}"), FIELDS, false},
+	{B("{\"by\":\"m\",\"seq\":\"1\"}"), FIELDS, false},
+	{B("{\"by\":1,\"seq\":1}"), FIELDS, false},
+	{B("{\"by\":1,\"by\":\"m\",\"seq\":1}"), FIELDS, false}, /* the first counts */
+};
+
+START_TEST(kind)
+{
+	decode(kinds[_i].bytes, kinds[_i].len);
+	ck_assert_msg(p.kind == kinds[_i].kind && p.malformed == kinds[_i].malformed, "%s: kind %d malformed %d",
+	              kinds[_i].bytes, p.kind, p.malformed);
+	ck_assert(!p.goodbye && !p.timeout_refused && !p.has_timeout && !p.has_time);
+	if (p.kind != MONITOR)
+		ck_assert(p.report.has == 0 && !p.online && p.by[0] == '\0' && p.reason[0] == '\0' && p.seq == 0);
+}
+END_TEST
+
+/* What is in force, as one text: goodbye, time, timeout, report, then `!` if malformed, `?` if the timeout is refused.
+ */
+static const struct {
+	const char *text, *says;
+} fields[] = {
+	{"{}", ""},
+	{"{\"online\":true}", ""},
+	{"{\"online\":false}", "goodbye"},
+	{"{\"online\":0}", "!"},
+	{"{\"online\":\"false\"}", "!"},
+	{"{\"online\":null}", "!"},
+	{"{\"Online\":false}", ""},
+	{"{\"online\":true,\"online\":false}", ""},
+	{"{\"online\":false,\"online\":true}", "goodbye"},
+	{"{\"online\":\"no\",\"online\":false}", "!"},
+	{"{\"data\":{\"online\":false}}", ",\"data\":{\"online\":false}"},
+	{"{\"time\":1234567890}", "time=1234567890"},
+	{"{\"time\":1234567890.25}", "time=1234567890.25"},
+	{"{\"time\":0}", "time=0"},
+	{"{\"time\":-1}", "time=-1"},
+	{"{\"time\":\"12:00\"}", "!"},
+	{"{\"time\":1e999}", "!"},
+	{"{\"timeout\":310}", "timeout=310"},
+	{"{\"timeout\":0.25}", "timeout=0.25"},
+	{"{\"timeout\":0}", "timeout=0"},
+	{"{\"timeout\":1e300}", "timeout=1e+300"},
+	{"{\"timeout\":-0.001}", "?"},
+	{"{\"timeout\":1e999}", "?"},
+	{"{\"timeout\":-1e999}", "?"},
+	{"{\"timeout\":\"30\"}", "?"},
+	{"{\"timeout\":null}", "?"},
+	{"{\"timeout\":true}", "?"},
+	{"{\"timeout\":[30]}", "?"},
+	{"{\"timeout\":-1,\"timeout\":5}", "?"},
+	{"{\"timeout\":-1,\"battery\":5,\"online\":false}", "goodbye,\"battery\":5?"},
+	{"{\"battery\":87}", ",\"battery\":87"},
+	{"{\"battery\":87,\"battery\":12}", ",\"battery\":87"},
+	{"{\"battery\":\"87\"}", "!"},
+	{"{\"battery\":null}", "!"},
+	{"{\"battery\":1e999}", "!"},
+	{"{\"rssi\":-60.5}", ",\"rssi\":-60.5"},
+	{"{\"rssi\":false}", "!"},
+	{"{\"rssi\":-1e999}", "!"},
+	{"{\"uptime\":1e3}", ",\"uptime\":1000"},
+	{"{\"uptime\":{}}", "!"},
+	{"{\"ip\":\"192.0.2.7\"}", ",\"ip\":\"192.0.2.7\""},
+	{"{\"ip\":\"\"}", ",\"ip\":\"\""},
+	{"{\"ip\":7}", "!"},
+	{"{\"ip\":\"a\\u0007\"}", "!"},
+	{"{\"ip\":\"a\\u007f\"}", "!"},
+	{"{\"ip\":\"a\\u0085\"}", "!"},
+	{"{\"version\":\"1.2-\\u00e9\\\"\"}", ",\"version\":\"1.2-\xc3\xa9\\\"\""},
+	{"{\"version\":[\"1\"]}", "!"},
+	{"{\"data\":null}", ",\"data\":null"},
+	{"{\"data\":[1, 2.5 ,{ \"a\":\"b c\" }]}", ",\"data\":[1,2.5,{\"a\":\"b c\"}]"},
+	{"{\"data\":\"x\\ny\"}", ",\"data\":\"x\\ny\""},
+	{"{\"data\":[{\"a\":[1e999]}]}", "!"},
+	{"{\"data\":1,\"data\":2}", ",\"data\":1"},
+	{"{\"battery\":\"x\",\"rssi\":-1,\"ip\":7,\"version\":\"v\",\"time\":5}",
+         "time=5,\"rssi\":-1,\"version\":\"v\"!"},
+	{"{\"data\":1,\"uptime\":2,\"version\":\"v\",\"ip\":\"i\",\"rssi\":3,\"battery\":4}",
+         ",\"battery\":4,\"rssi\":3,\"ip\":\"i\",\"version\":\"v\",\"uptime\":2,\"data\":1"},
+	{"{\"reason\":5,\"last_seen\":\"x\",\"temperature\":\"warm\"}", ""}, /* not ours: no error */
+};
+
+static void say(char *out, size_t cap)
+{
+	char number[32], report[2 * HW_REPORT_DATA_MAX];
+
+	*out = '\0';
+	if (p.goodbye)
+		strcat(out, "goodbye");
+	if (p.has_time) {
+		hw_number_text(p.time_s, number, sizeof(number));
+		strcat(strcat(out, "time="), number);
+	}
+	if (p.has_timeout) {
+		hw_number_text(p.timeout_s, number, sizeof(number));
+		strcat(strcat(out, "timeout="), number);
+	}
+	ck_assert_uint_lt(strlen(out) + hw_report_json(&p.report, report, sizeof(report)) + 3, cap);
+	strcat(out, report);
+	if (p.malformed)
+		strcat(out, "!");
+	if (p.timeout_refused)
+		strcat(out, "?");
+}
+
+START_TEST(field)
+{
+	char says[512];
+
+	decode(fields[_i].text, strlen(fields[_i].text));
+	ck_assert_int_eq(p.kind, HW_PAYLOAD_FIELDS);
+	say(says, sizeof(says));
+	ck_assert_msg(strcmp(says, fields[_i].says) == 0, "%s says %s, not %s", fields[_i].text, says, fields[_i].says);
+	/* What is not there is not half there. */
+	ck_assert((p.report.ip != NULL) == !!(p.report.has & HW_HAS_IP));
+	ck_assert((p.report.version != NULL) == !!(p.report.has & HW_HAS_VERSION));
+	ck_assert((p.report.data != NULL) == !!(p.report.has & HW_HAS_DATA));
+}
+END_TEST
+
+/* Wraps `n` times `c` in `before` and `after` and decodes that. */
+static void decode_long(const char *before, char c, size_t n, const char *after)
+{
+	char *text = malloc(strlen(before) + n + strlen(after) + 1);
+
+	ck_assert_ptr_nonnull(text);
+	strcpy(text, before);
+	memset(text + strlen(before), c, n);
+	strcpy(text + strlen(before) + n, after);
+	decode(text, strlen(text));
+	free(text);
+}
+
+START_TEST(lengths)
+{
+	char text[HW_REPORT_DATA_MAX];
+
+	decode_long("{\"ip\":\"", 'i', HW_REPORT_TEXT_MAX, "\"}");
+	ck_assert(!p.malformed && p.report.has == HW_HAS_IP && strlen(p.report.ip) == HW_REPORT_TEXT_MAX);
+	hw_payload_fini(&p);
+	decode_long("{\"ip\":\"", 'i', HW_REPORT_TEXT_MAX + 1, "\",\"battery\":1}");
+	ck_assert(p.malformed && p.report.has == HW_HAS_BATTERY);
+	hw_payload_fini(&p);
+	decode_long("{\"version\":\"", 'v', HW_REPORT_TEXT_MAX + 1, "\"}");
+	ck_assert(p.malformed && p.report.has == 0);
+	hw_payload_fini(&p);
+	decode_long("{\"data\":\"", 'd', HW_REPORT_DATA_MAX - 2, "\"}");
+	ck_assert(!p.malformed && p.report.has == HW_HAS_DATA && strlen(p.report.data) == HW_REPORT_DATA_MAX);
+	hw_payload_fini(&p);
+	decode_long("{\"data\":\"", 'd', HW_REPORT_DATA_MAX - 1, "\",\"battery\":1}");
+	ck_assert(p.malformed && p.report.has == HW_HAS_BATTERY);
+	hw_payload_fini(&p);
+	/* Long in the payload, short in force. */
+	decode_long("{\"data\":[1,", ' ', 60000, "2]}");
+	ck_assert(!p.malformed);
+	ck_assert_str_eq(p.report.data, "[1,2]");
+	hw_payload_fini(&p);
+	/* Short in the payload, long in force: 1e+15. */
+	strcpy(text, "{\"data\":[1");
+	for (int i = 0; i < 690; i++)
+		strcat(text, ",1e15");
+	strcat(text, "]}");
+	ck_assert_uint_lt(strlen(text), HW_REPORT_DATA_MAX);
+	decode(text, strlen(text));
+	ck_assert(p.malformed && p.report.has == 0);
+}
+END_TEST
+
+START_TEST(monitor)
+{
+	const char *text = "{\"time\":1234567890,\"online\":true,\"reason\":\"heartbeat\",\"last_seen\":1234567860.5,"
+			   "\"by\":\"node-1\",\"seq\":1234567890123,\"battery\":87,\"data\":{\"x\":[]}}";
+
+	decode(text, strlen(text));
+	ck_assert_int_eq(p.kind, HW_PAYLOAD_MONITOR);
+	ck_assert(!p.malformed && p.online && !p.goodbye && p.has_time);
+	ck_assert_double_eq(p.time_s, 1234567890);
+	ck_assert_str_eq(p.by, "node-1");
+	ck_assert_str_eq(p.reason, "heartbeat");
+	ck_assert_int_eq(p.seq, INT64_C(1234567890123));
+	ck_assert_double_eq(p.last_seen_s, 1234567860.5);
+	ck_assert_uint_eq(p.report.has, HW_HAS_BATTERY | HW_HAS_DATA);
+	ck_assert_str_eq(p.report.data, "{\"x\":[]}");
+	hw_payload_fini(&p);
+
+	text = "{\"online\":false,\"timeout\":5,\"reason\":\"0123456789abcdef\",\"last_seen\":1e999,\"by\":\"x\","
+	       "\"seq\":1}";
+	decode(text, strlen(text));
+	ck_assert_int_eq(p.kind, HW_PAYLOAD_MONITOR);
+	ck_assert(!p.goodbye && !p.online && !p.has_timeout && !p.malformed);
+	ck_assert_str_eq(p.reason, ""); /* one byte too long */
+	ck_assert_double_eq(p.last_seen_s, 0);
+}
+END_TEST
+
+START_TEST(monitor_names)
+{
+	decode_long("{\"seq\":1,\"by\":\"", 'n', 64, "\"}");
+	ck_assert_uint_eq(strlen(p.by), 64);
+	decode_long("{\"seq\":1,\"by\":\"", 'n', 65, "\"}");
+	ck_assert_int_eq(p.kind, HW_PAYLOAD_MONITOR);
+	ck_assert_str_eq(p.by, "");
+}
+END_TEST
+
+static const struct {
+	const char *text;
+	int64_t seq;
+} seqs[] = {
+	{"0", 0},
+	{"1.9", 1},
+	{"281474976710655", (INT64_C(1) << 48) - 1},
+	{"9007199254740992", INT64_C(1) << 53},
+	{"9007199254740994", 0},
+	{"1e300", 0},
+	{"1e999", 0},
+	{"-1e999", 0},
+	{"-1", 0},
+};
+
+START_TEST(monitor_seq)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "{\"by\":\"m\",\"seq\":%s}", seqs[_i].text);
+	decode(text, strlen(text));
+	ck_assert_int_eq(p.kind, HW_PAYLOAD_MONITOR);
+	ck_assert_int_eq(p.seq, seqs[_i].seq);
+}
+END_TEST
+
+START_TEST(deep_nesting)
+{
+	enum { DEEP = 30000 };
+	static char text[2 * DEEP + 16];
+
+	/* Deeper than the parser goes: refused, whole or cut off. */
+	memcpy(text, "{\"data\":", 8);
+	memset(text + 8, '[', DEEP);
+	memset(text + 8 + DEEP, ']', DEEP);
+	text[8 + 2 * DEEP] = '}';
+	decode(text, 9 + 2 * DEEP);
+	ck_assert(p.kind == HW_PAYLOAD_PLAIN && p.malformed);
+	decode(text, 8 + DEEP);
+	ck_assert(p.kind == HW_PAYLOAD_PLAIN && p.malformed);
+	/* Deep, but not too deep. */
+	memset(text + 8 + 500, ']', 500);
+	text[8 + 1000] = '}';
+	decode(text, 9 + 1000);
+	ck_assert(p.kind == HW_PAYLOAD_FIELDS && !p.malformed);
+	ck_assert_uint_eq(strlen(p.report.data), 1000);
+}
+END_TEST
+
+static uint64_t state;
+
+static uint64_t random64(void) /* splitmix64 */
+{
+	uint64_t z = (state += UINT64_C(0x9e3779b97f4a7c15));
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+START_TEST(any_bytes)
+{
+	static unsigned char bytes[65536];
+	static const char *const pieces[] = {"{",        "}",      "\"",        ",",       ":",     "[",
+	                                     "]",        "\\",     "\\u0000",   "null",    "false", "\"by\"",
+	                                     "\"seq\":", "1e999",  "-",         "9",       "\xc3",  " ",
+	                                     "\n",       "\"a\":", "\"data\":", "\"ip\":", "\x1f",  "\\ud800"};
+
+	for (int round = 0; round < 3000; round++) {
+		size_t len = 0, want = 1 + random64() % (round % 500 == 0 ? sizeof(bytes) - 16 : 80);
+		bytes[len++] = '{';
+		while (len < want) {
+			const char *piece = pieces[random64() % (uint64_t)COUNT(pieces)];
+			if (random64() % 16 == 0) {
+				bytes[len++] = (unsigned char)random64();
+				continue;
+			}
+			memcpy(bytes + len, piece, strlen(piece));
+			len += strlen(piece);
+		}
+		if (random64() % 2)
+			bytes[len++] = '}';
+		decode(bytes, len);
+		hw_payload_fini(&p);
+	}
+}
+END_TEST
+
+START_TEST(broken_json)
+{
+	const char *good =
+		"{\"time\":1.5,\"online\":false,\"battery\":87,\"ip\":\"a\\u00e9\",\"data\":[{\"k\":[null]},\"\\\\\"],"
+		"\"timeout\":3,\"by\":\"m\",\"seq\":12}";
+	char text[256];
+	size_t len = strlen(good);
+
+	/* Cut off anywhere it is no JSON any more. */
+	for (size_t n = 1; n < len; n++) {
+		decode(good, n);
+		ck_assert_msg(p.kind == HW_PAYLOAD_PLAIN && p.malformed && !p.goodbye, "cut at %zu", n);
+	}
+	/* With bytes exchanged it may be, or not. */
+	for (int round = 0; round < 3000; round++) {
+		memcpy(text, good, len);
+		for (uint64_t k = random64() % 3; k < 3; k++)
+			text[random64() % len] = random64() % 2 ? (char)random64() : good[random64() % len];
+		decode(text, len);
+		hw_payload_fini(&p);
+	}
+}
+END_TEST
+
+START_TEST(merge)
+{
+	struct hw_report to = {0}, from = {0}, none = {0};
+	char text[256];
+
+	decode(B("{\"battery\":1,\"rssi\":2,\"uptime\":3,\"ip\":\"i\",\"version\":\"v\",\"data\":4}"));
+	hw_report_merge(&to, &p.report);
+	ck_assert(p.report.has == 0 && !p.report.ip && !p.report.version && !p.report.data);
+	hw_report_json(&to, text, sizeof(text));
+	ck_assert_str_eq(text, ",\"battery\":1,\"rssi\":2,\"ip\":\"i\",\"version\":\"v\",\"uptime\":3,\"data\":4");
+	/* Over what is there; what is not reported stays. */
+	decode(B("{\"rssi\":5,\"version\":\"w\"}"));
+	hw_report_merge(&to, &p.report);
+	hw_report_json(&to, text, sizeof(text));
+	ck_assert_str_eq(text, ",\"battery\":1,\"rssi\":5,\"ip\":\"i\",\"version\":\"w\",\"uptime\":3,\"data\":4");
+	decode(B("{\"battery\":6,\"uptime\":7,\"ip\":\"j\",\"data\":[]}"));
+	from = p.report;
+	p.report = none;
+	hw_report_merge(&to, &from);
+	hw_report_merge(&to, &none);
+	hw_report_json(&to, text, sizeof(text));
+	ck_assert_str_eq(text, ",\"battery\":6,\"rssi\":5,\"ip\":\"j\",\"version\":\"w\",\"uptime\":7,\"data\":[]");
+	hw_report_fini(&to);
+	ck_assert(to.has == 0 && !to.ip && !to.version && !to.data);
+	hw_report_fini(&to);
+}
+END_TEST
+
+START_TEST(report_room)
+{
+	const char *whole = ",\"battery\":87,\"ip\":\"a\\\"b\"";
+	size_t len = strlen(whole);
+	char *buf;
+
+	decode(B("{\"battery\":87,\"ip\":\"a\\\"b\"}"));
+	ck_assert_uint_eq(hw_report_json(&p.report, NULL, 0), len);
+	for (size_t cap = 1; cap < len + 4; cap++) {
+		buf = malloc(cap);
+		memset(buf, 'z', cap);
+		ck_assert_uint_eq(hw_report_json(&p.report, buf, cap), len);
+		ck_assert_mem_eq(buf, whole, cap <= len ? cap : len + 1);
+		free(buf);
+	}
+	buf = malloc(1);
+	hw_payload_fini(&p);
+	ck_assert_uint_eq(hw_report_json(&p.report, buf, 1), 0);
+	ck_assert_str_eq(buf, "");
+	free(buf);
+}
+END_TEST
+
+static const struct {
+	double v;
+	const char *text;
+} numbers[] = {
+	{87, "87"},
+	{-60.5, "-60.5"},
+	{0, "0"},
+	{0.1, "0.1"},
+	{0.1 + 0.2, "0.30000000000000004"},
+	{1.0 / 3, "0.3333333333333333"},
+	{1234567890.123, "1234567890.123"},
+	{1234567890123456.0, "1234567890123456"},
+	{9007199254740991.0, "9007199254740991"},
+	{1e22, "1e+22"},
+	{1.5e300, "1.5e+300"},
+	{DBL_MAX, "1.7976931348623157e+308"},
+	{5e-324, "4.94065645841247e-324"},
+	{-DBL_MAX, "-1.7976931348623157e+308"},
+	{INFINITY, "null"},
+	{-INFINITY, "null"},
+	{NAN, "null"},
+};
+
+START_TEST(number)
+{
+	char text[32];
+
+	ck_assert_int_eq(hw_number_text(numbers[_i].v, text, sizeof(text)), (int)strlen(numbers[_i].text));
+	ck_assert_str_eq(text, numbers[_i].text);
+}
+END_TEST
+
+START_TEST(random_numbers)
+{
+	char text[32];
+	double v;
+
+	for (int i = 0; i < 20000; i++) {
+		uint64_t bits = random64();
+		memcpy(&v, &bits, sizeof(v));
+		if (!isfinite(v))
+			continue;
+		int n = hw_number_text(v, text, sizeof(text));
+		if (n != (int)strlen(text) || strtod(text, NULL) != v)
+			ck_abort_msg("%a became %s", v, text);
+	}
+}
+END_TEST
+
+static const struct {
+	const char *bytes;
+	size_t len;
+	const char *json;
+} quotes[] = {
+	{B(""), "\"\""},
+	{B("abc/"), "\"abc/\""},
+	{B("a\"b\\c"), "\"a\\\"b\\\\c\""},
+	{B("\b\f\n\r\t"), "\"\\b\\f\\n\\r\\t\""},
+	{B("\0\x01\x1f"), "\"\\u0000\\u0001\\u001f\""},
+	{B("\x7f\xc2\x85"), "\"\x7f\xc2\x85\""},
+	{B("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"), "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""},
+	{B("a\xff"
+           "b"),
+         "\"a\xef\xbf\xbd"
+         "b\""},
+	{B("\xc3"), "\"\xef\xbf\xbd\""},
+	{B("\xe2\x82"), "\"\xef\xbf\xbd\xef\xbf\xbd\""},
+	{B("\xc3\""), "\"\xef\xbf\xbd\\\"\""},
+	{B("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
+};
+
+START_TEST(quote)
+{
+	size_t need = strlen(quotes[_i].json);
+	char *exact = malloc(quotes[_i].len ? quotes[_i].len : 1);
+
+	memcpy(exact, quotes[_i].bytes, quotes[_i].len);
+	ck_assert_uint_eq(hw_json_quote(exact, quotes[_i].len, NULL, 0), need);
+	for (size_t cap = 1; cap < need + 3; cap++) {
+		char *buf = malloc(cap);
+		memset(buf, 'z', cap);
+		ck_assert_uint_eq(hw_json_quote(exact, quotes[_i].len, buf, cap), need);
+		size_t kept = cap <= need ? cap - 1 : need;
+		ck_assert_uint_eq(strlen(buf), kept);
+		ck_assert_mem_eq(buf, quotes[_i].json, kept);
+		free(buf);
+	}
+	free(exact);
+}
+END_TEST
+
+static Suite *payload_suite(void)
+{
+	Suite *s = suite_create("payload");
+	TCase *tc = tcase_create("decode"), *out = tcase_create("write");
+
+	tcase_set_timeout(tc, 120); /* under valgrind */
+	tcase_add_checked_fixture(tc, NULL, teardown);
+	tcase_add_loop_test(tc, kind, 0, COUNT(kinds));
+	tcase_add_loop_test(tc, field, 0, COUNT(fields));
+	tcase_add_test(tc, lengths);
+	tcase_add_test(tc, monitor);
+	tcase_add_test(tc, monitor_names);
+	tcase_add_loop_test(tc, monitor_seq, 0, COUNT(seqs));
+	tcase_add_test(tc, deep_nesting);
+	tcase_add_test(tc, any_bytes);
+	tcase_add_test(tc, broken_json);
+	tcase_add_test(tc, merge);
+	tcase_add_test(tc, report_room);
+	suite_add_tcase(s, tc);
+
+	tcase_set_timeout(out, 120);
+	tcase_add_loop_test(out, number, 0, COUNT(numbers));
+	tcase_add_test(out, random_numbers);
+	tcase_add_loop_test(out, quote, 0, COUNT(quotes));
+	suite_add_tcase(s, out);
+	return s;
+}
+
+int main(void)
+{
+	const char *text = getenv("HW_SEED");
+
+	state = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL) * 2654435761U;
+	printf("HW_SEED=%" PRIu64 "\n", state);
+	fflush(stdout);
+	SRunner *r = srunner_create(payload_suite());
+	srunner_run_all(r, CK_NORMAL);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
