@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * monitor.conf beyond one load: the reload's diff, printing, secrets, and the shipped files. $srcdir names the top of
+ * the sources (default: the directory that it runs in).
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf/conf.h"
+#include "conf/options.h"
+#include "conf/value.h"
+
+static struct hw_conf *load_file(const char *path)
+{
+	struct hw_conf_errors errors = {0};
+	struct hw_conf *c = hw_conf_load(path, NULL, &errors);
+
+	ck_assert_msg(c != NULL, "%s", errors.n ? errors.lines[0] : "no reason");
+	return c;
+}
+
+static void write_temp(char *path, const void *text, size_t len)
+{
+	int fd = mkstemp(path);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, text, len), (ssize_t)len);
+	close(fd);
+}
+
+static struct hw_conf *load(const char *text)
+{
+	char path[] = "/tmp/hw-conf-XXXXXX";
+	struct hw_conf *c;
+
+	write_temp(path, text, strlen(text));
+	c = load_file(path);
+	ck_assert_str_eq(c->path, path);
+	unlink(path);
+	return c;
+}
+
+struct told {
+	char text[4096];
+};
+
+static void on_difference(void *arg, const char *key, bool live)
+{
+	struct told *t = arg;
+	size_t at = strlen(t->text);
+
+	snprintf(t->text + at, sizeof(t->text) - at, "%s%s\n", key, live ? "" : "!");
+}
+
+static void expect_diff(const struct hw_conf *a, const struct hw_conf *b, const char *expected)
+{
+	struct told t = {""};
+
+	hw_conf_diff(a, b, on_difference, &t);
+	ck_assert_str_eq(t.text, expected);
+}
+
+static void expect_text_diff(const char *from, const char *to, const char *expected)
+{
+	struct hw_conf *a = load(from), *b = load(to);
+
+	expect_diff(a, b, expected);
+	expect_diff(a, a, "");
+	hw_conf_free(a);
+	hw_conf_free(b);
+}
+
+/* A value that is neither the default nor refused, for each type. */
+static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
+{
+	switch (o->type) {
+	case HW_CONF_INT:
+		snprintf(buf, cap, "%lld", (long long)o->max);
+		break;
+	case HW_CONF_DURATION:
+		hw_conf_duration_format(o->max, buf, cap);
+		break;
+	case HW_CONF_BOOL:
+		snprintf(buf, cap, "%s", strcmp(o->dflt, "no") == 0 ? "yes" : "no");
+		break;
+	case HW_CONF_ENUM:
+		snprintf(buf, cap, "%s", o->choices[strcmp(o->choices[0].name, o->dflt) == 0].name);
+		break;
+	case HW_CONF_PATH:
+	case HW_CONF_LOG:
+		snprintf(buf, cap, "/other");
+		break;
+	case HW_CONF_STRING:
+	case HW_CONF_WORD:
+	case HW_CONF_NODE_ID:
+	case HW_CONF_TOPIC:
+	case HW_CONF_TOPICS:
+		snprintf(buf, cap, "other");
+		break;
+	}
+}
+
+/* What a key needs to stand beside it, so that it is accepted alone. */
+static const char *company(const struct hw_conf_option *o)
+{
+	if (hw_conf_option_in_group(o))
+		return "timeout_max = 3650d\n";
+	if (strcmp(o->section, "mqtt") == 0)
+		return "barrier_timeout = 2m\nusername = u\ntls_ca = /a\ntls_cert = /c\ntls_key = /k\n";
+	return "";
+}
+
+static struct hw_conf *load_with(const struct hw_conf_option *o, const char *value)
+{
+	char text[1024], line[256] = "", rest[512] = "", start[64];
+
+	if (value)
+		snprintf(line, sizeof(line), "%s = %s\n", o->key, value);
+	snprintf(rest, sizeof(rest), "%s", company(o));
+	snprintf(start, sizeof(start), "\n%s =", o->key);
+	snprintf(text, sizeof(text), "[%s%s]\n%s%s", o->section, hw_conf_option_in_group(o) ? " g" : "",
+	         hw_conf_option_in_group(o) ? "heartbeat = a/{id}\n" : "", rest);
+	if (value && strstr(text, start)) { /* it is one of the company: replace it */
+		char *from = strstr(text, start) + 1, *end = strchr(from, '\n') + 1;
+		if (o->type == HW_CONF_TOPICS)
+			from = end;
+		memmove(from, end, strlen(end) + 1);
+	}
+	strcat(text, line);
+	return load(text);
+}
+
+/* Every key of the table: its change is told, alone, with its name; and a restart-only one is kept at a reload. */
+START_TEST(every_key_is_compared_and_kept)
+{
+	static const char *const live[] = {"monitor.log", "monitor.log_level", "monitor.max_devices",
+	                                   "monitor.forget_after", "monitor.forget_once_after"};
+	char value[64], expected[128];
+
+	for (size_t i = 0; i < hw_conf_n_options; i++) {
+		const struct hw_conf_option *o = &hw_conf_options[i];
+		struct hw_conf *a, *b;
+		bool group = hw_conf_option_in_group(o), is_live = group;
+		snprintf(expected, sizeof(expected), "%s%s.%s", o->section, group ? " g" : "", o->key);
+		for (size_t j = 0; j < sizeof(live) / sizeof(live[0]); j++)
+			is_live |= strcmp(live[j], expected) == 0;
+		strcat(expected, is_live ? "\n" : "!\n");
+		a = load_with(o, NULL);
+		other_value(o, value, sizeof(value));
+		if (strcmp(o->key, "timeout_max") == 0)
+			strcpy(value, "30s");
+		b = load_with(o, value);
+		expect_diff(a, b, expected);
+		ck_assert_int_eq(hw_conf_keep_restart_values(a, b), 0);
+		expect_diff(a, b, is_live ? expected : "");
+		hw_conf_free(a);
+		hw_conf_free(b);
+	}
+}
+END_TEST
+
+#define A "[group a]\nheartbeat = a/{id}\n"
+#define B "[group b]\nheartbeat = b/{id}\n"
+#define C "[group c]\nheartbeat = c/{id}\n"
+
+START_TEST(groups_are_compared_by_name_and_order)
+{
+	expect_text_diff(A B, A B, "");
+	expect_text_diff(A B, A, "group b\n");
+	expect_text_diff(B, A B, "group a\n"); /* what stays has not moved */
+	expect_text_diff(A B C, B A C, "group b\ngroup a\n");
+	expect_text_diff(A B C, C B, "group a\ngroup c\ngroup b\n");
+	expect_text_diff(A B, B "timeout = 1s\n" A, "group b\ngroup b.timeout\ngroup a\n");
+	expect_text_diff(A, A "heartbeat = b/{id}\n", "group a.heartbeat\n");
+	expect_text_diff("", A, "group default\ngroup a\n");
+	expect_text_diff("", "[group default]\nheartbeat = nodes/{id}/heartbeat\nheartbeat = nodes/{id}/status\n",
+	                 "group default.status\n");
+	expect_text_diff(A, A "[mqtt]\nport = 1\n[monitor]\nmax_devices = 5\n", "monitor.max_devices\nmqtt.port!\n");
+}
+END_TEST
+
+START_TEST(what_is_printed_reads_back)
+{
+	char path[] = "/tmp/hw-conf-XXXXXX", *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	struct hw_conf *a = load("[monitor]\nnode_id = n\nlog_level = error\nstall_after = 1500ms\nuser =\n"
+	                         "[mqtt]\nprotocol = 3.1.1\nusername = a;b\nqos = 1\n" A "heartbeat = x/{id}\n"
+	                         "timeout = 90s\n" B "status = b/{id}/s\n"),
+		       *b;
+
+	hw_conf_print(a, f);
+	fclose(f);
+	ck_assert_ptr_nonnull(strstr(text, "[monitor]\nnode_id = n\n"));
+	ck_assert_ptr_nonnull(strstr(text, "\nuser =\n"));
+	ck_assert_ptr_nonnull(strstr(text, "\nstall_after = 1500ms\n"));
+	ck_assert_ptr_nonnull(strstr(text, "\nprotocol = 3.1.1\n"));
+	ck_assert_ptr_nonnull(strstr(text, "\n[group a]\nheartbeat = a/{id}\nheartbeat = x/{id}\nstatus =\n"));
+	write_temp(path, text, len);
+	b = load_file(path);
+	unlink(path);
+	expect_diff(a, b, "");
+	free(text);
+	hw_conf_free(a);
+	hw_conf_free(b);
+}
+END_TEST
+
+static char *secret_of(const void *text, size_t len)
+{
+	char path[] = "/tmp/hw-conf-XXXXXX", *secret;
+	int err;
+
+	write_temp(path, text, len);
+	errno = 0;
+	secret = hw_conf_read_secret(path);
+	err = errno;
+	unlink(path);
+	errno = err;
+	return secret;
+}
+
+static void expect_secret(const void *text, size_t len, const char *expected)
+{
+	char *secret = secret_of(text, len);
+
+	ck_assert_ptr_nonnull(secret);
+	ck_assert_str_eq(secret, expected);
+	free(secret);
+}
+
+START_TEST(secrets)
+{
+	char longest[5000], expected[4096];
+
+	expect_secret("", 0, "");
+	expect_secret("pass word", 9, "pass word");
+	expect_secret("pass \nnext\n", 11, "pass ");
+	expect_secret("pass\r\n", 6, "pass");
+	memset(longest, 's', sizeof(longest));
+	memset(expected, 's', sizeof(expected));
+	expected[4095] = '\0';
+	expect_secret(longest, 4095, expected);
+	memcpy(longest + 4095, "\r\n", 2);
+	expect_secret(longest, sizeof(longest), expected);
+	ck_assert_ptr_null(secret_of("a\0b\n", 4));
+	ck_assert_int_eq(errno, EINVAL);
+	memset(longest, 's', sizeof(longest));
+	ck_assert_ptr_null(secret_of(longest, 4096));
+	ck_assert_int_eq(errno, EFBIG);
+	ck_assert_ptr_null(secret_of(longest, sizeof(longest)));
+	ck_assert_int_eq(errno, EFBIG);
+	ck_assert_ptr_null(hw_conf_read_secret("/nonexistent"));
+	ck_assert_int_eq(errno, ENOENT);
+	ck_assert_ptr_null(hw_conf_read_secret("/tmp"));
+	ck_assert_int_eq(errno, EISDIR);
+}
+END_TEST
+
+static const char *source(const char *name, char *path, size_t cap)
+{
+	const char *dir = getenv("srcdir");
+
+	snprintf(path, cap, "%s/%s", dir ? dir : ".", name);
+	return path;
+}
+
+static char *read_source(const char *name)
+{
+	char path[4096], *text = calloc(1, 1 << 16);
+	FILE *f = fopen(source(name, path, sizeof(path)), "r");
+
+	ck_assert_msg(f && text, "%s: %s (is $srcdir right?)", path, strerror(errno));
+	ck_assert_uint_gt(fread(text, 1, (1 << 16) - 1, f), 0);
+	fclose(f);
+	return text;
+}
+
+START_TEST(shipped_file_says_the_defaults)
+{
+	char path[4096];
+	struct hw_conf *shipped = load_file(source("conf/monitor.conf", path, sizeof(path))), *builtin = load("");
+
+	expect_diff(builtin, shipped, "");
+	hw_conf_free(shipped);
+	hw_conf_free(builtin);
+}
+END_TEST
+
+/* The end of the part of `text` that starts there and goes up to the next line that starts with `next`. */
+static const char *until(const char *text, const char *next)
+{
+	const char *end = strstr(text, next);
+
+	return end ? end : text + strlen(text);
+}
+
+/* Whether `what` is said between two places, wherever its lines are broken. */
+static bool says(const char *from, const char *to, const char *what, const char *comment)
+{
+	char words[4096];
+	size_t n = 0;
+
+	for (const char *s = from; s < to && n + 1 < sizeof(words); s++) {
+		if (*s == '\n') {
+			words[n++] = ' ';
+			if (strncmp(s + 1, comment, strlen(comment)) == 0)
+				s += strlen(comment);
+		} else {
+			words[n++] = *s;
+		}
+	}
+	words[n] = '\0';
+	return strstr(words, what) != NULL;
+}
+
+/* Every key has a line in its section, and the comment above tells its range. */
+START_TEST(shipped_file_documents_every_key)
+{
+	char *text = read_source("conf/monitor.conf"), key[64], section[64], range[72];
+
+	for (size_t i = 0; i < hw_conf_n_options; i++) {
+		const struct hw_conf_option *o = &hw_conf_options[i];
+		const char *from, *end, *line, *above;
+		snprintf(section, sizeof(section), "\n[%s%s]\n", o->section,
+		         hw_conf_option_in_group(o) ? " default" : "");
+		from = strstr(text, section);
+		ck_assert_msg(from != NULL, "%s", section);
+		end = until(from + 1, "\n[");
+		snprintf(key, sizeof(key), "\n%s =", o->key);
+		if (o->dflt && !*o->dflt && strcmp(o->key, "status") != 0)
+			snprintf(key, sizeof(key), "\n#%s =\n", o->key);
+		line = strstr(from, key);
+		ck_assert_msg(line && line < end, "conf/monitor.conf has no line%s", key);
+		above = line;
+		while (above > from && memcmp(above, "\n\n", 2) != 0)
+			above--;
+		ck_assert_msg(memcmp(above, "\n\n# ", 4) == 0, "%s has no comment", o->key);
+		if (o->type == HW_CONF_INT || o->type == HW_CONF_DURATION)
+			ck_assert_msg(says(above, line, hw_conf_range(o, range, sizeof(range)), "# "),
+			              "conf/monitor.conf: %s lacks its range, %s", o->key, range);
+		ck_assert_msg(says(above, line, "Default: ", "# ") || !o->dflt, "%s lacks its default", o->key);
+		if (!hw_conf_option_in_group(o)) /* of groups all are live, which their section says */
+			ck_assert_msg(says(above, line, "Live. ", "# ") == o->live, "%s: live or not?", o->key);
+	}
+	free(text);
+}
+END_TEST
+
+START_TEST(manual_documents_every_key)
+{
+	char *text = read_source("man/monitor.conf.5"), item[64], section[64], range[72], dflt[128];
+
+	for (size_t i = 0; i < hw_conf_n_options; i++) {
+		const struct hw_conf_option *o = &hw_conf_options[i];
+		const char *from, *end, *at;
+		snprintf(section, sizeof(section), "\n.Sh %s%s\n", o->section, hw_conf_option_in_group(o) ? "S" : "");
+		for (char *c = section + 5; *c; c++)
+			*c = *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c;
+		from = strstr(text, section);
+		ck_assert_msg(from != NULL, "%s", section);
+		snprintf(item, sizeof(item), "\n.It Ic %s\n", o->key);
+		at = strstr(from, item);
+		ck_assert_msg(at && at < until(from + 1, "\n.Sh "), "monitor.conf(5) lacks %s", o->key);
+		end = until(at + 1, "\n.It ");
+		if (o->type == HW_CONF_INT || o->type == HW_CONF_DURATION) {
+			hw_conf_range(o, range, sizeof(range));
+			snprintf(dflt, sizeof(dflt), "Default: %s", o->dflt);
+			ck_assert_msg(says(at, end, range, ""), "monitor.conf(5): range of %s", o->key);
+			ck_assert_msg(says(at, end, dflt, ""), "monitor.conf(5): default of %s", o->key);
+		}
+		if (!hw_conf_option_in_group(o))
+			ck_assert_msg(says(at, end, " Live. ", "") == o->live, "monitor.conf(5): %s live or not",
+			              o->key);
+	}
+	free(text);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("conf_reload");
+	TCase *t = tcase_create("all");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	tcase_add_test(t, every_key_is_compared_and_kept);
+	tcase_add_test(t, groups_are_compared_by_name_and_order);
+	tcase_add_test(t, what_is_printed_reads_back);
+	tcase_add_test(t, secrets);
+	tcase_add_test(t, shipped_file_says_the_defaults);
+	tcase_add_test(t, shipped_file_documents_every_key);
+	tcase_add_test(t, manual_documents_every_key);
+	suite_add_tcase(s, t);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
