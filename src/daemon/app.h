@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The running daemon: one context that owns everything else, wired together here and nowhere else. main() makes one and
+ * frees it.
+ *
+ * The loop: whatever wakes it (a reader's ring, Redis, a timer) feeds the core, then hw_app_turn() pulls out what
+ * follows, hands it to the sinks, and sets the one timer for when the core has work again.
+ */
+#ifndef HW_APP_H
+#define HW_APP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conf/conf.h"
+#include "control/control.h"
+#include "control/metrics.h"
+#include "heartwheel/monitor.h"
+#include "log.h"
+#include "mqtt/mqtt.h"
+#include "redis/redis.h"
+#include "status.h"
+
+struct event;
+struct event_base;
+
+/* A reader and what the loop knows of it. */
+struct hw_app_reader {
+	struct hw_app *app;
+	unsigned number;
+	struct hw_reader *reader; /* owned */
+	struct event *readable;   /* owned */
+	char client_id[256];
+	struct hw_mqtt_conf conf;
+	bool up;
+	bool stalled; /* it slept too long, and has not read its socket empty since */
+	bool behind;  /* the loop slept too long, and has not seen the ring empty since */
+	uint64_t taken;
+	char why[256]; /* it is down */
+};
+
+struct hw_app {
+	struct hw_log *log;    /* borrowed from main */
+	struct hw_conf *conf;  /* owned: the running configuration */
+	struct hw_conf *start; /* owned: the first one; what only a restart changes is lent out from it */
+	struct event_base *base;
+	struct hw_monitor *monitor;
+	struct hw_control *control;
+	struct hw_redis *redis; /* NULL: store = memory */
+	struct hw_publisher *publisher;
+	struct hw_app_reader reader[HW_READERS_MAX];
+	unsigned n_readers;
+	struct hw_status_sink status;
+
+	struct event *due, *tick, *publisher_readable;
+	struct event *on_term, *on_int, *on_hup, *on_usr1;
+
+	/* Texts that the parts borrow for as long as they live. */
+	char *mqtt_password, *redis_password;
+	char barrier_topic[256], presence_topic[256], publisher_id[256], share_group[128];
+	struct hw_mqtt_conf publisher_conf;
+
+	uint64_t run_mark;               /* random, of this run */
+	struct hw_mono started, planned; /* planned: when the loop should wake at the latest; 0: unknown */
+	int64_t boot_ahead_ns;           /* BOOTTIME less MONOTONIC, when it was looked at last */
+	struct hw_mono boot_checked;
+
+	bool publisher_up, publisher_ever_up, redis_up, redis_ever_up, loading;
+	char publisher_why[256], redis_why[256];
+	uint64_t owed_store;       /* devices with HW_FLAG_OWED_STORE */
+	struct hw_mono redis_late; /* since when Redis has not confirmed: 0: it does */
+	bool releasing;            /* statuses no longer wait for Redis: sweep under way */
+	uint32_t release_at;
+	int64_t swept_refused_ms;
+
+	bool presence_due;
+	uint64_t presence_seq;
+	int64_t presence_ms; /* monotonic, of the last one; 0: none */
+
+	bool stopping;
+	struct hw_mono stop_by;
+	int exit_status;
+
+	uint64_t refused_told[HW_REFUSED_KINDS];
+	int refused_quiet_s[HW_REFUSED_KINDS]; /* until more of the kind are told of */
+	uint64_t publisher_reconnects;
+	uint64_t wakeups;
+	struct hw_histogram detection, turn;
+	struct hw_mono turn_began;
+};
+
+/* Builds what needs no rights and no connection. Owns `conf` from here on. NULL after logging what failed. */
+struct hw_app *hw_app_new(struct hw_log *log, struct hw_conf *conf);
+void hw_app_free(struct hw_app *a);
+
+/* Opens the control socket; apart, because it may need rights that the rest must not have. 0, or -errno after logging.
+ */
+int hw_app_listen(struct hw_app *a);
+/* Connects to everything. 0, or -errno after logging. */
+int hw_app_start(struct hw_app *a);
+/* Runs the loop until a signal stops it. Returns the exit status. */
+int hw_app_run(struct hw_app *a);
+
+/* --- shared by the daemon's files -------------------------------------------- */
+
+struct hw_now hw_app_now(void);
+/* Called first by every callback of the loop: counts the wake-up, and notices a stall. */
+struct hw_now hw_app_woke(struct hw_app *a);
+/* Called last by every callback of the loop that changed anything: pulls, pumps, plans. */
+void hw_app_turn(struct hw_app *a);
+/* Pulls what the core has to say and hands it on, spending at most `budget`. Returns whether there is more right away.
+ */
+bool hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget);
+
+/* feed.c: a reader's ring into the core. */
+void hw_app_on_reader(struct hw_app_reader *r);
+/* The filters to subscribe to, on the heap; their texts belong to the groups. 0 or -ENOMEM. */
+int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out);
+
+/* fanout.c: transitions into the sinks. */
+void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *out);
+extern const struct hw_redis_ops hw_app_redis_ops;
+void hw_app_on_publisher(struct hw_app *a);
+void hw_app_published(void *arg, struct hw_ref device, uint64_t seq, bool cleared);
+/* Each second, and while it says true more often: lets statuses go that have waited for Redis for too long. */
+bool hw_app_release(struct hw_app *a, struct hw_now now);
+/* Devices whose current state some sink has not confirmed, and for how long the oldest. */
+uint64_t hw_app_owed(const struct hw_app *a, struct hw_now now, int64_t *oldest_ms);
+
+/* presence.c */
+int hw_app_presence_payload(struct hw_app *a, struct hw_now now, bool online, char *buf, size_t cap);
+void hw_app_presence(struct hw_app *a, struct hw_now now);
+
+/* observe.c: what the control API asks. */
+extern const struct hw_control_ops hw_app_control_ops;
+
+/* reload.c */
+struct evbuffer;
+int hw_app_reload(struct hw_app *a, struct evbuffer *body);
+void hw_app_reload_on_signal(struct hw_app *a);
+struct hw_group_spec *hw_app_group_specs(const struct hw_conf *c);
+struct hw_monitor_conf hw_app_monitor_conf(const struct hw_conf *c);
+int hw_app_template_check(const char *text, bool publishable, const char **why);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The fan-out: what the core says goes to the sinks, and what the sinks confirm comes back.
+ *
+ * A transition owes the store and the broker. The status is published once the store holds it, so that the outbox
+ * covers it; but when Redis has not answered for REDIS_PATIENCE, statuses stop waiting for it. A forgotten device's
+ * record lives until both have confirmed.
+ */
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app.h"
+
+#define REDIS_PATIENCE_NS HW_NS_PER_S
+#define RELEASE_LOOKS     8192 /* records a turn of the sweep that lets statuses go */
+
+static struct hw_device *device_of(struct hw_app *a, struct hw_ref ref)
+{
+	return hw_registry_get(hw_monitor_registry(a->monitor), ref);
+}
+
+/* --- out of the core --------------------------------------------------------- */
+
+static void owe_store(struct hw_app *a, struct hw_device *d)
+{
+	if (d->flags & HW_FLAG_OWED_STORE)
+		return;
+	d->flags |= HW_FLAG_OWED_STORE;
+	a->owed_store++;
+}
+
+static void reap_if_done(struct hw_app *a, struct hw_ref ref, const struct hw_device *d)
+{
+	if (!(d->flags & (HW_FLAG_OWED_STORE | HW_FLAG_OWED_STATUS)))
+		hw_monitor_reap(a->monitor, ref);
+}
+
+static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_transition *t)
+{
+	struct hw_device *d = device_of(a, t->device);
+	struct hw_id id = hw_device_id(d);
+	hw_log(a->log, HW_LOG_DEBUG, "%.*s: %s (%s), seq %llu", (int)id.len, id.text, hw_state_name(t->state),
+	       hw_reason_name(t->reason), (unsigned long long)t->seq);
+	if (t->delay_ns >= 0)
+		hw_histogram_add(&a->detection, (double)t->delay_ns / 1e9);
+	hw_status_owe(&a->status, t->device.index);
+	if (a->redis) {
+		owe_store(a, d);
+		hw_redis_transition(a->redis, now, t);
+	}
+	if (!a->redis || a->redis_late.ns)
+		hw_status_release(&a->status, t->device, now.mono.ns / HW_NS_PER_MS);
+	reap_if_done(a, t->device, d);
+}
+
+static void on_status(struct hw_app *a, struct hw_now now, struct hw_ref ref)
+{
+	const struct hw_device *d = device_of(a, ref);
+	if (!d)
+		return;
+	hw_status_owe(&a->status, ref.index);
+	if (!(d->flags & HW_FLAG_OWED_STORE) || a->redis_late.ns)
+		hw_status_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
+}
+
+static void on_blind(struct hw_app *a, const struct hw_out *out)
+{
+	const char *cause = hw_cause_name(out->blind.cause);
+	a->presence_due = true;
+	if (out->blind.begun && out->blind.cause == HW_CAUSE_BARRIER)
+		hw_log(a->log, HW_LOG_ERROR,
+		       "blind (barrier): what is published on %s does not come back; allow this monitor's user to "
+		       "write and to read that topic",
+		       a->barrier_topic);
+	else if (out->blind.begun)
+		hw_log(a->log, HW_LOG_WARNING, "blind (%s): nobody is judged until this is over", cause);
+	else
+		hw_log(a->log, HW_LOG_NOTICE, "seeing again after %.3f s blind (%s%s)",
+		       (double)out->blind.length_ns / 1e9, cause, out->blind.lossy ? ", silence counts anew" : "");
+}
+
+void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *out)
+{
+	switch (out->kind) {
+	case HW_OUT_TRANSITION:
+		on_transition(a, now, &out->transition);
+		break;
+	case HW_OUT_REFRESH:
+		if (a->redis)
+			hw_redis_refresh(a->redis, out->device);
+		break;
+	case HW_OUT_STATUS:
+		on_status(a, now, out->device);
+		break;
+	case HW_OUT_BARRIER:
+		hw_publisher_barrier(a->publisher, a->run_mark, out->barrier);
+		break;
+	case HW_OUT_BLIND:
+		on_blind(a, out);
+		break;
+	case HW_OUT_RECONNECT:
+		hw_log_limited(a->log, HW_LIMIT_READER, HW_LOG_WARNING,
+		               "reader %u: barriers do not come back; opening its connection anew", out->reader);
+		hw_reader_reconnect(a->reader[out->reader].reader);
+	}
+}
+
+/* --- back from Redis --------------------------------------------------------- */
+
+static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
+{
+	struct hw_app *a = arg;
+	struct hw_device *d = device_of(a, ref);
+	if (!d || d->seq != seq || !(d->flags & HW_FLAG_OWED_STORE))
+		return;
+	d->flags &= (uint16_t)~HW_FLAG_OWED_STORE;
+	a->owed_store--;
+	hw_status_release(&a->status, ref, hw_app_now().mono.ns / HW_NS_PER_MS);
+	reap_if_done(a, ref, d);
+}
+
+static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
+{
+	struct hw_app *a = arg;
+	struct hw_device *d = device_of(a, ref);
+	if (!d || !hw_monitor_adopt_seq(a->monitor, ref, stored_seq))
+		return;
+	owe_store(a, d);
+	hw_status_owe(&a->status, ref.index);
+	hw_redis_rewrite(a->redis, ref);
+}
+
+static void on_link(void *arg, bool up, const char *why)
+{
+	struct hw_app *a = arg;
+	if (up) {
+		hw_log(a->log, HW_LOG_NOTICE, "Redis: connected%s%s", why && why[0] ? ": " : "", why ? why : "");
+		a->redis_why[0] = '\0';
+	} else {
+		hw_log_limited(a->log, HW_LIMIT_REDIS, HW_LOG_WARNING, "Redis: %s", why);
+		snprintf(a->redis_why, sizeof a->redis_why, "%s", why);
+	}
+	a->redis_up = up;
+	a->redis_ever_up |= up;
+	hw_app_turn(a);
+}
+
+static void on_device(void *arg, struct hw_stored *device)
+{
+	struct hw_app *a = arg;
+	struct hw_now now = hw_app_now();
+	int rc = hw_monitor_load(a->monitor, now, device);
+	if (rc)
+		hw_log_limited(a->log, HW_LIMIT_REDIS_TROUBLE, HW_LOG_WARNING,
+		               "a device in Redis could not be loaded: %s", strerror(-rc));
+	hw_app_drain(a, now, 0);
+}
+
+/* The payload in the outbox is what the record says, so publishing the record's status pays the debt, and the ack takes
+ * it out. */
+static void on_outbox(void *arg, const char *id, size_t id_len, const char *payload, size_t len)
+{
+	struct hw_app *a = arg;
+	(void)payload;
+	(void)len;
+	uint32_t i = hw_registry_find(hw_monitor_registry(a->monitor), id, id_len);
+	if (i != HW_NIL)
+		on_status(a, hw_app_now(), hw_registry_ref(hw_monitor_registry(a->monitor), i));
+}
+
+static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, bool complete)
+{
+	struct hw_app *a = arg;
+	hw_log(a->log, HW_LOG_NOTICE, "Redis: %llu devices loaded%s", (unsigned long long)devices,
+	       complete ? "" : ", not all: the link was lost");
+	if (unusable)
+		hw_log(a->log, HW_LOG_WARNING, "Redis: %llu records could not be used", (unsigned long long)unusable);
+	a->loading = false;
+	hw_monitor_loaded(a->monitor);
+	hw_status_republish(&a->status, hw_app_now().mono.ns / HW_NS_PER_MS);
+	hw_app_turn(a);
+}
+
+static int status_payload(void *arg, const struct hw_device *device, char *buf, size_t cap)
+{
+	struct hw_app *a = arg;
+	return hw_status_payload(a->monitor, a->conf->node_id, hw_app_now(), device, buf, cap);
+}
+
+static void on_trouble(void *arg, const char *what)
+{
+	struct hw_app *a = arg;
+	hw_log_limited(a->log, HW_LIMIT_REDIS_TROUBLE, HW_LOG_ERROR, "Redis: %s", what);
+}
+
+static void on_emptied(void *arg)
+{
+	struct hw_app *a = arg;
+	hw_log(a->log, HW_LOG_WARNING, "Redis came back without our data: writing every device anew");
+}
+
+const struct hw_redis_ops hw_app_redis_ops = {.on_link = on_link,
+                                              .on_device = on_device,
+                                              .on_outbox = on_outbox,
+                                              .on_loaded = on_loaded,
+                                              .on_confirmed = on_confirmed,
+                                              .on_newer = on_newer,
+                                              .status_payload = status_payload,
+                                              .on_trouble = on_trouble,
+                                              .on_emptied = on_emptied};
+
+/* --- back from the broker ---------------------------------------------------- */
+
+void hw_app_published(void *arg, struct hw_ref ref, uint64_t seq, bool cleared)
+{
+	struct hw_app *a = arg;
+	const struct hw_device *d = device_of(a, ref);
+	if (!d)
+		return;
+	struct hw_id id = hw_device_id(d);
+	if (a->redis)
+		hw_redis_published(a->redis, id.text, id.len, seq, cleared);
+	reap_if_done(a, ref, d);
+}
+
+static void publisher_up(struct hw_app *a, struct hw_now now)
+{
+	a->publisher_up = true;
+	a->publisher_reconnects += a->publisher_ever_up;
+	a->publisher_ever_up = true;
+	a->publisher_why[0] = '\0';
+	a->presence_due = true;
+	hw_log(a->log, HW_LOG_NOTICE, "publisher: connected to %s:%d", a->publisher_conf.host, a->publisher_conf.port);
+	hw_monitor_publisher(a->monitor, now, true);
+	hw_status_republish(&a->status, now.mono.ns / HW_NS_PER_MS);
+}
+
+static void publisher_down(struct hw_app *a, struct hw_now now, const char *text)
+{
+	a->publisher_up = false;
+	snprintf(a->publisher_why, sizeof a->publisher_why, "%s", text);
+	hw_log_limited(a->log, HW_LIMIT_PUBLISHER, HW_LOG_WARNING, "publisher: %s", text);
+	hw_monitor_publisher(a->monitor, now, false);
+	hw_status_down(&a->status);
+}
+
+void hw_app_on_publisher(struct hw_app *a)
+{
+	struct hw_now now = hw_app_woke(a);
+	struct hw_publisher_event ev;
+	while (hw_publisher_take(a->publisher, &ev)) {
+		switch (ev.kind) {
+		case HW_PUBLISHER_UP:
+			publisher_up(a, now);
+			break;
+		case HW_PUBLISHER_DOWN:
+			publisher_down(a, now, ev.text);
+			break;
+		case HW_PUBLISHER_ACKED:
+			hw_status_acked(&a->status, ev.token);
+			break;
+		case HW_PUBLISHER_REFUSED:
+			hw_log_limited(a->log, HW_LIMIT_STATUS_REFUSED, HW_LOG_ERROR,
+			               "the broker refused a retained status: %s; it is tried again each minute",
+			               ev.text);
+			hw_status_refused(&a->status, ev.token, now.mono.ns / HW_NS_PER_MS);
+		}
+	}
+	hw_app_turn(a);
+}
+
+/* --- statuses that waited for Redis ------------------------------------------ */
+
+/* Whether Redis has been away, or silent, for longer than statuses wait for it. */
+static bool redis_is_late(const struct hw_app *a, struct hw_now now)
+{
+	if (!a->redis || a->owed_store == 0)
+		return false;
+	struct hw_mono down = hw_redis_down_since(a->redis);
+	if (!hw_redis_up(a->redis) && now.mono.ns - down.ns > REDIS_PATIENCE_NS)
+		return true;
+	return hw_redis_stats(a->redis)->oldest_edge_ms > REDIS_PATIENCE_NS / HW_NS_PER_MS;
+}
+
+bool hw_app_release(struct hw_app *a, struct hw_now now)
+{
+	bool late = redis_is_late(a, now);
+	if (late && !a->redis_late.ns) {
+		a->redis_late = now.mono;
+		a->releasing = true;
+		a->release_at = 0;
+	} else if (!late) {
+		a->redis_late.ns = 0;
+	}
+	if (!a->releasing)
+		return false;
+	const struct hw_registry *r = hw_monitor_registry(a->monitor);
+	uint32_t bound = hw_registry_bound(r);
+	for (int looks = 0; looks < RELEASE_LOOKS && a->release_at < bound; looks++, a->release_at++)
+		if (hw_registry_at(r, a->release_at))
+			hw_status_release(&a->status, hw_registry_ref(r, a->release_at), now.mono.ns / HW_NS_PER_MS);
+	a->releasing = a->release_at < bound;
+	return a->releasing;
+}
+
+uint64_t hw_app_owed(const struct hw_app *a, struct hw_now now, int64_t *oldest_ms)
+{
+	int64_t status = hw_status_oldest_ms(&a->status, now.mono.ns / HW_NS_PER_MS);
+	int64_t store = a->redis ? hw_redis_stats(a->redis)->oldest_edge_ms : 0;
+	*oldest_ms = status > store ? status : store;
+	/* A device may be owed to both: the larger debt is a lower bound of the devices owed, and exact in all but
+	 * mixed failures. */
+	return a->status.owed > a->owed_store ? a->status.owed : a->owed_store;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a reader's ring into the core, in batches, in order. A turn takes at most EVENTS_A_TURN events, so that a storm
+ * never keeps the wheel, Redis or the API waiting; what is left keeps the descriptor readable.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app.h"
+
+#define EVENTS_A_TURN 4096
+
+struct batch {
+	struct hw_message messages[HW_BATCH];
+	size_t n;
+};
+
+static void flush(struct hw_app_reader *r, struct hw_now now, struct batch *b)
+{
+	if (b->n == 0)
+		return;
+	hw_monitor_messages(r->app->monitor, now, b->messages, b->n);
+	r->taken += b->n;
+	b->n = 0;
+	hw_app_drain(r->app, now, 0);
+}
+
+static void on_barrier(struct hw_app_reader *r, struct hw_now now, const struct hw_reader_event *ev)
+{
+	struct hw_app *a = r->app;
+	if (ev->mark == a->run_mark) {
+		hw_monitor_barrier(a->monitor, now, r->number, ev->number);
+		return;
+	}
+	hw_log_limited(a->log, HW_LIMIT_FOREIGN, HW_LOG_ERROR,
+	               "another monitor uses node_id '%s' on this broker: its barriers arrive on %s; give each monitor "
+	               "its own [monitor] node_id",
+	               a->conf->node_id, a->barrier_topic);
+}
+
+static void on_up(struct hw_app_reader *r, struct hw_now now)
+{
+	r->up = true;
+	r->why[0] = '\0';
+	hw_log(r->app->log, HW_LOG_NOTICE, "reader %u: connected to %s:%d and subscribed", r->number, r->conf.host,
+	       r->conf.port);
+	hw_monitor_link(r->app->monitor, now, r->number, true);
+}
+
+static void on_down(struct hw_app_reader *r, struct hw_now now, const char *text)
+{
+	r->up = false;
+	snprintf(r->why, sizeof r->why, "%s", text);
+	hw_log_limited(r->app->log, HW_LIMIT_READER, HW_LOG_WARNING, "reader %u: %s", r->number, text);
+	hw_monitor_link(r->app->monitor, now, r->number, false);
+}
+
+static void on_stall(struct hw_app_reader *r, struct hw_now now, int64_t planned_ns)
+{
+	r->stalled = true;
+	hw_monitor_stall(r->app->monitor, now, (struct hw_mono){planned_ns});
+}
+
+/* Everything but a message. */
+static void on_event(struct hw_app_reader *r, struct hw_now now, const struct hw_reader_event *ev)
+{
+	switch (ev->kind) {
+	case HW_READER_MESSAGE:
+		break;
+	case HW_READER_BARRIER:
+		on_barrier(r, now, ev);
+		break;
+	case HW_READER_UP:
+		on_up(r, now);
+		break;
+	case HW_READER_DOWN:
+		on_down(r, now, ev->text);
+		break;
+	case HW_READER_REFUSED:
+		hw_log_limited(r->app->log, HW_LIMIT_READER, HW_LOG_ERROR, "reader %u: %s", r->number, ev->text);
+		break;
+	case HW_READER_STALL:
+		on_stall(r, now, ev->planned_ns);
+		break;
+	case HW_READER_DRAINED:
+		r->stalled = false;
+		break;
+	case HW_READER_NEARLY_FULL:
+		hw_monitor_loss(r->app->monitor, now, r->number);
+	}
+}
+
+/* A stall is over once every ring was seen empty, and every reader that slept too has read its socket empty. */
+static void note_empty(struct hw_app_reader *r, struct hw_now now)
+{
+	struct hw_app *a = r->app;
+	r->behind = false;
+	for (unsigned i = 0; i < a->n_readers; i++)
+		if (a->reader[i].behind || a->reader[i].stalled)
+			return;
+	hw_monitor_drained(a->monitor, now);
+}
+
+static void take_message(struct hw_app_reader *r, struct hw_now now, struct batch *b, const struct hw_reader_event *ev)
+{
+	b->messages[b->n++] = (struct hw_message){.topic = ev->topic,
+	                                          .topic_len = ev->topic_len,
+	                                          .payload = ev->payload,
+	                                          .payload_len = ev->payload_len,
+	                                          .retained = ev->retained,
+	                                          .truncated = ev->truncated};
+	if (b->n == HW_BATCH)
+		flush(r, now, b);
+}
+
+void hw_app_on_reader(struct hw_app_reader *r)
+{
+	struct hw_app *a = r->app;
+	struct hw_now now = hw_app_woke(a);
+	struct batch batch = {.n = 0};
+	struct hw_reader_event ev;
+	bool arrived = false;
+	int taken = 0;
+	for (; taken < EVENTS_A_TURN && hw_reader_take(r->reader, &ev); taken++) {
+		if (ev.kind == HW_READER_MESSAGE) {
+			if (!arrived)
+				hw_monitor_arrived(a->monitor, now, r->number);
+			arrived = true;
+			take_message(r, now, &batch, &ev);
+		} else {
+			flush(r, now, &batch);
+			on_event(r, now, &ev);
+		}
+	}
+	flush(r, now, &batch);
+	hw_reader_release(r->reader);
+	bool empty = taken < EVENTS_A_TURN && hw_reader_rest(r->reader);
+	if (empty)
+		note_empty(r, now);
+	else
+		event_active(r->readable, EV_READ, 0);
+	hw_app_turn(a);
+}
+
+/* Every group's filters; with a memory store also its status topics' retained messages, which are all that is left of
+ * the run before. */
+int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
+{
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	size_t most = 0, n = 0;
+	for (size_t k = 0; k < g->n_order; k++)
+		most += g->all[g->order[k]]->n_heartbeat + 1;
+	struct hw_mqtt_filter *f = calloc(most, sizeof *f);
+	if (!f)
+		return -ENOMEM;
+	bool memory = a->conf->store == HW_STORE_MEMORY;
+	for (size_t k = 0; k < g->n_order; k++) {
+		const struct hw_group *group = g->all[g->order[k]];
+		for (size_t h = 0; h < group->n_heartbeat; h++) {
+			bool own =
+				group->status.filter && strcmp(group->heartbeat[h].filter, group->status.filter) == 0;
+			f[n++] = (struct hw_mqtt_filter){group->heartbeat[h].filter, memory && own};
+		}
+	}
+	*out = f;
+	*n_out = n;
+	return 0;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* heartwheeld: reads the command line, becomes a daemon, runs the application. See heartwheeld(8). */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "process.h"
+
+enum { EXIT_USAGE = 2 };
+
+struct options {
+	const char *conf;
+	bool foreground, test, verbose;
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: heartwheeld [-c FILE] [-f] [-t] [-v] [-V] [-h]\n"
+	      "\n"
+	      "Watches the heartbeats of an MQTT device fleet and says which devices have fallen silent.\n"
+	      "\n"
+	      "  -c, --config FILE   configuration (default " HW_SYSCONFDIR "/monitor.conf)\n"
+	      "  -f, --foreground    stay in the foreground\n"
+	      "  -t, --test          check the configuration and exit\n"
+	      "  -v, --verbose       log everything, whatever log_level says\n"
+	      "  -V, --version       print the version and exit\n"
+	      "  -h, --help          print this and exit\n"
+	      "\n"
+	      "Signals: SIGHUP reloads the configuration, SIGUSR1 reopens the log file, SIGTERM and SIGINT stop.\n"
+	      "Exit status: 0 done, 1 failed, 2 wrong usage or configuration. See heartwheeld(8), monitor.conf(5).\n",
+	      to);
+}
+
+/* Fills in the options, or exits. */
+static void parse(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {{"config", required_argument, NULL, 'c'},
+	                                      {"foreground", no_argument, NULL, 'f'},
+	                                      {"test", no_argument, NULL, 't'},
+	                                      {"verbose", no_argument, NULL, 'v'},
+	                                      {"version", no_argument, NULL, 'V'},
+	                                      {"help", no_argument, NULL, 'h'},
+	                                      {NULL, 0, NULL, 0}};
+	int c;
+	while ((c = getopt_long(argc, argv, "c:ftvVh", longs, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			o->conf = optarg;
+			break;
+		case 'f':
+			o->foreground = true;
+			break;
+		case 't':
+			o->test = true;
+			break;
+		case 'v':
+			o->verbose = true;
+			break;
+		case 'V':
+			puts("heartwheeld " HW_VERSION);
+			exit(0);
+		case 'h':
+			usage(stdout);
+			exit(0);
+		default:
+			usage(stderr);
+			exit(EXIT_USAGE);
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "heartwheeld: unexpected argument '%s'\n", argv[optind]);
+		usage(stderr);
+		exit(EXIT_USAGE);
+	}
+}
+
+/* Reads the configuration and finds the user, or exits after saying what is wrong. */
+static struct hw_conf *load(const struct options *o, struct hw_user *user)
+{
+	struct hw_conf_errors errors = {0};
+	struct hw_conf *c = hw_conf_load(o->conf, hw_app_template_check, &errors);
+	if (!c) {
+		for (size_t k = 0; k < errors.n; k++)
+			fprintf(stderr, "%s\n", errors.lines[k]);
+		hw_conf_errors_fini(&errors);
+		exit(EXIT_USAGE);
+	}
+	hw_conf_errors_fini(&errors);
+	if (hw_user_find(user, c->user)) {
+		fprintf(stderr,
+		        "%s: key 'user': there is no user '%s'; make it (useradd --system %s), or leave the value "
+		        "empty to stay root\n",
+		        o->conf, c->user, c->user);
+		hw_conf_free(c);
+		exit(EXIT_USAGE);
+	}
+	return c;
+}
+
+/* Locks the pid file, or says why not. */
+static int lock_pid_file(const struct hw_conf *c, const struct hw_user *user)
+{
+	pid_t holder = 0;
+	int fd = hw_make_parent(c->pid_file, user);
+	if (fd == 0)
+		fd = hw_pidfile_lock(c->pid_file, user, &holder);
+	if (fd == -EAGAIN)
+		fprintf(stderr, "heartwheeld: another instance is running with pid %ld (it holds %s)\n", (long)holder,
+		        c->pid_file);
+	else if (fd < 0)
+		fprintf(stderr, "heartwheeld: cannot open the pid file %s: %s; see [monitor] pid_file\n", c->pid_file,
+		        strerror(-fd));
+	return fd;
+}
+
+static int open_log(struct hw_log *log, const struct hw_conf *c, const struct options *o, const struct hw_user *user)
+{
+	const char *where = c->log;
+	if (where[0] == '/')
+		hw_make_parent(where, user);
+	int rc = hw_log_open(log, where, o->verbose ? HW_LOG_DEBUG : c->log_level);
+	if (rc)
+		fprintf(stderr, "heartwheeld: cannot log to %s: %s; see [monitor] log\n", where, strerror(-rc));
+	else if (log->fd >= 0 && user->drop && fchown(log->fd, user->uid, user->gid))
+		fprintf(stderr, "heartwheeld: cannot give %s to user %s: %s\n", where, user->name, strerror(errno));
+	return rc;
+}
+
+/* From the locked pid file to the end. Returns the exit status. */
+static int serve(struct hw_conf *c, const struct options *o, const struct hw_user *user, struct hw_log *log, int pid_fd,
+                 int ready)
+{
+	/* The parent's terminal should see why a start fails, whatever the log is; so what fails before readiness is
+	 * said there too. */
+	struct hw_app *a = hw_app_new(log, c);
+	if (!a)
+		return 1;
+	hw_make_parent(c->http_socket, user);
+	int rc = hw_app_listen(a);
+	if (!rc && user->drop && chown(c->http_socket, user->uid, (gid_t)-1))
+		rc = -errno;
+	if (!rc)
+		rc = hw_user_become(user);
+	if (rc)
+		hw_log(log, HW_LOG_ERROR, "cannot start as user '%s': %s", user->name, strerror(-rc));
+	if (!rc)
+		rc = hw_pidfile_write(pid_fd);
+	if (!rc)
+		rc = hw_app_start(a);
+	if (rc) {
+		hw_app_free(a);
+		return 1;
+	}
+	hw_notify("READY=1");
+	if (!o->foreground)
+		hw_daemon_ready(ready);
+	int status = hw_app_run(a);
+	hw_app_free(a);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.conf = HW_SYSCONFDIR "/monitor.conf"};
+	struct hw_user user;
+	struct hw_log log;
+	int ready = -1;
+	parse(argc, argv, &o);
+	signal(SIGPIPE, SIG_IGN);
+	hw_log_init(&log);
+	struct hw_conf *c = load(&o, &user);
+	if (o.test) {
+		printf("%s: ok\n", o.conf);
+		hw_conf_free(c);
+		return 0;
+	}
+	int pid_fd = lock_pid_file(c, &user);
+	if (pid_fd < 0 || open_log(&log, c, &o, &user)) {
+		hw_conf_free(c);
+		return 1;
+	}
+	if (!o.foreground && (ready = hw_daemonize()) < 0) {
+		fprintf(stderr, "heartwheeld: cannot go into the background: %s\n", strerror(-ready));
+		hw_conf_free(c);
+		return 1;
+	}
+	char *pid_file = strdup(c->pid_file);
+	int status = serve(c, &o, &user, &log, pid_fd, ready);
+	if (pid_file)
+		hw_pidfile_remove(pid_file, pid_fd);
+	free(pid_file);
+	hw_log_close(&log);
+	return status;
+}

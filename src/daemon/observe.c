@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* What the control API asks of the daemon: status, health, forgetting, reload, and the metrics that are not the core's.
+ */
+#include <event2/buffer.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app.h"
+
+#define HEALTHY_NS (10 * HW_NS_PER_S)
+
+static struct hw_now now_of(void *arg)
+{
+	(void)arg;
+	return hw_app_now();
+}
+
+static bool readers_up(const struct hw_app *a)
+{
+	for (unsigned i = 0; i < a->n_readers; i++)
+		if (!a->reader[i].up)
+			return false;
+	return true;
+}
+
+static const char *mqtt_text(const struct hw_app *a)
+{
+	for (unsigned i = 0; i < a->n_readers; i++)
+		if (!a->reader[i].up)
+			return a->reader[i].why[0] ? a->reader[i].why : "connecting";
+	if (!a->publisher_up)
+		return a->publisher_why[0] ? a->publisher_why : "connecting";
+	return "up";
+}
+
+static const char *redis_text(const struct hw_app *a)
+{
+	if (!a->redis)
+		return "off";
+	if (a->redis_up)
+		return "up";
+	return a->redis_why[0] ? a->redis_why : "connecting";
+}
+
+static void status(void *arg, struct hw_control_status *out)
+{
+	const struct hw_app *a = arg;
+	struct hw_now now = hw_app_now();
+	out->node = a->conf->node_id;
+	out->version = HW_VERSION;
+	out->uptime_s = (now.mono.ns - a->started.ns) / HW_NS_PER_S;
+	out->mqtt_up = readers_up(a) && a->publisher_up;
+	out->mqtt = mqtt_text(a);
+	out->redis = redis_text(a);
+	out->loading = a->loading;
+	out->owed = hw_app_owed(a, now, &out->owed_oldest_ms);
+}
+
+static bool forget(void *arg, const char *id, size_t len)
+{
+	struct hw_app *a = arg;
+	bool found = hw_monitor_forget(a->monitor, hw_app_now(), id, len);
+	if (found)
+		hw_app_turn(a);
+	return found;
+}
+
+static int reload(void *arg, struct evbuffer *body)
+{
+	struct hw_app *a = arg;
+	int code = hw_app_reload(a, body);
+	hw_app_turn(a);
+	return code;
+}
+
+/* The control API runs on the loop itself, so an answer shows that it turns; what it cannot show is that it turned in
+ * time. */
+static bool healthy(void *arg)
+{
+	const struct hw_app *a = arg;
+	return a->planned.ns == 0 || hw_app_now().mono.ns - a->planned.ns < HEALTHY_NS;
+}
+
+static void one(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
+{
+	hw_metric_family(b, name, type, help);
+	hw_metric_sample(b, name, NULL, value);
+}
+
+static void labelled(struct evbuffer *b, const char *name, const char *key, const char *label, double value)
+{
+	const char *const labels[] = {key, label, NULL};
+	hw_metric_sample(b, name, labels, value);
+}
+
+static void redis_metrics(const struct hw_app *a, struct evbuffer *b)
+{
+	if (!a->redis)
+		return;
+	const struct hw_redis_stats *s = hw_redis_stats(a->redis);
+	one(b, "redis_script_seconds", "gauge", "Smoothed round trip of the transition script.",
+	    (double)s->script_ns / 1e9);
+	one(b, "redis_commands_total", "counter", "Commands sent to Redis.", (double)s->commands);
+	one(b, "redis_refreshes_total", "counter", "Devices whose keys were refreshed.", (double)s->refreshes);
+	one(b, "redis_rewrites_total", "counter", "Devices written anew because the store differed.",
+	    (double)s->rewrites);
+	one(b, "redis_edges_dropped_total", "counter",
+	    "Transitions left out of the event stream because Redis was away too long.", (double)s->edges_dropped);
+}
+
+static void mqtt_metrics(const struct hw_app *a, struct evbuffer *b)
+{
+	uint64_t reconnects = 0, waiting = 0, wakeups = a->wakeups;
+	for (unsigned i = 0; i < a->n_readers; i++) {
+		if (!a->reader[i].reader)
+			continue;
+		struct hw_reader_stats s = hw_reader_stats(a->reader[i].reader);
+		reconnects += s.reconnects;
+		wakeups += s.wakeups;
+		waiting += s.messages > a->reader[i].taken ? s.messages - a->reader[i].taken : 0;
+	}
+	hw_metric_family(b, "reconnects_total", "counter", "Connections made anew after one was lost.");
+	labelled(b, "reconnects_total", "link", "reader", (double)reconnects);
+	labelled(b, "reconnects_total", "link", "publisher", (double)a->publisher_reconnects);
+	if (a->redis)
+		labelled(b, "reconnects_total", "link", "redis", (double)hw_redis_stats(a->redis)->reconnects);
+	one(b, "ring_messages", "gauge", "Messages read from the broker that wait for the loop.", (double)waiting);
+	one(b, "wakeups_total", "counter", "Wake-ups of the loop and of the readers.", (double)wakeups);
+	one(b, "statuses_published_total", "counter", "Retained statuses that the broker has acknowledged.",
+	    (double)a->status.published);
+	one(b, "statuses_refused_total", "counter", "Retained statuses that the broker has refused.",
+	    (double)a->status.refused);
+}
+
+static void metrics(void *arg, struct evbuffer *b)
+{
+	const struct hw_app *a = arg;
+	const char *const build[] = {"version", HW_VERSION, "node", a->conf->node_id, NULL};
+	hw_metric_family(b, "build_info", "gauge", "Always 1; the labels say what runs.");
+	hw_metric_sample(b, "build_info", build, 1);
+	hw_metric_histogram(b, "detection_delay_seconds", "From a device's deadline to its offline transition.",
+	                    &a->detection);
+	hw_metric_histogram(b, "loop_turn_seconds", "How long one turn of the loop took.", &a->turn);
+	one(b, "barrier_seconds", "gauge", "Smoothed round trip of a barrier through the broker.",
+	    (double)hw_monitor_stats(a->monitor)->barrier_rtt_ns / 1e9);
+	hw_metric_family(b, "owed", "gauge", "Devices whose current state a sink has not confirmed.");
+	labelled(b, "owed", "sink", "mqtt", (double)a->status.owed);
+	if (a->redis)
+		labelled(b, "owed", "sink", "redis", (double)a->owed_store);
+	redis_metrics(a, b);
+	mqtt_metrics(a, b);
+}
+
+const struct hw_control_ops hw_app_control_ops = {
+	.now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics, .healthy = healthy};
