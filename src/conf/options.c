@@ -26,7 +26,6 @@
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
 
-#define LINE_LEN   197 /* no bound of its own: a line holds no more */
 #define SOCKET_LEN 107 /* sun_path, less its NUL */
 
 static const struct hw_conf_choice log_levels[] = {{"debug", HW_LOG_DEBUG},   {"info", HW_LOG_INFO},
@@ -38,9 +37,9 @@ static const struct hw_conf_choice stores[] = {{"redis", HW_STORE_REDIS}, {"memo
 /* clang-format off */
 const struct hw_conf_option hw_conf_options[] = {
 	{"monitor", "node_id", HW_CONF_NODE_ID, AT(node_id), .min = 1, .max = 64, .dflt = "auto"},
-	{"monitor", "pid_file", PATH, AT(pid_file), .min = 1, .max = LINE_LEN, .dflt = "/run/heartwheel/heartwheeld.pid"},
+	{"monitor", "pid_file", PATH, AT(pid_file), .min = 1, .max = HW_CONF_LINE_MAX, .dflt = "/run/heartwheel/heartwheeld.pid"},
 	{"monitor", "user", WORD, AT(user), .max = 32, .dflt = "heartwheel"},
-	{"monitor", "log", HW_CONF_LOG, AT(log), .min = 1, .max = LINE_LEN, .dflt = "syslog", .live = true},
+	{"monitor", "log", HW_CONF_LOG, AT(log), .min = 1, .max = HW_CONF_LINE_MAX, .dflt = "syslog", .live = true},
 	{"monitor", "log_level", ENUM, AT(log_level), .choices = log_levels, .dflt = "info", .live = true},
 	{"monitor", "max_devices", INT, AT(max_devices), .min = 1, .max = 100000000, .unit = "devices", .dflt = "1000000", .live = true},
 	{"monitor", "forget_after", DURATION, AT(forget_after_ms), .min = 0, .max = 3650 * DAY, .dflt = "30d", .live = true},
@@ -48,7 +47,7 @@ const struct hw_conf_option hw_conf_options[] = {
 	{"monitor", "stop_timeout", DURATION, AT(stop_timeout_ms), .min = 0, .max = HOUR, .dflt = "10s"},
 	{"monitor", "stall_after", DURATION, AT(stall_after_ms), .min = 50, .max = MINUTE, .dflt = "500ms"},
 
-	{"mqtt", "host", WORD, AT(mqtt_host), .min = 1, .max = LINE_LEN, .dflt = "127.0.0.1"},
+	{"mqtt", "host", WORD, AT(mqtt_host), .min = 1, .max = HW_CONF_LINE_MAX, .dflt = "127.0.0.1"},
 	{"mqtt", "port", INT, AT(mqtt_port), .min = 1, .max = 65535, .unit = "a TCP port", .dflt = "1883"},
 	{"mqtt", "protocol", ENUM, AT(protocol), .choices = protocols, .dflt = "5"},
 	{"mqtt", "readers", INT, AT(readers), .min = 1, .max = 16, .unit = "connections", .dflt = "1"},
@@ -58,21 +57,21 @@ const struct hw_conf_option hw_conf_options[] = {
 	{"mqtt", "barrier_timeout", DURATION, AT(barrier_timeout_ms), .min = 100, .max = HOUR, .dflt = "5s"},
 	{"mqtt", "reconnect_grace", DURATION, AT(reconnect_grace_ms), .min = 0, .max = DAY, .dflt = "15s"},
 	{"mqtt", "republish_rate", INT, AT(republish_rate), .min = 0, .max = 1000000, .unit = "statuses a second", .dflt = "5000"},
-	{"mqtt", "username", STRING, AT(mqtt_username), .max = LINE_LEN, .dflt = ""},
-	{"mqtt", "password_file", PATH, AT(mqtt_password_file), .max = LINE_LEN, .dflt = ""},
-	{"mqtt", "tls_ca", PATH, AT(tls_ca), .max = LINE_LEN, .dflt = ""},
-	{"mqtt", "tls_cert", PATH, AT(tls_cert), .max = LINE_LEN, .dflt = ""},
-	{"mqtt", "tls_key", PATH, AT(tls_key), .max = LINE_LEN, .dflt = ""},
+	{"mqtt", "username", STRING, AT(mqtt_username), .max = HW_CONF_LINE_MAX, .dflt = ""},
+	{"mqtt", "password_file", PATH, AT(mqtt_password_file), .max = HW_CONF_LINE_MAX, .dflt = ""},
+	{"mqtt", "tls_ca", PATH, AT(tls_ca), .max = HW_CONF_LINE_MAX, .dflt = ""},
+	{"mqtt", "tls_cert", PATH, AT(tls_cert), .max = HW_CONF_LINE_MAX, .dflt = ""},
+	{"mqtt", "tls_key", PATH, AT(tls_key), .max = HW_CONF_LINE_MAX, .dflt = ""},
 	{"mqtt", "client_id_prefix", WORD, AT(client_id_prefix), .min = 1, .max = 64, .dflt = "heartwheel"},
 
 	{"store", "type", ENUM, AT(store), .choices = stores, .dflt = "redis"},
 
-	{"redis", "host", WORD, AT(redis_host), .min = 1, .max = LINE_LEN, .dflt = "127.0.0.1"},
+	{"redis", "host", WORD, AT(redis_host), .min = 1, .max = HW_CONF_LINE_MAX, .dflt = "127.0.0.1"},
 	{"redis", "unix_socket", PATH, AT(redis_unix_socket), .max = SOCKET_LEN, .dflt = ""},
 	{"redis", "port", INT, AT(redis_port), .min = 1, .max = 65535, .unit = "a TCP port", .dflt = "6379"},
 	{"redis", "db", INT, AT(redis_db), .min = 0, .max = 65535, .unit = "a database number", .dflt = "0"},
-	{"redis", "username", STRING, AT(redis_username), .max = LINE_LEN, .dflt = ""},
-	{"redis", "password_file", PATH, AT(redis_password_file), .max = LINE_LEN, .dflt = ""},
+	{"redis", "username", STRING, AT(redis_username), .max = HW_CONF_LINE_MAX, .dflt = ""},
+	{"redis", "password_file", PATH, AT(redis_password_file), .max = HW_CONF_LINE_MAX, .dflt = ""},
 	{"redis", "key_prefix", WORD, AT(key_prefix), .min = 1, .max = 64, .dflt = "device:"},
 	{"redis", "ttl_factor", INT, AT(ttl_factor), .min = 2, .max = 1000, .unit = "timeouts", .dflt = "3"},
 	{"redis", "events_max", INT, AT(events_max), .min = 1, .max = 1000000000, .unit = "events", .dflt = "1000000"},
@@ -80,8 +79,8 @@ const struct hw_conf_option hw_conf_options[] = {
 	{"http", "socket", PATH, AT(http_socket), .min = 1, .max = SOCKET_LEN, .dflt = "/run/heartwheel/control.sock"},
 	{"http", "socket_group", WORD, AT(http_socket_group), .max = 32, .dflt = ""},
 
-	{"group", "heartbeat", HW_CONF_TOPICS, GAT(heartbeat), .min = 1, .max = LINE_LEN, .live = true, .count_offset = offsetof(struct hw_conf_group, n_heartbeat)},
-	{"group", "status", HW_CONF_TOPIC, GAT(status), .max = LINE_LEN, .dflt = "", .live = true},
+	{"group", "heartbeat", HW_CONF_TOPICS, GAT(heartbeat), .min = 1, .max = HW_CONF_LINE_MAX, .live = true, .count_offset = offsetof(struct hw_conf_group, n_heartbeat)},
+	{"group", "status", HW_CONF_TOPIC, GAT(status), .max = HW_CONF_LINE_MAX, .dflt = "", .live = true},
 	{"group", "id_prefix", WORD, GAT(id_prefix), .max = 64, .dflt = "", .live = true},
 	{"group", "timeout", DURATION, GAT(timeout_ms), .min = 100, .max = 3650 * DAY, .dflt = "30s", .live = true},
 	{"group", "timeout_max", DURATION, GAT(timeout_max_ms), .min = 100, .max = 3650 * DAY, .dflt = "1d", .live = true},

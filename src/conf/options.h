@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define HW_CONF_OPTIONS_MAX 96
+#define HW_CONF_LINE_MAX    197  /* bytes; what inih takes, less CR, LF and NUL. Also the bound of what has none */
 #define HW_CONF_GROUPS_MAX  4096 /* as many as a device record can name */
 
 enum hw_conf_type {

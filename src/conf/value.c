@@ -92,29 +92,36 @@ static const char *choice_name(const struct hw_conf_option *o, int value)
 	return c->name ? c->name : "";
 }
 
+/* Without spaces where the line would else be too long, or the value taken for a comment. */
+static void print_text(const char *key, const char *text, FILE *out)
+{
+	bool tight = text[0] == ';' || strlen(key) + strlen(text) + strlen(" = ") > HW_CONF_LINE_MAX;
+
+	fprintf(out, tight ? "%s=%s\n" : *text ? "%s = %s\n" : "%s =%s\n", key, text);
+}
+
 void hw_conf_value_print(const struct hw_conf_option *o, const void *base, FILE *out)
 {
 	const void *field = field_of(o, base);
 	char buf[32];
-	size_t n;
 
 	if (o->type == HW_CONF_TOPICS) {
+		size_t n;
 		char *const *list = list_of(o, base, &n);
 		for (size_t i = 0; i < n; i++)
-			fprintf(out, "%s = %s\n", o->key, list[i]);
-		return;
+			print_text(o->key, list[i], out);
+	} else if (is_text(o)) {
+		print_text(o->key, text_of(o, base), out);
+	} else if (o->type == HW_CONF_INT) {
+		fprintf(out, "%s = %lld\n", o->key, (long long)*(const int64_t *)field);
+	} else if (o->type == HW_CONF_DURATION) {
+		hw_conf_duration_format(*(const int64_t *)field, buf, sizeof(buf));
+		print_text(o->key, buf, out);
+	} else if (o->type == HW_CONF_BOOL) {
+		print_text(o->key, *(const bool *)field ? "yes" : "no", out);
+	} else {
+		print_text(o->key, choice_name(o, *(const int *)field), out);
 	}
-	fprintf(out, "%s =", o->key);
-	if (is_text(o))
-		fprintf(out, "%s%s\n", *text_of(o, base) ? " " : "", text_of(o, base));
-	else if (o->type == HW_CONF_INT)
-		fprintf(out, " %lld\n", (long long)*(const int64_t *)field);
-	else if (o->type == HW_CONF_DURATION)
-		fprintf(out, " %s\n", hw_conf_duration_format(*(const int64_t *)field, buf, sizeof(buf)));
-	else if (o->type == HW_CONF_BOOL)
-		fprintf(out, " %s\n", *(const bool *)field ? "yes" : "no");
-	else
-		fprintf(out, " %s\n", choice_name(o, *(const int *)field));
 }
 
 void hw_conf_value_free(const struct hw_conf_option *o, void *base)

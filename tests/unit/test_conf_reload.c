@@ -184,14 +184,18 @@ END_TEST
 
 START_TEST(what_is_printed_reads_back)
 {
-	char path[] = "/tmp/hw-conf-XXXXXX", *text = NULL;
+	char path[] = "/tmp/hw-conf-XXXXXX", conf[1024], *text = NULL;
+	struct hw_conf *a, *b;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
-	struct hw_conf *a = load("[monitor]\nnode_id = n\nlog_level = error\nstall_after = 1500ms\nuser =\n"
-	                         "[mqtt]\nprotocol = 3.1.1\nusername = a;b\nqos = 1\n" A "heartbeat = x/{id}\n"
-	                         "timeout = 90s\n" B "status = b/{id}/s\n"),
-		       *b;
 
+	/* among them a value that starts like a comment, and one that leaves no room for spaces */
+	snprintf(conf, sizeof(conf),
+	         "[monitor]\nnode_id = n\nlog_level = error\nstall_after = 1500ms\nuser =\n"
+	         "[mqtt]\nprotocol = 3.1.1\nusername=;a;b\nqos = 1\n[redis]\nusername=%0188d\n" A
+	         "heartbeat = x/{id}\ntimeout = 90s\n" B "status = b/{id}/s\n",
+	         0);
+	a = load(conf);
 	hw_conf_print(a, f);
 	fclose(f);
 	ck_assert_ptr_nonnull(strstr(text, "[monitor]\nnode_id = n\n"));
