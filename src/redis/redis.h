@@ -61,14 +61,14 @@ struct hw_redis_ops {
 struct hw_redis_stats {
 	uint64_t commands, scripts, edges_written, edges_dropped, refreshes, rewrites, reconnects;
 	uint32_t edges_waiting, refreshes_waiting;
-	int64_t script_ns;	/* smoothed round trip of a transition script */
+	int64_t script_ns;      /* smoothed round trip of a transition script */
 	int64_t oldest_edge_ms; /* age of the oldest unconfirmed edge, 0: none; in monotonic time */
 };
 
 /* Starts connecting; never blocks (names are resolved off the loop). `m` and `ops` are borrowed. NULL without memory.
  */
 struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_conf *conf, const struct hw_monitor *m,
-			      const struct hw_redis_ops *ops, void *arg);
+                              const struct hw_redis_ops *ops, void *arg);
 void hw_redis_free(struct hw_redis *r);
 
 /* Reads every device and the outbox once the link is up. Call once, before any transition. */

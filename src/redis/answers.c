@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the scripts answer. The link keeps the order, so answers to edges come in the order of the ring: its head moves
+ * on with each, up to the first edge that failed; from there on everything is sent again.
+ *
+ * The owner may owe us more from within its callbacks: nothing of the ring is held across them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "redis/inner.h"
+
+/* An error as Redis gave it: of the whole call, or of one of its items. NULL: none. */
+static const char *call_error(const redisReply *reply, const struct hw_call *c)
+{
+	if (reply->type == REDIS_REPLY_ERROR)
+		return reply->str;
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != c->n)
+		return "ERR the script's answer makes no sense";
+	return NULL;
+}
+
+static const char *item_error(const redisReply *item)
+{
+	if (item->type == REDIS_REPLY_INTEGER)
+		return NULL;
+	return item->str ? item->str : "ERR no answer";
+}
+
+/* The whole call fared badly. */
+static void call_failed(struct hw_redis *r, const char *error)
+{
+	enum hw_trouble kind = hw_redis_trouble(r, error);
+	hw_sink_hold(r);
+	if (kind == HW_TROUBLE_NOSCRIPT)
+		hw_redis_load_scripts(r);
+	else if (kind == HW_TROUBLE_NOAUTH || (kind == HW_TROUBLE_READONLY && r->sink.retry_ms == HW_RETRY_MAX_MS))
+		hw_link_fail(&r->link, error); /* a new connection may find the new master, and says who it is */
+}
+
+/* The store holds `stored` > seq. If that is what the device has had since, it was written by ourselves. */
+static void newer(struct hw_redis *r, struct hw_ref ref, uint64_t stored)
+{
+	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), ref);
+	if (!d || stored < d->seq)
+		return;
+	if (stored == d->seq)
+		r->ops->on_confirmed(r->arg, ref, stored);
+	else
+		r->ops->on_newer(r->arg, ref, stored);
+}
+
+static void time_call(struct hw_redis *r, const struct hw_call *c)
+{
+	int64_t ns = hw_redis_now().mono.ns - c->sent_ns;
+	struct hw_redis_stats *st = r->stats;
+	st->script_ns = st->script_ns ? st->script_ns + (ns - st->script_ns) / 8 : ns;
+}
+
+/* --- edges ------------------------------------------------------------------------------------------------------- */
+
+/* One edge fails again and again while its neighbours do not: it is given up, so that it blocks nobody. */
+static void count_poison(struct hw_redis *r, uint64_t at, const char *error)
+{
+	struct hw_sink *s = &r->sink;
+	char text[HW_TROUBLE_TEXT];
+	s->poison_tries = s->poison_at == at ? s->poison_tries + 1 : 1;
+	s->poison_at = at;
+	if (s->poison_tries < HW_POISON_TRIES)
+		return;
+	hw_edges_at(&s->edges, at)->given_up = true;
+	r->stats->edges_dropped++;
+	snprintf(text, sizeof(text), "a transition could not be written and is given up (%.300s)", error);
+	hw_redis_tell(r, HW_TROUBLE_ITEM, text);
+}
+
+/* Hands out what the items say; returns the index of the first that failed, or their number. */
+static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const redisReply *reply)
+{
+	unsigned first = c->n;
+	for (unsigned i = 0; i < c->n; i++) {
+		const redisReply *item = reply->element[i];
+		if (item_error(item)) {
+			first = i < first ? i : first;
+			continue;
+		}
+		if (c->items[i].acknowledge)
+			continue;
+		if (i < first && !r->sink.rewind)
+			r->stats->edges_written++;
+		if (item->integer == 0)
+			r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
+		else
+			newer(r, c->items[i].ref, (uint64_t)item->integer);
+	}
+	return first;
+}
+
+static void edges_answered(struct hw_redis *r, struct hw_call *c, const redisReply *reply)
+{
+	struct hw_sink *s = &r->sink;
+	const char *error = call_error(reply, c);
+	hw_call_undo(r, c); /* c is still as it was, but nobody's: it is used up before anything is sent */
+	if (error) {
+		s->rewind = true;
+		call_failed(r, error);
+		return;
+	}
+	time_call(r, c);
+	unsigned first = judge_edges(r, c, reply);
+	bool in_order = !s->rewind;
+	if (first == c->n) {
+		s->retry_ms = in_order ? 0 : s->retry_ms;
+		if (in_order)
+			hw_edges_confirm(&s->edges, s->in_flight[HW_CALL_EDGES] ? c->end : s->edges.sent);
+		hw_sink_wake(r);
+		return;
+	}
+	s->rewind = true;
+	error = item_error(reply->element[first]);
+	if (in_order) {
+		hw_edges_confirm(&s->edges, c->items[first].at);
+		if (!hw_trouble_is_global(hw_trouble_of(error)))
+			count_poison(r, c->items[first].at, error);
+	}
+	call_failed(r, error);
+}
+
+void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_call *c = arg;
+	(void)ac;
+	if (!answer)
+		return;
+	hw_link_got(&c->r->link);
+	edges_answered(c->r, c, answer);
+}
+
+/* --- refreshes and rewrites -------------------------------------------------------------------------------------- */
+
+/* After an answer without an error of the whole: the call is over. Returns the first item's error that is about Redis
+ * as a whole, of which it has put all such items back; others are told, and left to the next refresh. */
+static const char *settle_items(struct hw_redis *r, const struct hw_call *c, const redisReply *reply, struct hw_dues *q)
+{
+	const char *global = NULL;
+	for (unsigned i = 0; i < c->n; i++) {
+		const char *error = item_error(reply->element[i]);
+		if (!error)
+			continue;
+		if (!hw_trouble_is_global(hw_trouble_of(error))) {
+			hw_redis_trouble(r, error);
+			continue;
+		}
+		hw_sink_due(r, q, c->items[i].ref.index);
+		global = global ? global : error;
+	}
+	return global;
+}
+
+static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisReply *reply)
+{
+	struct hw_sink *s = &r->sink;
+	bool rewrite = c->kind == HW_CALL_REWRITE;
+	const char *error = call_error(reply, c);
+	if (error) {
+		hw_call_undo(r, c);
+		call_failed(r, error);
+		return;
+	}
+	s->in_flight[c->kind]--;
+	c->kind = HW_CALL_FREE;
+	error = settle_items(r, c, reply, rewrite ? &s->rewrite : &s->refresh);
+	for (unsigned i = 0; i < c->n; i++) {
+		const redisReply *item = reply->element[i];
+		if (item->type != REDIS_REPLY_INTEGER)
+			continue;
+		if (item->integer == 0) {
+			*(rewrite ? &r->stats->rewrites : &r->stats->refreshes) += 1;
+			r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
+		} else if (rewrite) {
+			newer(r, c->items[i].ref, (uint64_t)item->integer);
+		} else if (hw_registry_get(hw_monitor_registry(r->m), c->items[i].ref)) {
+			hw_sink_due(r, &s->rewrite, c->items[i].ref.index);
+		}
+	}
+	if (error) {
+		call_failed(r, error);
+		return;
+	}
+	if (s->edges.head == s->edges.tail)
+		s->retry_ms = 0;
+	hw_sink_wake(r);
+}
+
+void hw_call_on_refreshes(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_call *c = arg;
+	(void)ac;
+	if (!answer)
+		return;
+	hw_link_got(&c->r->link);
+	dues_answered(c->r, c, answer);
+}
+
+void hw_call_on_rewrites(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_call *c = arg;
+	(void)ac;
+	if (!answer)
+		return;
+	hw_link_got(&c->r->link);
+	time_call(c->r, c);
+	dues_answered(c->r, c, answer);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ring of what the store has not confirmed: edges, and the broker's acknowledgements, which must not overtake them.
+ * Places count up for ever: head <= sent <= tail. It grows up to HW_EDGES_MARK, and gives its memory back once it is
+ * empty.
+ */
+#ifndef HW_REDIS_EDGES_H
+#define HW_REDIS_EDGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heartwheel/transition.h"
+
+#define HW_EDGES_MARK 262144
+
+struct hw_edge {
+	struct hw_transition t; /* of an acknowledgement: only seq */
+	int64_t queued_ns;      /* monotonic */
+	uint8_t *id;            /* of an acknowledgement: length byte, then the id; NULL: an edge */
+	bool cleared;
+	bool given_up; /* to be passed over */
+};
+
+struct hw_edges {
+	struct hw_edge *at;
+	uint32_t cap; /* a power of two, or 0 */
+	uint64_t head, sent, tail;
+	uint32_t edges; /* how many are not acknowledgements */
+};
+
+void hw_edges_fini(struct hw_edges *q);
+
+/* Appends; owns e->id then. 0, or -ENOBUFS at the mark, or -ENOMEM; e->id stays the caller's. */
+int hw_edges_push(struct hw_edges *q, const struct hw_edge *e);
+
+/* The entry at a place from head to tail; valid until the next push. */
+struct hw_edge *hw_edges_at(const struct hw_edges *q, uint64_t place);
+
+/* Drops all before `place`, which is at most `sent`. */
+void hw_edges_confirm(struct hw_edges *q, uint64_t place);
+
+#endif

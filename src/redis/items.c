@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* Items of the scripts, made from devices' records. The order of the arguments is that of the scripts. */
+#include <string.h>
+
+#include "redis/inner.h"
+
+/* Reported fields, own_timeout and once: as pairs, and how many arguments they make. */
+static unsigned extra_args(const struct hw_device *d)
+{
+	unsigned n = d->flags & HW_FLAG_ONCE ? 2 : 0;
+	if (!d->extra)
+		return n;
+	if (d->extra->own_timeout_ms > 0)
+		n += 2;
+	for (unsigned has = d->extra->report.has; has; has &= has - 1)
+		n += 2;
+	return n;
+}
+
+static void pair(struct hw_eval *e, const char *name, const char *value)
+{
+	hw_eval_arg_text(e, name);
+	hw_eval_arg_text(e, value);
+}
+
+static void pair_int(struct hw_eval *e, const char *name, int64_t value)
+{
+	hw_eval_arg_text(e, name);
+	hw_eval_arg_int(e, value);
+}
+
+static void pair_number(struct hw_eval *e, const char *name, double value)
+{
+	char text[32];
+	hw_eval_arg_text(e, name);
+	int len = hw_number_text(value, text, sizeof(text));
+	hw_eval_arg(e, text, (size_t)len);
+}
+
+static void add_extra(struct hw_eval *e, const struct hw_device *d)
+{
+	if (d->flags & HW_FLAG_ONCE)
+		pair(e, "once", "1");
+	if (!d->extra)
+		return;
+	const struct hw_report *p = &d->extra->report;
+	if (d->extra->own_timeout_ms > 0)
+		pair_int(e, "own_timeout", d->extra->own_timeout_ms);
+	if (p->has & HW_HAS_BATTERY)
+		pair_number(e, "battery", p->battery);
+	if (p->has & HW_HAS_RSSI)
+		pair_number(e, "rssi", p->rssi);
+	if (p->has & HW_HAS_UPTIME)
+		pair_number(e, "uptime", p->uptime);
+	if (p->has & HW_HAS_IP)
+		pair(e, "ip", p->ip);
+	if (p->has & HW_HAS_VERSION)
+		pair(e, "version", p->version);
+	if (p->has & HW_HAS_DATA)
+		pair(e, "data", p->data);
+}
+
+static const char *source_of(const struct hw_device *d)
+{
+	unsigned s = hw_device_source(d);
+	if (s == (HW_SOURCE_MQTT | HW_SOURCE_KEY))
+		return "both";
+	return s == HW_SOURCE_KEY ? "key" : "mqtt";
+}
+
+/* How long device:connected lives. */
+static int64_t ttl_of(const struct hw_redis *r, int64_t timeout_ms)
+{
+	int64_t ttl = timeout_ms * r->conf.ttl_factor;
+	return ttl > 10000 ? ttl : 10000;
+}
+
+static void add_keys(struct hw_redis *r, const char *id, size_t len)
+{
+	struct hw_sink *s = &r->sink;
+	for (int k = HW_KEY_CONNECTED; k <= HW_KEY_STATE; k++)
+		hw_eval_key(&s->eval, s->key, hw_keys_device(&r->keys, (enum hw_device_key)k, id, len, s->key));
+}
+
+/* The outbox gets the payload of the device's current state only: an older edge's status will never be published. */
+static void add_payload(struct hw_redis *r, const struct hw_device *d, bool wanted)
+{
+	char payload[HW_STATUS_PAYLOAD_MAX];
+	int len = wanted ? r->ops->status_payload(r->arg, d, payload, sizeof(payload)) : -1;
+	bool has = len >= 0 && (size_t)len <= sizeof(payload);
+	hw_eval_arg(&r->sink.eval, has ? "1" : "0", 1);
+	hw_eval_arg(&r->sink.eval, payload, has ? (size_t)len : 0);
+}
+
+static void add_device(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
+                       bool payload)
+{
+	struct hw_eval *e = &r->sink.eval;
+	struct hw_id id = hw_device_id(d);
+	int64_t timeout_ms = hw_monitor_timeout_ms(r->m, d);
+	add_keys(r, id.text, id.len);
+	hw_eval_arg(e, kind, 1);
+	hw_eval_arg(e, id.text, id.len);
+	hw_eval_arg_int(e, (int64_t)t->seq);
+	hw_eval_arg_text(e, hw_state_name(t->state));
+	hw_eval_arg_text(e, hw_reason_name(t->reason));
+	hw_eval_arg_int(e, t->time_ms);
+	hw_eval_arg_int(e, t->last_seen_ms);
+	hw_eval_arg_text(e, hw_monitor_group_of(r->m, d)->name);
+	hw_eval_arg_int(e, ttl_of(r, timeout_ms));
+	add_payload(r, d, payload);
+	hw_eval_arg_int(e, 4 + extra_args(d));
+	pair_int(e, "timeout", timeout_ms);
+	pair(e, "source", source_of(d));
+	add_extra(e, d);
+}
+
+void hw_item_edge(struct hw_redis *r, const struct hw_device *d, const struct hw_transition *t)
+{
+	add_device(r, "E", d, t, t->seq == d->seq);
+}
+
+/*
+ * A rewrite leaves the outbox alone: it says nothing new to the broker, and Redis having come back empty is no reason
+ * to publish. Only a clearing that the broker has not acknowledged is put there again, since nothing else would
+ * remember it after a restart.
+ */
+void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_now now)
+{
+	const struct hw_transition t = {
+		.state = hw_device_state(d),
+		.reason = hw_device_reason(d),
+		.time_ms = d->since_ms,
+		.last_seen_ms = hw_device_last_seen_ms(d, now),
+		.seq = d->seq,
+	};
+	add_device(r, "W", d, &t, t.state == HW_STATE_FORGOTTEN && (d->flags & HW_FLAG_OWED_STATUS));
+}
+
+void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, struct hw_now now)
+{
+	struct hw_eval *e = &r->sink.eval;
+	struct hw_id id = hw_device_id(d);
+	int64_t timeout_ms = hw_monitor_timeout_ms(r->m, d);
+	add_keys(r, id.text, id.len);
+	hw_eval_arg(e, id.text, id.len);
+	hw_eval_arg_int(e, (int64_t)d->seq);
+	hw_eval_arg_text(e, hw_state_name(hw_device_state(d)));
+	hw_eval_arg_int(e, d->since_ms);
+	hw_eval_arg_int(e, ttl_of(r, timeout_ms));
+	hw_eval_arg_int(e, 8 + extra_args(d));
+	pair_int(e, "last_seen", hw_device_last_seen_ms(d, now));
+	pair_int(e, "timeout", timeout_ms);
+	pair(e, "group", hw_monitor_group_of(r->m, d)->name);
+	pair(e, "source", source_of(d));
+	add_extra(e, d);
+}
+
+void hw_item_acknowledge(struct hw_redis *r, const struct hw_edge *a)
+{
+	struct hw_eval *e = &r->sink.eval;
+	const char *id = (const char *)a->id + 1;
+	add_keys(r, id, a->id[0]);
+	hw_eval_arg(e, "A", 1);
+	hw_eval_arg(e, id, a->id[0]);
+	hw_eval_arg_int(e, (int64_t)a->t.seq);
+	hw_eval_arg(e, a->cleared ? "1" : "0", 1);
+}

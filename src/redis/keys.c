@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* The names of all keys. Cost: copying the bytes of a name. */
+#include "redis/keys.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartwheel/topic.h"
+
+static const char *const device_part[] = {
+	[HW_KEY_CONNECTED] = "connected:", [HW_KEY_DISCONNECTED] = "disconnected:", [HW_KEY_STATE] = "state:"};
+
+static char *join(const char *a, const char *b, const char *c)
+{
+	size_t la = strlen(a), lb = strlen(b), lc = strlen(c);
+	char *s = malloc(la + lb + lc + 1);
+	if (!s)
+		return NULL;
+	memcpy(s, a, la);
+	memcpy(s + la, b, lb);
+	memcpy(s + la + lb, c, lc + 1);
+	return s;
+}
+
+/* What Redis' glob would take as special is escaped; anything else stands for itself. */
+static char *match_of(const char *prefix)
+{
+	const char *tail = "state:*";
+	char *s = malloc(2 * strlen(prefix) + strlen(tail) + 1), *to = s;
+	if (!s)
+		return NULL;
+	for (const char *from = prefix; *from; from++) {
+		if (strchr("*?[]\\^-", *from))
+			*to++ = '\\';
+		*to++ = *from;
+	}
+	memcpy(to, tail, strlen(tail) + 1);
+	return s;
+}
+
+int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
+{
+	k->prefix = strdup(prefix);
+	k->prefix_len = strlen(prefix);
+	k->offline = join(prefix, "offline", "");
+	k->outbox = join(prefix, "outbox", "");
+	k->events = join(prefix, "events", "");
+	k->monitor = join(prefix, "monitor:", node_id);
+	k->state_match = match_of(prefix);
+	if (k->prefix && k->offline && k->outbox && k->events && k->monitor && k->state_match)
+		return 0;
+	hw_keys_fini(k);
+	return -ENOMEM;
+}
+
+void hw_keys_fini(struct hw_keys *k)
+{
+	free(k->prefix);
+	free(k->offline);
+	free(k->outbox);
+	free(k->events);
+	free(k->monitor);
+	free(k->state_match);
+	memset(k, 0, sizeof(*k));
+}
+
+size_t hw_keys_device_max(const struct hw_keys *k)
+{
+	return k->prefix_len + strlen(device_part[HW_KEY_DISCONNECTED]) + HW_ID_MAX;
+}
+
+size_t hw_keys_device(const struct hw_keys *k, enum hw_device_key key, const char *id, size_t id_len, char *buf)
+{
+	size_t part = strlen(device_part[key]);
+	memcpy(buf, k->prefix, k->prefix_len);
+	memcpy(buf + k->prefix_len, device_part[key], part);
+	memcpy(buf + k->prefix_len + part, id, id_len);
+	return k->prefix_len + part + id_len;
+}
+
+bool hw_keys_state_id(const struct hw_keys *k, const char *key, size_t len, const char **id, size_t *id_len)
+{
+	const char *part = device_part[HW_KEY_STATE];
+	size_t head = k->prefix_len + strlen(part);
+	if (len < head || memcmp(key, k->prefix, k->prefix_len) != 0 ||
+	    memcmp(key + k->prefix_len, part, strlen(part)) != 0)
+		return false;
+	*id = key + head;
+	*id_len = len - head;
+	return true;
+}

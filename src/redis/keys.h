@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of all keys in Redis, made here and nowhere else. With the prefix `device:`
+ *
+ *   device:connected:ID  device:disconnected:ID  device:state:ID    of each device
+ *   device:offline  device:outbox  device:events                    shared
+ *   device:monitor:NODE_ID                                          of this monitor
+ */
+#ifndef HW_REDIS_KEYS_H
+#define HW_REDIS_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum hw_device_key { HW_KEY_CONNECTED, HW_KEY_DISCONNECTED, HW_KEY_STATE };
+
+struct hw_keys {
+	char *prefix;
+	size_t prefix_len;
+	char *offline, *outbox, *events, *monitor; /* whole names */
+	char *state_match;                         /* the SCAN pattern of all state hashes, the prefix escaped */
+};
+
+/* Readies caller's storage; the strings are copied. 0 or -ENOMEM, with nothing to release. */
+int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id);
+void hw_keys_fini(struct hw_keys *k);
+
+/* The bytes that hw_keys_device() may write. */
+size_t hw_keys_device_max(const struct hw_keys *k);
+
+/* Writes the name of a device's key, without a NUL; returns its length. `id_len` is at most HW_ID_MAX. */
+size_t hw_keys_device(const struct hw_keys *k, enum hw_device_key key, const char *id, size_t id_len, char *buf);
+
+/* Whether `key` is the name of a state hash; then *id (in `key`) and *id_len name its device, possibly with 0 bytes. */
+bool hw_keys_state_id(const struct hw_keys *k, const char *key, size_t len, const char **id, size_t *id_len);
+
+#endif

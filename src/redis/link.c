@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The connection. `ac` is NULL as soon as it is given up, so a late callback of the old one finds that it is nobody's.
+ * hiredis before 1.0 frees the context itself after a failed connect, and does not bear commands in the connect
+ * callback: what follows a connect is done from `turn`.
+ */
+#include "redis/link.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void start(struct hw_link *l);
+static void greet(struct hw_link *l);
+
+static int64_t mono_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* --- hiredis' hooks on libevent (its own adapter checks no allocation) ------------------------------------------- */
+
+struct hooks {
+	redisAsyncContext *ac;
+	struct event *read, *write;
+};
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	redisAsyncHandleRead(((struct hooks *)arg)->ac);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	redisAsyncHandleWrite(((struct hooks *)arg)->ac);
+}
+
+/* A failing event_add() leaves the connection silent, and `alive` ends it. */
+static void add_read(void *arg)
+{
+	event_add(((struct hooks *)arg)->read, NULL);
+}
+
+static void del_read(void *arg)
+{
+	event_del(((struct hooks *)arg)->read);
+}
+
+static void add_write(void *arg)
+{
+	event_add(((struct hooks *)arg)->write, NULL);
+}
+
+static void del_write(void *arg)
+{
+	event_del(((struct hooks *)arg)->write);
+}
+
+static void clean_up(void *arg)
+{
+	struct hooks *h = arg;
+	if (h->read)
+		event_free(h->read);
+	if (h->write)
+		event_free(h->write);
+	free(h);
+}
+
+static int attach(redisAsyncContext *ac, struct event_base *base)
+{
+	struct hooks *h = calloc(1, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	h->ac = ac;
+	h->read = event_new(base, ac->c.fd, EV_READ | EV_PERSIST, on_readable, h);
+	h->write = event_new(base, ac->c.fd, EV_WRITE | EV_PERSIST, on_writable, h);
+	if (!h->read || !h->write) {
+		clean_up(h);
+		return -ENOMEM;
+	}
+	ac->ev.addRead = add_read;
+	ac->ev.delRead = del_read;
+	ac->ev.addWrite = add_write;
+	ac->ev.delWrite = del_write;
+	ac->ev.cleanup = clean_up;
+	ac->ev.data = h;
+	return 0;
+}
+
+/* --- losing it --------------------------------------------------------------------------------------------------- */
+
+/* xorshift64 (Marsaglia, 2003): the jitter needs nothing better. */
+static uint64_t next_random(struct hw_link *l)
+{
+	l->random ^= l->random << 13;
+	l->random ^= l->random >> 7;
+	l->random ^= l->random << 17;
+	return l->random;
+}
+
+static void schedule(struct hw_link *l)
+{
+	int64_t ms = HW_LINK_BACKOFF_MAX_MS;
+	if (l->tries < 7)
+		ms = (int64_t)HW_LINK_BACKOFF_MIN_MS << l->tries;
+	if (ms > HW_LINK_BACKOFF_MAX_MS)
+		ms = HW_LINK_BACKOFF_MAX_MS;
+	ms = ms / 2 + (int64_t)(next_random(l) % (uint64_t)(ms / 2 + 1));
+	l->tries++;
+	struct timeval tv = {ms / 1000, (suseconds_t)(ms % 1000 * 1000)};
+	event_add(l->retry, &tv);
+}
+
+/* Without the notice. */
+static void drop(struct hw_link *l)
+{
+	redisAsyncContext *ac = l->ac;
+	l->ac = NULL;
+	l->state = HW_LINK_DOWN;
+	event_del(l->turn);
+	event_del(l->alive);
+	if (l->resolve)
+		hw_resolve_cancel(l->resolve);
+	l->resolve = NULL;
+	if (ac)
+		redisAsyncFree(ac);
+	l->in_flight = 0;
+}
+
+void hw_link_fail(struct hw_link *l, const char *why)
+{
+	char text[512];
+	snprintf(text, sizeof(text), "%s", why); /* it may live in what is dropped */
+	drop(l);
+	l->n_addresses = 0;
+	schedule(l);
+	l->ops->on_lost(l->arg, text);
+}
+
+/* This address cannot be had: the next one, if there is one. */
+static void unreachable(struct hw_link *l, const char *why)
+{
+	char text[512];
+	bool more = l->address + 1 < l->n_addresses;
+	snprintf(text, sizeof(text), "cannot reach Redis at %s: %s; see [redis] %s", l->where, why,
+	         *l->conf.unix_socket ? "unix_socket" : "host, port");
+	if (!more) {
+		hw_link_fail(l, text);
+		return;
+	}
+	drop(l);
+	l->address++;
+	event_active(l->retry, EV_TIMEOUT, 0);
+}
+
+static void on_disconnect(const redisAsyncContext *ac, int status)
+{
+	struct hw_link *l = ac->data;
+	char text[512];
+	if (l->ac != ac)
+		return;
+	l->ac = NULL;
+	snprintf(text, sizeof(text), "lost Redis at %s: %s", l->where,
+	         status == REDIS_OK || !ac->c.errstr[0] ? "connection closed" : ac->c.errstr);
+	hw_link_fail(l, text);
+}
+
+/* --- connecting -------------------------------------------------------------------------------------------------- */
+
+static void on_connect(const redisAsyncContext *ac, int status)
+{
+	struct hw_link *l = ac->data;
+	if (l->ac != ac)
+		return;
+	if (status != REDIS_OK) {
+		l->ac = NULL; /* hiredis frees it */
+		unreachable(l, ac->c.errstr);
+		return;
+	}
+	l->state = HW_LINK_GREETING;
+	event_active(l->turn, EV_TIMEOUT, 0);
+}
+
+static void connect_to(struct hw_link *l)
+{
+	struct timeval second = {1, 0};
+	l->state = HW_LINK_CONNECTING;
+	l->overdue = 0;
+	l->since_ms = l->sent_ms = mono_ms();
+	redisAsyncContext *ac = *l->conf.unix_socket ? redisAsyncConnectUnix(l->conf.unix_socket)
+	                                             : redisAsyncConnect(l->addresses[l->address], l->conf.port);
+	if (!ac) {
+		unreachable(l, "out of memory");
+		return;
+	}
+	l->ac = ac;
+	ac->data = l;
+	if (ac->err) {
+		char why[160];
+		snprintf(why, sizeof(why), "%s", ac->errstr);
+		unreachable(l, why);
+		return;
+	}
+	if (attach(ac, l->base) != 0 || redisAsyncSetConnectCallback(ac, on_connect) != REDIS_OK ||
+	    redisAsyncSetDisconnectCallback(ac, on_disconnect) != REDIS_OK || event_add(l->alive, &second) != 0)
+		unreachable(l, "out of memory");
+}
+
+static void on_resolved(void *arg, const char (*addresses)[HW_ADDRESS_TEXT], size_t n, const char *error)
+{
+	struct hw_link *l = arg;
+	l->resolve = NULL;
+	if (error) {
+		unreachable(l, error);
+		return;
+	}
+	memcpy(l->addresses, addresses, n * sizeof(*addresses));
+	l->n_addresses = n;
+	l->address = 0;
+	connect_to(l);
+}
+
+static void start(struct hw_link *l)
+{
+	if (*l->conf.unix_socket || l->address < l->n_addresses) {
+		connect_to(l);
+		return;
+	}
+	l->address = 0;
+	if (hw_resolve_literal(l->conf.host)) {
+		snprintf(l->addresses[0], HW_ADDRESS_TEXT, "%s", l->conf.host);
+		l->n_addresses = 1;
+		connect_to(l);
+		return;
+	}
+	l->state = HW_LINK_RESOLVING;
+	l->resolve = hw_resolve_start(l->base, l->conf.host, on_resolved, l);
+	if (!l->resolve)
+		unreachable(l, "cannot start looking its name up");
+}
+
+/* --- the greeting ------------------------------------------------------------------------------------------------ */
+
+static void refused(struct hw_link *l, const redisReply *reply)
+{
+	hw_link_fail(l, reply->str ? reply->str : "unexpected reply");
+}
+
+static void ready(struct hw_link *l)
+{
+	l->state = HW_LINK_READY;
+	l->ops->on_ready(l->arg);
+}
+
+static void on_selected(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_link *l = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_link_got(l);
+	if (reply->type == REDIS_REPLY_ERROR)
+		refused(l, reply);
+	else
+		ready(l);
+}
+
+static void select_db(struct hw_link *l)
+{
+	char db[16];
+	int len = snprintf(db, sizeof(db), "%d", l->conf.db);
+	const char *argv[] = {"SELECT", db};
+	const size_t lens[] = {6, (size_t)len};
+	if (l->conf.db == 0)
+		ready(l);
+	else if (hw_link_command(l, on_selected, l, 2, argv, lens) != 0)
+		hw_link_fail(l, "out of memory");
+}
+
+static void on_authenticated(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_link *l = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_link_got(l);
+	if (reply->type == REDIS_REPLY_ERROR)
+		refused(l, reply);
+	else
+		select_db(l);
+}
+
+static void greet(struct hw_link *l)
+{
+	const char *argv[3] = {"AUTH", l->conf.username, l->conf.password};
+	int argc = 3;
+	if (!*l->conf.username && !*l->conf.password) {
+		select_db(l);
+		return;
+	}
+	if (!*l->conf.username) {
+		argv[1] = l->conf.password;
+		argc = 2;
+	}
+	const size_t lens[3] = {4, strlen(argv[1]), strlen(l->conf.password)};
+	if (hw_link_command(l, on_authenticated, l, argc, argv, lens) != 0)
+		hw_link_fail(l, "out of memory");
+}
+
+/* --- while it lasts ---------------------------------------------------------------------------------------------- */
+
+static void on_pong(redisAsyncContext *ac, void *answer, void *arg)
+{
+	(void)ac;
+	if (answer)
+		hw_link_got(arg);
+}
+
+/* A silence counts only when it was seen twice: after a stop of this process the first look comes before the socket is
+ * read. */
+static void look(struct hw_link *l)
+{
+	int64_t now = mono_ms();
+	bool waiting = l->in_flight > 0 || l->state == HW_LINK_CONNECTING;
+	const char *argv[] = {"PING"};
+	const size_t lens[] = {4};
+	if (waiting && now - l->since_ms > HW_LINK_SILENCE_MS) {
+		if (++l->overdue < 2)
+			return;
+		if (l->state == HW_LINK_CONNECTING) {
+			unreachable(l, "no answer for 5 s");
+			return;
+		}
+		char why[400];
+		snprintf(why, sizeof(why), "Redis at %s has not answered for 5 s", l->where);
+		hw_link_fail(l, why);
+		return;
+	}
+	l->overdue = 0;
+	if (!waiting && l->state == HW_LINK_READY && now - l->sent_ms > HW_LINK_QUIET_MS)
+		hw_link_command(l, on_pong, l, 1, argv, lens);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	greet(arg);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	start(arg);
+}
+
+static void on_alive(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	look(arg);
+}
+
+static void sent(struct hw_link *l)
+{
+	l->sent_ms = mono_ms();
+	if (l->in_flight++ == 0)
+		l->since_ms = l->sent_ms;
+	l->commands++;
+}
+
+int hw_link_send(struct hw_link *l, redisCallbackFn *fn, void *arg, const char *command, size_t len)
+{
+	if (!l->ac || l->state < HW_LINK_GREETING)
+		return -ENOTCONN;
+	if (redisAsyncFormattedCommand(l->ac, fn, arg, command, len) != REDIS_OK)
+		return -ENOMEM;
+	sent(l);
+	return 0;
+}
+
+int hw_link_command(struct hw_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv, const size_t *len)
+{
+	if (!l->ac || l->state < HW_LINK_GREETING)
+		return -ENOTCONN;
+	if (redisAsyncCommandArgv(l->ac, fn, arg, argc, argv, len) != REDIS_OK)
+		return -ENOMEM;
+	sent(l);
+	return 0;
+}
+
+void hw_link_got(struct hw_link *l)
+{
+	if (l->in_flight > 0)
+		l->in_flight--;
+	l->since_ms = mono_ms();
+	l->overdue = 0;
+}
+
+void hw_link_settled(struct hw_link *l)
+{
+	l->tries = 0;
+}
+
+int hw_link_init(struct hw_link *l, struct event_base *base, const struct hw_link_conf *conf,
+                 const struct hw_link_ops *ops, void *arg)
+{
+	memset(l, 0, sizeof(*l));
+	l->base = base;
+	l->conf = *conf;
+	l->ops = ops;
+	l->arg = arg;
+	l->random = conf->seed ? conf->seed : 1;
+	if (*conf->unix_socket)
+		snprintf(l->where, sizeof(l->where), "%s", conf->unix_socket);
+	else
+		snprintf(l->where, sizeof(l->where), strchr(conf->host, ':') ? "[%.255s]:%d" : "%.255s:%d", conf->host,
+		         conf->port);
+	l->turn = event_new(base, -1, 0, on_turn, l);
+	l->retry = event_new(base, -1, 0, on_retry, l);
+	l->alive = event_new(base, -1, EV_PERSIST, on_alive, l);
+	struct timeval now = {0, 0};
+	if (l->turn && l->retry && l->alive && event_add(l->retry, &now) == 0)
+		return 0;
+	hw_link_fini(l);
+	return -ENOMEM;
+}
+
+void hw_link_fini(struct hw_link *l)
+{
+	if (l->turn && l->alive)
+		drop(l);
+	if (l->turn)
+		event_free(l->turn);
+	if (l->retry)
+		event_free(l->retry);
+	if (l->alive)
+		event_free(l->alive);
+	l->turn = l->retry = l->alive = NULL;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The connection to Redis: name look-up, connect, AUTH, SELECT, and again with back-off (100 ms to 10 s, with jitter)
+ * when it fails or is lost. It is lost too when a connect takes, or a reply does not come for, HW_LINK_SILENCE_MS; a
+ * quiet one is asked with PING.
+ *
+ * Every command's callback is called exactly once: with the reply, or with NULL if the link was lost first and nobody
+ * knows whether Redis ran the command. With NULL it may only release what was its own: on_lost() comes after.
+ */
+#ifndef HW_REDIS_LINK_H
+#define HW_REDIS_LINK_H
+
+#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "redis/resolve.h"
+
+#define HW_LINK_BACKOFF_MIN_MS 100
+#define HW_LINK_BACKOFF_MAX_MS 10000
+#define HW_LINK_SILENCE_MS     5000
+#define HW_LINK_QUIET_MS       2000
+
+struct event;
+struct event_base;
+
+enum hw_link_state { HW_LINK_DOWN, HW_LINK_RESOLVING, HW_LINK_CONNECTING, HW_LINK_GREETING, HW_LINK_READY };
+
+struct hw_link_conf {
+	const char *host, *unix_socket, *username, *password; /* borrowed, never NULL */
+	int port, db;
+	uint64_t seed; /* of the jitter */
+};
+
+struct hw_link_ops {
+	void (*on_ready)(void *arg);                 /* authenticated, db selected */
+	void (*on_lost)(void *arg, const char *why); /* lost, or could not be had */
+};
+
+struct hw_link {
+	struct event_base *base;
+	struct hw_link_conf conf;
+	const struct hw_link_ops *ops;
+	void *arg;
+	enum hw_link_state state;
+	redisAsyncContext *ac; /* NULL: none */
+	struct hw_resolve *resolve;
+	char addresses[HW_ADDRESSES_MAX][HW_ADDRESS_TEXT]; /* tried in turn */
+	size_t n_addresses, address;
+	struct event *turn;  /* what a hiredis callback must not do itself */
+	struct event *retry; /* the next attempt */
+	struct event *alive; /* once a second while there is a connection */
+	unsigned tries, overdue, in_flight;
+	uint64_t random;
+	int64_t since_ms; /* monotonic: the last reply, or when waiting for one began */
+	int64_t sent_ms;
+	uint64_t commands;
+	char where[300];
+};
+
+/* Readies caller's storage and starts connecting on the next turn of the loop. 0 or -ENOMEM. */
+int hw_link_init(struct hw_link *l, struct event_base *base, const struct hw_link_conf *conf,
+                 const struct hw_link_ops *ops, void *arg);
+/* Calls what waits for a reply with NULL; not on_lost(). Not from a callback. */
+void hw_link_fini(struct hw_link *l);
+
+/* Gives the connection up and starts anew after the back-off; calls on_lost(). May be called from a reply's callback,
+ * after which no other one comes with a reply. */
+void hw_link_fail(struct hw_link *l, const char *why);
+
+/* The connection has proved useful: the back-off starts from its minimum again. */
+void hw_link_settled(struct hw_link *l);
+
+/* Sends a command in the wire format; `fn` must call hw_link_got() for a reply. 0, or -ENOTCONN / -ENOMEM and fn is not
+ * called. */
+int hw_link_send(struct hw_link *l, redisCallbackFn *fn, void *arg, const char *command, size_t len);
+/* The same for arguments. */
+int hw_link_command(struct hw_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv, const size_t *len);
+
+/* A reply has come. */
+void hw_link_got(struct hw_link *l);
+
+#endif

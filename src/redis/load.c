@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loader: the outbox by HSCAN, then all state hashes by SCAN, a page at a time, each page's hashes by pipelined
+ * HMGETs; the next page is asked for when all of them have answered. A lost link, or an error that is Redis' own,
+ * begins it again: what was handed out already is handed out again, and the owner does not mind. SCAN may give a key
+ * twice; neither does it mind that.
+ *
+ * Cost: one SCAN and as many HMGETs as it found in flight; a turn of the loop reads what one read() brought.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartwheel/topic.h"
+#include "redis/inner.h"
+
+#define PAGE_TEXT     "500"
+#define AGAIN_SECONDS 1
+#define SEQ_MAX       ((UINT64_C(1) << 48) - 1)
+#define SINCE_MAX_MS  ((INT64_C(1) << 47) - 1)
+
+enum field {
+	F_STATE,
+	F_SINCE,
+	F_LAST_SEEN,
+	F_OWN_TIMEOUT,
+	F_REASON,
+	F_GROUP,
+	F_SOURCE,
+	F_SEQ,
+	F_ONCE,
+	F_BATTERY,
+	F_RSSI,
+	F_UPTIME,
+	F_IP,
+	F_VERSION,
+	F_DATA,
+	FIELDS
+};
+
+static const char *const field_names[FIELDS] = {"state", "since",  "last_seen", "own_timeout", "reason",
+                                                "group", "source", "seq",       "once",        "battery",
+                                                "rssi",  "uptime", "ip",        "version",     "data"};
+
+/* Whose hash an HMGET asks for. */
+struct asked {
+	struct hw_redis *r;
+	size_t id_len;
+	char id[];
+};
+
+static void scan(struct hw_redis *r);
+
+/* --- a hash becomes a device ------------------------------------------------------------------------------------- */
+
+static const redisReply *field(const redisReply *reply, enum field f)
+{
+	const redisReply *e = reply->element[f];
+	return e->type == REDIS_REPLY_STRING ? e : NULL;
+}
+
+/* A decimal number from 0 to max; `none` for anything else. */
+static int64_t number(const redisReply *e, int64_t max, int64_t none)
+{
+	int64_t n = 0;
+	if (!e || e->len == 0 || e->len > 18)
+		return none;
+	for (size_t i = 0; i < e->len; i++) {
+		if (e->str[i] < '0' || e->str[i] > '9')
+			return none;
+		n = n * 10 + (e->str[i] - '0');
+	}
+	return n <= max ? n : none;
+}
+
+static unsigned real(const redisReply *e, double *to, unsigned bit)
+{
+	char *end;
+	if (!e || e->len == 0 || e->len > 40)
+		return 0;
+	*to = strtod(e->str, &end);
+	return end == e->str + e->len && isfinite(*to) ? bit : 0;
+}
+
+/* Text goes into the retained status again: only what a device might have said is taken. */
+static unsigned text(const redisReply *e, char **to, unsigned bit)
+{
+	char plain[HW_REPORT_TEXT_MAX];
+	if (!e || e->len > sizeof(plain))
+		return 0;
+	for (size_t i = 0; i < e->len; i++)
+		plain[i] = e->str[i] == '+' || e->str[i] == '#' ? '.' : e->str[i];
+	if (e->len && !hw_id_valid(plain, e->len)) /* UTF-8 without control characters */
+		return 0;
+	*to = strndup(e->str, e->len);
+	return *to ? bit : 0;
+}
+
+/* `data` must be JSON: the payload decoder is asked. */
+static unsigned json(const redisReply *e, char **to, unsigned bit)
+{
+	struct hw_payload p;
+	if (!e || e->len == 0 || e->len > HW_REPORT_DATA_MAX)
+		return 0;
+	char *object = malloc(e->len + 16);
+	if (!object)
+		return 0;
+	int head = snprintf(object, 16, "{\"data\":");
+	memcpy(object + head, e->str, e->len);
+	object[(size_t)head + e->len] = '}';
+	hw_payload_decode(&p, object, (size_t)head + e->len + 1);
+	bool good = !p.malformed && (p.report.has & HW_HAS_DATA) && p.report.data;
+	if (good) {
+		*to = p.report.data;
+		p.report.data = NULL;
+		p.report.has &= ~(unsigned)HW_HAS_DATA;
+	}
+	hw_payload_fini(&p);
+	free(object);
+	return good ? bit : 0;
+}
+
+static void read_report(const redisReply *reply, struct hw_report *p)
+{
+	p->has = real(field(reply, F_BATTERY), &p->battery, HW_HAS_BATTERY) |
+	         real(field(reply, F_RSSI), &p->rssi, HW_HAS_RSSI) |
+	         real(field(reply, F_UPTIME), &p->uptime, HW_HAS_UPTIME) | text(field(reply, F_IP), &p->ip, HW_HAS_IP) |
+	         text(field(reply, F_VERSION), &p->version, HW_HAS_VERSION) |
+	         json(field(reply, F_DATA), &p->data, HW_HAS_DATA);
+}
+
+static unsigned read_source(const redisReply *e)
+{
+	if (e && strcmp(e->str, "key") == 0)
+		return HW_SOURCE_KEY;
+	if (e && strcmp(e->str, "both") == 0)
+		return HW_SOURCE_MQTT | HW_SOURCE_KEY;
+	return HW_SOURCE_MQTT;
+}
+
+/* What a device cannot be without: its state and seq. The rest has a default. */
+static bool read_device(const redisReply *reply, struct hw_stored *s)
+{
+	const redisReply *state = field(reply, F_STATE), *reason = field(reply, F_REASON),
+			 *group = field(reply, F_GROUP);
+	s->seq = (uint64_t)number(field(reply, F_SEQ), (int64_t)SEQ_MAX, 0);
+	if (!state || hw_state_parse(state->str, &s->state) != 0 || s->seq == 0 ||
+	    (s->state != HW_STATE_ONLINE && s->state != HW_STATE_OFFLINE))
+		return false;
+	if (!reason || hw_reason_parse(reason->str, &s->reason) != 0)
+		s->reason = s->state == HW_STATE_ONLINE ? HW_REASON_HEARTBEAT : HW_REASON_TIMEOUT;
+	s->since_ms = number(field(reply, F_SINCE), SINCE_MAX_MS, 0);
+	s->last_seen_ms = number(field(reply, F_LAST_SEEN), SINCE_MAX_MS, 0);
+	s->own_timeout_ms = number(field(reply, F_OWN_TIMEOUT), HW_TIMEOUT_MAX_MS, 0);
+	s->group = group ? group->str : NULL;
+	s->source = read_source(field(reply, F_SOURCE));
+	s->once = number(field(reply, F_ONCE), 1, 0) == 1;
+	return true;
+}
+
+/* For how long nobody was there to hear; together with what follows from `last_seen_ms`, independent of this moment. */
+static int64_t down_ms(const struct hw_redis *r)
+{
+	int64_t ms = hw_redis_now().wall_ms - r->mark.old_ms;
+	return r->mark.old_ms && ms > 0 ? ms : 0;
+}
+
+static void take_device(struct hw_redis *r, const struct asked *a, const redisReply *reply)
+{
+	struct hw_stored s = {.id = a->id, .id_len = a->id_len};
+	bool any = false;
+	for (size_t i = 0; i < FIELDS; i++)
+		any |= reply->element[i]->type != REDIS_REPLY_NIL;
+	if (!any)
+		return; /* gone since the SCAN */
+	if (!hw_id_valid(a->id, a->id_len) || !read_device(reply, &s)) {
+		r->load.unusable++;
+		return;
+	}
+	read_report(reply, &s.report);
+	s.down_ms = down_ms(r);
+	r->load.devices++;
+	r->ops->on_device(r->arg, &s);
+	hw_report_fini(&s.report);
+}
+
+/* --- pages ------------------------------------------------------------------------------------------------------- */
+
+/* Begins it all again in a moment. */
+static void give_up(struct hw_redis *r)
+{
+	struct timeval second = {AGAIN_SECONDS, 0};
+	r->load.stage = HW_LOAD_WANTED;
+	event_add(r->load.again, &second);
+}
+
+static void finish(struct hw_redis *r)
+{
+	r->load.stage = HW_LOAD_DONE;
+	r->ops->on_loaded(r->arg, r->load.devices, r->load.unusable, true);
+	hw_sink_wake(r);
+}
+
+static void next_page(struct hw_redis *r)
+{
+	struct hw_load *l = &r->load;
+	if (l->failed)
+		give_up(r);
+	else if (strcmp(l->cursor, "0") != 0)
+		scan(r);
+	else if (l->stage == HW_LOAD_OUTBOX) {
+		l->stage = HW_LOAD_STATES;
+		scan(r);
+	} else
+		finish(r);
+}
+
+static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct asked *a = arg;
+	struct hw_redis *r = a->r;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (reply) {
+		hw_link_got(&r->link);
+		if (reply->type == REDIS_REPLY_ARRAY && reply->elements == FIELDS)
+			take_device(r, a, reply);
+		else if (reply->type == REDIS_REPLY_ERROR && hw_trouble_is_global(hw_redis_trouble(r, reply->str)))
+			r->load.failed = true;
+		else
+			r->load.unusable++;
+	}
+	free(a);
+	if (reply && --r->load.waiting == 0)
+		next_page(r);
+}
+
+static int ask(struct hw_redis *r, const redisReply *key)
+{
+	const char *argv[2 + FIELDS] = {"HMGET", key->str};
+	size_t len[2 + FIELDS] = {5, key->len};
+	const char *id;
+	size_t id_len;
+	if (!hw_keys_state_id(&r->keys, key->str, key->len, &id, &id_len))
+		return 0;
+	struct asked *a = malloc(sizeof(*a) + id_len);
+	if (!a)
+		return -ENOMEM;
+	a->r = r;
+	a->id_len = id_len;
+	memcpy(a->id, id, id_len);
+	for (size_t i = 0; i < FIELDS; i++) {
+		argv[2 + i] = field_names[i];
+		len[2 + i] = strlen(field_names[i]);
+	}
+	int rc = hw_link_command(&r->link, on_fields, a, 2 + FIELDS, argv, len);
+	if (rc != 0)
+		free(a);
+	else
+		r->load.waiting++;
+	return rc;
+}
+
+static void take_page(struct hw_redis *r, const redisReply *page)
+{
+	for (size_t i = 0; i < page->elements; i++)
+		if (page->element[i]->type == REDIS_REPLY_STRING && ask(r, page->element[i]) != 0)
+			r->load.failed = true;
+}
+
+static void take_outbox(struct hw_redis *r, const redisReply *page)
+{
+	for (size_t i = 0; i + 1 < page->elements; i += 2) {
+		const redisReply *id = page->element[i], *payload = page->element[i + 1];
+		if (id->type == REDIS_REPLY_STRING && payload->type == REDIS_REPLY_STRING &&
+		    hw_id_valid(id->str, id->len))
+			r->ops->on_outbox(r->arg, id->str, id->len, payload->str, payload->len);
+		else
+			r->load.unusable++;
+	}
+}
+
+static bool is_page(const redisReply *reply)
+{
+	return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+	       reply->element[0]->type == REDIS_REPLY_STRING && reply->element[1]->type == REDIS_REPLY_ARRAY &&
+	       reply->element[0]->len < sizeof(((struct hw_load *)0)->cursor);
+}
+
+static void on_page(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis *r = arg;
+	struct hw_load *l = &r->load;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_link_got(&r->link);
+	if (is_page(reply)) {
+		snprintf(l->cursor, sizeof(l->cursor), "%s", reply->element[0]->str);
+		if (l->stage == HW_LOAD_OUTBOX)
+			take_outbox(r, reply->element[1]);
+		else
+			take_page(r, reply->element[1]);
+	} else {
+		const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR SCAN's answer makes no sense";
+		/* An outbox that is no hash must not keep the devices out. */
+		l->failed = hw_redis_trouble(r, error) != HW_TROUBLE_WRONGTYPE;
+		snprintf(l->cursor, sizeof(l->cursor), "0");
+	}
+	if (l->waiting == 0)
+		next_page(r);
+}
+
+static void scan(struct hw_redis *r)
+{
+	struct hw_load *l = &r->load;
+	bool outbox = l->stage == HW_LOAD_OUTBOX;
+	const char *of_outbox[] = {"HSCAN", r->keys.outbox, l->cursor, "COUNT", PAGE_TEXT};
+	const char *of_states[] = {"SCAN", l->cursor, "MATCH", r->keys.state_match, "COUNT", PAGE_TEXT};
+	const char **argv = outbox ? of_outbox : of_states;
+	int argc = outbox ? 5 : 6;
+	size_t len[6];
+	for (int i = 0; i < argc; i++)
+		len[i] = strlen(argv[i]);
+	if (hw_link_command(&r->link, on_page, r, argc, argv, len) != 0)
+		give_up(r);
+}
+
+static void begin(struct hw_redis *r)
+{
+	struct hw_load *l = &r->load;
+	l->stage = HW_LOAD_OUTBOX;
+	snprintf(l->cursor, sizeof(l->cursor), "0");
+	l->waiting = 0;
+	l->failed = false;
+	l->devices = l->unusable = 0;
+	scan(r);
+}
+
+/* --- when -------------------------------------------------------------------------------------------------------- */
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_redis *r = arg;
+	(void)fd, (void)what;
+	if (r->up && r->load.stage == HW_LOAD_WANTED)
+		begin(r);
+}
+
+void hw_load_up(struct hw_redis *r)
+{
+	if (r->load.stage == HW_LOAD_WANTED)
+		begin(r);
+}
+
+void hw_load_lost(struct hw_redis *r)
+{
+	if (hw_load_pending(r))
+		r->load.stage = HW_LOAD_WANTED;
+	event_del(r->load.again);
+}
+
+bool hw_load_pending(const struct hw_redis *r)
+{
+	return r->load.stage != HW_LOAD_NONE && r->load.stage != HW_LOAD_DONE;
+}
+
+void hw_redis_load(struct hw_redis *r)
+{
+	struct timeval now = {0, 0};
+	r->load.stage = HW_LOAD_WANTED;
+	if (r->up)
+		event_add(r->load.again, &now);
+}
+
+int hw_load_init(struct hw_redis *r)
+{
+	r->load.again = event_new(r->base, -1, 0, on_again, r);
+	return r->load.again ? 0 : -ENOMEM;
+}
+
+void hw_load_fini(struct hw_redis *r)
+{
+	if (r->load.again)
+		event_free(r->load.again);
+}

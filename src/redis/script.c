@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls of scripts. Cost: each byte is copied twice here; no allocation once the buffers have grown. */
+#include "redis/script.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *hw_script_text(enum hw_script s)
+{
+	switch (s) {
+	case HW_SCRIPT_MARK:
+		return hw_script_mark_text;
+	case HW_SCRIPT_REFRESH:
+		return hw_script_refresh_text;
+	default:
+		return hw_script_transition_text;
+	}
+}
+
+/* Room for `more` bytes at the end, or NULL. */
+static char *room(struct hw_eval *e, struct hw_bytes *b, size_t more)
+{
+	if (b->cap - b->len < more) {
+		size_t cap = b->cap ? b->cap : 4096;
+		while (cap - b->len < more)
+			cap *= 2;
+		char *at = realloc(b->at, cap);
+		if (!at) {
+			e->failed = true;
+			return NULL;
+		}
+		b->at = at;
+		b->cap = cap;
+	}
+	return b->at + b->len;
+}
+
+static void append(struct hw_eval *e, struct hw_bytes *b, const char *data, size_t len)
+{
+	char *to = room(e, b, len + 32);
+	if (!to)
+		return;
+	int head = snprintf(to, 32, "$%zu\r\n", len);
+	if (len)
+		memcpy(to + head, data, len);
+	memcpy(to + head + len, "\r\n", 2);
+	b->len += (size_t)head + len + 2;
+}
+
+void hw_eval_begin(struct hw_eval *e)
+{
+	e->keys.len = e->args.len = e->whole.len = 0;
+	e->n_keys = e->n_args = 0;
+	e->failed = false;
+}
+
+void hw_eval_key(struct hw_eval *e, const char *key, size_t len)
+{
+	append(e, &e->keys, key, len);
+	e->n_keys++;
+}
+
+void hw_eval_arg(struct hw_eval *e, const char *arg, size_t len)
+{
+	append(e, &e->args, arg, len);
+	e->n_args++;
+}
+
+void hw_eval_arg_text(struct hw_eval *e, const char *arg)
+{
+	hw_eval_arg(e, arg, strlen(arg));
+}
+
+void hw_eval_arg_int(struct hw_eval *e, int64_t arg)
+{
+	char text[24];
+	int len = snprintf(text, sizeof(text), "%" PRId64, arg);
+	hw_eval_arg(e, text, (size_t)len);
+}
+
+size_t hw_eval_size(const struct hw_eval *e)
+{
+	return e->keys.len + e->args.len;
+}
+
+const char *hw_eval_end(struct hw_eval *e, const char sha[HW_SHA_LEN], size_t *len)
+{
+	char count[16];
+	int count_len = snprintf(count, sizeof(count), "%u", e->n_keys);
+	char *to = e->failed ? NULL : room(e, &e->whole, hw_eval_size(e) + 160);
+	if (!to)
+		return NULL;
+	int head = snprintf(to, 160, "*%u\r\n$7\r\nEVALSHA\r\n$%d\r\n%.*s\r\n$%d\r\n%s\r\n", 3 + e->n_keys + e->n_args,
+	                    HW_SHA_LEN, HW_SHA_LEN, sha, count_len, count);
+	memcpy(to + head, e->keys.at, e->keys.len);
+	if (e->args.len)
+		memcpy(to + head + e->keys.len, e->args.at, e->args.len);
+	*len = (size_t)head + hw_eval_size(e);
+	return to;
+}
+
+void hw_eval_fini(struct hw_eval *e)
+{
+	free(e->keys.at);
+	free(e->args.at);
+	free(e->whole.at);
+	memset(e, 0, sizeof(*e));
+}
