@@ -62,10 +62,63 @@ def env(base, shared_broker, shared_redis, request):
         raise wrong
 
 
+class SharedDaemon:
+    """A daemon that a module's tests share, with a timeout of an hour: each takes devices that nobody used before."""
+
+    def __init__(self, env):
+        self.env, self.count = env, 0
+        self.d = env.daemon(timeout="1h")
+        self.beat = env.beat
+
+    def fresh(self):
+        self.count += 1
+        return "dev%d" % self.count
+
+    def settle(self):
+        self.env.settle(self.d)
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(base, shared_broker, shared_redis):
+    e = Env(shared_broker, shared_redis, base)
+    yield SharedDaemon(e)
+    wrong = e.close()
+    if wrong:
+        for name, text in e.logs():
+            print("--- %s\n%s" % (name, text))
+    e.remove()
+    if wrong:
+        raise wrong
+
+
+@pytest.fixture(scope="session", autouse=True)
+def long_runner(base, shared_broker, shared_redis, request):
+    """(observer, node id) of a daemon that runs through the whole session; only if a test wants it."""
+    if not any("long_runner" in getattr(i, "fixturenames", ()) and i.name == "test_once_a_minute"
+               for i in request.session.items):
+        yield None
+        return
+    e = Env(shared_broker, shared_redis, base)
+    try:
+        observer = e.observer("heartwheel/%s/status" % e.node)
+        e.daemon(timeout="1h")
+    except AssertionError:  # it does not start at all: every test will say so
+        e.close()
+        yield None
+        return
+    yield observer, e.node
+    wrong = e.close()
+    e.remove()
+    if wrong:
+        raise wrong
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
-    e = getattr(item, "funcargs", {}).get("env")
-    if report.when == "call" and report.failed and e is not None:
-        report.sections.extend(e.logs())
+    if report.when in ("setup", "call") and report.failed:
+        arguments = getattr(item, "funcargs", {})
+        for e in (arguments.get("env"), getattr(arguments.get("shared_daemon"), "env", None)):
+            if e is not None:
+                report.sections.extend(e.logs())

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: MIT
+"""monitor.conf: what is right, what is wrong and where, and what a reload does."""
+import signal
+import subprocess
+import time
+
+import pytest
+
+from hw_env import HEARTWHEELD, SRC, render, throughout, wait_until
+
+
+def check(path, *args):
+    return subprocess.run([str(HEARTWHEELD), "-t", "-c", str(path), *args], capture_output=True, text=True, timeout=20,
+                          stdin=subprocess.DEVNULL)
+
+
+def check_text(env, text):
+    path = env.dir / "check.conf"
+    path.write_text(text)
+    return path, check(path)
+
+
+def test_the_shipped_file_is_right():
+    r = check(SRC / "conf" / "monitor.conf")
+    # Its user need not exist on the machine that tests it; everything else is right.
+    complaints = [l for l in r.stderr.splitlines() if "key 'user'" not in l]
+    assert not complaints and (r.returncode == 0 or "heartwheel" in r.stderr), (r.returncode, r.stderr)
+
+
+def test_a_right_file(env):
+    path, r = check_text(env, env.text())
+    assert r.returncode == 0, r.stderr
+    assert not [l for l in r.stderr.splitlines() if str(path) + ":" in l]
+
+
+def test_checking_starts_nothing(env):
+    d = env.daemon()
+    r = check(d.conf)
+    assert r.returncode == 0, r.stderr
+    assert d.status()["node"] == env.node
+    assert subprocess.run([str(HEARTWHEELD), "--test", "-c", str(d.conf)], capture_output=True).returncode == 0
+
+
+WRONG = [  # section, line, key that has to be named
+    ("monitor", "colour = red", "colour"),
+    ("monitor", "max_devices = many", "max_devices"),
+    ("monitor", "max_devices = -5", "max_devices"),
+    ("monitor", "forget_after = 5 parsecs", "forget_after"),
+    ("monitor", "forget_once_after = 1.5h", "forget_once_after"),
+    ("monitor", "stop_timeout = -1s", "stop_timeout"),
+    ("monitor", "stall_after = ms", "stall_after"),
+    ("monitor", "log_level = loud", "log_level"),
+    ("monitor", "log = relative/path", "log"),
+    ("mqtt", "port = 70000", "port"),
+    ("mqtt", "protocol = 4", "protocol"),
+    ("mqtt", "readers = 0", "readers"),
+    ("mqtt", "qos = 2x", "qos"),
+    ("mqtt", "keepalive = soon", "keepalive"),
+    ("mqtt", "Host = upper-case", "Host"),
+    ("mqtt", "republish_rate = 1e3", "republish_rate"),
+    ("store", "type = oracle", "type"),
+    ("redis", "port = 0", "port"),
+    ("redis", "db = -1", "db"),
+    ("redis", "ttl_factor = 0", "ttl_factor"),
+    ("redis", "events_max = 99999999999999999999", "events_max"),
+    ("redis", "pasword_file = /x", "pasword_file"),
+    ("group a", "timeout = 99ms", "timeout"),
+    ("group a", "heartbeat = nodes/x/y", "heartbeat"),
+    ("group a", "heartbeat = {id}/{id}", "heartbeat"),
+    ("group a", "heartbeat = a/x{id}/b", "heartbeat"),
+    ("group a", "heartbeat = a/#/{id}", "heartbeat"),
+    ("group a", "heartbeat = a/b+/{id}", "heartbeat"),
+    ("group a", "heartbeat =", "heartbeat"),
+    ("group a", "status = a/+/{id}", "status"),
+    ("group a", "timeout_max = 0", "timeout_max"),
+    ("group a", "beat = a/{id}", "beat"),
+]
+RIGHT = {"group a": ["heartbeat = right/{id}"]}
+
+
+def test_every_wrong_line_is_named_with_its_number(env):
+    lines, expected, section = [], {}, None
+    for where, line, key in WRONG:
+        if where != section:
+            lines += ["", "# a comment", "[%s]" % where] + RIGHT.get(where, [])
+            section = where
+        lines.append(line)
+        expected[len(lines)] = key
+    path, r = check_text(env, "\n".join(lines) + "\n")
+    assert r.returncode == 2
+    said = r.stderr.splitlines()
+    for number, key in expected.items():
+        head = "%s:%d: key '%s': " % (path, number, key)
+        found = [l for l in said if l.startswith(head) and len(l) > len(head)]
+        assert found, "nothing starts with %r for %r in\n%s" % (head, lines[number - 1], r.stderr)
+    numbers = {int(l[len(str(path)) + 1:].split(":")[0]) for l in said if l.startswith(str(path) + ":")}
+    assert numbers == set(expected), "right lines are blamed: %s" % [lines[n - 1] for n in numbers - set(expected)]
+    # The same at a start, which starts nothing.
+    d = env.configure("\n".join(lines) + "\n")
+    d.start(seeing=False, ready=False)
+    assert d.wait() == 2
+    assert d.log().count("key '") == r.stderr.count("key '") and not d.socket.exists()
+
+
+@pytest.mark.parametrize("text, line, word", [
+    ("[nonsense]\na = b\n", 1, "nonsense"),
+    ("[monitor\nnode_id = x\n", 1, ""),
+    ("[monitor]\nnode_id = x\nno equals sign\n", 3, ""),
+    ("node_id = x\n", 1, "node_id"),
+    ("[group ]\nheartbeat = a/{id}\n", 1, ""),
+    ("[group a]\ntimeout = 1s\n", 1, "heartbeat"),
+    ("[group a]\nheartbeat = a/{id}\n[group a]\nheartbeat = b/{id}\n", 3, "a"),
+    ("[monitor]\nnode_id = x\n  log_level = info\n", 3, ""),
+    ("[monitor]\nnode_id = %s\n" % ("n" * 5000), 2, ""),
+    ("[monitor]\nnode_id = a+b\n", 2, "node_id"),
+    ("[monitor]\nnode_id = a/#\n", 2, "node_id"),
+    ("[monitor]\nuser = nobody-of-that-name\n", 2, "user"),
+    ("[mqtt]\nqos = 2\n", 2, "qos"),
+    ("[group a]\nheartbeat = a/{id}\ntimeout = 4000d\n", 3, "timeout"),
+    ("[keyspace]\nenabled = yes\n", 1, "keyspace"),
+    ("[notify]\nexec = /bin/true\n", 1, "notify"),
+    ("[mqtt]\nhomeassistant = yes\n", 2, "homeassistant"),
+    ("[group a]\nheartbeat = a/{id}\npayload = homie\n", 3, "payload")])
+def test_one_wrong_thing(env, text, line, word):
+    """What belongs to no key here is still named with its line. (Keys that nothing implements yet are unknown.)"""
+    path, r = check_text(env, text)
+    assert r.returncode == 2, r.stderr
+    blamed = [l for l in r.stderr.splitlines() if l.startswith("%s:%d: " % (path, line)) and word in l]
+    if word == "keyspace" or word == "notify":
+        blamed = blamed or [l for l in r.stderr.splitlines() if l.startswith("%s:" % path) and word in l]
+    assert blamed, r.stderr
+
+
+@pytest.mark.parametrize("line", [
+    "timeout = 100ms", "timeout = 3650d", "timeout = 87600h", "timeout = 30", "timeout = 5m", "timeout_max = 3650d",
+    "heartbeat = a/{id}/#", "heartbeat = +/+/{id}", "heartbeat = {id}", "heartbeat = a b/{id}/c ; a comment",
+    "status = st/{id}", "status =", "id_prefix = p-", "id_prefix =", "# a comment", "; a comment", "timeout=2s",
+    "timeout =    2s   ", "heartbeat = a;b/{id}", "heartbeat = #/{id}"])
+def test_what_is_right(env, line):
+    path, r = check_text(env, "[group a]\nheartbeat = n/{id}\n%s\n" % line)
+    if line == "heartbeat = #/{id}":
+        assert r.returncode == 2, "a # is only allowed as the last level"
+    else:
+        assert r.returncode == 0, r.stderr
+
+
+def test_values_mean_what_they_say(env):
+    d = env.daemon(groups=[("a", {"heartbeat": env.root + "/{id}/#", "timeout": "2m ; two minutes"}),
+                           ("b", {"heartbeat": env.root + "b/{id}", "timeout": "90"})])
+    env.beat("x", last="a/b")
+    env.publisher.publish(env.root + "b/y", b"")
+    wait_until(lambda: d.device("x") and d.device("y"))
+    assert d.device("x")["timeout_ms"] == 120_000 and d.device("y")["timeout_ms"] == 90_000
+
+
+def test_a_file_that_is_not_there(env):
+    r = check(env.dir / "missing.conf")
+    assert r.returncode == 2 and "missing.conf" in r.stderr and "No such file" in r.stderr
+    r = check(env.dir)
+    assert r.returncode == 2 and str(env.dir) in r.stderr
+
+
+def test_files_that_are_none(env):
+    for name, content in (("empty", b""), ("binary", bytes(range(256)) * 50), ("nul", b"[monitor]\nnode_id = a\0b\n"),
+                          ("long", b"[monitor]\n" + b"x" * 3_000_000)):
+        path = env.dir / name
+        path.write_bytes(content)
+        r = subprocess.run([str(HEARTWHEELD), "-t", "-c", str(path)], capture_output=True, timeout=20)
+        assert r.returncode in (0, 2) if name == "empty" else r.returncode == 2, (name, r)
+        assert name == "empty" or str(path).encode() in r.stderr
+
+
+def test_crlf_and_no_last_line_end(env):
+    path = env.dir / "crlf.conf"
+    path.write_bytes(env.text().replace("\n", "\r\n").encode().rstrip())
+    r = check(path)
+    assert r.returncode == 0, r.stderr
+
+
+def test_a_secret_that_cannot_be_read(env):
+    d = env.configure(mqtt={"username": "u", "password_file": env.dir / "no-such-secret"})
+    d.start(seeing=False, ready=False)
+    assert d.wait() in (1, 2)
+    lines = [l for l in d.log().splitlines() if "no-such-secret" in l]
+    assert len(lines) == 1, d.log()
+
+
+# --- reload
+
+
+def hup(d):
+    d.signal(signal.SIGHUP)
+
+
+def test_a_day_shortened_to_a_second_by_reload(env):
+    d = env.daemon(timeout="1d")
+    observer = env.observer()
+    for k in range(500):
+        env.beat("d%d" % k)
+    wait_until(lambda: d.status()["online"] == 500)
+    with env.beating(["beats"], 0.2):
+        d.edit("timeout = 1d", "timeout = 1s")
+        at = time.monotonic()
+        last = env.beat("late")
+        hup(d)
+        wait_until(lambda: d.status()["offline"] >= 501, 12.5, "501 devices to be offline")
+        assert time.monotonic() - at < 11.5
+        m = env.wait_status(observer, "late", False)
+        assert m.at - last >= 1.0
+        assert d.state("beats") == "online" and d.device("beats")["timeout_ms"] == 1000
+    wait_until(lambda: env.redis.zcard(env.key("offline")) == 502, 20)
+
+
+def test_a_longer_timeout_by_reload(env):
+    d = env.daemon(timeout="1500ms")
+    env.beat("x")
+    env.wait_store("x", "online")
+    d.edit("timeout = 1500ms", "timeout = 1h")
+    assert d.request("POST", "/v1/reload").status == 200
+    throughout(lambda: d.state("x") == "online", 2.5)
+    assert d.device("x")["timeout_ms"] == 3_600_000
+
+
+def test_groups_appear_and_go_by_reload(env):
+    d = env.daemon(timeout="1h")
+    extra = env.root + "x"
+    env.publisher.publish(extra + "/early", b"1")
+    env.beat("old")
+    env.settle(d)
+    assert d.device("early") is None
+    text = d.conf.read_text()
+    d.rewrite(text + render([("group extra", {"heartbeat": extra + "/{id}", "timeout": "700ms"})]))
+    hup(d)
+
+    def heard():
+        env.publisher.publish(extra + "/new", b"1")
+        return d.device("new")
+    assert wait_until(heard, 10, "a device of the new group", interval=0.05)["group"] == "extra"
+    assert d.device("new")["timeout_ms"] == 700
+    env.wait_store("new", "offline")
+    assert d.state("old") == "online"
+    d.rewrite(text)
+    hup(d)
+
+    def unheard():
+        env.publisher.publish(extra + "/again%d" % time.monotonic_ns(), b"1")
+        before = d.status()["heartbeats_total"]
+        env.settle(d)
+        return d.status()["heartbeats_total"] == before + 1
+    wait_until(unheard, 10, "the group that went to be unheard", interval=0.1)
+    assert d.state("old") == "online"
+
+
+def test_a_filter_that_moves_by_reload(env):
+    d = env.daemon(timeout="1h")
+    d.edit(env.root + "/{id}/heartbeat", env.root + "/{id}/pulse")
+    a = d.request("POST", "/v1/reload")
+    assert a.status == 200, a
+
+    def heard():
+        env.beat("p", last="pulse")
+        return d.device("p")
+    wait_until(heard, 10, "the new filter to be heard", interval=0.05)
+    env.beat("h")
+    env.beat("s", b"1", last="status")
+    wait_until(lambda: d.device("s"))
+    assert d.device("h") is None
+
+
+def test_max_devices_by_reload(env):
+    d = env.daemon(timeout="1h", monitor={"max_devices": 3})
+    for k in range(6):
+        env.beat("d%d" % k)
+    wait_until(lambda: d.metrics().get("refused_total") == 3)
+    d.edit("max_devices = 3", "max_devices = 6")
+    assert d.request("POST", "/v1/reload").status == 200
+    for k in range(6):
+        env.beat("d%d" % k)
+    wait_until(lambda: d.status()["devices"] == 6)
+
+
+def test_log_level_by_reload(env):
+    d = env.daemon(monitor={"log_level": "error"})
+    quiet = len(d.log())
+    d.edit("log_level = error", "log_level = debug")
+    assert d.request("POST", "/v1/reload").status == 200
+    env.beat("x")
+    env.wait_store("x", "offline")
+    wait_until(lambda: len(d.log()) > quiet, what="something in the log")
+
+
+def test_a_bad_reload_changes_nothing_and_says_so(env):
+    d = env.daemon(timeout="1h")
+    env.beat("x")
+    wait_until(lambda: d.device("x"))
+    good = d.conf.read_text()
+    d.rewrite(good.replace("timeout = 1h", "timeout = soon").replace("qos", "qos") + "[mqtt]\nport = none\n")
+    text = d.conf.read_text().splitlines()
+    numbers = [text.index("timeout = soon") + 1, text.index("port = none") + 1]
+    a = d.request("POST", "/v1/reload")
+    assert a.status == 400, a
+    j = a.json()
+    assert j["error"] and isinstance(j["lines"], list)
+    for n, key in zip(numbers, ("timeout", "port")):
+        assert any("%s:%d: key '%s': " % (d.conf, n, key) in l for l in j["lines"]), j
+    hup(d)
+    wait_until(lambda: "%s:%d: key 'timeout': " % (d.conf, numbers[0]) in d.log(), what="the log to name the line")
+    env.beat("y")
+    wait_until(lambda: d.device("y"))
+    assert d.device("x")["timeout_ms"] == d.device("y")["timeout_ms"] == 3_600_000
+    assert d.status()["mqtt"] == "up"
+    d.conf.unlink()
+    a = d.request("POST", "/v1/reload")
+    assert a.status == 400 and str(d.conf) in a.body.decode(), a
+    d.rewrite(good)
+    assert d.request("POST", "/v1/reload").status == 200
+
+
+def test_what_a_reload_answers(env):
+    d = env.daemon(timeout="1h")
+    a = d.request("POST", "/v1/reload")
+    assert a.status == 200 and a.json() == {"changed": [], "restart_needed": []}, a
+    d.edit("timeout = 1h", "timeout = 2h")
+    d.edit("[mqtt]", "[mqtt]\nqos = 1\nkeepalive = 44s")
+    d.edit("log_level = debug", "log_level = info")
+    j = d.request("POST", "/v1/reload").json()
+    assert len(j["changed"]) == 2 and len(j["restart_needed"]) == 2, j
+    assert any("timeout" in c for c in j["changed"]) and any("log_level" in c for c in j["changed"]), j
+    assert any("qos" in c for c in j["restart_needed"]) and any("keepalive" in c for c in j["restart_needed"]), j
+    assert "restart" in d.log().lower()
+
+
+def test_forget_after_by_reload(env):
+    d = env.daemon(timeout="200ms")
+    env.beat("x")
+    env.beat("x")
+    env.wait_store("x", "offline")
+    d.edit("[monitor]", "[monitor]\nforget_after = 1s\nforget_once_after = 1s")
+    assert d.request("POST", "/v1/reload").status == 200
+    wait_until(lambda: d.device("x") is None, 15, "x to be forgotten")
+
+
+def test_a_storm_of_signals(env):
+    d = env.daemon(timeout="1h")
+    for k in range(300):
+        d.signal((signal.SIGHUP, signal.SIGUSR1)[k % 2])
+    env.settle(d)
+    assert d.status()["devices"] == 1

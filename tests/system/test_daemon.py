@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: MIT
+"""The program: options, pid file, socket, daemonizing, log, signals, sd_notify, privileges."""
+import fcntl
+import grp
+import os
+import pwd
+import re
+import signal
+import socket
+import stat
+import subprocess
+import time
+
+import pytest
+
+from hw_env import HEARTWHEELD, throughout, wait_until
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give rights away")
+
+
+def run(*args, timeout=20):
+    return subprocess.run([str(HEARTWHEELD), *map(str, args)], capture_output=True, text=True, timeout=timeout,
+                          stdin=subprocess.DEVNULL)
+
+
+def test_version_and_help():
+    r = run("-V")
+    assert r.returncode == 0 and re.search(r"heartwheel\w* \d+\.\d+", r.stdout), r
+    r = run("-h")
+    assert r.returncode == 0 and "heartwheeld" in r.stdout and not r.stderr, r
+    for option in ("-c", "-f", "-t", "-v", "-V", "-h", "--foreground", "--test"):
+        assert option in r.stdout, option
+
+
+@pytest.mark.parametrize("args", [["-x"], ["--nonsense"], ["-c"], ["-f", "extra"]])
+def test_wrong_usage(args):
+    r = run(*args)
+    assert r.returncode == 2 and "heartwheeld" in r.stderr and not r.stdout, r
+
+
+def test_verbose_says_more(env):
+    d = env.configure(monitor={"log_level": "error"})
+    d.start(args=("-f", "-v"))
+    env.settle(d)
+    wait_until(lambda: d.log(), what="-v to say something")
+
+
+def test_second_instance_names_the_first(env):
+    d = env.daemon()
+    assert d.pid_file.read_text().strip() == str(d.pid)
+    r = run("-f", "-c", d.conf)
+    assert r.returncode == 1 and str(d.pid) in r.stderr, r
+    r = run("-c", d.conf)
+    assert r.returncode == 1 and str(d.pid) in r.stderr, "daemonizing: %s" % r
+    assert d.status()["node"] == env.node and d.pid_file.read_text().strip() == str(d.pid)
+
+
+def test_busy_control_socket(env):
+    d = env.daemon()
+    other = env.configure(text=d.conf.read_text().replace(str(d.pid_file), str(env.dir / "other.pid")))
+    other.start(seeing=False, ready=False)
+    assert other.wait() == 1
+    lines = [l for l in other.log().splitlines() if str(d.socket) in l]
+    assert len(lines) == 1, other.log()
+    assert d.status()["node"] == env.node, "the first one is unharmed"
+    assert not (env.dir / "other.pid").exists()
+
+
+def test_stale_files_are_no_obstacle(env):
+    d = env.daemon()
+    d.signal(signal.SIGKILL)
+    d.wait()
+    assert d.socket.exists() and d.pid_file.exists()
+    d.start()
+    assert d.pid_file.read_text().strip() == str(d.pid)
+    d.stop()
+    d.pid_file.write_text("1\n")
+    d.start()
+    assert d.pid_file.read_text().strip() == str(d.pid)
+
+
+def test_a_file_in_the_sockets_place_is_kept(env):
+    d = env.configure()
+    d.socket.write_text("precious")
+    d.start(seeing=False, ready=False)
+    assert d.wait() == 1 and str(d.socket) in d.log()
+    assert d.socket.read_text() == "precious"
+
+
+@pytest.mark.parametrize("what", ["pid_file", "socket"])
+def test_a_directory_that_is_not_there(env, what):
+    missing = env.dir / "missing" / "file"
+    options = {"monitor": {"pid_file": missing}} if what == "pid_file" else {"http": {"socket": missing}}
+    d = env.configure(**options)
+    d.start(seeing=False, ready=False)
+    assert d.wait() == 1
+    assert len([l for l in d.log().splitlines() if str(missing) in l]) == 1, d.log()
+
+
+def test_socket_path_that_is_too_long(env):
+    d = env.configure(http={"socket": "/tmp/" + "x" * 150})
+    d.start(seeing=False, ready=False)
+    assert d.wait() in (1, 2) and "xxx" in d.log()
+
+
+def test_mode_of_the_control_socket(env):
+    d = env.daemon()
+    mode = d.socket.stat().st_mode
+    assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o660, oct(mode)
+
+
+@root_only
+def test_group_of_the_control_socket(env):
+    group = grp.getgrnam("daemon")
+    d = env.daemon(http={"socket_group": "daemon"})
+    assert d.socket.stat().st_gid == group.gr_gid and stat.S_IMODE(d.socket.stat().st_mode) == 0o660
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_clean_stop(env, number):
+    d = env.daemon()
+    env.settle(d)
+    d.signal(number)
+    assert d.wait() == 0
+    assert not d.socket.exists() and not d.pid_file.exists()
+    d.check_log()
+
+
+def test_a_transition_of_the_last_moment_is_flushed(env):
+    d = env.daemon(timeout="1h")
+    for k in range(500):
+        env.beat("d%d" % k)
+    wait_until(lambda: d.status()["devices"] == 500)
+    d.stop()
+    assert len(env.events()) == 500
+    assert len(env.retained(env.root + "/+/status")) == 500
+    assert not env.redis.hlen(env.key("outbox"))
+
+
+def test_stop_is_bounded_by_stop_timeout(env):
+    """Redis stands still and owes an answer: the stop does not wait longer than it may."""
+    env.own_redis()
+    d = env.daemon(timeout="1h", monitor={"stop_timeout": "1s"})
+    env.settle(d)
+    env.redis_server.signal(signal.SIGSTOP)
+    try:
+        env.beat("owed")
+        wait_until(lambda: d.device("owed"))
+        at = time.monotonic()
+        d.stop()
+        assert time.monotonic() - at < 3.5
+    finally:
+        env.redis_server.signal(signal.SIGCONT)
+
+
+def test_stop_while_everything_is_away(env):
+    env.own_broker(start=False)
+    env.own_redis(start=False)
+    d = env.daemon(seeing=False, monitor={"stop_timeout": "2s"})
+    at = time.monotonic()
+    d.stop()
+    assert time.monotonic() - at < 4
+
+
+def test_foreground_long_option(env):
+    d = env.configure().start(args=("--foreground",))
+    assert d.pid_file.read_text().strip() == str(d.pid)
+
+
+# --- daemonizing
+
+
+def is_locked(path):
+    with open(path, "r+") as f:
+        for lock in (lambda: fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB),
+                     lambda: fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)):
+            try:
+                lock()
+            except OSError:
+                return True
+    return False
+
+
+def gone(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.fixture
+def daemonized(env):
+    """Starts without -f; whatever became of it, nothing is left running."""
+    pids = []
+
+    def start(**options):
+        log = env.dir / "daemon.log"
+        d = env.configure(monitor={"log": log, "log_level": "debug", **options.pop("monitor", {})}, **options)
+        r = run("-c", d.conf)
+        if d.pid_file.exists():
+            pids.append((int(d.pid_file.read_text()), d))
+        return d, r, log
+    yield start
+    for pid, d in pids:
+        if not gone(pid) and os.readlink("/proc/%d/exe" % pid) == str(HEARTWHEELD):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_daemonized(env, daemonized):
+    d, r, log = daemonized()
+    assert r.returncode == 0, (r, log.exists() and log.read_text())
+    assert d.status()["node"] == env.node, "the parent exits once the control socket answers"
+    pid = int(d.pid_file.read_text())
+    assert not gone(pid) and is_locked(d.pid_file)
+    assert os.readlink("/proc/%d/exe" % pid) == str(HEARTWHEELD)
+    assert os.getsid(pid) != os.getsid(0) and os.readlink("/proc/%d/cwd" % pid) == "/"
+    for fd in (0, 1, 2):
+        assert os.readlink("/proc/%d/fd/%d" % (pid, fd)) == "/dev/null", fd
+    d.wait_seeing()
+    env.beat("x")
+    env.wait_store("x", "offline")
+    assert log.read_text(), "the log file is empty"
+    os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: gone(pid), 10, "the daemon to end")
+    assert not d.pid_file.exists() and not d.socket.exists()
+
+
+def test_daemonized_with_everything_away(env, daemonized):
+    """Ready does not wait for the broker or Redis."""
+    env.own_broker(start=False)
+    env.own_redis(start=False)
+    d, r, _ = daemonized()
+    assert r.returncode == 0 and d.status()["blind"] is True
+    pid = int(d.pid_file.read_text())
+    os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: gone(pid), 15)
+
+
+def test_daemonizing_fails_in_sight(env, daemonized):
+    """What goes wrong in the child is the parent's exit status and message."""
+    d, r, _ = daemonized(http={"socket": env.dir / "missing" / "control.sock"})
+    assert r.returncode == 1 and "missing/control.sock" in r.stderr, r
+    assert not d.pid_file.exists()
+    d, r, _ = daemonized(monitor={"colour": "red"})
+    assert r.returncode == 2 and "key 'colour'" in r.stderr, r
+
+
+# --- the log
+
+
+def test_log_file_and_sigusr1(env):
+    log = env.dir / "hw.log"
+    d = env.configure(monitor={"log": log}).start()
+    env.settle(d)
+    wait_until(lambda: log.exists() and log.read_text(), what="lines in the log file")
+    old = env.dir / "hw.log.1"
+    log.rename(old)
+    size = old.stat().st_size
+    d.signal(signal.SIGUSR1)
+    wait_until(log.exists, 5, "the log file to be opened again")
+    env.beat("after")
+    env.wait_store("after", "offline")
+    wait_until(lambda: log.read_text(), what="lines in the new log file")
+    d.stop()
+    assert old.stat().st_size - size < 300, "it went on writing to the old file"
+    assert log.read_text().endswith("\n")
+
+
+def test_log_file_that_cannot_be_opened(env):
+    d = env.configure(monitor={"log": env.dir / "missing" / "hw.log"})
+    d.start(seeing=False, ready=False)
+    assert d.wait() in (1, 2) and "missing/hw.log" in d.log()
+
+
+def test_syslog_needs_no_syslogd(env):
+    d = env.configure(monitor={"log": "syslog"}).start()
+    env.settle(d)
+    d.stop()
+
+
+def test_what_is_logged_is_one_line(env):
+    """A device cannot write lines of its own into the log."""
+    d = env.daemon(timeout="300ms")
+    env.beat("x", {"version": "a\nFORGED line", "ip": "\nFORGED ip", "data": "\nFORGED"})
+    env.beat("y", b'{"a":\nFORGED')
+    env.wait_store("x", "offline")
+    d.stop()
+    assert not [l for l in d.log().splitlines() if l.startswith("FORGED")]
+
+
+# --- privileges
+
+
+@root_only
+def test_privileges_are_dropped(env):
+    user = pwd.getpwnam("nobody")
+    d = env.configure(monitor={"user": "nobody"})
+    os.chown(d.dir, user.pw_uid, user.pw_gid)
+    d.start()
+    status = open("/proc/%d/status" % d.pid).read()
+    assert re.search(r"^Uid:\t(\d+)\t(\d+)\t(\d+)\t(\d+)", status, re.M).groups() == (str(user.pw_uid),) * 4
+    assert re.search(r"^Gid:\t(\d+)\t(\d+)\t(\d+)\t(\d+)", status, re.M).groups() == (str(user.pw_gid),) * 4
+    assert "0" not in re.search(r"^Groups:\t(.*)$", status, re.M)[1].split()
+    env.settle(d)
+    assert d.request("POST", "/v1/reload").status == 200
+    d.stop()
+
+
+def test_unknown_user(env):
+    d = env.configure(monitor={"user": "nobody-of-that-name"})
+    d.start(seeing=False, ready=False)
+    assert d.wait() == 2
+    assert len([l for l in d.log().splitlines() if "nobody-of-that-name" in l]) == 1, d.log()
+
+
+# --- sd_notify
+
+
+def with_systemd():
+    out = subprocess.run(["ldd", str(HEARTWHEELD)], capture_output=True, text=True).stdout
+    return "libsystemd" in out
+
+
+def test_sd_notify(env):
+    if not with_systemd():
+        pytest.skip("built without libsystemd")
+    path = env.dir / "notify.sock"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    listener.bind(str(path))
+    listener.setblocking(False)
+    heard = []
+
+    def listen():
+        while True:
+            try:
+                heard.extend((time.monotonic(), l) for l in listener.recv(65536).decode().splitlines())
+            except BlockingIOError:
+                return [l for _, l in heard]
+    d = env.configure()
+    d.start(env={"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "600000"})
+    wait_until(lambda: "READY=1" in listen(), 5, "READY=1")
+    wait_until(lambda: any(l.startswith("STATUS=") for l in listen()), 5, "STATUS=")
+    wait_until(lambda: listen().count("WATCHDOG=1") >= 4, 5, "the watchdog to be fed")
+    fed = [at for at, l in heard if l == "WATCHDOG=1"]
+    assert max(b - a for a, b in zip(fed, fed[1:])) < 0.6
+    throughout(lambda: d.alive, 0.2)
+    d.stop()
+    assert "STOPPING=1" in listen()
+    listener.close()

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: MIT
+"""The main job: heartbeats keep a device online, silence takes it offline, and everybody is told."""
+import re
+import socket
+import time
+
+import paho.mqtt.client as paho
+import pytest
+import redis
+
+from hw_env import SRC, Beating, now_ms, pass_time, throughout, wait_until
+
+STATUS_KEYS = {"time", "online", "reason", "last_seen", "by", "seq"}
+STATE_FIELDS = {"state", "since", "last_seen", "timeout", "reason", "group", "node", "source", "seq"}
+EVENT_FIELDS = {"id", "state", "reason", "time_ms", "last_seen_ms", "group", "node", "seq"}
+
+
+def shipped_conf(env, daemon_dir):
+    """conf/monitor.conf as it is, but for ports, user, paths, log and grace."""
+    text = (SRC / "conf" / "monitor.conf").read_text()
+
+    def put(section, key, value):
+        """Gives a key of a section another value, whether it is set or only shown in a comment; adds it otherwise."""
+        nonlocal text
+        head = re.search(r"^\[%s\][^\n]*\n" % re.escape(section), text, re.M)
+        assert head, "the shipped monitor.conf has no [%s]" % section
+        end = re.search(r"^\[", text[head.end():], re.M)
+        end = head.end() + end.start() if end else len(text)
+        body = text[head.end():end]
+        line = re.compile(r"^%s[ \t]*=.*$" % re.escape(key), re.M)
+        body = line.sub("%s = %s" % (key, value), body, 1) if line.search(body) else "%s = %s\n" % (key, value) + body
+        text = text[:head.end()] + body + text[end:]
+
+    put("monitor", "pid_file", daemon_dir / "heartwheeld.pid")
+    put("monitor", "user", "")
+    put("monitor", "log", "stderr")
+    put("mqtt", "port", env.broker.port)
+    put("mqtt", "reconnect_grace", "0")
+    put("redis", "port", env.redis_server.port)
+    put("http", "socket", daemon_dir / "control.sock")
+    return text
+
+
+def test_shipped_conf_with_its_real_30_seconds(env):
+    """Beside a default mosquitto and a default Redis."""
+    env.own_broker()
+    env.own_redis()
+    env.prefix, env.root, env.node = "device:", "nodes", socket.gethostname()
+    d = env.configure("")
+    d.rewrite(shipped_conf(env, d.dir))
+    d.start()
+    observer = env.observer("nodes/+/status", "heartwheel/#")
+    r = env.redis
+
+    before = now_ms()
+    env.beat("X", {"battery": 87, "rssi": -60.5, "ip": "10.0.0.7", "version": "1.2.3", "uptime": 12,
+                   "data": {"t": [1, 2.5, "x"]}})
+    online = env.wait_status(observer, "X", True)
+    env.wait_store("X", "online")
+    after = now_ms()
+
+    assert r.get("device:connected:X") == "X"
+    assert 80_000 < r.pttl("device:connected:X") <= 90_000
+    h = env.hash("X")
+    assert STATE_FIELDS <= set(h), h
+    assert (h["state"], h["reason"], h["group"], h["node"], h["source"], h["timeout"]) == \
+        ("online", "heartbeat", "default", env.node, "mqtt", "30000"), h
+    assert before - 1 <= int(h["since"]) <= after and before - 1 <= int(h["last_seen"]) <= after, h
+    assert int(h["seq"]) >= before - 1
+    assert "own_timeout" not in h
+    assert (float(h["battery"]), float(h["rssi"]), h["ip"], h["version"], float(h["uptime"])) == \
+        (87, -60.5, "10.0.0.7", "1.2.3", 12), h
+    assert __import__("json").loads(h["data"]) == {"t": [1, 2.5, "x"]}, h
+    j = online.json()
+    assert set(j) == STATUS_KEYS | {"battery", "rssi", "ip", "version", "uptime", "data"}, j
+    assert j["reason"] == "heartbeat" and j["by"] == env.node and j["seq"] == int(h["seq"])
+    assert env.retained_status("X")["online"] is True
+
+    # A second heartbeat later on: it is silence after the last one that counts.
+    pass_time(1.5)
+    since, seq = h["since"], h["seq"]
+    n = len(observer.messages)
+    wall = time.time()
+    last = env.beat("X")
+    env.settle(d)
+    assert not observer.on("nodes/X/status", n), "a heartbeat that changes nothing was published"
+
+    # Not before: until just short of 30 s after it, nobody says offline.
+    throughout(lambda: env.in_store("X") == "online" and not any(
+        m.json()["online"] is False for m in observer.on("nodes/X/status", n)), 29.9 - (time.monotonic() - last))
+    gone = wait_until(lambda: not r.exists("device:connected:X") and time.monotonic(), 5, "device:connected:X to go",
+                      interval=0.002)
+    assert gone - last >= 30.0, "early by %.3f s" % (30.0 - (gone - last))
+    offline = env.wait_status(observer, "X", False)
+    assert 30.0 <= offline.at - last < 30.5, offline.at - last
+    env.wait_store("X", "offline")
+
+    assert r.get("device:disconnected:X") == "X" and r.ttl("device:disconnected:X") == -1
+    h = env.hash("X")
+    assert (h["state"], h["reason"], h["battery"]) == ("offline", "timeout", "87"), h
+    assert int(h["since"]) > int(since) and int(h["seq"]) > int(seq)
+    assert abs(int(h["last_seen"]) - wall * 1000) < 200, (h, wall)
+    assert r.zscore("device:offline", "X") == int(h["since"])
+    assert abs(int(h["since"]) - (wall + 30) * 1000) < 500, (h, wall)
+
+    j = offline.json()
+    assert set(j) == STATUS_KEYS | {"battery", "rssi", "ip", "version", "uptime", "data"}, j
+    for key in ("time", "last_seen", "seq"):
+        assert type(j[key]) is int, "%s is not an integer in %r" % (key, offline)
+    assert j["online"] is False and j["reason"] == "timeout" and j["by"] == env.node
+    assert j["seq"] == int(h["seq"]) and abs(j["time"] - (wall + 30)) <= 1 and abs(j["last_seen"] - wall) <= 1, j
+    assert (j["battery"], j["rssi"], j["ip"], j["version"], j["uptime"], j["data"]) == \
+        (87, -60.5, "10.0.0.7", "1.2.3", 12, {"t": [1, 2.5, "x"]}), j
+
+    events = env.events("X")
+    assert [(e["state"], e["reason"]) for e in events] == [("online", "heartbeat"), ("offline", "timeout")]
+    assert all(set(e) == EVENT_FIELDS for e in events), events
+    assert events[1]["time_ms"] == h["since"] and events[1]["last_seen_ms"] == h["last_seen"], (events, h)
+    assert events[1]["group"] == "default" and events[1]["node"] == env.node and events[1]["seq"] == h["seq"]
+
+    retained = env.retained("nodes/X/status")["nodes/X/status"]
+    assert retained.retain and retained.payload == offline.payload
+    wait_until(lambda: not r.hlen("device:outbox"), 5, "the outbox to be empty")
+
+    n = len(observer.messages)
+    env.beat("X")
+    back = env.wait_status(observer, "X", True, n).json()
+    env.wait_store("X", "online")
+    assert back["reason"] == "heartbeat" and back["seq"] > j["seq"]
+    assert env.retained_status("X") == back
+    assert env.edges("X")[-1] == ("online", "heartbeat")
+    assert not r.exists("device:disconnected:X") and r.zscore("device:offline", "X") is None
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+@pytest.mark.parametrize("qos", [0, 1])
+@pytest.mark.parametrize("readers", [1, 2])
+def test_every_way_to_be_connected(env, protocol, qos, readers):
+    d = env.daemon(mqtt={"protocol": protocol, "qos": qos, "readers": readers}, timeout="600ms")
+    observer = env.observer()
+    ids = ["d%d" % i for i in range(20)]
+    with env.beating(ids, 0.1) as beating:
+        for i in ids:
+            env.wait_status(observer, i, True)
+        n = len(observer.messages)
+        throughout(lambda: not observer.messages[n:], 1.5, "no device that beats is told anything about")
+    for i in ids:
+        m = env.wait_status(observer, i, False, n)
+        assert m.at - beating.last[env.topic(i)] >= 0.6
+    for i in ids:
+        env.wait_store(i, "offline")
+        assert env.edges(i) == [("online", "heartbeat"), ("offline", "timeout")]
+    assert all(m.qos == 0 for m in observer.messages)
+    q1 = env.client()
+    q1.subscribe(env.root + "/+/status", 1).fence()
+    assert len(q1.messages) >= 20 and all(m.qos == 1 for m in q1.messages if m.retain), "statuses are not QoS 1"
+    d.stop()
+
+
+def test_shared_readers_count_each_heartbeat_once(env):
+    d = env.daemon(mqtt={"readers": 2}, timeout="30s")
+    for i in range(200):
+        env.beat("s%d" % (i % 40))
+    wait_until(lambda: d.status()["heartbeats_total"] >= 200, what="200 heartbeats")
+    throughout(lambda: d.status()["heartbeats_total"] == 200, 0.5)
+    assert d.status()["devices"] == 40
+
+
+def test_heartbeats_of_qos_1(env):
+    d = env.daemon(mqtt={"qos": 1})
+    env.beat("q", qos=1)
+    wait_until(lambda: d.state("q") == "online")
+
+
+def test_steady_heartbeats_cost_redis_nothing(env):
+    env.own_redis()
+    d = env.daemon(timeout="60s")
+    env.beat("calm")
+    env.wait_store("calm", "online")
+    wait_until(lambda: not env.redis.hlen(env.key("outbox")))
+
+    def scripts():
+        stats = env.redis.info("commandstats")
+        return sum(stats.get("cmdstat_" + c, {}).get("calls", 0) for c in ("evalsha", "eval", "set", "expire", "hset"))
+    before = scripts()
+    heard = d.status()["heartbeats_total"]
+    for _ in range(3000):
+        env.beat("calm")
+    wait_until(lambda: d.status()["heartbeats_total"] >= heard + 3000, what="3,000 heartbeats")
+    assert scripts() - before < 60, "Redis is asked for heartbeats that change nothing"
+
+
+def test_refresh_keeps_the_keys_fresh(env):
+    """While heartbeats come, device:connected:X never comes near its end, and last_seen moves along."""
+    env.daemon(timeout="1s")
+    with env.beating(["f"], 0.1):
+        env.wait_store("f", "online")
+        key = env.key("connected", "f")
+        first = int(env.hash("f")["last_seen"])
+        assert env.redis.pttl(key) > 9000, "the TTL is at least 10 s"
+        throughout(lambda: env.redis.pttl(key) > 7500, 4, "the TTL to be refreshed")
+        assert int(env.hash("f")["last_seen"]) > first + 1500
+        assert now_ms() - int(env.hash("f")["last_seen"]) < 2500
+        # What somebody deletes comes back with a refresh.
+        env.redis.delete(key, env.key("state", "f"))
+        env.wait_store("f", "online", 5)
+        assert STATE_FIELDS <= set(env.hash("f"))
+    assert env.edges("f")[:1] == [("online", "heartbeat")] and len(env.edges("f")) <= 2
+
+
+def test_ttl_follows_ttl_factor(env):
+    env.daemon(timeout="20s", redis={"ttl_factor": 5})
+    env.beat("t")
+    env.wait_store("t", "online")
+    assert 95_000 < env.redis.pttl(env.key("connected", "t")) <= 100_000
+
+
+def test_wake_ups_of_many_devices_in_one_burst(env):
+    """2,000 devices that appear at once and die at once: all told, each once."""
+    env.daemon(timeout="1s")
+    observer = env.observer()
+    ids = ["b%d" % i for i in range(2000)]
+    sent = {i: env.beat(i) for i in ids}
+    wait_until(lambda: env.redis.zcard(env.key("offline")) == 2000, 20, "2,000 devices to go offline")
+    wait_until(lambda: sum(1 for m in observer.messages if (m.json() or {}).get("online") is False) >= 2000, 20,
+               "2,000 offline statuses")
+    assert len(env.events()) == 4000
+    for m in observer.messages:
+        j = m.json()
+        if j["online"] is False:
+            assert m.at - sent[m.topic.split("/")[1]] >= 1.0, "early: %r" % m
+    # Until the broker has acknowledged them all, the outbox says what it is still owed; in the end nothing.
+    wait_until(lambda: not env.redis.hlen(env.key("outbox")), 20, "the outbox to be empty")
+    assert len(env.retained(env.root + "/+/status")) == 2000
+
+
+def test_state_since_survives_heartbeats(env):
+    env.daemon(timeout="2s")
+    env.beat("s")
+    env.wait_store("s", "online")
+    since, seq = env.hash("s")["since"], env.hash("s")["seq"]
+    with env.beating(["s"], 0.2):
+        pass_time(2.5)
+        assert (env.hash("s")["since"], env.hash("s")["seq"]) == (since, seq)
+
+
+def test_store_script_adopts_a_newer_seq(env):
+    """Somebody wrote a newer record: the monitor takes its seq over and goes on from there."""
+    d = env.daemon(timeout="1s")
+    observer = env.observer()
+    env.beat("n")
+    env.wait_store("n", "online")
+    far = now_ms() + 1_000_000
+    env.redis.hset(env.key("state", "n"), "seq", far)
+    env.wait_store("n", "offline")
+    assert int(env.hash("n")["seq"]) > far
+    wait_until(lambda: (env.retained_status("n") or {}).get("seq", 0) > far, what="the status with the adopted seq")
+    assert env.retained_status("n")["online"] is False
+    assert d.device("n")["seq"] > far
+    env.beat("n")
+    env.wait_store("n", "online")
+    assert int(env.hash("n")["seq"]) > far + 1
+    env.wait_status(observer, "n", True, len(observer.messages) - 1)
+    env.check_events = False
+
+
+def test_events_stay_about_events_max_long(env):
+    env.daemon(timeout="300ms", redis={"events_max": 200})
+    for k in range(3):
+        for i in range(300):
+            env.beat("e%d" % i)
+        wait_until(lambda: env.redis.zcard(env.key("offline")) == 300, 15)
+    assert 200 <= env.redis.xlen(env.key("events")) < 600
+
+
+def test_redis_down_does_not_hide_an_edge(env):
+    """Transitions while Redis is away: told by MQTT in time, and every edge is in the stream afterwards, in order."""
+    env.own_redis(options=["--appendonly", "yes", "--appendfsync", "always"])
+    env.daemon(timeout="500ms")
+    observer = env.observer()
+    env.beat("x")
+    env.wait_store("x", "online")
+    env.redis_server.kill()
+    env.wait_status(observer, "x", False, timeout=5)
+    n = len(observer.messages)
+    env.beat("x")
+    env.wait_status(observer, "x", True, n, timeout=5)
+    env.beat("y")
+    env.wait_status(observer, "y", True, n, timeout=5)
+    env.wait_status(observer, "y", False, n, timeout=5)
+    env.redis_server.start()
+    env.wait_store("x", "offline", 20)
+    env.wait_store("y", "offline", 20)
+    assert env.edges("x") == [("online", "heartbeat"), ("offline", "timeout")] * 2
+    assert env.edges("y") == [("online", "heartbeat"), ("offline", "timeout")]
+
+
+def test_redis_that_stands_still_delays_no_status_for_long(env):
+    """A Redis that hangs is away too: after a second the status goes out without it."""
+    import signal
+    env.own_redis()
+    env.daemon(timeout="500ms")
+    observer = env.observer()
+    env.beat("h")
+    env.wait_store("h", "online")
+    env.redis_server.signal(signal.SIGSTOP)
+    try:
+        env.wait_status(observer, "h", False, timeout=6)
+    finally:
+        env.redis_server.signal(signal.SIGCONT)
+    env.wait_store("h", "offline", 15)
+    assert env.edges("h") == [("online", "heartbeat"), ("offline", "timeout")]
+
+
+def test_memory_store_needs_no_redis(env):
+    env.check_events = False
+    env.own_redis(start=False)
+    d = env.daemon(store={"type": "memory"}, timeout="500ms")
+    observer = env.observer()
+    sent = env.beat("m", {"battery": 5})
+    assert env.wait_status(observer, "m", True).json()["battery"] == 5
+    m = env.wait_status(observer, "m", False)
+    assert m.at - sent >= 0.5 and m.json()["reason"] == "timeout"
+    assert d.device("m")["state"] == "offline"
+    assert env.retained_status("m")["online"] is False
+
+
+def test_two_monitors_side_by_side_share_nothing(env):
+    """Different node ids, prefixes and topics on one broker and one Redis."""
+    d = env.daemon(timeout="1s")
+    other = env.configure(node=env.node + "b", text=None, monitor={"node_id": env.node + "b"},
+                          redis={"key_prefix": env.prefix + "b:"},
+                          groups=[("default", {"heartbeat": env.root + "b/{id}/heartbeat", "timeout": "1s"})]).start()
+    env.beat("one")
+    env.wait_store("one", "online")
+    assert other.device("one") is None and other.status()["devices"] == 0
+    other.stop()
+    assert d.state("one") == "online"
+
+
+def test_a_group_without_status_topic_publishes_nowhere(env):
+    env.daemon(groups=[("default", {"heartbeat": env.root + "/{id}/heartbeat", "status": "", "timeout": "400ms"})])
+    observer = env.observer(env.root + "/#")
+    env.beat("silent")
+    env.wait_store("silent", "offline")
+    observer.fence()
+    assert {m.topic for m in observer.messages} <= {env.topic("silent")}
+    assert not env.redis.hlen(env.key("outbox"))

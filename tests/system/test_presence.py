@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""What the monitor says of itself on heartwheel/NODE_ID/status."""
+import signal
+import time
+
+import pytest
+
+from hw_env import wait_until
+
+KEYS = {"time", "online", "blind", "version", "uptime", "devices", "offline", "by", "seq"}
+
+
+def presence_topic(env):
+    return "heartwheel/%s/status" % env.node
+
+
+def said(env, observer, start=0):
+    return [m.json() for m in observer.on(presence_topic(env), start)]
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_presence_from_start_to_clean_stop(env, protocol):
+    observer = env.observer(presence_topic(env))
+    d = env.configure(timeout="500ms", mqtt={"reconnect_grace": "2s", "protocol": protocol})
+    d.start(seeing=False)
+    first = wait_until(lambda: said(env, observer), 10, "the first presence")[0]
+    assert first["online"] is True and first["blind"] == "link", first
+    at = observer.messages[0].at
+    wait_until(lambda: said(env, observer)[-1]["blind"] is False, 10, "presence to say that it sees")
+    assert observer.messages[-1].at - at >= 1.5, "grace is 2 s"
+    assert d.status()["blind"] is False
+    for j in said(env, observer):
+        assert set(j) == KEYS, j
+        assert j["by"] == env.node and isinstance(j["version"], str) and j["version"] == d.status()["version"]
+        assert all(type(j[k]) is int for k in ("time", "uptime", "devices", "offline", "seq")), j
+        assert abs(j["time"] - time.time()) < 30 and j["devices"] == 0 and j["uptime"] < 30
+    seqs = [j["seq"] for j in said(env, observer)]
+    assert seqs == sorted(set(seqs)), seqs
+    retained = env.retained(presence_topic(env))[presence_topic(env)].json()
+    assert retained["online"] is True and retained["blind"] is False
+    n = len(observer.messages)
+    d.stop()
+    wait_until(lambda: said(env, observer, n), what="the presence of a clean stop")
+    last = env.retained(presence_topic(env))[presence_topic(env)].json()
+    assert last["online"] is False and last["by"] == env.node and "seq" in last, last
+    d.start()
+    j = env.retained(presence_topic(env))[presence_topic(env)].json()
+    assert j["online"] is True and j["seq"] > max(seqs)
+
+
+def test_last_will_when_it_is_killed(env):
+    observer = env.observer(presence_topic(env))
+    d = env.daemon()
+    wait_until(lambda: said(env, observer) and said(env, observer)[-1]["blind"] is False)
+    n = len(observer.messages)
+    d.signal(signal.SIGKILL)
+    d.wait()
+    will = wait_until(lambda: said(env, observer, n), 5, "the last will")[0]
+    assert will["online"] is False and will["by"] == env.node and set(will) == KEYS, will
+    assert env.retained(presence_topic(env))[presence_topic(env)].json() == will
+
+
+def test_presence_names_the_lost_link(env):
+    env.own_broker(persistence=True)
+    d = env.daemon(mqtt={"reconnect_grace": "1s"}, timeout="1h")
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
+    env.broker.stop()
+    wait_until(lambda: d.status()["blind"] is True, 10)
+    assert d.status()["blind_cause"] == "link"
+    env.broker.start()
+    observer = env.observer(presence_topic(env))
+    wait_until(lambda: any(j["blind"] == "link" and j["online"] for j in said(env, observer)), 15, "presence while blind")
+    wait_until(lambda: said(env, observer)[-1]["blind"] is False, 15, "presence afterwards")
+    j = said(env, observer)[-1]
+    assert (j["devices"], j["offline"]) == (1, 0), j
+
+
+def test_presence_is_no_device(env):
+    """Even a filter that takes the monitor's own topics makes no device of them."""
+    d = env.daemon(groups=[("wide", {"heartbeat": ["heartwheel/{id}/status", env.root + "/{id}/heartbeat"],
+                                     "timeout": "1h"})])
+    env.settle(d)
+    assert d.device(env.node) is None and d.status()["devices"] == 1
+
+
+def test_once_a_minute(env, long_runner):
+    """A daemon that has been running since the session began; waits for what is left of the minute."""
+    observer, node = long_runner
+    topic = "heartwheel/%s/status" % node
+
+    def steady():
+        return [m for m in observer.on(topic) if m.json()["blind"] is False and not m.retain]
+    wait_until(lambda: len(steady()) >= 2, 75, "presence to be repeated", interval=0.1)
+    gap = steady()[1].at - steady()[0].at
+    assert 50 < gap < 70, "%.1f s" % gap
+    assert steady()[1].json()["uptime"] - steady()[0].json()["uptime"] >= 50

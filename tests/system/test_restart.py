@@ -1,0 +1,482 @@
+# SPDX-License-Identifier: MIT
+"""Restarts and losses: of the monitor, of the broker, of Redis."""
+import signal
+import time
+
+import pytest
+
+from hw_env import now_ms, pass_time, throughout, wait_until
+
+STOPS = [signal.SIGTERM, signal.SIGKILL]
+
+
+def end(d, how):
+    if how == signal.SIGTERM:
+        d.stop()
+    else:
+        d.signal(how)
+        d.wait()
+
+
+def told_offline(observer, env, device, start=0):
+    return [m for m in observer.on(env.status_topic(device), start) if b'"online":false' in m.payload]
+
+
+# --- the monitor
+
+
+@pytest.mark.parametrize("how", STOPS)
+def test_restart_keeps_every_state(env, how):
+    d = env.daemon(timeout="2s")
+    alive, dead = ["a%d" % i for i in range(40)], ["d%d" % i for i in range(10)]
+    for i in dead:
+        env.beat(i, {"timeout": 0.2, "version": "old"})
+    with env.beating(alive, 0.2):
+        for i in alive:
+            env.wait_store(i, "online")
+        for i in dead:
+            env.wait_store(i, "offline")
+        before, events = {i: env.hash(i) for i in alive + dead}, len(env.events())
+        scores = dict(env.redis.zrange(env.key("offline"), 0, -1, withscores=True))
+        observer = env.observer()
+        for _ in range(2):
+            n = len(observer.messages)
+            end(d, how)
+            assert all(env.in_store(i) == "online" for i in alive), "a stop must not touch the keys of the living"
+            pass_time(0.5)
+            d.start()
+            throughout(lambda: len(env.events()) == events, 2.6, "a restart is no transition")
+            assert d.status()["devices"] == 50 and d.status()["offline"] == 10
+            # Every status is told again, as it was.
+            for i in alive + dead:
+                m = env.wait_status(observer, i, i in alive, n)
+                assert m.json()["seq"] == int(before[i]["seq"]), (m, before[i])
+            for i in alive + dead:
+                now = env.hash(i)
+                for key in ("state", "since", "seq", "reason", "timeout", "group", "version"):
+                    assert now.get(key) == before[i].get(key), (i, key, now, before[i])
+            assert dict(env.redis.zrange(env.key("offline"), 0, -1, withscores=True)) == scores
+            assert all(env.in_store(i) == "offline" for i in dead)
+    for i in alive:
+        env.wait_store(i, "offline")
+        assert int(env.hash(i)["seq"]) > int(before[i]["seq"])
+    for i in dead:
+        env.beat(i)
+        env.wait_store(i, "online")
+        assert int(env.hash(i)["seq"]) > int(before[i]["seq"])
+
+
+@pytest.mark.parametrize("how", STOPS)
+def test_down_time_is_not_silence(env, how):
+    """A device that died while the monitor was down: found out after the start, but not at once."""
+    d = env.daemon(timeout="2s")
+    observer = env.observer()
+    env.beat("x")
+    env.wait_store("x", "online")
+    end(d, how)
+    pass_time(3)
+    n = len(observer.messages)
+    d.start()
+    m = env.wait_status(observer, "x", False, n)
+    assert m.at - d.started >= 1.5, "judged %.2f s after the start" % (m.at - d.started)
+    assert m.at - d.started <= 5, "only %.2f s after the start" % (m.at - d.started)
+    env.wait_store("x", "offline")
+    assert env.edges("x") == [("online", "heartbeat"), ("offline", "timeout")]
+    assert m.json()["reason"] == "timeout"
+
+
+def test_grace_after_a_start(env):
+    d = env.daemon(timeout="500ms", mqtt={"reconnect_grace": "2s"})
+    observer = env.observer()
+    env.beat("x")
+    env.wait_store("x", "online")
+    end(d, signal.SIGKILL)
+    n = len(observer.messages)
+    d.start(seeing=False)
+    m = env.wait_status(observer, "x", False, n)
+    assert m.at - d.started >= 2.5, "judged %.2f s after the start" % (m.at - d.started)
+    assert m.at - d.started <= 5
+
+
+def test_offline_devices_come_back_while_loading(env):
+    """2,000 devices are loaded while their heartbeats flow: an online one makes no transition, an offline one that
+    beats makes one."""
+    d = env.daemon(timeout="5s")
+    ids = ["l%d" % i for i in range(2000)]
+    for i in ids:
+        env.beat(i)
+    for i in ids[:100]:
+        env.beat(i, {"online": False})
+    wait_until(lambda: env.redis.zcard(env.key("offline")) == 100 and len(env.events()) == 2100, 20)
+    d.stop()
+    with env.beating(ids, 0.3):
+        d.start()
+        wait_until(lambda: d.status()["online"] == 2000, 20)
+        wait_until(lambda: env.redis.zcard(env.key("offline")) == 0, 20)
+        throughout(lambda: len(env.events()) == 2200, 1.0, "only the hundred that were offline made a transition")
+        assert d.status()["devices"] == 2000
+    assert {e["state"] for e in env.events()[2100:]} == {"online"}
+    assert {e["id"] for e in env.events()[2100:]} == set(ids[:100])
+
+
+def test_seq_grows_over_lost_stores(env):
+    """The store is emptied while the monitor is down: seq goes on from the clock."""
+    env.own_redis()
+    d = env.daemon(timeout="300ms")
+    env.beat("x")
+    env.wait_store("x", "offline")
+    seq = int(env.hash("x")["seq"])
+    d.stop()
+    env.redis.flushall()
+    d.start()
+    env.beat("x")
+    env.wait_store("x", "online")
+    assert int(env.hash("x")["seq"]) > seq
+
+
+def test_keys_that_drifted_are_put_right_at_start(env):
+    d = env.daemon(timeout="1h")
+    env.beat("on")
+    env.beat("off", {"online": False})
+    env.wait_store("on", "online")
+    env.wait_store("off", "offline")
+    d.stop()
+    env.redis.delete(env.key("connected", "on"), env.key("offline"), env.key("disconnected", "off"))
+    events = len(env.events())
+    d.start()
+    env.wait_store("on", "online")
+    env.wait_store("off", "offline")
+    assert len(env.events()) == events
+
+
+def test_a_prefix_full_of_glob_characters(env):
+    env.prefix = "g[a-z]*?\\^%d:" % env.number
+    env.redis.hset("ga*:state:stranger", "state", "online")
+    d = env.daemon(timeout="1h")
+    env.beat("x")
+    env.beat("y[*]?")
+    env.wait_store("x", "online")
+    env.wait_store("y[*]?", "online")
+    d.stop()
+    d.start()
+    assert d.status()["devices"] == 2 and d.state("y[*]?") == "online"
+
+
+def test_junk_in_the_store(env):
+    """Records that no monitor wrote: none of them stops the daemon, and the good one is loaded."""
+    d = env.daemon(timeout="1h")
+    env.beat("good")
+    env.wait_store("good", "online")
+    d.stop()
+    r = env.redis
+    r.set(env.key("state", "a-string"), "x")
+    r.rpush(env.key("state", "a-list"), 1, 2)
+    r.hset(env.key("state", "empty-state"), mapping={"state": ""})
+    r.hset(env.key("state", "nonsense"), mapping={"state": "flying", "since": "x", "seq": "-", "timeout": "1e99"})
+    r.hset(env.key("state", "huge"), mapping={"state": "online", "since": 2 ** 80, "last_seen": -2 ** 80, "seq": 2 ** 70,
+                                               "timeout": 0, "reason": "x" * 1000, "group": "?", "data": "{" * 100_000})
+    r.hset(env.key("state", "z" * 300), mapping={"state": "online"})
+    r.hset(env.key("state", ""), mapping={"state": "online"})
+    r.hset(env.key("state", "a\x01b"), mapping={"state": "online"})
+    r.execute_command("HSET", env.prefix.encode() + b"state:\xff\xfe", "state", "online")
+    r.hset(env.key("outbox"), mapping={"nobody": "{}", "z" * 300: "x"})
+    r.set(env.key("monitor", env.node), "junk")
+    d.start()
+    assert d.state("good") == "online"
+    for i in ("a-string", "a-list", "nonsense"):
+        assert d.device(i) is None, i
+    env.beat("good", {"online": False})
+    env.wait_store("good", "offline")
+    env.settle(d)
+
+
+def test_wrong_types_under_the_index_keys(env):
+    """Somebody stored other types where the indexes live: named in the log, and the daemon goes on by MQTT."""
+    env.check_events = False
+    d = env.configure(timeout="500ms")
+    env.redis.set(env.key("offline"), "not a set")
+    env.redis.set(env.key("events"), "not a stream")
+    d.start()
+    observer = env.observer()
+    env.beat("x")
+    env.wait_status(observer, "x", True)
+    env.wait_status(observer, "x", False)
+    wait_until(lambda: "WRONGTYPE" in d.log(), what="the log to name the trouble")
+    env.redis.delete(env.key("offline"), env.key("events"))
+    env.beat("y")
+    env.wait_store("y", "offline", 20)
+    env.wait_store("x", "offline", 20)
+
+
+# --- the broker
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_broker_restart_without_persistence(env, protocol):
+    """The broker has forgotten every retained status: they are published again, and nobody is told a falsehood."""
+    env.own_broker()
+    d = env.daemon(timeout="4s", mqtt={"protocol": protocol})
+    alive, dead = ["a%d" % i for i in range(20)], ["d%d" % i for i in range(20)]
+    for i in dead:
+        env.beat(i, {"timeout": 0.2})
+    with env.beating(alive, 0.2):
+        for i in dead:
+            env.wait_store(i, "offline")
+        for i in alive:
+            env.wait_store(i, "online")
+        events = len(env.events())
+        env.broker.stop()
+        wait_until(lambda: d.status()["blind"] is True, 10)
+        assert d.status()["mqtt"] != "up"
+        env.broker.start()
+        d.wait_seeing(30)
+        wait_until(lambda: len(env.retained(env.root + "/+/status")) == 40, 15, "40 statuses to be published again")
+        for topic, m in env.retained(env.root + "/+/status").items():
+            assert m.json()["online"] is (topic.split("/")[1] in alive), m
+            assert m.json()["by"] == env.node
+        assert "heartwheel/%s/status" % env.node in env.retained("heartwheel/+/status")
+        throughout(lambda: len(env.events()) == events, 4.5, "no transition because of the broker")
+    for i in alive:
+        env.wait_store(i, "offline", 15)
+    wait_until(lambda: d.status()["owed"] == 0)
+
+
+def test_wills_of_a_stopping_broker_kill_nobody(env):
+    """On SIGTERM the broker publishes every will before it closes the links."""
+    env.own_broker(persistence=True)
+    d = env.daemon(timeout="20s")
+    fleet = [env.raw(will=(env.status_topic("w%d" % i), b'{"online":false}', True)) for i in range(100)]
+    for i, raw in enumerate(fleet):
+        raw.publish((env.topic("w%d" % i), b""))
+    wait_until(lambda: d.status()["online"] == 100)
+    wait_until(lambda: len(env.events()) == 100)
+    env.broker.stop()
+    wait_until(lambda: d.status()["blind"] is True, 10)
+    env.broker.start()
+    d.wait_seeing(30)
+    throughout(lambda: d.status()["online"] == 100, 2.0, "wills of a stopping broker kill nobody")
+    assert len(env.events()) == 100
+
+    def put_right():
+        found = env.retained(env.root + "/+/status")
+        return len(found) == 100 and all(m.json().get("by") == env.node and m.json()["online"] for m in found.values())
+    wait_until(put_right, 15, "the retained wills to be replaced by the statuses")
+    for raw in fleet:
+        raw.die()
+
+
+def test_a_connection_cut_by_the_broker(env):
+    """Somebody takes the reader's client id over once: it comes back, and nobody is told a falsehood."""
+    d = env.daemon(timeout="3s")
+    with env.beating(["a"], 0.1):
+        env.wait_store("a", "online")
+        raw = env.raw(client_id="heartwheel-%s-r0" % env.node)
+        other = env.raw(client_id="heartwheel-%s-r1" % env.node)
+        wait_until(lambda: d.status()["blind"] is True, 5, "client ids are PREFIX-NODE_ID-rN: the reader to lose its link")
+        raw.die()
+        other.die()
+        d.wait_seeing(20)
+        throughout(lambda: d.state("a") == "online", 3.5)
+        assert env.edges("a") == [("online", "heartbeat")]
+    assert d.metrics().get("reconnects_total") >= 1
+    env.wait_store("a", "offline")
+
+
+def test_broker_down_at_start(env):
+    env.own_broker(start=False)
+    d = env.daemon(seeing=False, timeout="2s")
+    s = d.status()
+    assert s["blind"] is True and s["blind_cause"] == "link" and s["mqtt"] != "up", s
+    assert d.get("/readyz").status == 503 and d.get("/healthz").status == 200
+    env.broker.start()
+    d.wait_seeing(30)
+    env.beat("x")
+    env.wait_store("x", "online")
+    wait_until(lambda: env.retained_status("x"))
+    assert d.status()["mqtt"] == "up" and d.get("/readyz").status == 200
+    env.wait_store("x", "offline")
+
+
+def test_broker_down_over_a_restart_of_the_monitor(env):
+    """A death told to Redis, not to the broker: the outbox remembers, and so does the start."""
+    env.own_broker(persistence=True)
+    d = env.daemon(timeout="1h")
+    env.beat("x")
+    env.wait_store("x", "online")
+    wait_until(lambda: env.retained_status("x") and not env.redis.hlen(env.key("outbox")))
+    env.broker.stop()
+    wait_until(lambda: d.status()["blind"] is True)
+    d.stop()
+    d.start(seeing=False)
+    assert wait_until(lambda: d.device("x"), 10)["state"] == "online"
+    env.broker.start()
+    d.wait_seeing(30)
+    assert env.edges("x") == [("online", "heartbeat")]
+
+
+# --- Redis
+
+
+@pytest.mark.parametrize("loss", ["restart", "flushall"])
+def test_an_emptied_redis_is_filled_again(env, loss):
+    env.own_redis()
+    d = env.daemon(timeout="3s")
+    alive, dead = ["a%d" % i for i in range(30)], ["d%d" % i for i in range(30)]
+    for i in dead:
+        env.beat(i, {"timeout": 0.2, "version": "old"})
+    with env.beating(alive, 0.2):
+        for i in dead:
+            env.wait_store(i, "offline")
+        for i in alive:
+            env.wait_store(i, "online")
+        before = {i: env.hash(i) for i in alive + dead}
+        observer = env.observer().fence()
+        n = len(observer.messages)
+        if loss == "restart":
+            env.redis_server.kill()
+            pass_time(0.5)
+            env.redis_server.start()
+        else:
+            env.redis.flushall()
+        for i in alive:
+            env.wait_store(i, "online", 20)
+        for i in dead:
+            env.wait_store(i, "offline", 20)
+        for i in alive + dead:
+            now = env.hash(i)
+            for key in ("state", "since", "reason", "timeout", "group", "version", "source"):
+                assert now.get(key) == before[i].get(key), (i, key, now, before[i])
+            assert int(now["seq"]) >= int(before[i]["seq"])
+            if i in dead:
+                assert env.redis.zscore(env.key("offline"), i) == int(now["since"])
+        wait_until(lambda: env.redis.exists(env.key("monitor", env.node)))
+        assert not [m for m in observer.messages[n:] if b'"online":false' in m.payload and m.topic.split("/")[1] in alive]
+        assert all(d.state(i) == "online" for i in alive)
+    for i in alive:
+        env.wait_store(i, "offline")
+
+
+def test_the_mark_in_redis(env):
+    env.daemon()
+    key = env.key("monitor", env.node)
+    first = wait_until(lambda: env.redis.get(key))
+    assert env.redis.ttl(key) == -1
+    wait_until(lambda: env.redis.get(key) != first, 5, "the mark to say when it last saw")
+
+
+def test_redis_down_at_start(env):
+    env.own_redis(start=False)
+    d = env.daemon(seeing=False, timeout="2s")
+    with env.beating(["a", "b"], 0.2):
+        env.beat("c")
+        wait_until(lambda: d.status()["heartbeats_total"] >= 3, 10)
+        assert d.status()["redis"] != "up"
+        env.redis_server.start()
+        wait_until(lambda: d.status()["redis"] == "up", 30)
+        for i in ("a", "b"):
+            env.wait_store(i, "online", 10)
+            wait_until(lambda: (env.retained_status(i) or {}).get("online") is True)
+            assert env.edges(i) == [("online", "heartbeat")]
+        wait_until(lambda: (env.in_store("c"), d.state("c")) == ("offline", "offline"), 15, "c to be offline")
+    env.wait_store("a", "offline")
+
+
+def test_redis_down_at_start_keeps_what_it_knew(env):
+    """Its devices are loaded as soon as Redis is there."""
+    env.own_redis(options=["--appendonly", "yes", "--appendfsync", "always"])
+    d = env.daemon(timeout="2s")
+    env.beat("dead", {"timeout": 0.2})
+    with env.beating(["a"], 0.2):
+        env.wait_store("a", "online")
+        env.wait_store("dead", "offline")
+        seq = env.hash("dead")["seq"]
+        d.stop()
+        env.redis_server.kill()
+        d.start(seeing=False)
+        pass_time(1)
+        env.redis_server.start()
+        wait_until(lambda: d.state("dead") == "offline", 30, "dead to be loaded")
+        throughout(lambda: env.in_store("a") == "online", 2.5)
+        assert env.hash("dead")["seq"] == seq
+        assert env.edges("a") == [("online", "heartbeat")]
+
+
+def test_readiness_while_owing(env):
+    """/readyz says 503 after something has been owed for over 10 s."""
+    env.own_redis(options=["--appendonly", "yes", "--appendfsync", "always"])
+    d = env.daemon(timeout="1h")
+    env.settle(d)
+    wait_until(lambda: d.status()["owed"] == 0)
+    assert d.get("/readyz").status == 200
+    env.redis_server.kill()
+    at = time.monotonic()
+    env.beat("x")
+    wait_until(lambda: d.status()["owed"] >= 1)
+    throughout(lambda: d.get("/readyz").status == 200, 8)
+    wait_until(lambda: d.get("/readyz").status == 503, 10)
+    assert 9.5 < time.monotonic() - at < 13
+    assert d.get("/healthz").status == 200
+    assert d.metrics().get("owed") >= 1
+    env.redis_server.start()
+    wait_until(lambda: d.get("/readyz").status == 200, 30)
+    env.wait_store("x", "online")
+    wait_until(lambda: d.status()["owed"] == 0)
+
+
+def test_both_servers_down_and_back(env):
+    env.own_broker(persistence=True)
+    env.own_redis(options=["--appendonly", "yes", "--appendfsync", "always"])
+    d = env.daemon(timeout="3s")
+    with env.beating(["a"], 0.2):
+        env.wait_store("a", "online")
+        env.redis_server.kill()
+        env.broker.stop()
+        wait_until(lambda: d.status()["blind"] is True)
+        assert d.get("/healthz").status == 200
+        env.redis_server.start()
+        env.broker.start()
+        d.wait_seeing(30)
+        throughout(lambda: env.in_store("a") == "online", 3.5)
+        assert env.edges("a") == [("online", "heartbeat")]
+    env.wait_store("a", "offline")
+
+
+# --- without a store
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_memory_store_learns_from_its_own_retained_statuses(env, protocol):
+    env.check_events = False
+    env.own_redis(start=False)
+    d = env.daemon(store={"type": "memory"}, timeout="1500ms", mqtt={"protocol": protocol})
+    env.beat("on", {"version": "4"})
+    env.beat("off", {"online": False})
+    wait_until(lambda: d.state("on") == "online" and d.state("off") == "offline")
+    seq = {i: wait_until(lambda: env.retained_status(i))["seq"] for i in ("on", "off")}
+    stranger = {"time": 1, "online": True, "reason": "heartbeat", "last_seen": 1, "by": "another", "seq": 5}
+    env.beat("stranger", stranger, last="status", retain=True)
+    env.beat("raw", b"1", last="status", retain=True)
+    d.stop()
+    observer = env.observer().fence()
+    n = len(observer.messages)
+    d.start()
+    wait_until(lambda: d.device("on") and d.device("off"), 5, "its own retained statuses to become known devices")
+    assert d.state("off") == "offline" and d.device("off")["seq"] == seq["off"]
+    assert d.device("stranger") is None and d.device("raw") is None
+    j = env.wait_status(observer, "on", False, n).json()
+    assert j["seq"] > seq["on"] and j["reason"] == "timeout"
+    assert not [m for m in observer.on(env.status_topic("off"), n) if m.json()["seq"] != seq["off"]]
+    env.beat("off")
+    assert env.wait_status(observer, "off", True, n).json()["seq"] > seq["off"]
+
+
+def test_a_clock_that_stays(env):
+    """`since` and `time` are wall clock, also after a restart."""
+    d = env.daemon(timeout="500ms")
+    env.beat("x")
+    env.wait_store("x", "offline")
+    d.stop()
+    d.start()
+    one = d.device("x")
+    assert abs(one["since_ms"] - int(env.hash("x")["since"])) <= 1
+    assert 0 <= now_ms() - one["last_seen_ms"] < 10_000
