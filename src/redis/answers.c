@@ -35,7 +35,7 @@ static void call_failed(struct hw_redis *r, const char *error)
 	if (kind == HW_TROUBLE_NOSCRIPT)
 		hw_redis_load_scripts(r);
 	else if (kind == HW_TROUBLE_NOAUTH || (kind == HW_TROUBLE_READONLY && r->sink.retry_ms == HW_RETRY_MAX_MS))
-		hw_link_fail(&r->link, error); /* a new connection may find the new master, and says who it is */
+		hw_redis_link_fail(&r->link, error); /* a new connection may find the new master, and says who it is */
 }
 
 /* The store holds `stored` > seq. If that is what the device has had since, it was written by ourselves. */
@@ -132,7 +132,7 @@ void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg)
 	(void)ac;
 	if (!answer)
 		return;
-	hw_link_got(&c->r->link);
+	hw_redis_link_got(&c->r->link);
 	edges_answered(c->r, c, answer);
 }
 
@@ -198,7 +198,7 @@ void hw_call_on_refreshes(redisAsyncContext *ac, void *answer, void *arg)
 	(void)ac;
 	if (!answer)
 		return;
-	hw_link_got(&c->r->link);
+	hw_redis_link_got(&c->r->link);
 	dues_answered(c->r, c, answer);
 }
 
@@ -208,7 +208,7 @@ void hw_call_on_rewrites(redisAsyncContext *ac, void *answer, void *arg)
 	(void)ac;
 	if (!answer)
 		return;
-	hw_link_got(&c->r->link);
+	hw_redis_link_got(&c->r->link);
 	time_call(c->r, c);
 	dues_answered(c->r, c, answer);
 }

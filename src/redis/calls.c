@@ -38,7 +38,7 @@ static bool send_call(struct hw_redis *r, struct hw_call *c, enum hw_script scri
 	const char *command = hw_eval_end(&s->eval, r->sha[script], &len);
 	s->in_flight[c->kind]++;
 	c->sent_ns = hw_redis_now().mono.ns;
-	if (command && hw_link_send(&r->link, fn, c, command, len) == 0) {
+	if (command && hw_redis_link_send(&r->link, fn, c, command, len) == 0) {
 		r->stats->scripts++;
 		return true;
 	}

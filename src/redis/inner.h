@@ -108,7 +108,7 @@ struct hw_redis {
 	const struct hw_redis_ops *ops;
 	void *arg;
 	struct hw_keys keys;
-	struct hw_link link;
+	struct hw_redis_link link;
 	struct hw_troubles troubles;
 	struct hw_sink sink;
 	struct hw_load load;

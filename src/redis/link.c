@@ -13,8 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-static void start(struct hw_link *l);
-static void greet(struct hw_link *l);
+static void start(struct hw_redis_link *l);
+static void greet(struct hw_redis_link *l);
 
 static int64_t mono_ms(void)
 {
@@ -97,7 +97,7 @@ static int attach(redisAsyncContext *ac, struct event_base *base)
 /* --- losing it --------------------------------------------------------------------------------------------------- */
 
 /* xorshift64 (Marsaglia, 2003): the jitter needs nothing better. */
-static uint64_t next_random(struct hw_link *l)
+static uint64_t next_random(struct hw_redis_link *l)
 {
 	l->random ^= l->random << 13;
 	l->random ^= l->random >> 7;
@@ -105,7 +105,7 @@ static uint64_t next_random(struct hw_link *l)
 	return l->random;
 }
 
-static void schedule(struct hw_link *l)
+static void schedule(struct hw_redis_link *l)
 {
 	int64_t ms = HW_LINK_BACKOFF_MAX_MS;
 	if (l->tries < 7)
@@ -119,7 +119,7 @@ static void schedule(struct hw_link *l)
 }
 
 /* Without the notice. */
-static void drop(struct hw_link *l)
+static void drop(struct hw_redis_link *l)
 {
 	redisAsyncContext *ac = l->ac;
 	l->ac = NULL;
@@ -134,7 +134,7 @@ static void drop(struct hw_link *l)
 	l->in_flight = 0;
 }
 
-void hw_link_fail(struct hw_link *l, const char *why)
+void hw_redis_link_fail(struct hw_redis_link *l, const char *why)
 {
 	char text[512];
 	snprintf(text, sizeof(text), "%s", why); /* it may live in what is dropped */
@@ -145,14 +145,14 @@ void hw_link_fail(struct hw_link *l, const char *why)
 }
 
 /* This address cannot be had: the next one, if there is one. */
-static void unreachable(struct hw_link *l, const char *why)
+static void unreachable(struct hw_redis_link *l, const char *why)
 {
 	char text[512];
 	bool more = l->address + 1 < l->n_addresses;
 	snprintf(text, sizeof(text), "cannot reach Redis at %s: %s; see [redis] %s", l->where, why,
 	         *l->conf.unix_socket ? "unix_socket" : "host, port");
 	if (!more) {
-		hw_link_fail(l, text);
+		hw_redis_link_fail(l, text);
 		return;
 	}
 	drop(l);
@@ -162,21 +162,21 @@ static void unreachable(struct hw_link *l, const char *why)
 
 static void on_disconnect(const redisAsyncContext *ac, int status)
 {
-	struct hw_link *l = ac->data;
+	struct hw_redis_link *l = ac->data;
 	char text[512];
 	if (l->ac != ac)
 		return;
 	l->ac = NULL;
 	snprintf(text, sizeof(text), "lost Redis at %s: %s", l->where,
 	         status == REDIS_OK || !ac->c.errstr[0] ? "connection closed" : ac->c.errstr);
-	hw_link_fail(l, text);
+	hw_redis_link_fail(l, text);
 }
 
 /* --- connecting -------------------------------------------------------------------------------------------------- */
 
 static void on_connect(const redisAsyncContext *ac, int status)
 {
-	struct hw_link *l = ac->data;
+	struct hw_redis_link *l = ac->data;
 	if (l->ac != ac)
 		return;
 	if (status != REDIS_OK) {
@@ -188,7 +188,7 @@ static void on_connect(const redisAsyncContext *ac, int status)
 	event_active(l->turn, EV_TIMEOUT, 0);
 }
 
-static void connect_to(struct hw_link *l)
+static void connect_to(struct hw_redis_link *l)
 {
 	struct timeval second = {1, 0};
 	l->state = HW_LINK_CONNECTING;
@@ -215,7 +215,7 @@ static void connect_to(struct hw_link *l)
 
 static void on_resolved(void *arg, const char (*addresses)[HW_ADDRESS_TEXT], size_t n, const char *error)
 {
-	struct hw_link *l = arg;
+	struct hw_redis_link *l = arg;
 	l->resolve = NULL;
 	if (error) {
 		unreachable(l, error);
@@ -227,7 +227,7 @@ static void on_resolved(void *arg, const char (*addresses)[HW_ADDRESS_TEXT], siz
 	connect_to(l);
 }
 
-static void start(struct hw_link *l)
+static void start(struct hw_redis_link *l)
 {
 	if (*l->conf.unix_socket || l->address < l->n_addresses) {
 		connect_to(l);
@@ -248,12 +248,12 @@ static void start(struct hw_link *l)
 
 /* --- the greeting ------------------------------------------------------------------------------------------------ */
 
-static void refused(struct hw_link *l, const redisReply *reply)
+static void refused(struct hw_redis_link *l, const redisReply *reply)
 {
-	hw_link_fail(l, reply->str ? reply->str : "unexpected reply");
+	hw_redis_link_fail(l, reply->str ? reply->str : "unexpected reply");
 }
 
-static void ready(struct hw_link *l)
+static void ready(struct hw_redis_link *l)
 {
 	l->state = HW_LINK_READY;
 	l->ops->on_ready(l->arg);
@@ -261,19 +261,19 @@ static void ready(struct hw_link *l)
 
 static void on_selected(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_link *l = arg;
+	struct hw_redis_link *l = arg;
 	const redisReply *reply = answer;
 	(void)ac;
 	if (!reply)
 		return;
-	hw_link_got(l);
+	hw_redis_link_got(l);
 	if (reply->type == REDIS_REPLY_ERROR)
 		refused(l, reply);
 	else
 		ready(l);
 }
 
-static void select_db(struct hw_link *l)
+static void select_db(struct hw_redis_link *l)
 {
 	char db[16];
 	int len = snprintf(db, sizeof(db), "%d", l->conf.db);
@@ -281,25 +281,25 @@ static void select_db(struct hw_link *l)
 	const size_t lens[] = {6, (size_t)len};
 	if (l->conf.db == 0)
 		ready(l);
-	else if (hw_link_command(l, on_selected, l, 2, argv, lens) != 0)
-		hw_link_fail(l, "out of memory");
+	else if (hw_redis_link_command(l, on_selected, l, 2, argv, lens) != 0)
+		hw_redis_link_fail(l, "out of memory");
 }
 
 static void on_authenticated(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_link *l = arg;
+	struct hw_redis_link *l = arg;
 	const redisReply *reply = answer;
 	(void)ac;
 	if (!reply)
 		return;
-	hw_link_got(l);
+	hw_redis_link_got(l);
 	if (reply->type == REDIS_REPLY_ERROR)
 		refused(l, reply);
 	else
 		select_db(l);
 }
 
-static void greet(struct hw_link *l)
+static void greet(struct hw_redis_link *l)
 {
 	const char *argv[3] = {"AUTH", l->conf.username, l->conf.password};
 	int argc = 3;
@@ -312,8 +312,8 @@ static void greet(struct hw_link *l)
 		argc = 2;
 	}
 	const size_t lens[3] = {4, strlen(argv[1]), strlen(l->conf.password)};
-	if (hw_link_command(l, on_authenticated, l, argc, argv, lens) != 0)
-		hw_link_fail(l, "out of memory");
+	if (hw_redis_link_command(l, on_authenticated, l, argc, argv, lens) != 0)
+		hw_redis_link_fail(l, "out of memory");
 }
 
 /* --- while it lasts ---------------------------------------------------------------------------------------------- */
@@ -322,12 +322,12 @@ static void on_pong(redisAsyncContext *ac, void *answer, void *arg)
 {
 	(void)ac;
 	if (answer)
-		hw_link_got(arg);
+		hw_redis_link_got(arg);
 }
 
 /* A silence counts only when it was seen twice: after a stop of this process the first look comes before the socket is
  * read. */
-static void look(struct hw_link *l)
+static void look(struct hw_redis_link *l)
 {
 	int64_t now = mono_ms();
 	bool waiting = l->in_flight > 0 || l->state == HW_LINK_CONNECTING;
@@ -342,12 +342,12 @@ static void look(struct hw_link *l)
 		}
 		char why[400];
 		snprintf(why, sizeof(why), "Redis at %s has not answered for 5 s", l->where);
-		hw_link_fail(l, why);
+		hw_redis_link_fail(l, why);
 		return;
 	}
 	l->overdue = 0;
 	if (!waiting && l->state == HW_LINK_READY && now - l->sent_ms > HW_LINK_QUIET_MS)
-		hw_link_command(l, on_pong, l, 1, argv, lens);
+		hw_redis_link_command(l, on_pong, l, 1, argv, lens);
 }
 
 static void on_turn(evutil_socket_t fd, short what, void *arg)
@@ -368,7 +368,7 @@ static void on_alive(evutil_socket_t fd, short what, void *arg)
 	look(arg);
 }
 
-static void sent(struct hw_link *l)
+static void sent(struct hw_redis_link *l)
 {
 	l->sent_ms = mono_ms();
 	if (l->in_flight++ == 0)
@@ -376,7 +376,7 @@ static void sent(struct hw_link *l)
 	l->commands++;
 }
 
-int hw_link_send(struct hw_link *l, redisCallbackFn *fn, void *arg, const char *command, size_t len)
+int hw_redis_link_send(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, const char *command, size_t len)
 {
 	if (!l->ac || l->state < HW_LINK_GREETING)
 		return -ENOTCONN;
@@ -386,7 +386,8 @@ int hw_link_send(struct hw_link *l, redisCallbackFn *fn, void *arg, const char *
 	return 0;
 }
 
-int hw_link_command(struct hw_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv, const size_t *len)
+int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv,
+                          const size_t *len)
 {
 	if (!l->ac || l->state < HW_LINK_GREETING)
 		return -ENOTCONN;
@@ -396,7 +397,7 @@ int hw_link_command(struct hw_link *l, redisCallbackFn *fn, void *arg, int argc,
 	return 0;
 }
 
-void hw_link_got(struct hw_link *l)
+void hw_redis_link_got(struct hw_redis_link *l)
 {
 	if (l->in_flight > 0)
 		l->in_flight--;
@@ -404,13 +405,13 @@ void hw_link_got(struct hw_link *l)
 	l->overdue = 0;
 }
 
-void hw_link_settled(struct hw_link *l)
+void hw_redis_link_settled(struct hw_redis_link *l)
 {
 	l->tries = 0;
 }
 
-int hw_link_init(struct hw_link *l, struct event_base *base, const struct hw_link_conf *conf,
-                 const struct hw_link_ops *ops, void *arg)
+int hw_redis_link_init(struct hw_redis_link *l, struct event_base *base, const struct hw_redis_link_conf *conf,
+                       const struct hw_redis_link_ops *ops, void *arg)
 {
 	memset(l, 0, sizeof(*l));
 	l->base = base;
@@ -429,11 +430,11 @@ int hw_link_init(struct hw_link *l, struct event_base *base, const struct hw_lin
 	struct timeval now = {0, 0};
 	if (l->turn && l->retry && l->alive && event_add(l->retry, &now) == 0)
 		return 0;
-	hw_link_fini(l);
+	hw_redis_link_fini(l);
 	return -ENOMEM;
 }
 
-void hw_link_fini(struct hw_link *l)
+void hw_redis_link_fini(struct hw_redis_link *l)
 {
 	if (l->turn && l->alive)
 		drop(l);

@@ -26,25 +26,25 @@
 struct event;
 struct event_base;
 
-enum hw_link_state { HW_LINK_DOWN, HW_LINK_RESOLVING, HW_LINK_CONNECTING, HW_LINK_GREETING, HW_LINK_READY };
+enum hw_redis_link_state { HW_LINK_DOWN, HW_LINK_RESOLVING, HW_LINK_CONNECTING, HW_LINK_GREETING, HW_LINK_READY };
 
-struct hw_link_conf {
+struct hw_redis_link_conf {
 	const char *host, *unix_socket, *username, *password; /* borrowed, never NULL */
 	int port, db;
 	uint64_t seed; /* of the jitter */
 };
 
-struct hw_link_ops {
+struct hw_redis_link_ops {
 	void (*on_ready)(void *arg);                 /* authenticated, db selected */
 	void (*on_lost)(void *arg, const char *why); /* lost, or could not be had */
 };
 
-struct hw_link {
+struct hw_redis_link {
 	struct event_base *base;
-	struct hw_link_conf conf;
-	const struct hw_link_ops *ops;
+	struct hw_redis_link_conf conf;
+	const struct hw_redis_link_ops *ops;
 	void *arg;
-	enum hw_link_state state;
+	enum hw_redis_link_state state;
 	redisAsyncContext *ac; /* NULL: none */
 	struct hw_resolve *resolve;
 	char addresses[HW_ADDRESSES_MAX][HW_ADDRESS_TEXT]; /* tried in turn */
@@ -61,25 +61,26 @@ struct hw_link {
 };
 
 /* Readies caller's storage and starts connecting on the next turn of the loop. 0 or -ENOMEM. */
-int hw_link_init(struct hw_link *l, struct event_base *base, const struct hw_link_conf *conf,
-                 const struct hw_link_ops *ops, void *arg);
+int hw_redis_link_init(struct hw_redis_link *l, struct event_base *base, const struct hw_redis_link_conf *conf,
+                       const struct hw_redis_link_ops *ops, void *arg);
 /* Calls what waits for a reply with NULL; not on_lost(). Not from a callback. */
-void hw_link_fini(struct hw_link *l);
+void hw_redis_link_fini(struct hw_redis_link *l);
 
 /* Gives the connection up and starts anew after the back-off; calls on_lost(). May be called from a reply's callback,
  * after which no other one comes with a reply. */
-void hw_link_fail(struct hw_link *l, const char *why);
+void hw_redis_link_fail(struct hw_redis_link *l, const char *why);
 
 /* The connection has proved useful: the back-off starts from its minimum again. */
-void hw_link_settled(struct hw_link *l);
+void hw_redis_link_settled(struct hw_redis_link *l);
 
-/* Sends a command in the wire format; `fn` must call hw_link_got() for a reply. 0, or -ENOTCONN / -ENOMEM and fn is not
- * called. */
-int hw_link_send(struct hw_link *l, redisCallbackFn *fn, void *arg, const char *command, size_t len);
+/* Sends a command in the wire format; `fn` must call hw_redis_link_got() for a reply. 0, or -ENOTCONN / -ENOMEM and fn
+ * is not called. */
+int hw_redis_link_send(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, const char *command, size_t len);
 /* The same for arguments. */
-int hw_link_command(struct hw_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv, const size_t *len);
+int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv,
+                          const size_t *len);
 
 /* A reply has come. */
-void hw_link_got(struct hw_link *l);
+void hw_redis_link_got(struct hw_redis_link *l);
 
 #endif

@@ -225,7 +225,7 @@ static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
 	const redisReply *reply = answer;
 	(void)ac;
 	if (reply) {
-		hw_link_got(&r->link);
+		hw_redis_link_got(&r->link);
 		if (reply->type == REDIS_REPLY_ARRAY && reply->elements == FIELDS)
 			take_device(r, a, reply);
 		else if (reply->type == REDIS_REPLY_ERROR && hw_trouble_is_global(hw_redis_trouble(r, reply->str)))
@@ -256,7 +256,7 @@ static int ask(struct hw_redis *r, const redisReply *key)
 		argv[2 + i] = field_names[i];
 		len[2 + i] = strlen(field_names[i]);
 	}
-	int rc = hw_link_command(&r->link, on_fields, a, 2 + FIELDS, argv, len);
+	int rc = hw_redis_link_command(&r->link, on_fields, a, 2 + FIELDS, argv, len);
 	if (rc != 0)
 		free(a);
 	else
@@ -298,7 +298,7 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 	(void)ac;
 	if (!reply)
 		return;
-	hw_link_got(&r->link);
+	hw_redis_link_got(&r->link);
 	if (is_page(reply)) {
 		snprintf(l->cursor, sizeof(l->cursor), "%s", reply->element[0]->str);
 		if (l->stage == HW_LOAD_OUTBOX)
@@ -326,7 +326,7 @@ static void scan(struct hw_redis *r)
 	size_t len[6];
 	for (int i = 0; i < argc; i++)
 		len[i] = strlen(argv[i]);
-	if (hw_link_command(&r->link, on_page, r, argc, argv, len) != 0)
+	if (hw_redis_link_command(&r->link, on_page, r, argc, argv, len) != 0)
 		give_up(r);
 }
 

@@ -61,9 +61,9 @@ static void on_read(redisAsyncContext *ac, void *answer, void *arg)
 	(void)ac;
 	if (!reply)
 		return;
-	hw_link_got(&r->link);
+	hw_redis_link_got(&r->link);
 	if (reply->type == REDIS_REPLY_ERROR && hw_trouble_of(reply->str) != HW_TROUBLE_WRONGTYPE) {
-		hw_link_fail(&r->link, reply->str);
+		hw_redis_link_fail(&r->link, reply->str);
 		return;
 	}
 	struct found f = parse(r, reply);
@@ -81,8 +81,8 @@ void hw_mark_read(struct hw_redis *r)
 {
 	const char *argv[] = {"GET", r->keys.monitor};
 	const size_t len[] = {3, strlen(r->keys.monitor)};
-	if (hw_link_command(&r->link, on_read, r, 2, argv, len) != 0)
-		hw_link_fail(&r->link, "out of memory");
+	if (hw_redis_link_command(&r->link, on_read, r, 2, argv, len) != 0)
+		hw_redis_link_fail(&r->link, "out of memory");
 }
 
 static void on_written(redisAsyncContext *ac, void *answer, void *arg)
@@ -93,7 +93,7 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 	(void)ac;
 	if (!reply)
 		return;
-	hw_link_got(&r->link);
+	hw_redis_link_got(&r->link);
 	k->in_flight = false;
 	if (reply->type == REDIS_REPLY_ERROR) {
 		if (hw_redis_trouble(r, reply->str) == HW_TROUBLE_NOSCRIPT)
@@ -121,7 +121,7 @@ void hw_mark_seen(struct hw_redis *r, struct hw_now now, bool blind)
 	hw_eval_key(e, r->keys.monitor, strlen(r->keys.monitor));
 	hw_eval_arg(e, mark, (size_t)n);
 	const char *command = hw_eval_end(e, r->sha[HW_SCRIPT_MARK], &len);
-	if (!command || hw_link_send(&r->link, on_written, r, command, len) != 0)
+	if (!command || hw_redis_link_send(&r->link, on_written, r, command, len) != 0)
 		return; /* the next second will do */
 	k->in_flight = true;
 	k->sent_ms = k->saw_ms;

@@ -3,7 +3,7 @@
  * The object: it owns the parts, brings them up and down with the link, and is what redis.h shows of them.
  *
  * The way up: the link is ready (connected, authenticated), the scripts are loaded, the mark has been read; then it is
- * told. The way down is hw_link_ops.on_lost, once for each connection or attempt.
+ * told. The way down is hw_redis_link_ops.on_lost, once for each connection or attempt.
  */
 #include "redis/redis.h"
 
@@ -82,7 +82,7 @@ void hw_redis_settled(struct hw_redis *r)
 {
 	char text[HW_TROUBLE_TEXT];
 	bool again = r->was_up;
-	hw_link_settled(&r->link);
+	hw_redis_link_settled(&r->link);
 	r->up = r->was_up = true;
 	r->down_since = (struct hw_mono){0};
 	r->told[0] = '\0';
@@ -93,14 +93,14 @@ void hw_redis_settled(struct hw_redis *r)
 	hw_sink_up(r, again);
 }
 
-static const struct hw_link_ops link_ops = {on_ready, on_lost};
+static const struct hw_redis_link_ops link_ops = {on_ready, on_lost};
 
 /* --- scripts ----------------------------------------------------------------------------------------------------- */
 
 static void script_failed(struct hw_redis *r, const char *error)
 {
 	if (!r->up) {
-		hw_link_fail(&r->link, error);
+		hw_redis_link_fail(&r->link, error);
 		return;
 	}
 	hw_redis_trouble(r, error);
@@ -117,7 +117,7 @@ static void on_script(redisAsyncContext *ac, void *answer, void *arg)
 	free(a);
 	if (!reply)
 		return;
-	hw_link_got(&r->link);
+	hw_redis_link_got(&r->link);
 	r->scripts_awaited--;
 	if (reply->type != REDIS_REPLY_STRING || reply->len != HW_SHA_LEN) {
 		script_failed(r, reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR SCRIPT LOAD makes no sense");
@@ -143,9 +143,9 @@ void hw_redis_load_scripts(struct hw_redis *r)
 		struct script_asked *a = malloc(sizeof(*a));
 		if (a)
 			*a = (struct script_asked){r, (enum hw_script)i};
-		if (!a || hw_link_command(&r->link, on_script, a, 3, argv, len) != 0) {
+		if (!a || hw_redis_link_command(&r->link, on_script, a, 3, argv, len) != 0) {
 			free(a);
-			hw_link_fail(&r->link, "out of memory");
+			hw_redis_link_fail(&r->link, "out of memory");
 			return;
 		}
 		r->scripts_awaited++;
@@ -259,7 +259,7 @@ static int copy_conf(struct hw_redis_conf *to, const struct hw_redis_conf *from)
 
 static int start_link(struct hw_redis *r)
 {
-	const struct hw_link_conf c = {
+	const struct hw_redis_link_conf c = {
 		.host = r->conf.host,
 		.unix_socket = r->conf.unix_socket,
 		.username = r->conf.username,
@@ -268,7 +268,7 @@ static int start_link(struct hw_redis *r)
 		.db = r->conf.db,
 		.seed = r->conf.run_mark ^ (uint64_t)r->down_since.ns,
 	};
-	return hw_link_init(&r->link, r->base, &c, &link_ops, r);
+	return hw_redis_link_init(&r->link, r->base, &c, &link_ops, r);
 }
 
 struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_conf *conf, const struct hw_monitor *m,
@@ -295,7 +295,7 @@ void hw_redis_free(struct hw_redis *r)
 {
 	if (!r)
 		return;
-	hw_link_fini(&r->link);
+	hw_redis_link_fini(&r->link);
 	hw_load_fini(r);
 	hw_sink_fini(r);
 	hw_keys_fini(&r->keys);
