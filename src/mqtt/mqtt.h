@@ -19,12 +19,12 @@ struct hw_mqtt_conf {
 	int port;
 	int protocol; /* 5 or 311 */
 	int keepalive_s;
-	const char *username;			 /* "": none */
-	const char *password;			 /* "": none; already read from its file */
+	const char *username;                    /* "": none */
+	const char *password;                    /* "": none; already read from its file */
 	const char *tls_ca, *tls_cert, *tls_key; /* "": none; tls_ca set: TLS, verification always on */
-	const char *client_id;			 /* of this connection */
-	const char *barrier_topic;		 /* "heartwheel/NODE_ID/barrier" */
-	int qos;				 /* of heartbeats and barriers */
+	const char *client_id;                   /* of this connection */
+	const char *barrier_topic;               /* "heartwheel/NODE_ID/barrier" */
+	int qos;                                 /* of heartbeats and barriers */
 };
 
 /* --- readers
@@ -33,8 +33,9 @@ struct hw_mqtt_conf {
 
 struct hw_reader;
 
-/* A filter to subscribe to; `share` prefixes "$share/heartwheel-NODE_ID/"; `replay` asks for retained messages too
- * (MQTT 5: retain handling 0). */
+/* A filter to subscribe to; `replay` asks for retained messages too (MQTT 5: retain handling 0; 3.1.1 always gets
+ * them).
+ */
 struct hw_mqtt_filter {
 	const char *filter;
 	bool replay;
@@ -43,9 +44,9 @@ struct hw_mqtt_filter {
 enum hw_reader_event_kind {
 	HW_READER_MESSAGE,
 	HW_READER_BARRIER, /* .number with .mark */
-	HW_READER_UP,	   /* connected, and every subscription granted */
+	HW_READER_UP,      /* connected, and every subscription granted */
 	HW_READER_DOWN, /* .text: why, and what to do where that is known; said once per loss, then once when the reason
-			   changes */
+	                   changes */
 	HW_READER_REFUSED,    /* a subscription was refused: .text names the filter */
 	HW_READER_STALL,      /* the thread woke later than planned: .planned_ns (monotonic) */
 	HW_READER_DRAINED,    /* the socket was empty after a stall */
@@ -71,16 +72,17 @@ struct hw_reader_event {
 /* Counters that the thread keeps and anyone may read at any time. */
 struct hw_reader_stats {
 	uint64_t messages, bytes, wakeups, reconnects, ring_waits;
+	uint64_t junk_barriers; /* messages on the barrier topic that no monitor wrote */
 };
 
 /*
  * Readies a reader and starts its thread, which connects, and reconnects with exponential back-off (1 s to 60 s, with
  * jitter). `share_group`: NULL, or the name of the shared subscription. `ring_bytes`: bound of what waits for the loop;
- * when it is full the reader stops reading until there is room. `stall_after_ms`: see HW_READER_STALL. Returns 0 or
- * -errno.
+ * when it is full the reader stops reading until there is room (at least 1 MiB, so that the largest message fits).
+ * `stall_after_ms`: see HW_READER_STALL. Returns 0 or -errno.
  */
 int hw_reader_start(struct hw_reader **out, const struct hw_mqtt_conf *conf, const struct hw_mqtt_filter *filters,
-		    size_t n_filters, const char *share_group, size_t ring_bytes, int64_t stall_after_ms);
+                    size_t n_filters, const char *share_group, size_t ring_bytes, int64_t stall_after_ms);
 /* Stops the thread, disconnects, joins, frees. Bounded: a connect that blocks in name resolution is left behind, not
  * waited for. */
 void hw_reader_stop(struct hw_reader *r);
@@ -127,7 +129,7 @@ struct hw_publisher_event {
  * the monitor is gone (retained, QoS 1). Returns 0 or -errno.
  */
 int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *conf, const char *will_topic,
-		       const void *will_payload, size_t will_len);
+                       const void *will_payload, size_t will_len);
 /* Waits at most `timeout_ms` for what was handed over to be acknowledged, disconnects cleanly (no will), joins, frees.
  */
 void hw_publisher_stop(struct hw_publisher *p, int64_t timeout_ms);
