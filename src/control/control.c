@@ -16,6 +16,7 @@
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,12 +56,17 @@ static const struct route {
 void hw_reply_as(struct evhttp_request *req, int code, const char *content_type, struct evbuffer *body)
 {
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
-
-	if (body)
-		evhttp_add_header(headers, "Content-Type", content_type);
-	evhttp_add_header(headers, "Cache-Control", "no-store");
 	/* evhttp would send the body of an answer to HEAD, and the client take it for the next answer. */
 	bool head = evhttp_request_get_command(req) == EVHTTP_REQ_HEAD;
+	char length[24];
+
+	evhttp_add_header(headers, "Cache-Control", "no-store");
+	if (body) {
+		/* evhttp leaves the length out of an answer to CONNECT, and keeps the connection. */
+		snprintf(length, sizeof(length), "%zu", evbuffer_get_length(body));
+		evhttp_add_header(headers, "Content-Length", length);
+		evhttp_add_header(headers, "Content-Type", content_type);
+	}
 	evhttp_send_reply(req, code, NULL, head ? NULL : body);
 	if (body)
 		evbuffer_free(body);

@@ -46,7 +46,8 @@ struct hw_control_ops {
 
 /*
  * Listens on the unix socket `path` (mode 0660, group `group` unless ""). A stale socket is replaced; one that answers
- * is -EADDRINUSE. Other errors: -errno.
+ * is -EADDRINUSE; anything else in its place -ENOTSOCK; an unknown group -EINVAL. Other errors: -errno. The process
+ * must ignore SIGPIPE: libevent writes to clients that have gone.
  */
 int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
                    const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);

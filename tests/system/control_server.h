@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control API in a test's own process: a real core, a real unix socket, and a loop that the test turns while it
+ * waits. One thread, so a test may change devices between any two turns.
+ */
+#ifndef HW_TEST_CONTROL_SERVER_H
+#define HW_TEST_CONTROL_SERVER_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "control/control.h"
+
+struct server {
+	char dir[64], path[96];
+	struct event_base *base;
+	struct hw_monitor *monitor;
+	struct hw_control *control;
+	struct hw_now now;
+	struct hw_control_status status;
+	bool healthy;
+	int reload_code;
+	const char *reload_body;
+	unsigned forgets;
+};
+
+/* Groups "default" (30 s) and "fast" (2 s); ids of "fast" get the prefix "f/". */
+void server_start(struct server *s, bool loading);
+void server_stop(struct server *s);
+
+/* One turn of the loop, without waiting for anything. */
+void server_turn(struct server *s);
+/* Lets the core do what is due. */
+void server_core(struct server *s);
+/* Ends the blindness of the start. */
+void server_see(struct server *s);
+
+/* A heartbeat, with a payload or NULL. `group`: 0 default, 1 fast. */
+void server_beat(struct server *s, unsigned group, const char *id, const char *payload);
+void server_forget(struct server *s, const char *id);
+
+/* Milliseconds of a monotonic clock, and whether a deadline of 10 s that began at `since` has passed. */
+long long clock_ms(void);
+bool too_late(long long since);
+
+/* A client's socket, nonblocking. */
+int client_connect(const struct server *s);
+/* Sends all of it, turning the loop. */
+void client_send(struct server *s, int fd, const char *bytes, size_t n);
+
+struct reply {
+	int code;   /* 0: no answer */
+	char *head; /* status line and headers */
+	char *body; /* without chunks */
+	size_t body_len;
+	char *rest; /* what came behind this answer, NUL-terminated */
+};
+/* Reads one whole answer, turning the loop. `already`: bytes that came before (a reply's .rest), or NULL. */
+void client_read(struct server *s, int fd, const char *already, struct reply *r);
+/* Reads until the server closes; .body is all that follows the first head. */
+void client_read_all(struct server *s, int fd, struct reply *r);
+void reply_fini(struct reply *r);
+
+/* One request on a connection of its own; `more` are further header lines and the body. */
+void ask(struct server *s, const char *method, const char *target, const char *more, struct reply *r);
+/* The same for GET; returns the status. */
+int get(struct server *s, const char *target, struct reply *r);
+
+#endif
