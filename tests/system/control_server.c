@@ -112,7 +112,7 @@ void server_stop(struct server *s)
 
 void server_turn(struct server *s)
 {
-	event_base_loop(s->base, EVLOOP_NONBLOCK);
+	event_base_loop(s->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
 void server_core(struct server *s)

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: MIT */
+/* GET /v1/devices: filters, paging while devices come and go, and long scans that must not hold the loop up. */
+#include <check.h>
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control_server.h"
+
+static struct server s;
+static struct reply r;
+
+static void setup(void)
+{
+	server_start(&s, false);
+	server_see(&s);
+}
+
+static void teardown(void)
+{
+	reply_fini(&r);
+	server_stop(&s);
+}
+
+static void add(const char *format, int from, int to)
+{
+	for (int i = from; i < to; i++) {
+		char id[64];
+		snprintf(id, sizeof(id), format, i);
+		server_beat(&s, 0, id, NULL);
+	}
+}
+
+/* Asks for a page: its ids, comma-separated, behind them the `next` after a '>'. */
+static const char *page(const char *query)
+{
+	static char out[65536];
+	char target[512];
+	const cJSON *device;
+
+	reply_fini(&r);
+	snprintf(target, sizeof(target), "/v1/devices%s%s", *query ? "?" : "", query);
+	ck_assert_msg(get(&s, target, &r) == 200, "%d %s for %s", r.code, r.body, query);
+	cJSON *json = cJSON_Parse(r.body), *next = cJSON_GetObjectItem(json, "next");
+	ck_assert_ptr_nonnull(json);
+	char *at = out;
+	*at = '\0';
+	cJSON_ArrayForEach(device, cJSON_GetObjectItem(json, "devices"))
+	{
+		at += sprintf(at, "%s%s", at == out ? "" : ",", cJSON_GetObjectItem(device, "id")->valuestring);
+	}
+	if (next)
+		sprintf(at, ">%s", next->valuestring);
+	cJSON_Delete(json);
+	return out;
+}
+
+static const char *refused(const char *query)
+{
+	static char why[512];
+	char target[2048];
+
+	reply_fini(&r);
+	snprintf(target, sizeof(target), "/v1/devices?%s", query);
+	ck_assert_msg(get(&s, target, &r) == 400, "%d for %s", r.code, query);
+	cJSON *json = cJSON_Parse(r.body);
+	snprintf(why, sizeof(why), "%s", cJSON_GetStringValue(cJSON_GetObjectItem(json, "error")));
+	cJSON_Delete(json);
+	return why;
+}
+
+START_TEST(a_device_in_the_list)
+{
+	server_beat(&s, 1, "f/1", "{\"battery\":5}");
+	ck_assert_int_eq(get(&s, "/v1/devices", &r), 200);
+	char want[512];
+	const struct hw_device *d = hw_registry_at(hw_monitor_registry(s.monitor), 0);
+	snprintf(
+		want, sizeof(want),
+		"{\"devices\":[{\"id\":\"f/1\",\"state\":\"online\",\"since_ms\":%lld,\"last_seen_ms\":%lld,"
+		"\"timeout_ms\":2000,\"reason\":\"heartbeat\",\"group\":\"fast\",\"source\":\"mqtt\",\"seq\":%llu}]}\n",
+		(long long)s.now.wall_ms, (long long)s.now.wall_ms, (unsigned long long)d->seq);
+	ck_assert_str_eq(r.body, want);
+}
+END_TEST
+
+START_TEST(filters)
+{
+	add("a%d", 0, 3);
+	server_beat(&s, 0, "b0", "{\"online\":false}");
+	server_beat(&s, 1, "f/a", NULL);
+	server_beat(&s, 1, "f/\xc3\xa4", "{\"online\":false}");
+	ck_assert_str_eq(page(""), "a0,a1,a2,b0,f/a,f/\xc3\xa4");
+	ck_assert_str_eq(page("state=online"), "a0,a1,a2,f/a");
+	ck_assert_str_eq(page("state=offline"), "b0,f/\xc3\xa4");
+	ck_assert_str_eq(page("group=default"), "a0,a1,a2,b0");
+	ck_assert_str_eq(page("group=fast&state=offline"), "f/\xc3\xa4");
+	ck_assert_str_eq(page("prefix=a"), "a0,a1,a2");
+	ck_assert_str_eq(page("prefix=f%2F"), "f/a,f/\xc3\xa4");
+	ck_assert_str_eq(page("prefix=f/%C3"), "f/\xc3\xa4"); /* by bytes */
+	ck_assert_str_eq(page("prefix=a0&prefix=b0"), "b0");
+	ck_assert_str_eq(page("prefix=a00"), "");
+	ck_assert_str_eq(page("state=&group=&prefix=&after=&limit="), "a0,a1,a2,b0,f/a,f/\xc3\xa4");
+	ck_assert_str_eq(page("%73tate=offline&&"), "b0,f/\xc3\xa4");
+}
+END_TEST
+
+START_TEST(bad_queries)
+{
+	static const char *const queries[] = {
+		"state=gone",
+		"state=forgotten",
+		"state=provisional",
+		"group=none",
+		"limit=0",
+		"limit=1001",
+		"limit=-1",
+		"limit=1x",
+		"limit=99999999999999999999",
+		"limit=%201",
+		"x=1",
+		"State=online",
+		"state",
+		"=",
+		"=x",
+		"prefix=%zz",
+		"prefix=%00",
+		"after=%",
+		"after=nobody",
+		"limit=10;x=1",
+		"prefix",
+	};
+	char query[1100];
+
+	for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++)
+		refused(queries[i]);
+	ck_assert_ptr_nonnull(strstr(refused("after=nobody"), "start again"));
+	/* Too long for an id, and for a query. */
+	strcpy(query, "prefix=");
+	memset(query + 7, 'x', 256);
+	query[7 + 256] = '\0';
+	refused(query);
+	query[7 + 255] = '\0';
+	ck_assert_str_eq(page(query), "");
+	memset(query + 7, 'x', 1050);
+	query[7 + 1050] = '\0';
+	refused(query);
+	memcpy(query, "after=x", 7);
+	refused(query);
+	memset(query, 'x', 100);
+	strcpy(query + 100, "=1");
+	refused(query);
+}
+END_TEST
+
+START_TEST(pages_end_where_devices_do)
+{
+	add("d%d", 0, 6);
+	ck_assert_str_eq(page("limit=3"), "d0,d1,d2>d2");
+	ck_assert_str_eq(page("limit=3&after=d2"), "d3,d4,d5");
+	ck_assert_str_eq(page("limit=5&after=d0"), "d1,d2,d3,d4,d5");
+	ck_assert_str_eq(page("limit=6"), "d0,d1,d2,d3,d4,d5");
+	ck_assert_str_eq(page("after=d5"), "");
+	/* What follows does not match: no next page either. */
+	server_beat(&s, 1, "f/1", NULL);
+	ck_assert_str_eq(page("limit=6&group=default"), "d0,d1,d2,d3,d4,d5");
+	ck_assert_str_eq(page("limit=6"), "d0,d1,d2,d3,d4,d5>d5");
+}
+END_TEST
+
+START_TEST(limits)
+{
+	add("d%04d", 0, 1001);
+	const char *got = page("");
+	ck_assert_ptr_nonnull(strstr(got, ",d0099>d0099"));
+	got = page("limit=1000");
+	ck_assert_ptr_nonnull(strstr(got, ",d0999>d0999"));
+	ck_assert_str_eq(page("limit=1000&after=d0999"), "d1000");
+}
+END_TEST
+
+START_TEST(position_outlives_its_device)
+{
+	add("d%d", 0, 6);
+	ck_assert_str_eq(page("limit=3"), "d0,d1,d2>d2");
+	server_forget(&s, "d2");
+	ck_assert_str_eq(page("limit=2&after=d2"), "d3,d4>d4");
+	/* It comes back, in a record behind: the position is where it was. */
+	server_forget(&s, "d4");
+	add("d%d", 9, 10);
+	add("d%d", 4, 5);
+	const char *got = page("after=d4");
+	ck_assert_msg(strstr(got, "d5") != NULL && strstr(got, "d3") == NULL, "%s", got);
+	/* Shown last without a next page: nobody was told to go on from there. */
+	server_forget(&s, "d5");
+	ck_assert_ptr_nonnull(strstr(refused("after=d5"), "start again"));
+}
+END_TEST
+
+START_TEST(old_positions_are_lost)
+{
+	char query[64];
+
+	add("d%03d", 0, 300);
+	ck_assert_str_eq(page("limit=1"), "d000>d000");
+	server_forget(&s, "d000");
+	for (int i = 1; i <= 255; i++) {
+		snprintf(query, sizeof(query), "limit=1&after=d%03d", i);
+		page(query); /* hands d(i+1) out */
+	}
+	ck_assert_str_eq(page("limit=1&after=d000"), "d001>d001"); /* the 256th back; its own next is the 257th */
+	refused("limit=1&after=d000");
+}
+END_TEST
+
+/* Devices come and go between pages; those that stay are shown exactly once. */
+START_TEST(churn)
+{
+	const char *env = getenv("HW_SEED");
+	unsigned seed = env ? (unsigned)strtoul(env, NULL, 0) : (unsigned)clock_ms();
+	bool gone[500] = {false};
+	int shown[500] = {0}, fresh = 1000;
+	char query[128] = "limit=7&prefix=d", *next;
+
+	printf("churn: HW_SEED=%u\n", seed);
+	srand(seed);
+	add("d%d", 0, 500);
+	do {
+		char *ids = strdup(page(query)), *save = NULL;
+		next = strchr(ids, '>');
+		if (next)
+			*next++ = '\0';
+		for (char *id = strtok_r(ids, ",", &save); id; id = strtok_r(NULL, ",", &save))
+			if (atoi(id + 1) < 500)
+				shown[atoi(id + 1)]++;
+		if (next)
+			snprintf(query, sizeof(query), "limit=7&prefix=d&after=%s", next);
+		for (int i = 0; i < 4 && next; i++) {
+			char id[16];
+			/* Now and then the very device that the position names. */
+			int victim = i == 0 ? atoi(next + 1) : rand() % 500;
+			if (victim < 500 && !gone[victim] && rand() % 2) {
+				snprintf(id, sizeof(id), "d%d", victim);
+				server_forget(&s, id);
+				gone[victim] = true;
+			}
+			if (rand() % 2)
+				add("d%d", fresh, fresh + 1);
+			fresh++;
+		}
+		bool more = next != NULL;
+		free(ids);
+		next = more ? query : NULL;
+	} while (next);
+	for (int i = 0; i < 500; i++)
+		if (!gone[i])
+			ck_assert_msg(shown[i] == 1, "d%d was shown %d times", i, shown[i]);
+}
+END_TEST
+
+/* --- long scans */
+
+#define MANY 100000
+
+static void fill(void)
+{
+	char id[32];
+
+	for (int i = 0; i < MANY; i++) {
+		int n = snprintf(id, sizeof(id), "%s%d", i < MANY - 3 ? "d" : "z", i);
+		struct hw_stored stored = {.id = id,
+		                           .id_len = (size_t)n,
+		                           .state = HW_STATE_OFFLINE,
+		                           .reason = HW_REASON_TIMEOUT,
+		                           .since_ms = 1,
+		                           .last_seen_ms = 1,
+		                           .seq = 5};
+		ck_assert_int_eq(hw_monitor_load(s.monitor, s.now, &stored), 0);
+	}
+}
+
+static void request(int fd, const char *target, const char *version, const char *headers)
+{
+	char text[512];
+	int n = snprintf(text, sizeof(text), "GET %s HTTP/%s\r\n%s\r\n", target, version, headers);
+
+	client_send(&s, fd, text, (size_t)n);
+}
+
+START_TEST(long_scan_yields)
+{
+	int slow = client_connect(&s), turns = 0;
+	char byte;
+
+	fill();
+	request(slow, "/v1/devices?prefix=z", "1.1", "");
+	/* Another client is served while it goes on. */
+	ck_assert_int_eq(get(&s, "/healthz", &r), 200);
+	reply_fini(&r);
+	while (recv(slow, &byte, 1, MSG_PEEK) < 1 && turns++ < 1000)
+		server_turn(&s);
+	client_read(&s, slow, NULL, &r);
+	ck_assert_int_eq(r.code, 200);
+	ck_assert_ptr_nonnull(strstr(r.head, "Transfer-Encoding: chunked\r\n"));
+	cJSON *json = cJSON_Parse(r.body);
+	ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "devices")), 3);
+	cJSON_Delete(json);
+	/* The connection goes on. */
+	reply_fini(&r);
+	request(slow, "/healthz", "1.1", "");
+	client_read(&s, slow, NULL, &r);
+	ck_assert_int_eq(r.code, 200);
+	close(slow);
+}
+END_TEST
+
+START_TEST(long_scan_takes_many_turns)
+{
+	int fds[4], turns = 0, done = 0;
+
+	fill();
+	for (int i = 0; i < 4; i++)
+		fds[i] = client_connect(&s);
+	for (int i = 0; i < 4; i++) {
+		const char text[] = "GET /v1/devices?prefix=none HTTP/1.1\r\nConnection: close\r\n\r\n";
+		ck_assert_int_eq(send(fds[i], text, strlen(text), 0), (ssize_t)strlen(text));
+	}
+	/* Four scans of 100,000 records with 20,000 looks a turn for all. */
+	while (done < 4 && turns < 1000) {
+		char bytes[4096];
+		server_turn(&s);
+		turns++;
+		for (int i = 0; i < 4; i++)
+			if (fds[i] >= 0 && recv(fds[i], bytes, sizeof(bytes), 0) == 0) {
+				close(fds[i]);
+				fds[i] = -1;
+				done++;
+			}
+	}
+	ck_assert_int_eq(done, 4);
+	ck_assert_int_ge(turns, 4 * (MANY - 2000) / 20000);
+}
+END_TEST
+
+START_TEST(long_scan_pages_on)
+{
+	char query[64] = "prefix=z&limit=2";
+
+	fill();
+	ck_assert_str_eq(page(query), "z99997,z99998>z99998");
+	ck_assert_str_eq(page("prefix=z&limit=2&after=z99998"), "z99999");
+	ck_assert_str_eq(page("prefix=none"), "");
+}
+END_TEST
+
+/* HTTP/1.0 knows no chunks: the end is told by closing, also if the client would rather keep the connection. */
+START_TEST(long_scan_for_an_old_client)
+{
+	int fd = client_connect(&s);
+
+	fill();
+	request(fd, "/v1/devices?prefix=z99999", "1.0", "Connection: keep-alive\r\n");
+	client_read_all(&s, fd, &r);
+	ck_assert_int_eq(r.code, 200);
+	ck_assert_ptr_null(strstr(r.head, "Content-Length"));
+	cJSON *json = cJSON_Parse(r.body);
+	ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "devices")), 1);
+	cJSON_Delete(json);
+	close(fd);
+}
+END_TEST
+
+START_TEST(client_leaves_a_long_scan)
+{
+	fill();
+	for (int i = 0; i < 20; i++) {
+		int fd = client_connect(&s);
+		request(fd, "/v1/devices?prefix=none", "1.1", "");
+		for (int turns = i % 4; turns > 0; turns--)
+			server_turn(&s);
+		close(fd);
+		server_turn(&s);
+	}
+	ck_assert_int_eq(get(&s, "/healthz", &r), 200);
+}
+END_TEST
+
+/* A thousand who ask for everything and leave cost little: what nobody waits for is not looked for. */
+START_TEST(abandoned_scans_end)
+{
+	struct timespec from, to;
+
+	fill();
+	for (int i = 0; i < 200; i++) {
+		int fd = client_connect(&s);
+		request(fd, "/v1/devices?prefix=none", "1.1", "");
+		close(fd);
+	}
+	int turns = 0;
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	while (event_base_get_num_events(s.base, EVENT_BASE_COUNT_ADDED) > 3 && turns < 5000) {
+		server_turn(&s);
+		turns++;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	/* All of them to the end would be 200 x 5 turns. */
+	ck_assert_int_lt(turns, 200);
+}
+END_TEST
+
+START_TEST(server_stops_amid_scans)
+{
+	int fds[5];
+
+	fill();
+	for (int i = 0; i < 5; i++) {
+		fds[i] = client_connect(&s);
+		request(fds[i], "/v1/devices?prefix=none", "1.1", "");
+		server_turn(&s);
+	}
+	hw_control_free(s.control);
+	s.control = NULL;
+	for (int i = 0; i < 5; i++)
+		close(fds[i]);
+}
+END_TEST
+
+/* Records are freed, reused and added under a scan that waits. */
+START_TEST(devices_change_under_a_scan)
+{
+	int fd = client_connect(&s);
+
+	fill();
+	request(fd, "/v1/devices?limit=1000&prefix=z", "1.1", "");
+	server_turn(&s);
+	server_forget(&s, "z99998");
+	for (int i = 0; i < 50000; i += 10) {
+		char id[32];
+		snprintf(id, sizeof(id), "d%d", i);
+		server_forget(&s, id);
+	}
+	add("y%d", 0, 10000);
+	client_read(&s, fd, NULL, &r);
+	ck_assert_int_eq(r.code, 200);
+	ck_assert_ptr_nonnull(strstr(r.body, "z99997"));
+	ck_assert_ptr_null(strstr(r.body, "z99998"));
+	ck_assert_ptr_nonnull(strstr(r.body, "z99999"));
+	close(fd);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("control_list");
+	TCase *tc = tcase_create("list");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 30);
+	tcase_add_test(tc, a_device_in_the_list);
+	tcase_add_test(tc, filters);
+	tcase_add_test(tc, bad_queries);
+	tcase_add_test(tc, pages_end_where_devices_do);
+	tcase_add_test(tc, limits);
+	tcase_add_test(tc, position_outlives_its_device);
+	tcase_add_test(tc, old_positions_are_lost);
+	tcase_add_test(tc, churn);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("scans");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, long_scan_yields);
+	tcase_add_test(tc, long_scan_takes_many_turns);
+	tcase_add_test(tc, long_scan_pages_on);
+	tcase_add_test(tc, long_scan_for_an_old_client);
+	tcase_add_test(tc, client_leaves_a_long_scan);
+	tcase_add_test(tc, abandoned_scans_end);
+	tcase_add_test(tc, server_stops_amid_scans);
+	tcase_add_test(tc, devices_change_under_a_scan);
+	suite_add_tcase(suite, tc);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
