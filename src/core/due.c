@@ -265,12 +265,12 @@ bool hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, 
 		m->stepped = now.mono;
 		if (step_sight(m, now, out))
 			return true;
-		refresh_blind(m, now);
 	}
 	while (m->outs_n == 0 && *budget > 0 && work(m, now, budget))
 		;
 	if (pop(m, out) || step_sight(m, now, out))
 		return true;
+	refresh_blind(m, now);
 	count_up(m);
 	return pop(m, out);
 }

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: MIT */
+/* The state machine, rule by rule, in virtual time. */
+#include "world.h"
+
+static struct world *w;
+
+static void setup(void)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	w = world_new(&conf, &g, 1);
+	world_connect(w);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+#define TICK (S / 31 + 1)
+
+START_TEST(test_silence_takes_offline_in_time)
+{
+	world_pass(w, S);
+	world_beat(w, "a", "");
+	int64_t beat = w->now.mono.ns, at;
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_int_eq(world_last(w, NULL)->reason, HW_REASON_HEARTBEAT);
+	world_until(w, beat + 30 * S - 1);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_pass(w, S);
+	const struct hw_transition *t = world_last(w, &at);
+	ck_assert_int_eq(t->state, HW_STATE_OFFLINE);
+	ck_assert_int_eq(t->reason, HW_REASON_TIMEOUT);
+	ck_assert_int_ge(at, beat + 30 * S);
+	ck_assert_int_le(at, beat + 30 * S + TICK + 2 * w->rtt_ns);
+	ck_assert_int_eq(t->delay_ns, at - beat - 30 * S);
+	ck_assert_int_eq(t->last_seen_ms, 1700000000000 + 1000);
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 1);
+	world_beat(w, "a", "");
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_gt(world_last(w, NULL)->seq, t->seq);
+}
+END_TEST
+
+START_TEST(test_beats_keep_online_and_relink_once_a_timeout)
+{
+	for (int k = 0; k < 600; k++) {
+		world_beat(w, "a", "");
+		world_pass(w, S);
+	}
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	/* 600 s at one a timeout less the interval. */
+	ck_assert_uint_le(hw_monitor_stats(w->m)->relinks, 600 / 29 + 1);
+	ck_assert_uint_eq(world_count(w, HW_OUT_REFRESH, 0), hw_monitor_stats(w->m)->relinks);
+}
+END_TEST
+
+START_TEST(test_nobody_is_judged_without_two_barriers)
+{
+	world_beat(w, "a", "");
+	world_pass(w, 29 * S);
+	w->swallow = true;
+	world_say(w, "nodes/b/heartbeat", "", false);
+	for (int k = 0; k < 40; k++) { /* messages keep arriving: no standstill, and no judgement either */
+		world_pass(w, 100 * MS);
+		world_beat(w, "b", "");
+	}
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+	uint64_t sent = hw_monitor_stats(w->m)->barriers_sent;
+	hw_monitor_barrier(w->m, w->now, 0, hw_monitor_stats(w->m)->barriers_back + 1);
+	world_drain(w);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	for (uint64_t n = hw_monitor_stats(w->m)->barriers_back + 1; n <= sent; n++)
+		hw_monitor_barrier(w->m, w->now, 0, n);
+	world_drain(w);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+START_TEST(test_heard_between_deadline_and_judgement)
+{
+	world_beat(w, "a", "");
+	w->rtt_ns = 100 * MS;
+	world_pass(w, 30 * S + 150 * MS);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->candidates, 1);
+	world_beat(w, "a", "");
+	world_pass(w, 5 * S);
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->candidates, 0);
+}
+END_TEST
+
+START_TEST(test_goodbye)
+{
+	world_beat(w, "a", "{\"battery\":50}");
+	world_pass(w, S);
+	world_beat(w, "a", "{\"online\":false,\"battery\":49}");
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE)); /* not before its barriers */
+	world_pass(w, S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert_int_eq(world_last(w, NULL)->reason, HW_REASON_WILL);
+	ck_assert_int_eq(world_last(w, NULL)->last_seen_ms, 1700000000000);
+	ck_assert(world_device(w, "a")->extra->report.battery == 49);
+}
+END_TEST
+
+START_TEST(test_goodbye_is_void_after_a_heartbeat)
+{
+	world_beat(w, "a", "");
+	world_pass(w, S);
+	world_beat(w, "a", "{\"online\":false}");
+	world_beat(w, "a", "");
+	world_pass(w, 5 * S);
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), 1);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->goodbyes_void, 1);
+}
+END_TEST
+
+START_TEST(test_goodbye_is_void_after_blindness)
+{
+	world_beat(w, "a", "");
+	world_pass(w, S);
+	w->swallow = true;
+	world_beat(w, "a", "{\"online\":false}");
+	w->n_out = 0;
+	hw_monitor_link(w->m, w->now, 0, false);
+	world_pass(w, 100 * MS);
+	w->swallow = false;
+	hw_monitor_link(w->m, w->now, 0, true);
+	int64_t up = w->now.mono.ns;
+	world_pass(w, 5 * S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), 1);
+	world_pass(w, 40 * S);
+	int64_t at;
+	ck_assert_int_eq(world_last(w, &at)->reason, HW_REASON_TIMEOUT);
+	ck_assert_int_ge(at, up + 30 * S); /* a lost link is lossy: silence counts anew */
+	/* ... and while blind a goodbye is void at once. */
+	hw_monitor_link(w->m, w->now, 0, false);
+	world_beat(w, "a", "");
+	world_beat(w, "a", "{\"online\":false}");
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->goodbyes_void, 2);
+}
+END_TEST
+
+START_TEST(test_first_message_is_a_goodbye)
+{
+	world_beat(w, "a", "{\"online\":false}");
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert_int_eq(world_last(w, NULL)->reason, HW_REASON_WILL);
+	ck_assert_int_eq(world_last(w, NULL)->last_seen_ms, 0);
+}
+END_TEST
+
+START_TEST(test_goodbye_delay)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	g.goodbye_delay_ms = 2000;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	world_beat(w, "a", "");
+	world_beat(w, "b", "");
+	world_beat(w, "a", "{\"online\":false}");
+	world_beat(w, "b", "{\"online\":false}");
+	world_pass(w, 1500 * MS);
+	world_beat(w, "b", "");
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_pass(w, 600 * MS);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert(world_is(w, "b", HW_STATE_ONLINE));
+	world_pass(w, 20 * S);
+	ck_assert(world_is(w, "b", HW_STATE_ONLINE));
+}
+END_TEST
+
+START_TEST(test_own_timeout)
+{
+	world_beat(w, "a", "{\"timeout\":310}");
+	world_pass(w, 300 * S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_beat(w, "a", "{\"timeout\":1.5}"); /* shorter: in force at once, though the entry was armed for later */
+	int64_t beat = w->now.mono.ns, at;
+	world_pass(w, 2 * S);
+	ck_assert_int_eq(world_last(w, &at)->state, HW_STATE_OFFLINE);
+	ck_assert_int_ge(at, beat + 1500 * MS);
+	ck_assert_int_le(at, beat + 1500 * MS + TICK + 10 * MS);
+	world_beat(w, "a", "{\"timeout\":0}");
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 30000);
+	world_beat(w, "a", "{\"timeout\":0.001}");
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 100);
+	world_beat(w, "a", "{\"timeout\":1e18}");
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 86400000);
+	world_beat(w, "a", "{\"timeout\":-1}");
+	world_beat(w, "a", "{\"timeout\":\"soon\"}");
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->refused[HW_REFUSED_TIMEOUT], 2);
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 86400000);
+}
+END_TEST
+
+START_TEST(test_reload_shortens_a_day_to_a_second)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec day = world_group("default", 86400000), second = world_group("default", 1000);
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &day, 1), 0);
+	char id[16];
+	for (int k = 0; k < 3000; k++) {
+		snprintf(id, sizeof id, "d%d", k);
+		world_beat(w, id, "");
+	}
+	world_pass(w, 100 * MS);
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &second, 1), 0);
+	world_pass(w, 1100 * MS);
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 3000);
+}
+END_TEST
+
+START_TEST(test_extreme_timeouts)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 100);
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	world_beat(w, "a", "");
+	int64_t beat = w->now.mono.ns, at;
+	world_pass(w, S);
+	ck_assert_int_eq(world_last(w, &at)->state, HW_STATE_OFFLINE);
+	ck_assert_int_ge(at, beat + 100 * MS);
+	ck_assert_int_le(at, beat + 100 * MS + TICK + 10 * MS);
+	g.timeout_ms = g.timeout_max_ms = HW_TIMEOUT_MAX_MS;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	world_beat(w, "b", "");
+	beat = w->now.mono.ns;
+	w->rtt_ns = 0;
+	/* Ten years in steps; barriers of the steady pace are not played, only time. */
+	w->swallow = true;
+	hw_monitor_publisher(w->m, w->now, false);
+	for (int day = 0; day < 3650; day++) {
+		w->now.mono.ns += 86400 * S - (day == 3649 ? MS : 0);
+		world_drain(w);
+		w->n_log = 0;
+		ck_assert(world_is(w, "b", HW_STATE_ONLINE));
+		ck_assert_uint_eq(hw_monitor_stats(w->m)->candidates, 0);
+	}
+	w->swallow = false;
+	hw_monitor_publisher(w->m, w->now, true);
+	world_pass(w, S);
+	ck_assert_int_eq(world_last(w, &at)->state, HW_STATE_OFFLINE);
+	ck_assert_int_ge(at, beat + 3650 * INT64_C(86400) * S);
+	ck_assert_int_le(at, beat + 3650 * INT64_C(86400) * S + TICK + 10 * MS);
+}
+END_TEST
+
+START_TEST(test_start_is_blind_until_grace_is_over)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.grace_ms = 15000;
+	struct hw_group_spec g = world_group("default", 2000);
+	struct world *v = world_new(&conf, &g, 1);
+	ck_assert(hw_blind_now(hw_monitor_blind(v->m)));
+	world_beat(v, "a", "");
+	world_pass(v, 5 * S);
+	world_connect(v);
+	int64_t up = v->now.mono.ns, at;
+	world_pass(v, 14 * S);
+	ck_assert(hw_blind_now(hw_monitor_blind(v->m)));
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	world_pass(v, 4 * S);
+	ck_assert_int_eq(world_last(v, &at)->state, HW_STATE_OFFLINE);
+	ck_assert_int_ge(at, up + 17 * S);
+	world_free(v);
+}
+END_TEST
+
+START_TEST(test_recurring_blindness_cannot_put_a_death_off_for_ever)
+{
+	world_beat(w, "a", "");
+	int64_t seen = 0, at;
+	for (int k = 0; k < 100 && world_is(w, "a", HW_STATE_ONLINE); k++) {
+		world_pass(w, 20 * S);
+		seen += 20 * S;
+		hw_monitor_link(w->m, w->now, 0, false);
+		w->n_out = 0;
+		world_pass(w, S);
+		hw_monitor_link(w->m, w->now, 0, true);
+	}
+	ck_assert_int_eq(world_last(w, &at)->reason, HW_REASON_TIMEOUT);
+	ck_assert_int_ge(seen, 90 * S);
+	ck_assert_int_le(seen, 100 * S);
+}
+END_TEST
+
+START_TEST(test_loading)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.loading = true;
+	struct hw_group_spec g = world_group("default", 30000);
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_beat(v, "known-online", "");
+	world_beat(v, "known-offline", "");
+	world_beat(v, "new", "");
+	world_beat(v, "new-goodbye", "{\"online\":false}");
+	ck_assert_uint_eq(v->n_log, 1); /* the end of the start's blindness */
+	struct hw_stored s = {.id = "known-online",
+	                      .id_len = 12,
+	                      .state = HW_STATE_ONLINE,
+	                      .seq = 5,
+	                      .since_ms = 5,
+	                      .last_seen_ms = 1699999990000};
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+	s.id = "known-offline";
+	s.id_len = 13;
+	s.state = HW_STATE_OFFLINE;
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+	s.id = "silent";
+	s.id_len = 6;
+	s.state = HW_STATE_ONLINE;
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+	s.seq = 0;
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), -EINVAL);
+	world_drain(v);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_ONLINE), 1);
+	ck_assert(world_is(v, "known-online", HW_STATE_ONLINE));
+	ck_assert_uint_eq(world_device(v, "known-online")->seq, 5);
+	ck_assert(world_is(v, "known-offline", HW_STATE_ONLINE));
+	ck_assert(world_is(v, "new", HW_STATE_PROVISIONAL));
+	hw_monitor_loaded(v->m);
+	world_drain(v);
+	ck_assert(world_is(v, "new", HW_STATE_ONLINE));
+	ck_assert(world_is(v, "new-goodbye", HW_STATE_OFFLINE));
+	/* Silent for 10 s when this run began, so 20 s are left: but the start was lossy, so silence counts anew. */
+	int64_t at;
+	world_pass(v, 31 * S);
+	ck_assert(world_is(v, "silent", HW_STATE_OFFLINE));
+	ck_assert_int_eq(world_last(v, &at)->last_seen_ms > 0, 1);
+	world_free(v);
+}
+END_TEST
+
+START_TEST(test_forgetting)
+{
+	world_beat(w, "a", "");
+	world_beat(w, "b", "");
+	world_beat(w, "b", "");
+	ck_assert(hw_monitor_forget(w->m, w->now, "a", 1));
+	world_drain(w);
+	const struct hw_transition *t = world_last(w, NULL);
+	ck_assert_int_eq(t->state, HW_STATE_FORGOTTEN);
+	ck_assert_int_eq(t->reason, HW_REASON_OPERATOR);
+	world_say(w, "nodes/a/status", "", false); /* our own clearing comes back */
+	ck_assert(world_is(w, "a", HW_STATE_FORGOTTEN));
+	ck_assert(!hw_monitor_forget(w->m, w->now, "a", 1));
+	hw_monitor_reap(w->m, t->device);
+	ck_assert_ptr_null(world_device(w, "a"));
+	ck_assert(!hw_monitor_forget(w->m, w->now, "a", 1));
+	hw_monitor_reap(
+		w->m, hw_registry_ref(hw_monitor_registry(w->m), hw_registry_find(hw_monitor_registry(w->m), "b", 1)));
+	ck_assert(world_is(w, "b", HW_STATE_ONLINE));
+}
+END_TEST
+
+START_TEST(test_forget_after)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.forget_after_ms = 600000;
+	conf.forget_once_after_ms = 60000;
+	struct hw_group_spec g = world_group("default", 30000);
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	world_beat(w, "once", "");
+	world_beat(w, "twice", "");
+	world_pass(w, S);
+	world_beat(w, "twice", "");
+	world_pass(w, 95 * S);
+	ck_assert(world_is(w, "once", HW_STATE_FORGOTTEN));
+	ck_assert(world_is(w, "twice", HW_STATE_OFFLINE));
+	ck_assert_int_eq(world_last(w, NULL)->reason, HW_REASON_FORGET_AFTER);
+	conf.forget_after_ms = 120000;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	world_pass(w, 50 * S);
+	ck_assert(world_is(w, "twice", HW_STATE_OFFLINE));
+	world_pass(w, 10 * S);
+	ck_assert(world_is(w, "twice", HW_STATE_FORGOTTEN));
+}
+END_TEST
+
+START_TEST(test_what_is_no_heartbeat)
+{
+	world_say(w, "nodes/a/heartbeat", "", true); /* history */
+	world_say(w, "nodes/a/status", "", false);   /* a clearing */
+	world_say(w, "nodes/a/status", "{\"by\":\"x\",\"seq\":5,\"online\":true}", false);
+	world_say(w, "other/a", "", false);
+	world_say(w, "nodes//heartbeat", "", false);
+	world_say(w, "nodes/\xff/heartbeat", "", false);
+	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(w->m)), 0);
+	const struct hw_monitor_stats *s = hw_monitor_stats(w->m);
+	ck_assert_uint_eq(s->refused[HW_REFUSED_RETAINED], 1);
+	ck_assert_uint_eq(s->refused[HW_REFUSED_MONITOR], 1);
+	ck_assert_uint_eq(s->refused[HW_REFUSED_TOPIC], 1);
+	ck_assert_uint_eq(s->refused[HW_REFUSED_ID], 2);
+	world_beat(w, "a", "{broken");
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(s->payload_errors, 1);
+}
+END_TEST
+
+START_TEST(test_max_devices)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.max_devices = 10;
+	struct hw_group_spec g = world_group("default", 30000);
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	char id[16];
+	for (int k = 0; k < 1000; k++) {
+		snprintf(id, sizeof id, "d%d", k);
+		world_beat(w, id, "");
+	}
+	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(w->m)), 10);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->refused[HW_REFUSED_MAX_DEVICES], 990);
+	world_beat(w, "d3", "");
+	ck_assert(world_is(w, "d3", HW_STATE_ONLINE));
+}
+END_TEST
+
+START_TEST(test_max_age)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	g.max_age_ms = 60000;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	world_beat(w, "a", "{\"time\":1699999939}");
+	ck_assert_ptr_null(world_device(w, "a"));
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->refused[HW_REFUSED_STALE], 1);
+	world_beat(w, "a", "{\"time\":1699999941}");
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_beat(w, "a", "{\"time\":1,\"online\":false}");
+	world_pass(w, S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+START_TEST(test_max_offline_rate)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	g.max_offline_rate = 10;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	char id[16];
+	for (int k = 0; k < 100; k++) {
+		snprintf(id, sizeof id, "d%d", k);
+		world_beat(w, id, "");
+	}
+	world_pass(w, 32 * S);
+	size_t n = world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE);
+	ck_assert_uint_ge(n, 18);
+	ck_assert_uint_le(n, 21);
+	world_beat(w, "d99", "");
+	world_pass(w, 10 * S);
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 99);
+	ck_assert(world_is(w, "d99", HW_STATE_ONLINE));
+}
+END_TEST
+
+START_TEST(test_groups_by_file_order)
+{
+	static const char *const fast[] = {"fast/{id}/hb"};
+	struct hw_group_spec g[2] = {world_group("default", 30000), world_group("fast", 1000)};
+	g[1].heartbeat = fast;
+	g[1].n_heartbeat = 1;
+	g[1].id_prefix = "f-";
+	struct hw_monitor_conf conf = world_conf();
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, g, 2), 0);
+	world_say(w, "fast/a/hb", "", false);
+	world_beat(w, "a", "");
+	ck_assert(world_is(w, "f-a", HW_STATE_ONLINE));
+	world_pass(w, 2 * S);
+	ck_assert(world_is(w, "f-a", HW_STATE_OFFLINE));
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	/* Known to the second group, then heard on the first: the first in the file takes it. */
+	world_beat(w, "f-a", "");
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "f-a")), 30000);
+	world_say(w, "fast/a/hb", "", false);
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "f-a")), 30000);
+	ck_assert_uint_eq(hw_monitor_group_stats(w->m, 0)->count[HW_STATE_ONLINE], 2);
+	ck_assert_uint_eq(hw_monitor_group_stats(w->m, 1)->count[HW_STATE_ONLINE], 0);
+}
+END_TEST
+
+START_TEST(test_without_a_store_own_statuses_are_adopted)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = "me";
+	struct hw_group_spec g = world_group("default", 30000);
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_say(v, "nodes/a/status",
+	          "{\"time\":1699990000,\"online\":true,\"reason\":\"heartbeat\",\"last_seen\":1699990000,\"by\":"
+	          "\"me\",\"seq\":7}",
+	          true);
+	world_say(v, "nodes/b/status",
+	          "{\"time\":1699990000,\"online\":false,\"reason\":\"timeout\",\"last_seen\":1699990000,\"by\":\"me\","
+	          "\"seq\":8}",
+	          true);
+	world_say(v, "nodes/c/status", "{\"time\":1699990000,\"online\":false,\"by\":\"other\",\"seq\":8}", true);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	ck_assert(world_is(v, "b", HW_STATE_OFFLINE));
+	ck_assert_ptr_null(world_device(v, "c"));
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_ONLINE) +
+	                          world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE),
+	                  0);
+	world_pass(v, 31 * S);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
+START_TEST(test_wall_clock_steps_cause_nothing)
+{
+	world_beat(w, "a", "");
+	w->now.wall_ms += 86400000;
+	world_pass(w, 20 * S);
+	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "a"), w->now), w->now.wall_ms - 20000);
+	world_beat(w, "a", "");
+	w->now.wall_ms -= 2 * 86400000;
+	world_pass(w, 20 * S);
+	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "a"), w->now), w->now.wall_ms - 20000);
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	uint64_t seq = world_device(w, "a")->seq;
+	world_pass(w, 20 * S);
+	ck_assert_uint_eq(world_last(w, NULL)->seq, seq + 1); /* the wall clock is behind: the seq still grows */
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("monitor");
+	TCase *t = tcase_create("rules");
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 20);
+	tcase_add_test(t, test_silence_takes_offline_in_time);
+	tcase_add_test(t, test_beats_keep_online_and_relink_once_a_timeout);
+	tcase_add_test(t, test_nobody_is_judged_without_two_barriers);
+	tcase_add_test(t, test_heard_between_deadline_and_judgement);
+	tcase_add_test(t, test_goodbye);
+	tcase_add_test(t, test_goodbye_is_void_after_a_heartbeat);
+	tcase_add_test(t, test_goodbye_is_void_after_blindness);
+	tcase_add_test(t, test_first_message_is_a_goodbye);
+	tcase_add_test(t, test_goodbye_delay);
+	tcase_add_test(t, test_own_timeout);
+	tcase_add_test(t, test_reload_shortens_a_day_to_a_second);
+	tcase_add_test(t, test_extreme_timeouts);
+	tcase_add_test(t, test_start_is_blind_until_grace_is_over);
+	tcase_add_test(t, test_recurring_blindness_cannot_put_a_death_off_for_ever);
+	tcase_add_test(t, test_loading);
+	tcase_add_test(t, test_forgetting);
+	tcase_add_test(t, test_forget_after);
+	tcase_add_test(t, test_what_is_no_heartbeat);
+	tcase_add_test(t, test_max_devices);
+	tcase_add_test(t, test_max_age);
+	tcase_add_test(t, test_max_offline_rate);
+	tcase_add_test(t, test_groups_by_file_order);
+	tcase_add_test(t, test_without_a_store_own_statuses_are_adopted);
+	tcase_add_test(t, test_wall_clock_steps_cause_nothing);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

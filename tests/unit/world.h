@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A small world around a monitor, for tests: virtual time, one reader, a broker that sends barriers back after `rtt`
+ * unless told not to, and a log of everything that came out. Header only; each test program has its own copy.
+ */
+#ifndef WORLD_H
+#define WORLD_H
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartwheel/monitor.h"
+
+#define MS             HW_NS_PER_MS
+#define S              HW_NS_PER_S
+#define WORLD_BARRIERS 256
+#define WORLD_LOG      65536
+
+struct world {
+	struct hw_monitor *m;
+	struct hw_now now;
+	int64_t rtt_ns; /* of barriers */
+	bool swallow;   /* barriers do not come back */
+	struct {
+		uint64_t number;
+		int64_t at_ns;
+	} out[WORLD_BARRIERS];
+	int n_out;
+	uint64_t barriers;
+	struct hw_out log[WORLD_LOG];
+	int64_t log_ns[WORLD_LOG]; /* monotonic */
+	size_t n_log;
+	unsigned budget;
+};
+
+static const uint8_t world_key[16] = {1, 2, 3};
+static const char *const world_filter[] = {"nodes/{id}/heartbeat", "nodes/{id}/status"};
+
+static struct hw_group_spec world_group(const char *name, int64_t timeout_ms)
+{
+	return (struct hw_group_spec){.name = name,
+	                              .heartbeat = world_filter,
+	                              .n_heartbeat = 2,
+	                              .status = "nodes/{id}/status",
+	                              .timeout_ms = timeout_ms,
+	                              .timeout_max_ms = 86400000};
+}
+
+static struct hw_monitor_conf world_conf(void)
+{
+	return (struct hw_monitor_conf){.max_devices = 100000,
+	                                .forget_after_ms = INT64_C(30) * 86400000,
+	                                .forget_once_after_ms = 86400000,
+	                                .grace_ms = 0,
+	                                .barrier_slow_ms = 250,
+	                                .barrier_timeout_ms = 5000,
+	                                .readers = 1,
+	                                .ttl_factor = 3};
+}
+
+static inline void world_take(struct world *w, const struct hw_out *out)
+{
+	if (out->kind == HW_OUT_BARRIER) {
+		w->barriers++;
+		if (!w->swallow) {
+			ck_assert_int_lt(w->n_out, WORLD_BARRIERS);
+			w->out[w->n_out].number = out->barrier;
+			w->out[w->n_out++].at_ns = w->now.mono.ns + w->rtt_ns;
+		}
+		return;
+	}
+	ck_assert_uint_lt(w->n_log, WORLD_LOG);
+	w->log_ns[w->n_log] = w->now.mono.ns;
+	w->log[w->n_log++] = *out;
+}
+
+static inline void world_drain(struct world *w)
+{
+	struct hw_out out;
+	unsigned left;
+	do {
+		left = w->budget;
+		while (hw_monitor_next(w->m, w->now, &left, &out))
+			world_take(w, &out);
+	} while (left == 0);
+}
+
+/* Time passes to `ns` (monotonic), with barriers coming back and the monitor woken when it asks to be. */
+static inline void world_until(struct world *w, int64_t ns)
+{
+	for (;;) {
+		world_drain(w);
+		struct hw_mono due;
+		int64_t next = ns;
+		if (hw_monitor_due(w->m, w->now, &due) && due.ns < next)
+			next = due.ns;
+		if (w->n_out && w->out[0].at_ns < next)
+			next = w->out[0].at_ns;
+		if (next < w->now.mono.ns)
+			next = w->now.mono.ns;
+		w->now.wall_ms += next / MS - w->now.mono.ns / MS;
+		bool stuck = next == w->now.mono.ns && next >= ns && !(w->n_out && w->out[0].at_ns <= next);
+		w->now.mono.ns = next;
+		if (w->n_out && w->out[0].at_ns <= next) {
+			uint64_t number = w->out[0].number;
+			memmove(w->out, w->out + 1, (size_t)--w->n_out * sizeof *w->out);
+			hw_monitor_barrier(w->m, w->now, 0, number);
+			continue;
+		}
+		if (stuck || next >= ns) {
+			world_drain(w);
+			if (!(w->n_out && w->out[0].at_ns <= ns))
+				return;
+		}
+	}
+}
+
+static inline void world_pass(struct world *w, int64_t ns)
+{
+	world_until(w, w->now.mono.ns + ns);
+}
+
+static inline struct world *world_new(const struct hw_monitor_conf *conf, const struct hw_group_spec *groups, size_t n)
+{
+	struct world *w = calloc(1, sizeof *w);
+	ck_assert_ptr_nonnull(w);
+	w->now = (struct hw_now){.mono = {1000 * S}, .wall_ms = 1700000000000};
+	w->rtt_ns = 2 * MS;
+	w->budget = 64;
+	w->m = hw_monitor_new(conf, groups, n, world_key, w->now);
+	ck_assert_ptr_nonnull(w->m);
+	return w;
+}
+
+static inline void world_connect(struct world *w)
+{
+	hw_monitor_publisher(w->m, w->now, true);
+	hw_monitor_link(w->m, w->now, 0, true);
+	world_drain(w);
+}
+
+static inline void world_free(struct world *w)
+{
+	hw_monitor_free(w->m);
+	free(w);
+}
+
+static inline void world_say(struct world *w, const char *topic, const char *payload, bool retained)
+{
+	struct hw_message msg = {.topic = topic,
+	                         .topic_len = strlen(topic),
+	                         .payload = payload,
+	                         .payload_len = strlen(payload),
+	                         .retained = retained};
+	hw_monitor_arrived(w->m, w->now, 0);
+	hw_monitor_messages(w->m, w->now, &msg, 1);
+	world_drain(w);
+}
+
+static inline void world_beat(struct world *w, const char *id, const char *payload)
+{
+	char topic[512];
+	snprintf(topic, sizeof topic, "nodes/%s/heartbeat", id);
+	world_say(w, topic, payload, false);
+}
+
+static inline struct hw_device *world_device(struct world *w, const char *id)
+{
+	uint32_t i = hw_registry_find(hw_monitor_registry(w->m), id, strlen(id));
+	return i == HW_NIL ? NULL : hw_registry_at(hw_monitor_registry(w->m), i);
+}
+
+static inline bool world_is(struct world *w, const char *id, enum hw_state state)
+{
+	const struct hw_device *d = world_device(w, id);
+	return d && hw_device_state(d) == state;
+}
+
+/* How many outs of a kind there were; of transitions only those into `state`. */
+static inline size_t world_count(const struct world *w, enum hw_out_kind kind, enum hw_state state)
+{
+	size_t n = 0;
+	for (size_t k = 0; k < w->n_log; k++)
+		n += w->log[k].kind == kind && (kind != HW_OUT_TRANSITION || w->log[k].transition.state == state);
+	return n;
+}
+
+/* The last transition. */
+static inline const struct hw_transition *world_last(const struct world *w, int64_t *at_ns)
+{
+	for (size_t k = w->n_log; k-- > 0;)
+		if (w->log[k].kind == HW_OUT_TRANSITION) {
+			if (at_ns)
+				*at_ns = w->log_ns[k];
+			return &w->log[k].transition;
+		}
+	return NULL;
+}
+
+#endif
