@@ -280,7 +280,7 @@ static void match(struct hw_monitor *m, const struct hw_message *msg, struct int
 void hw_monitor_messages(struct hw_monitor *m, struct hw_now now, const struct hw_message *msgs, size_t n)
 {
 	struct intake in[HW_BATCH];
-	struct hw_id ids[HW_BATCH];
+	struct hw_id ids[HW_BATCH] = {{NULL, 0}};
 	uint32_t found[HW_BATCH];
 	char room[HW_BATCH][HW_ID_MAX + 1];
 	if (n > HW_BATCH)

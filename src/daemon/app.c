@@ -89,7 +89,8 @@ bool hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget)
 void hw_app_turn(struct hw_app *a)
 {
 	struct hw_now now = hw_app_now();
-	bool more = hw_app_drain(a, now, a->stopping ? 0 : BUDGET);
+	/* A monitor that stops has stopped listening: whatever it would conclude from silence now would be wrong. */
+	bool more = !a->stopping && hw_app_drain(a, now, BUDGET);
 	if (a->releasing)
 		more |= hw_app_release(a, now);
 	if (a->publisher) {

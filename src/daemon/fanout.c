@@ -135,7 +135,7 @@ static void on_link(void *arg, bool up, const char *why)
 {
 	struct hw_app *a = arg;
 	if (up) {
-		hw_log(a->log, HW_LOG_NOTICE, "Redis: connected%s%s", why && why[0] ? ": " : "", why ? why : "");
+		hw_log(a->log, HW_LOG_NOTICE, "Redis: %s", why);
 		a->redis_why[0] = '\0';
 	} else {
 		hw_log_limited(a->log, HW_LIMIT_REDIS, HW_LOG_WARNING, "Redis: %s", why);
