@@ -83,7 +83,7 @@ struct hw_sink {
 };
 
 struct hw_load {
-	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_OUTBOX, HW_LOAD_STATES, HW_LOAD_DONE } stage;
+	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE } stage;
 	char cursor[32];
 	unsigned waiting; /* devices' replies of this page */
 	bool failed;      /* one of them said that Redis cannot serve */
@@ -117,6 +117,7 @@ struct hw_redis {
 	unsigned scripts_awaited; /* replies to SCRIPT LOAD; 0: none in flight */
 	bool up, was_up;
 	struct hw_mono down_since;
+	int64_t started_wall_ms;
 	char told[512]; /* what on_link() said last while down */
 	struct hw_redis_stats *stats;
 };

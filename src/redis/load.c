@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loader: the outbox by HSCAN, then all state hashes by SCAN, a page at a time, each page's hashes by pipelined
- * HMGETs; the next page is asked for when all of them have answered. A lost link, or an error that is Redis' own,
- * begins it again: what was handed out already is handed out again, and the owner does not mind. SCAN may give a key
- * twice; neither does it mind that.
+ * The loader: all state hashes by SCAN, a page at a time, each page's hashes by pipelined HMGETs, the next page when
+ * all of them have answered; then the outbox by HSCAN, so that its reader can tell whose device is there. A lost link,
+ * or an error that is Redis' own, begins it again: what was handed out already is handed out again, and the owner does
+ * not mind. SCAN may give a key twice; neither does it mind that.
  *
  * Cost: one SCAN and as many HMGETs as it found in flight; a turn of the loop reads what one read() brought.
  */
@@ -161,10 +161,10 @@ static bool read_device(const redisReply *reply, struct hw_stored *s)
 	return true;
 }
 
-/* For how long nobody was there to hear; together with what follows from `last_seen_ms`, independent of this moment. */
+/* For how long nobody was there to hear, up to the begin of this run. */
 static int64_t down_ms(const struct hw_redis *r)
 {
-	int64_t ms = hw_redis_now().wall_ms - r->mark.old_ms;
+	int64_t ms = r->started_wall_ms - r->mark.old_ms;
 	return r->mark.old_ms && ms > 0 ? ms : 0;
 }
 
@@ -211,8 +211,8 @@ static void next_page(struct hw_redis *r)
 		give_up(r);
 	else if (strcmp(l->cursor, "0") != 0)
 		scan(r);
-	else if (l->stage == HW_LOAD_OUTBOX) {
-		l->stage = HW_LOAD_STATES;
+	else if (l->stage == HW_LOAD_STATES) {
+		l->stage = HW_LOAD_OUTBOX;
 		scan(r);
 	} else
 		finish(r);
@@ -333,7 +333,7 @@ static void scan(struct hw_redis *r)
 static void begin(struct hw_redis *r)
 {
 	struct hw_load *l = &r->load;
-	l->stage = HW_LOAD_OUTBOX;
+	l->stage = HW_LOAD_STATES;
 	snprintf(l->cursor, sizeof(l->cursor), "0");
 	l->waiting = 0;
 	l->failed = false;

@@ -282,6 +282,7 @@ struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_con
 	r->ops = ops;
 	r->arg = arg;
 	r->down_since = hw_redis_now().mono;
+	r->started_wall_ms = hw_redis_now().wall_ms;
 	r->stats = calloc(1, sizeof(*r->stats));
 	if (copy_conf(&r->conf, conf) == 0 && r->stats &&
 	    hw_keys_init(&r->keys, conf->key_prefix, conf->node_id) == 0 && hw_sink_init(r) == 0 &&

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For tests of the Redis side: a redis-server of the test's own on a free port, the object under test on a loop with a
+ * monitor, and a plain connection that looks at what is stored. Whatever fails, fails the test.
+ */
+#ifndef REDIS_RIG_H
+#define REDIS_RIG_H
+
+#include <event2/event.h>
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "redis/redis.h"
+
+#define GROUP_PLAIN 0 /* 30 s, publishes */
+#define GROUP_FAST  1 /* 1 s, publishes */
+#define GROUP_MUTE  2 /* 30 s, publishes nothing */
+#define GROUP_SLOW  3 /* 10 years, publishes */
+
+struct rig {
+	char dir[128], socket[160];
+	int port;
+	pid_t server;
+	redisContext *look; /* the test's own connection, db 0 */
+
+	struct event_base *base;
+	struct event *tick;
+	struct hw_monitor *m;
+	struct hw_redis *r;
+	struct hw_redis_conf conf; /* change it before rig_start() */
+	bool marking;              /* call hw_redis_seen() on each tick */
+	bool blind;
+
+	unsigned ups, downs, emptied, troubles;
+	char why[512], trouble[512];
+	bool loaded;
+	uint64_t devices, unusable;
+	unsigned outbox; /* entries handed out at load */
+	char outbox_last[512];
+	uint64_t confirmed; /* calls */
+	unsigned newer;
+	uint64_t newer_seq;
+	int64_t down_ms; /* of the last device loaded */
+};
+
+/* Only the server; then the object. `extra`: further arguments of redis-server, up to a NULL; may be NULL. */
+void rig_serve(struct rig *g, const char *const *extra);
+void rig_start(struct rig *g);
+void rig_stop(struct rig *g);
+/* Everything, with the link up. */
+void rig_up(struct rig *g);
+/* The server goes, and comes again on the same port. */
+void rig_kill_server(struct rig *g);
+void rig_serve_again(struct rig *g, const char *const *extra);
+
+/* Turns the loop until `done` says so; fails the test after `ms`. */
+void rig_until(struct rig *g, bool (*done)(struct rig *g), int ms);
+bool rig_is_up(struct rig *g);
+bool rig_is_idle(struct rig *g);
+bool rig_is_loaded(struct rig *g);
+
+/* A reply to be freed; the test fails if the connection does. */
+redisReply *rig_ask(struct rig *g, const char *format, ...);
+/* The command must not give an error. */
+void rig_do(struct rig *g, const char *format, ...);
+long long rig_number(struct rig *g, const char *format, ...);
+/* What a string reply must be; NULL: nil. */
+void rig_expect(struct rig *g, const char *want, const char *format, ...);
+
+/* A device that has been heard, in HW_STATE_ONLINE with a seq, its transition not handed to the sink. */
+uint32_t rig_device(struct rig *g, uint16_t group, const char *id);
+/* Changes the record as the monitor would and returns the transition. */
+struct hw_transition rig_change(struct rig *g, uint32_t index, enum hw_state state, enum hw_reason reason);
+/* The same, handed to the sink. */
+struct hw_transition rig_transit(struct rig *g, uint32_t index, enum hw_state state, enum hw_reason reason);
+struct hw_device *rig_at(struct rig *g, uint32_t index);
+
+struct hw_now rig_now(void);
+/* The seed of random tests, from HW_SEED or the clock; printed. */
+uint64_t rig_seed(void);
+/* The directory that holds all servers' directories: made before the first test, removed after the last. */
+void rig_begin(void);
+void rig_end(void);
+
+#endif

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: MIT */
+/* What the store holds after a transition, a refresh, an acknowledgement, a load; against a real redis-server. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis_rig.h"
+
+#define IDLE_MS 5000
+
+static struct rig rig, *const g = &rig;
+
+static void up(void)
+{
+	rig_up(g);
+}
+
+static void serve(void)
+{
+	rig_serve(g, NULL);
+}
+
+static void down(void)
+{
+	rig_stop(g);
+}
+
+static void settle(void)
+{
+	rig_until(g, rig_is_idle, IDLE_MS);
+}
+
+static void online(uint32_t i)
+{
+	rig_transit(g, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
+}
+
+static void offline(uint32_t i)
+{
+	rig_transit(g, i, HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
+}
+
+static long long events(void)
+{
+	return rig_number(g, "XLEN device:events");
+}
+
+/* The value of a field of the last stream entry. */
+static void expect_event(const char *field, const char *want)
+{
+	redisReply *reply = rig_ask(g, "XREVRANGE device:events + - COUNT 1");
+	ck_assert_int_eq((int)reply->elements, 1);
+	const redisReply *fields = reply->element[0]->element[1];
+	for (size_t i = 0; i + 1 < fields->elements; i += 2)
+		if (strcmp(fields->element[i]->str, field) == 0) {
+			ck_assert_str_eq(fields->element[i + 1]->str, want);
+			freeReplyObject(reply);
+			return;
+		}
+	ck_abort_msg("no field %s", field);
+}
+
+static void number_text(char buf[32], int64_t n)
+{
+	snprintf(buf, 32, "%lld", (long long)n);
+}
+
+/* --- transitions ---------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(online_writes_all)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	char text[32], payload[128];
+	struct hw_transition t = rig_transit(g, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
+	settle();
+	rig_expect(g, "a", "GET device:connected:a");
+	long long ttl = rig_number(g, "PTTL device:connected:a");
+	ck_assert_msg(ttl > 85000 && ttl <= 90000, "TTL %lld", ttl);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:disconnected:a"), 0);
+	ck_assert_int_eq(rig_number(g, "ZCARD device:offline"), 0);
+	rig_expect(g, "online", "HGET device:state:a state");
+	number_text(text, t.time_ms);
+	rig_expect(g, text, "HGET device:state:a since");
+	expect_event("time_ms", text);
+	number_text(text, t.last_seen_ms);
+	rig_expect(g, text, "HGET device:state:a last_seen");
+	expect_event("last_seen_ms", text);
+	number_text(text, (int64_t)t.seq);
+	rig_expect(g, text, "HGET device:state:a seq");
+	expect_event("seq", text);
+	snprintf(payload, sizeof(payload), "{\"id\":\"a\",\"state\":\"online\",\"seq\":%s}", text);
+	rig_expect(g, payload, "HGET device:outbox a");
+	rig_expect(g, "30000", "HGET device:state:a timeout");
+	rig_expect(g, "heartbeat", "HGET device:state:a reason");
+	rig_expect(g, "plain", "HGET device:state:a group");
+	rig_expect(g, "node-1", "HGET device:state:a node");
+	rig_expect(g, "mqtt", "HGET device:state:a source");
+	rig_expect(g, NULL, "HGET device:state:a own_timeout");
+	expect_event("id", "a");
+	expect_event("state", "online");
+	expect_event("reason", "heartbeat");
+	expect_event("group", "plain");
+	expect_event("node", "node-1");
+	ck_assert_int_eq(events(), 1);
+	ck_assert_int_eq((int)g->confirmed, 1);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_written, 1);
+}
+END_TEST
+
+START_TEST(offline_writes_all)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	char text[32];
+	online(i);
+	struct hw_transition t = rig_transit(g, i, HW_STATE_OFFLINE, HW_REASON_WILL);
+	settle();
+	ck_assert_int_eq(rig_number(g, "EXISTS device:connected:a"), 0);
+	rig_expect(g, "a", "GET device:disconnected:a");
+	ck_assert_int_eq(rig_number(g, "PTTL device:disconnected:a"), -1);
+	number_text(text, t.time_ms);
+	rig_expect(g, text, "ZSCORE device:offline a");
+	rig_expect(g, "offline", "HGET device:state:a state");
+	rig_expect(g, "will", "HGET device:state:a reason");
+	ck_assert_int_eq(events(), 2);
+	expect_event("reason", "will");
+	online(i);
+	settle();
+	ck_assert_int_eq(rig_number(g, "EXISTS device:disconnected:a"), 0);
+	ck_assert_int_eq(rig_number(g, "ZCARD device:offline"), 0);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:connected:a"), 1);
+}
+END_TEST
+
+START_TEST(reported_fields)
+{
+	uint32_t i = rig_device(g, GROUP_FAST, "a");
+	struct hw_extra *x = hw_registry_extra(hw_monitor_registry(g->m), i);
+	x->report = (struct hw_report){.has = 0x3f,
+	                               .battery = 87,
+	                               .rssi = -60.5,
+	                               .uptime = 12,
+	                               .ip = strdup("10.0.0.1"),
+	                               .version = strdup("1.2"),
+	                               .data = strdup("{\"t\":21}")};
+	x->own_timeout_ms = 310000;
+	rig_at(g, i)->flags |= HW_FLAG_ONCE;
+	online(i);
+	settle();
+	rig_expect(g, "87", "HGET device:state:a battery");
+	rig_expect(g, "-60.5", "HGET device:state:a rssi");
+	rig_expect(g, "12", "HGET device:state:a uptime");
+	rig_expect(g, "10.0.0.1", "HGET device:state:a ip");
+	rig_expect(g, "1.2", "HGET device:state:a version");
+	rig_expect(g, "{\"t\":21}", "HGET device:state:a data");
+	rig_expect(g, "310000", "HGET device:state:a own_timeout");
+	rig_expect(g, "310000", "HGET device:state:a timeout");
+	rig_expect(g, "1", "HGET device:state:a once");
+	/* What a device no longer says of itself goes from the hash. */
+	hw_report_fini(&x->report);
+	x->report = (struct hw_report){0};
+	x->own_timeout_ms = 0;
+	rig_at(g, i)->flags &= (uint16_t)~HW_FLAG_ONCE;
+	offline(i);
+	settle();
+	ck_assert_int_eq(rig_number(g, "HLEN device:state:a"), 9);
+	rig_expect(g, "1000", "HGET device:state:a timeout");
+}
+END_TEST
+
+START_TEST(short_timeouts_keep_ten_seconds)
+{
+	online(rig_device(g, GROUP_FAST, "a"));
+	online(rig_device(g, GROUP_SLOW, "b"));
+	settle();
+	long long ttl = rig_number(g, "PTTL device:connected:a");
+	ck_assert_msg(ttl > 9000 && ttl <= 10000, "TTL %lld", ttl);
+	ck_assert_int_gt(rig_number(g, "PTTL device:connected:b"), 3 * HW_TIMEOUT_MAX_MS - 10000);
+}
+END_TEST
+
+START_TEST(a_mute_group_owes_no_publish)
+{
+	uint32_t i = rig_device(g, GROUP_MUTE, "a");
+	online(i);
+	rig_transit(g, i, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR);
+	settle();
+	ck_assert_int_eq(rig_number(g, "EXISTS device:outbox"), 0);
+}
+END_TEST
+
+START_TEST(an_edge_sent_again_changes_nothing)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	struct hw_transition t = rig_transit(g, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
+	settle();
+	rig_do(g, "DEL device:outbox");
+	hw_redis_transition(g->r, rig_now(), &t);
+	settle();
+	ck_assert_int_eq(events(), 1);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:outbox"), 0);
+	ck_assert_int_eq((int)g->confirmed, 2);
+}
+END_TEST
+
+START_TEST(an_older_edge_of_ours_is_skipped)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	struct hw_transition first = rig_change(g, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
+	offline(i);
+	settle();
+	hw_redis_transition(g->r, rig_now(), &first);
+	settle();
+	rig_expect(g, "offline", "HGET device:state:a state");
+	ck_assert_int_eq(events(), 1);
+	ck_assert_uint_eq(g->newer, 0);
+}
+END_TEST
+
+START_TEST(a_newer_seq_is_adopted)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	uint64_t theirs = (uint64_t)rig_now().wall_ms + 1000000;
+	rig_do(g, "HSET device:state:a seq %llu state offline", (unsigned long long)theirs);
+	online(i);
+	rig_until(g, rig_is_idle, IDLE_MS);
+	ck_assert_uint_eq(g->newer, 1);
+	ck_assert_uint_eq(g->newer_seq, theirs);
+	/* Written anew, with a seq past theirs; not before, and without an edge. */
+	rig_expect(g, "online", "HGET device:state:a state");
+	ck_assert_uint_eq((uint64_t)rig_number(g, "HGET device:state:a seq"), rig_at(g, i)->seq);
+	ck_assert_uint_gt(rig_at(g, i)->seq, theirs);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:events"), 0);
+}
+END_TEST
+
+START_TEST(garbage_in_place_of_a_hash)
+{
+	static const char *const seqs[] = {"abc", "-5", "1e300", "999999999999999999999", "0x7fffffffffff", ""};
+	char id[8];
+	for (size_t k = 0; k < sizeof(seqs) / sizeof(seqs[0]); k++) {
+		snprintf(id, sizeof(id), "g%zu", k);
+		rig_do(g, "HSET device:state:%s seq %s", id, seqs[k]);
+		online(rig_device(g, GROUP_PLAIN, id));
+	}
+	rig_do(g, "SET device:state:str nonsense");
+	rig_do(g, "RPUSH device:connected:str x");
+	online(rig_device(g, GROUP_PLAIN, "str"));
+	settle();
+	ck_assert_int_eq(events(), 7);
+	ck_assert_uint_eq(g->newer, 0);
+	rig_expect(g, "online", "HGET device:state:str state");
+	rig_expect(g, "str", "GET device:connected:str");
+	rig_expect(g, "online", "HGET device:state:g3 state");
+}
+END_TEST
+
+START_TEST(forgotten_takes_all_away_once)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	online(i);
+	offline(i);
+	settle();
+	struct hw_transition t = rig_transit(g, i, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR);
+	settle();
+	ck_assert_int_eq(rig_number(g, "EXISTS device:connected:a device:disconnected:a device:state:a"), 0);
+	ck_assert_int_eq(rig_number(g, "ZCARD device:offline"), 0);
+	rig_expect(g, "", "HGET device:outbox a");
+	ck_assert_int_eq(events(), 3);
+	expect_event("state", "forgotten");
+	expect_event("reason", "operator");
+	hw_redis_transition(g->r, rig_now(), &t);
+	settle();
+	ck_assert_int_eq(events(), 3);
+	/* The broker has the clearing. */
+	hw_redis_published(g->r, "a", 1, t.seq, true);
+	settle();
+	ck_assert_int_eq(rig_number(g, "EXISTS device:outbox"), 0);
+}
+END_TEST
+
+START_TEST(a_forgetting_older_than_the_store)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	struct hw_transition t = rig_change(g, i, HW_STATE_FORGOTTEN, HW_REASON_FORGET_AFTER);
+	rig_do(g, "HSET device:state:a seq %llu", (unsigned long long)t.seq + 5);
+	rig_at(g, i)->flags |= HW_FLAG_OWED_STATUS;
+	hw_redis_transition(g->r, rig_now(), &t);
+	settle();
+	/* Not forgotten by that edge; adopted and rewritten as forgotten after it. */
+	ck_assert_uint_eq(g->newer, 1);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:state:a"), 0);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:events"), 0);
+	rig_expect(g, "", "HGET device:outbox a");
+}
+END_TEST
+
+START_TEST(acknowledged_only_if_current)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	struct hw_transition first = rig_transit(g, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
+	struct hw_transition second = rig_transit(g, i, HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
+	hw_redis_published(g->r, "a", 1, first.seq, false);
+	settle();
+	ck_assert_int_eq(rig_number(g, "HEXISTS device:outbox a"), 1);
+	hw_redis_published(g->r, "a", 1, second.seq, true); /* a clearing: the outbox holds none */
+	settle();
+	ck_assert_int_eq(rig_number(g, "HEXISTS device:outbox a"), 1);
+	hw_redis_published(g->r, "a", 1, second.seq, false);
+	settle();
+	ck_assert_int_eq(rig_number(g, "HEXISTS device:outbox a"), 0);
+}
+END_TEST
+
+/* --- refreshes -----------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(refresh_keeps_an_online_device)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	rig_at(g, i)->flags |= HW_FLAG_ONCE;
+	online(i);
+	settle();
+	rig_do(g, "DEL device:connected:a");
+	rig_do(g, "SET device:disconnected:a x");
+	rig_do(g, "ZADD device:offline 1 a");
+	rig_do(g, "HSET device:state:a last_seen 1 group other timeout 5 own_timeout 7");
+	rig_at(g, i)->flags &= (uint16_t)~HW_FLAG_ONCE;
+	hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
+	hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
+	settle();
+	ck_assert_uint_eq(hw_redis_stats(g->r)->refreshes, 1);
+	ck_assert_int_gt(rig_number(g, "PTTL device:connected:a"), 80000);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:disconnected:a device:offline"), 0);
+	ck_assert_int_gt(rig_number(g, "HGET device:state:a last_seen"), 1);
+	rig_expect(g, "plain", "HGET device:state:a group");
+	rig_expect(g, "30000", "HGET device:state:a timeout");
+	rig_expect(g, NULL, "HGET device:state:a own_timeout");
+	rig_expect(g, NULL, "HGET device:state:a once");
+	ck_assert_int_eq(events(), 1);
+}
+END_TEST
+
+START_TEST(refresh_keeps_an_offline_device)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	offline(i);
+	settle();
+	rig_do(g, "DEL device:disconnected:a device:offline");
+	rig_do(g, "SET device:connected:a x");
+	hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
+	settle();
+	rig_expect(g, "a", "GET device:disconnected:a");
+	ck_assert_int_eq(rig_number(g, "ZSCORE device:offline a"), rig_at(g, i)->since_ms);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:connected:a"), 0);
+}
+END_TEST
+
+START_TEST(refresh_of_what_is_not_ours_rewrites)
+{
+	uint32_t a = rig_device(g, GROUP_PLAIN, "a"), b = rig_device(g, GROUP_PLAIN, "b"),
+		 c = rig_device(g, GROUP_PLAIN, "c");
+	online(a);
+	online(b);
+	offline(c);
+	settle();
+	rig_do(g, "DEL device:state:a device:outbox");
+	rig_do(g, "HSET device:state:b seq 5");
+	rig_do(g, "DEL device:state:c");
+	rig_do(g, "SET device:state:c x");
+	for (uint32_t i = 0; i < 3; i++)
+		hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), (uint32_t[]){a, b, c}[i]));
+	settle();
+	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 3);
+	ck_assert_int_eq(rig_number(g, "HGET device:state:a seq"), (long long)rig_at(g, a)->seq);
+	ck_assert_int_eq(rig_number(g, "HGET device:state:b seq"), (long long)rig_at(g, b)->seq);
+	rig_expect(g, "offline", "HGET device:state:c state");
+	ck_assert_int_eq(events(), 3);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:outbox"), 0); /* a rewrite owes no publish */
+}
+END_TEST
+
+START_TEST(rewrite_repairs_the_same_seq)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	online(i);
+	settle();
+	rig_do(g, "HSET device:state:a state offline reason x");
+	rig_do(g, "DEL device:connected:a");
+	hw_redis_rewrite(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
+	settle();
+	rig_expect(g, "online", "HGET device:state:a state");
+	rig_expect(g, "heartbeat", "HGET device:state:a reason");
+	rig_expect(g, "a", "GET device:connected:a");
+	ck_assert_int_eq(events(), 1);
+	ck_assert_int_eq((int)g->confirmed, 2);
+}
+END_TEST
+
+/* --- the mark ------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_marked(struct rig *r)
+{
+	return rig_number(r, "EXISTS device:monitor:node-1") == 1;
+}
+
+static bool is_troubled(struct rig *r)
+{
+	return r->troubles > 0;
+}
+
+static bool is_marked_ours(struct rig *r)
+{
+	redisReply *reply = rig_ask(r, "GET device:monitor:node-1");
+	bool ours = reply->str && strncmp(reply->str, "abcdef0123456789 ", 17) == 0;
+	freeReplyObject(reply);
+	return ours;
+}
+
+START_TEST(the_mark_tells_since_when)
+{
+	rig_start(g);
+	rig_until(g, rig_is_up, IDLE_MS);
+	int64_t before = rig_now().wall_ms;
+	g->marking = true;
+	rig_until(g, is_marked, IDLE_MS);
+	redisReply *reply = rig_ask(g, "GET device:monitor:node-1");
+	ck_assert_int_eq(strncmp(reply->str, "abcdef0123456789 ", 17), 0);
+	ck_assert_int_ge(strtoll(reply->str + 17, NULL, 10), before);
+	freeReplyObject(reply);
+	ck_assert_int_eq(rig_number(g, "PTTL device:monitor:node-1"), -1);
+	ck_assert_uint_eq(g->emptied, 0);
+}
+END_TEST
+
+/* A blind monitor has seen nothing: what the run before it saw stays. */
+START_TEST(a_blind_monitor_moves_no_mark)
+{
+	rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 12345");
+	g->blind = g->marking = true;
+	rig_start(g);
+	rig_until(g, is_marked_ours, IDLE_MS);
+	settle();
+	rig_expect(g, "abcdef0123456789 12345", "GET device:monitor:node-1");
+	ck_assert_uint_eq(g->troubles, 0); /* another run before this one is no stranger */
+}
+END_TEST
+
+START_TEST(a_strange_mark_is_told_and_swept)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	online(i);
+	g->marking = true;
+	rig_until(g, is_marked, IDLE_MS);
+	settle();
+	rig_do(g, "DEL device:state:a");
+	rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 12345");
+	rig_until(g, is_troubled, IDLE_MS);
+	settle();
+	ck_assert_ptr_nonnull(strstr(g->trouble, "node_id"));
+	rig_expect(g, "online", "HGET device:state:a state");
+	ck_assert_uint_eq(g->emptied, 0);
+}
+END_TEST
+
+static bool is_rewritten(struct rig *r)
+{
+	return rig_number(r, "EXISTS device:state:a") == 1;
+}
+
+/* A copy of an hour ago under the same run. */
+START_TEST(a_mark_from_the_past_is_swept)
+{
+	online(rig_device(g, GROUP_PLAIN, "a"));
+	g->marking = true;
+	rig_until(g, is_marked, IDLE_MS);
+	settle();
+	rig_do(g, "DEL device:state:a");
+	rig_do(g, "SET device:monitor:node-1 %s", "abcdef0123456789 12345");
+	rig_until(g, is_rewritten, IDLE_MS);
+	ck_assert_uint_eq(g->emptied, 0);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("redis");
+	TCase *t = tcase_create("sink");
+	tcase_add_checked_fixture(t, up, down);
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, online_writes_all);
+	tcase_add_test(t, offline_writes_all);
+	tcase_add_test(t, reported_fields);
+	tcase_add_test(t, short_timeouts_keep_ten_seconds);
+	tcase_add_test(t, a_mute_group_owes_no_publish);
+	tcase_add_test(t, an_edge_sent_again_changes_nothing);
+	tcase_add_test(t, an_older_edge_of_ours_is_skipped);
+	tcase_add_test(t, a_newer_seq_is_adopted);
+	tcase_add_test(t, garbage_in_place_of_a_hash);
+	tcase_add_test(t, forgotten_takes_all_away_once);
+	tcase_add_test(t, a_forgetting_older_than_the_store);
+	tcase_add_test(t, acknowledged_only_if_current);
+	tcase_add_test(t, refresh_keeps_an_online_device);
+	tcase_add_test(t, refresh_keeps_an_offline_device);
+	tcase_add_test(t, refresh_of_what_is_not_ours_rewrites);
+	tcase_add_test(t, rewrite_repairs_the_same_seq);
+	tcase_add_test(t, a_strange_mark_is_told_and_swept);
+	tcase_add_test(t, a_mark_from_the_past_is_swept);
+	suite_add_tcase(s, t);
+	t = tcase_create("start");
+	tcase_add_checked_fixture(t, serve, down);
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, the_mark_tells_since_when);
+	tcase_add_test(t, a_blind_monitor_moves_no_mark);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	SRunner *r = srunner_create(suite());
+	rig_begin();
+	srunner_run_all(r, CK_NORMAL);
+	rig_end();
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
