@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define ANSWER_MAX (64 * 1024 * 1024)
-#define TIMEOUT_S  60L
+#define TIMEOUT_S  30L
 
 struct hw_client {
 	CURL *curl;

@@ -105,27 +105,37 @@ static bool takes(const struct command *c, int option)
 	       ((option == OPT_STATE || option == OPT_GROUP || option == OPT_PREFIX) && (c->takes & TAKES_FILTER));
 }
 
+static const struct option command_options[] = {
+	{"json", no_argument, NULL, OPT_JSON},
+	{"state", required_argument, NULL, OPT_STATE},
+	{"group", required_argument, NULL, OPT_GROUP},
+	{"prefix", required_argument, NULL, OPT_PREFIX},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+/* What getopt_long() did not like, or an option that this command does not take. */
+static int bad_option(const struct command *c, int o, const char *last)
+{
+	if (o == ':')
+		return usage(c, "option '%s' needs a value", last);
+	for (const struct option *known = command_options; known->name; known++)
+		if (o != '?' && known->val == o)
+			return usage(c, "unknown option '--%s'", known->name);
+	if (optopt > 0 && optopt < OPT_JSON)
+		return usage(c, "unknown option '-%c'", optopt);
+	return usage(c, "unknown option '%s'", last);
+}
+
 /* Reads what follows the command's name. -1 if it is to be run, or an exit status. */
 static int read_args(const struct command *c, int argc, char **argv, struct hw_args *args)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, OPT_JSON},
-		{"state", required_argument, NULL, OPT_STATE},
-		{"group", required_argument, NULL, OPT_GROUP},
-		{"prefix", required_argument, NULL, OPT_PREFIX},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
 	int o;
 
 	optind = 0; /* GNU: start over, with another array */
-	while ((o = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (o == ':')
-			return usage(c, "option '%s' needs a value", argv[optind - 1]);
-		if (o == '?' && optopt > 0 && optopt < 256)
-			return usage(c, "unknown option '-%c'", optopt);
+	while ((o = getopt_long(argc, argv, ":h", command_options, NULL)) != -1) {
 		if (!takes(c, o))
-			return usage(c, "unknown option '%s'", argv[optind - 1]);
+			return bad_option(c, o, argv[optind - 1]);
 		if (o == 'h') {
 			print_command_help(c);
 			return HW_EXIT_DONE;
@@ -164,7 +174,10 @@ static int run(const char *socket, const struct command *c, const struct hw_args
 /* Output that did not get out is not done. */
 static int finish(int rc)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	bool failed_before = ferror(stdout);
+
+	errno = failed_before ? EIO : 0;
+	if (fflush(stdout) == 0 && !failed_before)
 		return rc;
 	fprintf(stderr, "heartwheelctl: cannot write: %s\n", strerror(errno));
 	return HW_EXIT_FAILED;
@@ -203,6 +216,8 @@ int main(int argc, char **argv)
 			return usage(NULL, "unknown option '%s'", argv[optind - 1]);
 		}
 	}
+	if (!*socket) /* curl would look a host up */
+		return usage(NULL, "the socket's path is empty");
 	if (optind == argc)
 		return usage(NULL, "which command?");
 	const struct command *c = find_command(argv[optind]);

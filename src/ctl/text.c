@@ -69,7 +69,7 @@ static size_t next_shown(const struct hw_screen *s, const char **text, char out[
 		int columns = c < 0x80 ? 1 : wcwidth((wchar_t)c);
 		return columns < 0 ? 1 : (size_t)columns;
 	}
-	if (len == 0 || c < 0x100)
+	if (len == 0 || c < 0x80)
 		snprintf(out, 16, "\\x%02x", len == 0 ? (unsigned)(unsigned char)**text : (unsigned)c);
 	else
 		snprintf(out, 16, c > 0xffff ? "\\U%08x" : "\\u%04x", (unsigned)c);
