@@ -295,14 +295,14 @@ static void set_value(struct hw_conf_parse *p, int at, const char *value)
 	mark->line = p->line;
 	rc = hw_conf_value_set(o, value, base, why, sizeof(why));
 	if (rc == 0 && topic && *value && p->check && p->check(value, o->type == HW_CONF_TOPIC, &wrong)) {
-		hw_conf_wrong(&p->errors, p->line, "key", o->key, "%s", wrong ? wrong : "not a topic template");
-		mark->bad = true;
-	} else if (rc == -EINVAL) {
-		hw_conf_wrong(&p->errors, p->line, "key", o->key, "%s", why);
-		mark->bad = true;
-	} else if (rc) {
-		p->errors.no_memory = true;
+		snprintf(why, sizeof(why), "%s", wrong ? wrong : "not a topic template");
+		rc = -EINVAL;
 	}
+	if (rc == -ENOMEM)
+		p->errors.no_memory = true;
+	else if (rc)
+		hw_conf_wrong(&p->errors, p->line, "key", o->key, "%s", why);
+	mark->bad = rc != 0;
 }
 
 /* inih's handler. The section that inih believes in is never set: ours counts. */

@@ -1,17 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * monitor.conf beyond one load: the reload's diff, printing, secrets, and the shipped files. $srcdir names the top of
- * the sources (default: the directory that it runs in).
+ * monitor.conf beyond one load: single values, the reload's diff, printing, secrets, and the shipped files. $srcdir
+ * names the top of the sources (default: the directory that it runs in).
  */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "conf/conf.h"
 #include "conf/options.h"
 #include "conf/value.h"
+
+/* Stand before libc's: the allocation after so many fails, in the process of one test. 0: none does. */
+static unsigned fails_in;
+
+static bool fails(void)
+{
+	return fails_in && --fails_in == 0;
+}
+
+char *strdup(const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = fails() ? NULL : malloc(size);
+
+	return copy ? memcpy(copy, text, size) : NULL;
+}
+
+void *reallocarray(void *old, size_t n, size_t size)
+{
+	return fails() ? NULL : realloc(old, n * size);
+}
 
 static struct hw_conf *load_file(const char *path)
 {
@@ -22,26 +44,86 @@ static struct hw_conf *load_file(const char *path)
 	return c;
 }
 
-static void write_temp(char *path, const void *text, size_t len)
+/* A file without a name, so that a test that fails leaves none behind. Returns its descriptor and a path to it. */
+static int temp_file(const void *text, size_t len, char *path, size_t cap)
 {
-	int fd = mkstemp(path);
+	int fd = memfd_create("monitor.conf", MFD_CLOEXEC);
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(write(fd, text, len), (ssize_t)len);
-	close(fd);
+	snprintf(path, cap, "/proc/self/fd/%d", fd);
+	return fd;
 }
 
 static struct hw_conf *load(const char *text)
 {
-	char path[] = "/tmp/hw-conf-XXXXXX";
-	struct hw_conf *c;
+	char path[64];
+	int fd = temp_file(text, strlen(text), path, sizeof(path));
+	struct hw_conf *c = load_file(path);
 
-	write_temp(path, text, strlen(text));
-	c = load_file(path);
 	ck_assert_str_eq(c->path, path);
-	unlink(path);
+	close(fd);
 	return c;
 }
+
+START_TEST(duration_units)
+{
+	static const struct {
+		const char *text;
+		int64_t ms;
+		const char *shortest;
+	} good[] = {{"0", 0, "0"},
+	            {"0ms", 0, "0"},
+	            {"7", 7000, "7s"},
+	            {"7ms", 7, "7ms"},
+	            {"1500ms", 1500, "1500ms"},
+	            {"90s", 90000, "90s"},
+	            {"120s", 120000, "2m"},
+	            {"7m", 420000, "7m"},
+	            {"36h", 129600000, "36h"},
+	            {"3650d", INT64_C(315360000000), "3650d"},
+	            {"9223372036854775807ms", INT64_MAX, "9223372036854775807ms"}};
+	static const char *const bad[] = {"",   "s",  "ms",  "-1s",  "+1s", "1.5s", "1 s",
+	                                  "1S", "1w", "1sm", "0x10", "1s2", "1d ",  "\xd9\xa1s"};
+	static const char *const huge[] = {"9223372036854775808ms", "9223372036854775807", "106751991168d",
+	                                   "18446744073709551616", "99999999999999999999999999999999999999h"};
+	int64_t ms = -1;
+	char buf[32];
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		ck_assert_int_eq(hw_conf_duration_parse(good[i].text, &ms), 0);
+		ck_assert_int_eq(ms, good[i].ms);
+		ck_assert_str_eq(hw_conf_duration_format(ms, buf, sizeof(buf)), good[i].shortest);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_msg(hw_conf_duration_parse(bad[i], &ms) == -EINVAL, "'%s'", bad[i]);
+	for (size_t i = 0; i < sizeof(huge) / sizeof(huge[0]); i++)
+		ck_assert_msg(hw_conf_duration_parse(huge[i], &ms) == -ERANGE, "'%s'", huge[i]);
+}
+END_TEST
+
+/* No key of today is a bool; the type has to work all the same. */
+START_TEST(bools)
+{
+	const struct hw_conf_option o = {.section = "s", .key = "k", .type = HW_CONF_BOOL, .size = sizeof(bool)};
+	bool value = false, other = true;
+	char why[256], out[32] = "";
+	FILE *f = fmemopen(out, sizeof(out), "w");
+
+	ck_assert_int_eq(hw_conf_value_set(&o, "yes", &value, why, sizeof(why)), 0);
+	ck_assert(value);
+	ck_assert(hw_conf_value_equal(&o, &value, &other));
+	hw_conf_value_print(&o, &value, f);
+	ck_assert_int_eq(hw_conf_value_set(&o, "no", &value, why, sizeof(why)), 0);
+	ck_assert(!value);
+	ck_assert(!hw_conf_value_equal(&o, &value, &other));
+	hw_conf_value_print(&o, &value, f);
+	ck_assert_int_eq(hw_conf_value_set(&o, "true", &value, why, sizeof(why)), -EINVAL);
+	ck_assert_str_eq(why, "'true' is neither yes nor no");
+	fclose(f);
+	ck_assert_str_eq(out, "k = yes\nk = no\n");
+}
+END_TEST
 
 struct told {
 	char text[4096];
@@ -184,7 +266,7 @@ END_TEST
 
 START_TEST(what_is_printed_reads_back)
 {
-	char path[] = "/tmp/hw-conf-XXXXXX", conf[1024], *text = NULL;
+	char conf[1024], *text = NULL;
 	struct hw_conf *a, *b;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
@@ -203,9 +285,7 @@ START_TEST(what_is_printed_reads_back)
 	ck_assert_ptr_nonnull(strstr(text, "\nstall_after = 1500ms\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\nprotocol = 3.1.1\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\n[group a]\nheartbeat = a/{id}\nheartbeat = x/{id}\nstatus =\n"));
-	write_temp(path, text, len);
-	b = load_file(path);
-	unlink(path);
+	b = load(text);
 	expect_diff(a, b, "");
 	free(text);
 	hw_conf_free(a);
@@ -215,14 +295,13 @@ END_TEST
 
 static char *secret_of(const void *text, size_t len)
 {
-	char path[] = "/tmp/hw-conf-XXXXXX", *secret;
-	int err;
+	char path[64], *secret;
+	int err, fd = temp_file(text, len, path, sizeof(path));
 
-	write_temp(path, text, len);
 	errno = 0;
 	secret = hw_conf_read_secret(path);
 	err = errno;
-	unlink(path);
+	close(fd);
 	errno = err;
 	return secret;
 }
@@ -261,6 +340,51 @@ START_TEST(secrets)
 	ck_assert_int_eq(errno, ENOENT);
 	ck_assert_ptr_null(hw_conf_read_secret("/tmp"));
 	ck_assert_int_eq(errno, EISDIR);
+}
+END_TEST
+
+/* Loads with each allocation failing in turn: the reason is told, until nothing fails any more. Returns how many. */
+static unsigned starve(const char *path, struct hw_conf **loaded)
+{
+	unsigned n = 0;
+
+	do {
+		struct hw_conf_errors errors = {0};
+		fails_in = ++n;
+		*loaded = hw_conf_load(path, NULL, &errors);
+		ck_assert_uint_eq(errors.n, *loaded ? 0 : 1);
+		if (!*loaded)
+			ck_assert_str_eq(errors.lines[0] + strlen(path), ": cannot be judged: out of memory");
+		hw_conf_errors_fini(&errors);
+	} while (!*loaded);
+	fails_in = 0;
+	return n - 1;
+}
+
+/* Nothing is lost either, which the sanitizers judge. */
+START_TEST(lack_of_memory)
+{
+	static const char text[] = A B "heartbeat = x/{id}\nstatus = b/{id}/s\n[mqtt]\nhost = h\n";
+	struct hw_conf *from, *to;
+	struct hw_conf_errors errors = {0};
+	char path[64];
+	int fd = temp_file(text, strlen(text), path, sizeof(path));
+
+	ck_assert_uint_gt(starve("/dev/null", &from), 20);
+	ck_assert_uint_gt(starve(path, &to), 20);
+	fails_in = 1;
+	ck_assert_int_eq(hw_conf_keep_restart_values(from, to), -ENOMEM);
+	fails_in = 1;
+	ck_assert_ptr_null(hw_conf_read_secret(path));
+	ck_assert_int_eq(errno, ENOMEM);
+	close(fd);
+	fails_in = 2; /* after the path, the list of errors itself */
+	ck_assert_ptr_null(hw_conf_load("/nonexistent", NULL, &errors));
+	ck_assert_uint_eq(errors.n, 1);
+	ck_assert_str_eq(errors.lines[0], "/nonexistent: cannot be judged: out of memory");
+	hw_conf_errors_fini(&errors);
+	hw_conf_free(from);
+	hw_conf_free(to);
 }
 END_TEST
 
@@ -391,10 +515,13 @@ int main(void)
 	SRunner *r = srunner_create(s);
 	int failed;
 
+	tcase_add_test(t, duration_units);
+	tcase_add_test(t, bools);
 	tcase_add_test(t, every_key_is_compared_and_kept);
 	tcase_add_test(t, groups_are_compared_by_name_and_order);
 	tcase_add_test(t, what_is_printed_reads_back);
 	tcase_add_test(t, secrets);
+	tcase_add_test(t, lack_of_memory);
 	tcase_add_test(t, shipped_file_says_the_defaults);
 	tcase_add_test(t, shipped_file_documents_every_key);
 	tcase_add_test(t, manual_documents_every_key);
