@@ -4,7 +4,7 @@
  *
  * Invariant: every request that evhttp hands over is answered exactly once. What bounds a client: the size of its
  * headers and body, what is read ahead of an answer, and 30 s without a byte; one answer is at most a page of 1000
- * devices. evhttp answers what is not HTTP by itself, with a page of HTML.
+ * devices.
  */
 #include "control/control.h"
 
@@ -26,10 +26,8 @@
 
 #define HEADERS_MAX (16 * 1024)
 #define BODY_MAX    (64 * 1024)
-/* evhttp refuses a longer body without reading it, and with a page of HTML; up to here we read it and say it ourselves.
- */
-#define BODY_READ_MAX  (256 * 1024)
-#define READ_AHEAD_MAX (BODY_READ_MAX + 2 * HEADERS_MAX)
+/* evhttp wants a whole body in its input; beyond that it reads requests that have not been asked for yet. */
+#define READ_AHEAD_MAX (BODY_MAX + 2 * HEADERS_MAX)
 #define TIMEOUT_S      30
 
 static void serve_reload(struct hw_control *c, struct evhttp_request *req, const char *rest);
@@ -154,10 +152,53 @@ static void on_request(struct evhttp_request *req, void *arg)
 
 	if (!(evhttp_request_get_command(req) & known))
 		hw_reply_error(req, HTTP_NOTIMPLEMENTED, "unknown method");
-	else if (evbuffer_get_length(evhttp_request_get_input_buffer(req)) > BODY_MAX)
-		hw_reply_error(req, HTTP_ENTITYTOOLARGE, "the body is too large");
 	else
 		route(arg, req);
+}
+
+/* --- what evhttp refuses by itself */
+
+static void rewrite(struct evbuffer *out, const char *page)
+{
+	/* "100 Continue" may stand before it. */
+	const char *status = strstr(page, "HTTP/1.1 100 ") == page ? strstr(page + 1, "HTTP/1.") : page;
+	int code = 0;
+
+	if (!status || sscanf(status, "HTTP/1.%*d %d ", &code) != 1)
+		return;
+	const char *why = code == HTTP_ENTITYTOOLARGE ? "the body is too large" : "not a request that is understood";
+	int line = (int)strcspn(status, "\r");
+	evbuffer_unfreeze(out, 1);
+	evbuffer_drain(out, strlen(page));
+	evbuffer_freeze(out, 1);
+	evbuffer_add_printf(out,
+	                    "%.*s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n"
+	                    "{\"error\":\"%s\"}\n",
+	                    line, status, strlen(why) + strlen("{\"error\":\"\"}\n"), why);
+}
+
+/*
+ * What is not HTTP, or too large, evhttp answers by itself with a page of HTML, and this libevent has no hook for that.
+ * All answers pass through the connection's output buffer: such a page is known by its end, with which none of ours
+ * ends, and is replaced before a byte of it is written.
+ */
+static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
+{
+	static const char end[] = "</BODY></HTML>\n";
+	const size_t end_len = sizeof(end) - 1;
+	size_t len = evbuffer_get_length(out);
+	char page[1024];
+	struct evbuffer_ptr at;
+
+	(void)arg;
+	if (info->n_added == 0 || len < end_len || len >= sizeof(page))
+		return;
+	if (evbuffer_ptr_set(out, &at, len - end_len, EVBUFFER_PTR_SET) < 0 ||
+	    evbuffer_copyout_from(out, &at, page, end_len) != (ev_ssize_t)end_len || memcmp(page, end, end_len) != 0)
+		return;
+	evbuffer_copyout(out, page, len);
+	page[len] = '\0';
+	rewrite(out, page);
 }
 
 /* --- the listener */
@@ -171,8 +212,10 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 	struct bufferevent *bev = bufferevent_socket_new(base, -1, 0);
 
 	(void)arg;
-	if (bev)
-		bufferevent_setwatermark(bev, EV_READ, 0, READ_AHEAD_MAX);
+	if (!bev)
+		return NULL; /* evhttp tries once more by itself */
+	bufferevent_setwatermark(bev, EV_READ, 0, READ_AHEAD_MAX);
+	evbuffer_add_cb(bufferevent_get_output(bev), on_output, NULL);
 	return bev;
 }
 
@@ -242,7 +285,9 @@ static int start_http(struct hw_control *c)
 	if (!c->http)
 		return -ENOMEM;
 	evhttp_set_max_headers_size(c->http, HEADERS_MAX);
-	evhttp_set_max_body_size(c->http, BODY_READ_MAX);
+	evhttp_set_max_body_size(c->http, BODY_MAX);
+	/* A body that is too large is read and thrown away: a client that is still sending would not see the answer. */
+	evhttp_set_flags(c->http, EVHTTP_SERVER_LINGERING_CLOSE);
 	evhttp_set_timeout(c->http, TIMEOUT_S);
 	evhttp_set_allowed_methods(c->http, 0xffff); /* on_request() refuses, in JSON */
 	evhttp_set_bevcb(c->http, on_connection, c);

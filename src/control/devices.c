@@ -78,15 +78,11 @@ static void write_device(struct hw_json *j, const struct hw_monitor *m, struct h
 {
 	static const char *const sources[] = {"mqtt", "mqtt", "key", "both"};
 	struct hw_id id = hw_device_id(d);
-	int64_t last_seen = hw_device_last_seen_ms(d, now);
 
 	hw_json_bytes(j, "id", id.text, id.len);
 	hw_json_text(j, "state", hw_state_name(hw_device_state(d)));
 	hw_json_int(j, "since_ms", d->since_ms);
-	if (last_seen > 0)
-		hw_json_int(j, "last_seen_ms", last_seen);
-	else
-		hw_json_null(j, "last_seen_ms");
+	hw_json_int(j, "last_seen_ms", hw_device_last_seen_ms(d, now)); /* 0: never */
 	hw_json_int(j, "timeout_ms", hw_monitor_timeout_ms(m, d));
 	hw_json_text(j, "reason", hw_reason_name(hw_device_reason(d)));
 	hw_json_text(j, "group", hw_monitor_group_of(m, d)->name);

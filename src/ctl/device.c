@@ -96,7 +96,7 @@ static void print_device(const struct hw_ctl *ctl, const cJSON *device)
 	hw_text_print(stdout, &ctl->screen, hw_member_text(device, "reason"));
 	fputc('\n', stdout);
 	line("last seen");
-	if (hw_member_has(device, "last_seen_ms"))
+	if (hw_member_int(device, "last_seen_ms") != 0)
 		print_when(device, "last_seen_ms");
 	else
 		printf("never");

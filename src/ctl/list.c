@@ -30,7 +30,7 @@ static char *make_cell(const struct hw_screen *s, const cJSON *device, int colum
 	char span[HW_SPAN_MAX];
 	const char *key = keys[column];
 
-	if (column == COL_SEEN && !hw_member_has(device, key))
+	if (column == COL_SEEN && hw_member_int(device, key) == 0)
 		return strdup("never");
 	if (column == COL_SINCE || column == COL_SEEN)
 		return strdup(hw_text_ago(now_ms - hw_member_int(device, key), span));

@@ -254,7 +254,7 @@ static bool take_apart(const char *text, bool closed, struct reply *r)
 		char *copy = strdup(r->body), *end = unchunk(copy, r->body, &r->body_len);
 		r->rest = end ? strdup(end) : NULL;
 		free(copy);
-	} else if (length || r->code == 204) {
+	} else if (length || r->code == 204 || r->code == 100) {
 		size_t n = length ? strtoul(length + 17, NULL, 10) : 0;
 		if (r->body_len >= n) {
 			r->rest = strdup(r->body + n);
