@@ -358,7 +358,7 @@ static void turn(struct hw_reader *r)
 	blocked = blocked && !room_again(r);
 	if (!blocked) {
 		note_stall(r, r->planned_ns);
-		if (r->more || fds[SOCKET].revents || !l->up_ns)
+		if (r->more || r->stalled || fds[SOCKET].revents || !l->up_ns)
 			read_all(r);
 	}
 	if (l->m && ((hw_link_wants_write(l) && hw_link_write(l)) || hw_link_tend(l, hw_link_clock(), !r->more)))

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Readers against a real mosquitto: what they hand over, in which order, and what happens when the broker, the ring or
+ * the thread stands still.
+ */
+#include <check.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mqtt_broker.h"
+
+#define OPEN "allow_anonymous true\n"
+
+static const struct {
+	int protocol, qos;
+} ways[] = {{5, 0}, {5, 1}, {311, 0}, {311, 1}};
+
+static struct broker broker;
+static struct peer *peer;
+
+static void set_up(void)
+{
+	broker_init(&broker, OPEN "max_inflight_messages 100\n");
+	broker_start(&broker);
+	peer = peer_new(&broker);
+}
+
+static void tear_down(void)
+{
+	peer_free(peer);
+	broker_stop(&broker, SIGTERM);
+}
+
+/* --- what is handed over */
+
+START_TEST(test_receives)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, ways[_i].protocol, ways[_i].qos, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "nodes/+/heartbeat", false);
+	char id[256], topic[300];
+	static const char binary[] = "\0\1\xff\0{\"\xfe";
+	memset(id, 'x', 255);
+	id[255] = '\0';
+	snprintf(topic, sizeof(topic), "nodes/%s/heartbeat", id);
+	peer_say(peer, "nodes/a/heartbeat", "{\"online\":true}");
+	peer_say(peer, "nodes/b/other", "not for us");
+	peer_say(peer, "nodes/a/heartbeat", "");
+	peer_say(peer, topic, "long id");
+	peer_publish(peer, "nodes/b/heartbeat", binary, sizeof(binary), 1, true);
+	struct hw_reader_event ev = reader_expect(r, "nodes/a/heartbeat", "{\"online\":true}");
+	ck_assert(!ev.retained && !ev.truncated);
+	reader_expect(r, "nodes/a/heartbeat", "");
+	reader_expect(r, topic, "long id");
+	ev = reader_await(r, HW_READER_MESSAGE);
+	ck_assert_uint_eq(ev.payload_len, sizeof(binary));
+	ck_assert_int_eq(memcmp(ev.payload, binary, sizeof(binary)), 0);
+	ck_assert_msg(!ev.retained, "live, although it was published retained");
+	struct hw_reader_stats stats = hw_reader_stats(r);
+	ck_assert_uint_eq(stats.messages, 4);
+	ck_assert_uint_eq(stats.bytes, 15 + 0 + 7 + sizeof(binary));
+	hw_reader_stop(r);
+}
+END_TEST
+
+START_TEST(test_long_ones)
+{
+	static const struct {
+		size_t len, kept;
+		bool truncated;
+	} cases[] = {{65535, 65535, false}, {65536, 65536, false}, {65537, 65536, true}, {300000, 65536, true}};
+	struct hw_mqtt_conf conf = conf_for(&broker, ways[_i].protocol, ways[_i].qos, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "#", false);
+	static char payload[300000], topic[65001];
+	for (size_t i = 0; i < sizeof(payload); i++)
+		payload[i] = (char)(i * 7 + i / 251);
+	memset(topic, 't', sizeof(topic) - 1);
+	for (int times = 0; times < 8; times++) { /* more than the ring holds at once */
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+			peer_publish(peer, topic, payload, cases[i].len, 1, false);
+	}
+	for (int times = 0; times < 8; times++) {
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			struct hw_reader_event ev = reader_await(r, HW_READER_MESSAGE);
+			ck_assert_uint_eq(ev.topic_len, sizeof(topic) - 1);
+			ck_assert_uint_eq(ev.payload_len, cases[i].kept);
+			ck_assert_int_eq(ev.truncated, cases[i].truncated);
+			ck_assert_int_eq(memcmp(ev.payload, payload, ev.payload_len), 0);
+		}
+	}
+	hw_reader_stop(r);
+}
+END_TEST
+
+START_TEST(test_retained)
+{
+	static const struct {
+		int protocol;
+		bool replay, comes;
+	} cases[] = {{5, false, false}, {5, true, true}, {311, false, true}};
+	peer_publish(peer, "nodes/a/status", "history", 7, 1, true);
+	peer_settle(peer);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct hw_mqtt_conf conf = conf_for(&broker, cases[i].protocol, 0, "hw-t-r0");
+		struct hw_mqtt_filter filter = {"nodes/+/status", cases[i].replay};
+		struct hw_reader_event ev = {.kind = HW_READER_UP};
+		struct hw_reader *r;
+		bool up = false;
+		unsigned replayed = 0;
+		ck_assert_int_eq(hw_reader_start(&r, &conf, &filter, 1, NULL, 0, 500), 0);
+		for (ck_assert(reader_next(r, &ev, PATIENCE)); ev.kind != HW_READER_MESSAGE || ev.retained;
+		     ck_assert(reader_next(r, &ev, PATIENCE))) {
+			replayed += ev.kind == HW_READER_MESSAGE;
+			if (ev.kind == HW_READER_UP && !up) /* the other events may come before or after it */
+				peer_say(peer, "nodes/b/status", "now");
+			up = up || ev.kind == HW_READER_UP;
+		}
+		ck_assert_int_eq(memcmp(ev.payload, "now", 3), 0);
+		ck_assert_uint_eq(replayed, cases[i].comes);
+		hw_reader_stop(r);
+	}
+}
+END_TEST
+
+/* A wake-up for many messages, not one each; and nothing is lost or reordered by it. */
+START_TEST(test_batches)
+{
+	enum { MESSAGES = 20000 };
+	struct hw_mqtt_conf conf = conf_for(&broker, 5, 0, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "n", false);
+	for (int i = 0; i < MESSAGES; i++)
+		peer_publish(peer, "n", &i, sizeof(i), 0, false);
+	int64_t dropped = 0;
+	for (int want = 0; want < MESSAGES; want++) {
+		struct hw_reader_event ev = reader_await(r, HW_READER_MESSAGE);
+		int got;
+		memcpy(&got, ev.payload, sizeof(got));
+		ck_assert_int_ge(got, want);
+		dropped += got - want;
+		want = got;
+	}
+	struct hw_reader_stats stats = hw_reader_stats(r);
+	printf("  %d messages, %llu wake-ups\n", MESSAGES, (unsigned long long)stats.wakeups);
+	ck_assert_int_eq(dropped, 0);
+	ck_assert_uint_lt(stats.wakeups, MESSAGES / 5);
+	hw_reader_stop(r);
+}
+END_TEST
+
+START_TEST(test_idle)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, 5, 0, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "n", false);
+	struct hw_reader_event ev;
+	uint64_t before = hw_reader_stats(r).wakeups;
+	ck_assert(!reader_next(r, &ev, 2200));
+	ck_assert_uint_le(hw_reader_stats(r).wakeups - before, 6);
+	hw_reader_stop(r);
+}
+END_TEST
+
+/* --- barriers */
+
+START_TEST(test_barriers)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, ways[_i].protocol, ways[_i].qos, "hw-t-r0"), pub = conf;
+	static const char *junk[] = {"",
+	                             "x",
+	                             "00000000deadbeef",
+	                             "00000000deadbeef ",
+	                             "00000000DEADBEEF 1",
+	                             "00000000deadbeef 01",
+	                             "00000000deadbeef 1 ",
+	                             "00000000deadbeef -1",
+	                             "00000000deadbeef  1",
+	                             "0000000deadbeef 12",
+	                             "00000000deadbeef 18446744073709551616",
+	                             "00000000deadbeef 99999999999999999999"};
+	const unsigned n_junk = sizeof(junk) / sizeof(junk[0]);
+	pub.client_id = "hw-t-pub";
+	peer_publish(peer, conf.barrier_topic, "00000000deadbeef 4", 18, 1, true); /* history is no barrier */
+	peer_settle(peer);
+	struct hw_reader *r = reader_up(&conf, "nodes/+", false);
+	struct hw_publisher *p = publisher_up(&pub);
+	for (unsigned i = 0; i < n_junk; i++)
+		peer_say(peer, conf.barrier_topic, junk[i]);
+	peer_say(peer, "nodes/a", "before");
+	hw_publisher_barrier(p, UINT64_C(0xfedcba9876543210), UINT64_MAX);
+	hw_publisher_barrier(p, 1, 0);
+	hw_publisher_flush(p);
+	reader_expect(r, "nodes/a", "before");
+	struct hw_reader_event ev = reader_await(r, HW_READER_BARRIER);
+	ck_assert_uint_eq(ev.mark, UINT64_C(0xfedcba9876543210));
+	ck_assert_uint_eq(ev.number, UINT64_MAX);
+	ck_assert(reader_next(r, &ev, PATIENCE));
+	ck_assert_int_eq(ev.kind, HW_READER_BARRIER);
+	ck_assert(ev.mark == 1 && ev.number == 0);
+	uint64_t counted = hw_reader_stats(r).junk_barriers;
+	ck_assert(counted == n_junk || (conf.protocol == 311 && counted == n_junk + 1));
+	hw_publisher_stop(p, 1000);
+	hw_reader_stop(r);
+}
+END_TEST
+
+/* --- losses */
+
+START_TEST(test_broker_restarts)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, ways[_i].protocol, ways[_i].qos, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "nodes/+", false);
+	struct hw_reader_event ev;
+	broker_stop(&broker, SIGKILL);
+	ev = reader_await(r, HW_READER_DOWN);
+	ck_assert_msg(strstr(ev.text, "lost"), "%s", ev.text);
+	ev = reader_await(r, HW_READER_DOWN); /* the reason has changed: said once more, and only once */
+	ck_assert_msg(strstr(ev.text, "refused: is the broker running?"), "%s", ev.text);
+	ck_assert_msg(!reader_next(r, &ev, 1500), "said again: %s", ev.text);
+	broker_start(&broker);
+	ck_assert(reader_next(r, &ev, PATIENCE));
+	ck_assert_int_eq(ev.kind, HW_READER_UP);
+	ck_assert_uint_eq(hw_reader_stats(r).reconnects, 1);
+	struct peer *other = peer_new(&broker);
+	peer_say(other, "nodes/a", "again");
+	reader_expect(r, "nodes/a", "again");
+	peer_free(other);
+	hw_reader_stop(r);
+}
+END_TEST
+
+START_TEST(test_reconnect_ordered)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, 5, 0, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "nodes/+", false);
+	int64_t start = now_ms();
+	hw_reader_reconnect(r);
+	struct hw_reader_event ev = reader_await(r, HW_READER_DOWN);
+	ck_assert_msg(strstr(ev.text, "by the monitor"), "%s", ev.text);
+	reader_await(r, HW_READER_UP);
+	ck_assert_msg(now_ms() - start < 1000, "the first attempt comes quickly");
+	peer_say(peer, "nodes/a", "again");
+	reader_expect(r, "nodes/a", "again");
+	hw_reader_stop(r);
+}
+END_TEST
+
+/* --- filters */
+
+START_TEST(test_other_filters)
+{
+	static const struct hw_mqtt_filter first[] = {{"keep/+", true}, {"drop/+", false}},
+					   second[] = {{"come/+", true}, {"keep/+", true}};
+	struct hw_mqtt_conf conf = conf_for(&broker, ways[_i].protocol, ways[_i].qos, "hw-t-r0");
+	struct hw_reader *r;
+	peer_publish(peer, "keep/a", "kept", 4, 1, true);
+	peer_publish(peer, "come/a", "new", 3, 1, true);
+	peer_settle(peer);
+	ck_assert_int_eq(hw_reader_start(&r, &conf, first, 2, NULL, 0, 500), 0);
+	ck_assert(reader_expect(r, "keep/a", "kept").retained);
+	reader_await(r, HW_READER_UP);
+	ck_assert_int_eq(hw_reader_set_filters(r, second, 2), 0);
+	ck_assert(reader_expect(r, "come/a", "new").retained);
+	peer_say(peer, "drop/a", "unheard");
+	peer_say(peer, "keep/a", "heard");
+	peer_say(peer, "come/a", "heard too");
+	reader_expect(r, "keep/a", "heard");
+	reader_expect(r, "come/a", "heard too");
+	hw_reader_reconnect(r); /* the new set is what a new connection asks for */
+	reader_await(r, HW_READER_UP);
+	peer_say(peer, "drop/a", "unheard");
+	peer_say(peer, "come/b", "after");
+	struct hw_reader_event ev;
+	do
+		ev = reader_await(r, HW_READER_MESSAGE);
+	while (ev.retained);
+	ck_assert_int_eq(memcmp(ev.topic, "come/b", 6), 0);
+	hw_reader_stop(r);
+}
+END_TEST
+
+/* Each message to one of them, each barrier to both. */
+START_TEST(test_shared)
+{
+	static const struct hw_mqtt_filter filter = {"nodes/+", false};
+	struct hw_mqtt_conf conf = conf_for(&broker, 5, 1, "hw-t-r0"), second = conf;
+	struct hw_reader *r[2];
+	struct hw_reader_event ev;
+	unsigned got = 0, barriers = 0;
+	second.client_id = "hw-t-r1";
+	ck_assert_int_eq(hw_reader_start(&r[0], &conf, &filter, 1, "heartwheel-t", 0, 500), 0);
+	ck_assert_int_eq(hw_reader_start(&r[1], &second, &filter, 1, "heartwheel-t", 0, 500), 0);
+	for (int i = 0; i < 2; i++)
+		reader_await(r[i], HW_READER_UP);
+	for (int i = 0; i < 100; i++)
+		peer_publish(peer, "nodes/a", "x", 1, 1, false);
+	peer_say(peer, conf.barrier_topic, "0000000000000001 1");
+	for (int i = 0; i < 2; i++) {
+		unsigned mine = 0, last = barriers;
+		while (barriers == last) {
+			ck_assert(reader_next(r[i], &ev, PATIENCE));
+			mine += ev.kind == HW_READER_MESSAGE;
+			barriers += ev.kind == HW_READER_BARRIER;
+		}
+		ck_assert_uint_gt(mine, 0);
+		got += mine;
+	}
+	ck_assert_uint_eq(got, 100);
+	for (int i = 0; i < 2; i++)
+		hw_reader_stop(r[i]);
+}
+END_TEST
+
+/* --- standing still */
+
+/* Counts messages in order up to `n`, and other events by kind. */
+static void take_all(struct hw_reader *r, int n, unsigned kinds[8])
+{
+	for (int want = 0; want < n;) {
+		struct hw_reader_event ev;
+		ck_assert_msg(reader_next(r, &ev, PATIENCE), "message %d did not come", want);
+		kinds[ev.kind]++;
+		ck_assert_msg(ev.kind != HW_READER_DOWN, "%s", ev.text);
+		if (ev.kind != HW_READER_MESSAGE)
+			continue;
+		int got;
+		memcpy(&got, ev.payload, sizeof(got));
+		ck_assert_int_eq(got, want++);
+	}
+}
+
+static void wait_for_full_ring(struct hw_reader *r)
+{
+	int64_t until = now_ms() + PATIENCE;
+	while (hw_reader_stats(r).ring_waits == 0) {
+		ck_assert_msg(now_ms() < until, "the ring does not fill up");
+		poll(NULL, 0, 5);
+	}
+}
+
+START_TEST(test_full_ring_loses_nothing)
+{
+	enum { MESSAGES = 8000 };
+	struct hw_mqtt_conf conf = conf_for(&broker, ways[_i].protocol, 1, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "n", false);
+	char payload[400] = {0};
+	for (int i = 0; i < MESSAGES; i++) {
+		memcpy(payload, &i, sizeof(i));
+		peer_publish(peer, "n", payload, sizeof(payload), 1, false);
+	}
+	peer_settle(peer);
+	wait_for_full_ring(r);
+	ck_assert_uint_lt(hw_reader_stats(r).messages, MESSAGES);
+	ck_assert_uint_gt(hw_reader_backlog(r), 1 << 19);
+	unsigned kinds[8] = {0};
+	take_all(r, MESSAGES, kinds);
+	ck_assert_uint_eq(hw_reader_stats(r).messages, MESSAGES);
+	hw_reader_stop(r);
+}
+END_TEST
+
+/*
+ * The loop stands still for longer than the broker waits for a sign of life, with a PINGRESP behind the backlog: the
+ * link lives on. It also was a delay like any other, and is told as one.
+ */
+START_TEST(test_full_ring_outlives_keepalive)
+{
+	enum { MESSAGES = 3000, KEEPALIVE = 5, STILL_MS = 10000 };
+	struct hw_mqtt_conf conf = conf_for(&broker, 5, 0, "hw-t-r0");
+	struct hw_reader_event ev;
+	conf.keepalive_s = KEEPALIVE;
+	struct hw_reader *r = reader_up(&conf, "n", false);
+	char payload[400] = {0};
+	for (int i = 0; i < MESSAGES; i++) {
+		memcpy(payload, &i, sizeof(i));
+		peer_publish(peer, "n", payload, sizeof(payload), 0, false);
+	}
+	wait_for_full_ring(r);
+	int64_t full = now_ms();
+	while (now_ms() - full < STILL_MS)
+		poll(NULL, 0, 100);
+	unsigned kinds[8] = {0};
+	take_all(r, MESSAGES, kinds);
+	while (kinds[HW_READER_DRAINED] == 0) {
+		ck_assert(reader_next(r, &ev, PATIENCE));
+		kinds[ev.kind]++;
+	}
+	ck_assert_uint_eq(kinds[HW_READER_STALL], 1);
+	ck_assert_uint_eq(kinds[HW_READER_DOWN], 0);
+	ck_assert_msg(!reader_next(r, &ev, 1500) || ev.kind != HW_READER_DOWN, "%s", ev.text);
+	ck_assert_uint_eq(broker_logged(&broker, "exceeded timeout"), 0);
+	hw_reader_stop(r);
+}
+END_TEST
+
+START_TEST(test_nearly_full)
+{
+	enum { MESSAGES = 1500, SIZE = 32768 };
+	struct hw_mqtt_conf conf = conf_for(&broker, 5, 0, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "n", false);
+	struct hw_reader_event ev;
+	static char payload[SIZE];
+	for (int i = 0; i < MESSAGES; i++)
+		peer_publish(peer, "n", payload, SIZE, 0, false);
+	peer_say(peer, "end", "so that all of them have been sent");
+	wait_for_full_ring(r);
+	unsigned kinds[8] = {0};
+	for (uint64_t n = 0; n < 2 || kinds[HW_READER_MESSAGE] < MESSAGES; n++) {
+		if (!reader_next(r, &ev, 2000))
+			break; /* the broker has dropped some */
+		kinds[ev.kind]++;
+	}
+	ck_assert_uint_eq(kinds[HW_READER_NEARLY_FULL], 1);
+	ck_assert_uint_eq(kinds[HW_READER_DOWN], 0);
+	hw_reader_stop(r);
+}
+END_TEST
+
+/* The whole process stands still, as in a paused virtual machine. */
+START_TEST(test_stall)
+{
+	enum { STILL_MS = 1500 };
+	struct hw_mqtt_conf conf = conf_for(&broker, 5, 0, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "n", false);
+	struct hw_reader_event ev;
+	int64_t before = now_ms();
+	pid_t pid = fork();
+	if (pid == 0) {
+		kill(getppid(), SIGSTOP);
+		poll(NULL, 0, STILL_MS);
+		kill(getppid(), SIGCONT);
+		_exit(0);
+	}
+	ev = reader_await(r, HW_READER_STALL);
+	int64_t planned_ms = ev.planned_ns / 1000000, after = now_ms();
+	ck_assert_int_ge(planned_ms, before);
+	ck_assert_int_ge(after - planned_ms, 500);
+	ck_assert(reader_next(r, &ev, PATIENCE));
+	ck_assert_int_eq(ev.kind, HW_READER_DRAINED);
+	waitpid(pid, NULL, 0);
+	ck_assert_msg(!reader_next(r, &ev, 1200), "event %d without a stall", (int)ev.kind);
+	hw_reader_stop(r);
+}
+END_TEST
+
+/* --- the list */
+
+static void add(void *suite)
+{
+	const int n_ways = sizeof(ways) / sizeof(ways[0]);
+	TCase *t = tcase_create("reader");
+	tcase_set_timeout(t, 90);
+	tcase_add_checked_fixture(t, set_up, tear_down);
+	tcase_add_loop_test(t, test_receives, 0, n_ways);
+	tcase_add_loop_test(t, test_long_ones, 0, n_ways);
+	tcase_add_test(t, test_retained);
+	tcase_add_test(t, test_batches);
+	tcase_add_test(t, test_idle);
+	tcase_add_loop_test(t, test_barriers, 0, n_ways);
+	tcase_add_loop_test(t, test_broker_restarts, 1, 3); /* one of each protocol */
+	tcase_add_test(t, test_reconnect_ordered);
+	tcase_add_loop_test(t, test_other_filters, 1, 3);
+	tcase_add_test(t, test_shared);
+	tcase_add_loop_test(t, test_full_ring_loses_nothing, 1, 3);
+	tcase_add_test(t, test_full_ring_outlives_keepalive);
+	tcase_add_test(t, test_nearly_full);
+	tcase_add_test(t, test_stall);
+	suite_add_tcase(suite, t);
+}
+
+int main(void)
+{
+	return test_mqtt_main("mqtt readers", add);
+}
