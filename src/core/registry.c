@@ -247,13 +247,12 @@ static uint32_t take_record(struct hw_registry *r)
 	return index;
 }
 
-static void drop_extra(struct hw_device *d)
+static void free_extra(struct hw_extra *extra)
 {
-	if (d->extra == NULL)
+	if (extra == NULL)
 		return;
-	hw_report_fini(&d->extra->report);
-	free(d->extra);
-	d->extra = NULL;
+	hw_report_fini(&extra->report);
+	free(extra);
 }
 
 /* --- the interface ------------------------------------------------------------------------------------------------ */
@@ -281,7 +280,7 @@ void hw_registry_free(struct hw_registry *r)
 		struct hw_device *d = &r->devices[i];
 		if (d->id == NULL)
 			continue;
-		drop_extra(d);
+		free_extra(d->extra);
 		hw_idstore_drop(&r->ids, d->id);
 	}
 	table_drop(&r->old);
@@ -359,7 +358,7 @@ void hw_registry_remove(struct hw_registry *r, uint32_t index)
 	struct hw_device *d = &r->devices[index];
 	assert(d->node.place == HW_PLACE_NONE);
 	unindex(r, index);
-	drop_extra(d);
+	free_extra(d->extra);
 	hw_idstore_drop(&r->ids, d->id);
 	d->id = NULL;
 	d->node.next = r->free;

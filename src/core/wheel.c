@@ -132,10 +132,9 @@ static uint64_t next_stop(const struct hw_wheel *w, unsigned level)
 		return UINT64_MAX;
 	unsigned here = slot_of(w->cursor, level);
 	uint32_t ahead = (occupied >> here | occupied << (HW_WHEEL_SLOTS - here)) & ALL_SLOTS;
-	bool entered = level > w->entering;
-	if (level > 0 && entered)
+	/* The cursor's own slot was cascaded when the cursor entered it: what is there now is a turn away. */
+	if (level > w->entering)
 		ahead &= ~UINT32_C(1);
-	/* Nothing left but the slot that was cascaded when the cursor came: what is there now is a turn away. */
 	unsigned distance = ahead != 0 ? (unsigned)__builtin_ctz(ahead) : HW_WHEEL_SLOTS;
 	return (w->cursor / span[level] + distance) * span[level];
 }
@@ -252,8 +251,7 @@ void hw_queue_push(struct hw_wheel *w, struct hw_queue *q, uint32_t i, uint64_t 
 	assert(n->place == HW_PLACE_NONE);
 	n->place = HW_PLACE_QUEUE;
 	n->due = tag & TICK_MAX;
-	n->next = HW_NIL;
-	n->prev = q->tail;
+	n->prev = q->tail; /* and `next` is HW_NIL, as in every node that is nowhere */
 	if (q->tail != HW_NIL)
 		hw_wheel_node(w, q->tail)->next = i;
 	else

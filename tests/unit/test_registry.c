@@ -289,6 +289,58 @@ START_TEST(many_at_once)
 }
 END_TEST
 
+/* The tables grow in small steps: between two of them is a state like any other, also to be freed in. */
+START_TEST(half_moved_tables)
+{
+	char id[16];
+	for (int i = 0; i < 100; i++) { /* 96 fill the first table as far as it may be; each addition moves 8 slots */
+		snprintf(id, sizeof(id), "h%d", i);
+		add(id);
+	}
+	for (int i = 0; i < 100; i += 2) {
+		snprintf(id, sizeof(id), "h%d", i);
+		hw_registry_remove(r, find(id));
+		ck_assert_uint_eq(find(id), HW_NIL);
+	}
+	for (int i = 0; i < 100; i++) {
+		snprintf(id, sizeof(id), "h%d", i);
+		ck_assert_int_eq(find(id) == HW_NIL, i % 2 == 0);
+	}
+}
+END_TEST
+
+/* Ids whose 32 bits of hash are the same under `key`, found by trying: only their text tells them apart. */
+START_TEST(same_hash_is_not_same_id)
+{
+	char shorter[100], longer[143];
+	snprintf(longer, sizeof(longer), "0304515%0135d", 0);
+	for (char *c = longer + 7; *c != '\0'; c++)
+		*c = 'x';
+	snprintf(shorter, sizeof(shorter), "%.99s", longer);
+	const char *const pairs[][2] = {
+		{"node-016276", "node-079275"}, {"node-015905", "node-163656"}, {longer, shorter}, {shorter, longer}};
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		const char *in = pairs[i][0], *out = pairs[i][1];
+		ck_assert_uint_eq((uint32_t)hw_siphash(1, 3, key, in, strlen(in)),
+		                  (uint32_t)hw_siphash(1, 3, key, out, strlen(out)));
+		uint32_t index = add(in), found[2];
+		ck_assert_uint_eq(find(in), index);
+		ck_assert_uint_eq(find(out), HW_NIL);
+		struct hw_id ids[] = {{in, strlen(in)}, {out, strlen(out)}};
+		hw_registry_find_many(r, ids, 2, found);
+		ck_assert_uint_eq(found[0], index);
+		ck_assert_uint_eq(found[1], HW_NIL);
+		uint32_t second = add(out);
+		ck_assert_uint_ne(second, index);
+		ck_assert_uint_eq(find(out), second);
+		hw_registry_remove(r, index);
+		ck_assert_uint_eq(find(in), HW_NIL);
+		ck_assert_uint_eq(find(out), second);
+		hw_registry_remove(r, second);
+	}
+}
+END_TEST
+
 /* Whoever knows the key can make the probes long; whoever does not, cannot. */
 START_TEST(chosen_ids_do_not_collide_under_another_key)
 {
@@ -396,6 +448,8 @@ static Suite *registry_suite(void)
 	tcase_add_test(tc, indices_are_used_again);
 	tcase_add_test(tc, side_block);
 	tcase_add_test(tc, many_at_once);
+	tcase_add_test(tc, half_moved_tables);
+	tcase_add_test(tc, same_hash_is_not_same_id);
 	tcase_add_test(tc, chosen_ids_do_not_collide_under_another_key);
 	tcase_add_test(tc, no_memory_changes_nothing);
 	suite_add_tcase(suite, tc);

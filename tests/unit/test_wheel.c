@@ -48,6 +48,15 @@ static uint64_t next(void)
 	return at.n;
 }
 
+START_TEST(new_node_is_nowhere)
+{
+	struct hw_node n = {.next = 1, .prev = 2, .due = 3, .place = HW_PLACE_LEVEL2, .slot = 4, .user = 5};
+	struct hw_node nowhere = {.next = HW_NIL, .prev = HW_NIL, .place = HW_PLACE_NONE, .user = 5};
+	hw_node_init(&n);
+	ck_assert_mem_eq(&n, &nowhere, sizeof(n));
+}
+END_TEST
+
 START_TEST(empty_wheel_has_nothing)
 {
 	struct hw_tick at;
@@ -183,7 +192,9 @@ START_TEST(deleted_ones_stay_away)
 	hw_wheel_del(&w, 3);
 	ck_assert_uint_eq(w.length, 1);
 	ck_assert_uint_eq(w.occupied[1], 0);
-	ck_assert_int_eq(nodes[3].place, HW_PLACE_NONE);
+	struct hw_node nowhere = {
+		.due = 500, .slot = nodes[3].slot, .place = HW_PLACE_NONE, .next = HW_NIL, .prev = HW_NIL};
+	ck_assert_mem_eq(&nodes[3], &nowhere, sizeof(nowhere));
 	ck_assert_uint_eq(take(1000), 0);
 	ck_assert_uint_eq(take(1000), HW_NIL);
 	add(1, 1001);
@@ -294,9 +305,13 @@ START_TEST(ticks_are_clamped)
 	ck_assert_uint_eq(nodes[1].due, TICK_MAX);
 	ck_assert_uint_eq(take(TICK_MAX - 1), HW_NIL);
 	ck_assert_uint_eq(take(UINT64_MAX), 1);
+	ck_assert_uint_eq(take(UINT64_MAX), HW_NIL);
+	add(2, TICK_MAX + 5);
+	ck_assert_uint_eq(nodes[2].due, TICK_MAX);
+	ck_assert_uint_eq(take(TICK_MAX), 2);
 	setup_at(UINT64_MAX);
 	add(1, 7);
-	ck_assert_uint_eq(take(UINT64_MAX), 1);
+	ck_assert_uint_eq(take(TICK_MAX), 1);
 }
 END_TEST
 
@@ -395,6 +410,7 @@ static Suite *wheel_suite(void)
 	Suite *suite = suite_create("wheel");
 	TCase *tc = tcase_create("wheel");
 	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, new_node_is_nowhere);
 	tcase_add_test(tc, empty_wheel_has_nothing);
 	tcase_add_test(tc, comes_out_at_its_tick);
 	tcase_add_test(tc, level_follows_from_distance);
