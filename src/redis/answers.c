@@ -34,7 +34,7 @@ static void call_failed(struct hw_redis *r, const char *error)
 	hw_sink_hold(r);
 	if (kind == HW_TROUBLE_NOSCRIPT)
 		hw_redis_load_scripts(r);
-	else if (kind == HW_TROUBLE_NOAUTH || (kind == HW_TROUBLE_READONLY && r->sink.retry_ms == HW_RETRY_MAX_MS))
+	else if (kind == HW_TROUBLE_NOAUTH || (kind == HW_TROUBLE_READONLY && r->sink.retry_ms >= HW_REPLICA_MS))
 		hw_redis_link_fail(&r->link, error); /* a new connection may find the new master, and says who it is */
 }
 

@@ -116,18 +116,25 @@ bool hw_call_edges(struct hw_redis *r)
 	return true;
 }
 
-/* The next device on a queue that is there and whose state the store is to know; NULL at its end. */
-static const struct hw_device *take_due(struct hw_redis *r, struct hw_dues *q, bool forgotten, struct hw_ref *ref)
+/*
+ * The next device on a queue that is there and whose state the store is to know; NULL if there is none. A rewrite waits
+ * for the answer to its device's edges: should they fail and it not, they would find their seq written without them.
+ */
+static const struct hw_device *take_due(struct hw_redis *r, struct hw_dues *q, bool rewrite, struct hw_ref *ref)
 {
 	const struct hw_registry *devices = hw_monitor_registry(r->m);
-	while (q->len > 0) {
+	for (uint32_t left = q->len; left > 0; left--) {
 		uint32_t index = q->at[q->head];
 		q->head = (q->head + 1) & (q->cap - 1);
 		q->len--;
 		r->sink.marks[index] &= (uint8_t)~q->bit;
+		if (rewrite && (r->sink.marks[index] & HW_MARK_IN_FLIGHT)) {
+			hw_sink_due(r, q, index);
+			continue;
+		}
 		const struct hw_device *d = index < hw_registry_bound(devices) ? hw_registry_at(devices, index) : NULL;
 		if (!d || hw_device_state(d) == HW_STATE_PROVISIONAL ||
-		    (hw_device_state(d) == HW_STATE_FORGOTTEN && !forgotten))
+		    (hw_device_state(d) == HW_STATE_FORGOTTEN && !rewrite))
 			continue;
 		*ref = hw_registry_ref(devices, index);
 		return d;

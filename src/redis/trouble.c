@@ -23,6 +23,8 @@ static const struct {
          "Redis has no password set, and [redis] password_file names one"},
 	{HW_TROUBLE_NOAUTH, "NOAUTH", true, true, "Redis wants a password: see [redis] username, password_file"},
 	{HW_TROUBLE_NOPERM, "NOPERM", true, false, "Redis' ACL does not let [redis] username do what is needed"},
+	{HW_TROUBLE_NOPERM, "user executing the script", true, false,
+         "Redis' ACL does not let [redis] username do what is needed"},
 	{HW_TROUBLE_NOPERM, "ACL failure in script", true, false,
          "Redis' ACL does not let [redis] username do what is needed"},
 	{HW_TROUBLE_LOADING, "LOADING", true, true, "Redis is still loading its data"},

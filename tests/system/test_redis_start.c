@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT */
+/* Getting to Redis (addresses, passwords, databases, prefixes) and loading what it holds. */
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis_rig.h"
+
+#define UP_MS 10000
+
+static struct rig rig, *const g = &rig;
+
+static void serve(void)
+{
+	rig_serve(g, NULL);
+}
+
+static void down(void)
+{
+	rig_stop(g);
+}
+
+static void settle(void)
+{
+	rig_until(g, rig_is_idle, UP_MS);
+}
+
+static bool is_down(struct rig *r)
+{
+	return r->downs > 0;
+}
+
+static bool has_failed_thrice(struct rig *r)
+{
+	return rig_number(r, "EVAL %s 0",
+	                  "local s = redis.call('INFO', 'commandstats') "
+	                  "return tonumber(string.match(s, 'cmdstat_auth:calls=(%d+)') or 0)") >= 3;
+}
+
+/* The link comes up and a transition goes through it. */
+static void works(void)
+{
+	rig_until(g, rig_is_up, UP_MS);
+	rig_transit(g, rig_device(g, GROUP_PLAIN, "a"), HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
+	settle();
+	rig_expect(g, "online", "HGET %sstate:a state", g->conf.key_prefix);
+}
+
+/* --- ways to it ----------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(by_address)
+{
+	rig_start(g);
+	works();
+	ck_assert_uint_eq(g->ups, 1);
+	ck_assert_uint_eq(g->downs, 0);
+}
+END_TEST
+
+START_TEST(by_name)
+{
+	g->conf.host = "localhost"; /* perhaps ::1 first, where nobody listens */
+	rig_start(g);
+	works();
+	ck_assert_uint_eq(g->downs, 0);
+}
+END_TEST
+
+START_TEST(by_unix_socket)
+{
+	g->conf.unix_socket = g->socket;
+	g->conf.host = "unused.invalid";
+	rig_start(g);
+	works();
+	ck_assert_uint_eq(g->downs, 0);
+}
+END_TEST
+
+START_TEST(in_another_database)
+{
+	g->conf.db = 3;
+	rig_start(g);
+	rig_do(g, "SELECT 3");
+	works();
+	rig_do(g, "SELECT 0");
+	ck_assert_int_eq(rig_number(g, "DBSIZE"), 0);
+}
+END_TEST
+
+START_TEST(in_no_database)
+{
+	g->conf.db = 99;
+	rig_start(g);
+	rig_until(g, is_down, UP_MS);
+	ck_assert_msg(strstr(g->why, "[redis] db"), "%s", g->why);
+}
+END_TEST
+
+/* Told once for each reason, and tried for ever. */
+START_TEST(nobody_there)
+{
+	int port = g->port;
+	rig_kill_server(g);
+	rig_start(g);
+	rig_until(g, is_down, UP_MS);
+	ck_assert_msg(strstr(g->why, "Connection refused") && strstr(g->why, "[redis] host, port"), "%s", g->why);
+	int64_t until = rig_now().mono.ns + HW_NS_PER_S;
+	while (rig_now().mono.ns < until)
+		event_base_loop(g->base, EVLOOP_ONCE);
+	ck_assert_uint_eq(g->downs, 1);
+	ck_assert_int_eq(port, g->port);
+	rig_serve_again(g, NULL);
+	works();
+}
+END_TEST
+
+START_TEST(no_such_name)
+{
+	g->conf.host = "name.invalid";
+	rig_start(g);
+	rig_until(g, is_down, 30000);
+	ck_assert_msg(strstr(g->why, "name.invalid") && strstr(g->why, "[redis] host"), "%s", g->why);
+}
+END_TEST
+
+static void on_no_link(void *arg, bool is_up, const char *why)
+{
+	(void)arg, (void)is_up, (void)why;
+}
+
+/* Freed while a name is being looked up, and while a connect is under way. */
+START_TEST(freed_in_the_middle)
+{
+	rig_start(g);
+	for (int turns = 0; turns < 12; turns++) {
+		g->conf.host = turns % 2 ? "localhost" : "127.0.0.1";
+		struct event_base *base = event_base_new();
+		static const struct hw_redis_ops deaf = {.on_link = on_no_link};
+		struct hw_redis *r = hw_redis_new(base, &g->conf, g->m, &deaf, NULL);
+		ck_assert_ptr_nonnull(r);
+		for (int k = 0; k < turns / 2; k++)
+			event_base_loop(base, EVLOOP_NONBLOCK);
+		hw_redis_free(r);
+		event_base_loop(base, EVLOOP_NONBLOCK);
+		event_base_free(base);
+	}
+	works();
+}
+END_TEST
+
+/* --- passwords -----------------------------------------------------------------------------------------------------
+ */
+
+static const char refused[] = "Redis refused the password: see [redis] username, password_file";
+
+START_TEST(a_password)
+{
+	rig_do(g, "CONFIG SET requirepass %s", "right one");
+	g->conf.password = "right one";
+	rig_start(g);
+	works();
+}
+END_TEST
+
+START_TEST(a_wrong_password)
+{
+	rig_do(g, "CONFIG SET requirepass right");
+	g->conf.password = "wrong";
+	rig_start(g);
+	rig_until(g, has_failed_thrice, UP_MS);
+	ck_assert_str_eq(g->why, refused);
+	ck_assert_uint_eq(g->downs, 1);
+	ck_assert_uint_eq(g->ups, 0);
+	rig_do(g, "CONFIG SET requirepass wrong");
+	works();
+}
+END_TEST
+
+START_TEST(a_missing_password)
+{
+	rig_do(g, "CONFIG SET requirepass right");
+	rig_start(g);
+	rig_until(g, is_down, UP_MS);
+	ck_assert_str_eq(g->why, "Redis wants a password: see [redis] username, password_file");
+}
+END_TEST
+
+START_TEST(a_password_too_many)
+{
+	g->conf.password = "any";
+	rig_start(g);
+	rig_until(g, is_down, UP_MS);
+	ck_assert_msg(strstr(g->why, "Redis has no password set"), "%s", g->why);
+}
+END_TEST
+
+START_TEST(a_user)
+{
+	rig_do(g, "ACL SETUSER wheel on >secret ~device:* +@all -@dangerous -@admin");
+	g->conf.username = "wheel";
+	g->conf.password = "secret";
+	rig_start(g);
+	works();
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, UP_MS);
+}
+END_TEST
+
+START_TEST(a_user_without_rights)
+{
+	rig_do(g, "ACL SETUSER wheel on >secret ~device:* +@all -script");
+	g->conf.username = "wheel";
+	g->conf.password = "secret";
+	rig_start(g);
+	rig_until(g, is_down, UP_MS);
+	ck_assert_msg(strstr(g->why, "ACL") && strstr(g->why, "script"), "%s", g->why);
+	rig_do(g, "ACL SETUSER wheel +script");
+	works();
+}
+END_TEST
+
+/* --- loading -------------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(a_prefix_of_glob_characters)
+{
+	g->conf.key_prefix = "h*[a-z]?\\^w:";
+	rig_start(g);
+	works();
+	/* What the same prefix would match as a glob. */
+	rig_do(g, "HSET %s state online seq 5", "hxxbx^w:state:stranger");
+	rig_do(g, "HSET %s state online seq 5", "device:state:stranger");
+	rig_do(g, "HSET %s state online seq 5", "hstate:stranger");
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, UP_MS);
+	ck_assert_uint_eq(g->devices, 1);
+	ck_assert_uint_eq(g->unusable, 0);
+}
+END_TEST
+
+#define MANY 20000
+
+static void fill(unsigned n)
+{
+	for (unsigned k = 0; k < n; k++)
+		redisAppendCommand(
+			g->look,
+			"HSET device:state:d%u state %s since %u last_seen 1700000000000 timeout 30000 reason %s "
+			"group %s node other source mqtt seq %u",
+			k, k % 4 ? "online" : "offline", 1000 + k, k % 4 ? "heartbeat" : "will",
+			k % 2 ? "plain" : "slow", 1 + k);
+	for (unsigned k = 0; k < n; k++) {
+		redisReply *reply = NULL;
+		ck_assert_int_eq(redisGetReply(g->look, (void **)&reply), REDIS_OK);
+		freeReplyObject(reply);
+	}
+}
+
+static const struct hw_device *find(const char *id)
+{
+	uint32_t i = hw_registry_find(hw_monitor_registry(g->m), id, strlen(id));
+	return i == HW_NIL ? NULL : rig_at(g, i);
+}
+
+START_TEST(twenty_thousand_and_garbage)
+{
+	char invalid[300];
+	memset(invalid, 'x', sizeof(invalid));
+	fill(MANY);
+	rig_do(g, "HSET device:state:no-seq state online");
+	rig_do(g, "HSET device:state:bad-seq state online seq -5");
+	rig_do(g, "HSET device:state:bad-state state asleep seq 5");
+	rig_do(g, "HSET device:state:gone state forgotten seq 5");
+	rig_do(g, "SET device:state:string x");
+	rig_do(g, "HSET device:state: state online seq 5");
+	rig_do(g, "HSET device:state:a/+ state online seq 5");
+	rig_do(g, "HSET device:state:%b state online seq 5", invalid, (size_t)256);
+	rig_do(g, "HSET device:state:%b state online seq 5", "\xff\xfe", (size_t)2);
+	rig_do(g, "HSET device:outbox d1 %s d2 %s", "{\"online\":true}", "");
+	rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 1");
+	rig_start(g);
+	hw_redis_load(g->r); /* before the link is up */
+	rig_until(g, rig_is_loaded, 20000);
+	ck_assert_uint_eq(g->devices, MANY);
+	ck_assert_uint_eq(g->unusable, 9);
+	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(g->m)), MANY);
+	ck_assert_uint_eq(g->outbox, 2);
+	const struct hw_device *d = find("d4");
+	ck_assert_int_eq(hw_device_state(d), HW_STATE_OFFLINE);
+	ck_assert_int_eq(hw_device_reason(d), HW_REASON_WILL);
+	ck_assert_int_eq((int)d->since_ms, 1004);
+	ck_assert_uint_eq(d->seq, 5);
+	ck_assert_str_eq(hw_monitor_group_of(g->m, d)->name, "slow");
+	ck_assert_int_eq(hw_device_state(find("d5")), HW_STATE_ONLINE);
+	ck_assert_str_eq(hw_monitor_group_of(g->m, find("d5"))->name, "plain");
+}
+END_TEST
+
+START_TEST(the_fields_of_one)
+{
+	static const char data[] = "{\"t\":[1,2.5,\"x\"]}";
+	rig_do(g,
+	       "HSET device:state:a state online since 5 last_seen 1600000000000 reason heartbeat group plain source "
+	       "both "
+	       "seq 77 once 1 own_timeout 310000 battery 87 rssi -60.5 uptime 12 ip 10.0.0.1 version %s data %s",
+	       "1.2+git #5", data);
+	rig_do(g,
+	       "HSET device:state:b state offline since x last_seen x reason x group x source x seq 78 once x "
+	       "own_timeout -1 battery nan rssi inf uptime 1x ip %b version %b data %s",
+	       "\xff", (size_t)1, "a\nb", (size_t)3, "1},\"online\":false");
+	rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 1600000003000");
+	rig_start(g);
+	hw_redis_load(g->r);
+	int64_t down_ms = rig_now().wall_ms - 1600000003000;
+	rig_until(g, rig_is_loaded, UP_MS);
+	ck_assert_int_ge(g->down_ms, down_ms - 2000);
+	ck_assert_int_le(g->down_ms, down_ms);
+	const struct hw_device *a = find("a"), *b = find("b");
+	ck_assert_uint_eq(hw_device_source(a), HW_SOURCE_MQTT | HW_SOURCE_KEY);
+	ck_assert(a->flags & HW_FLAG_ONCE);
+	ck_assert_int_eq(hw_monitor_timeout_ms(g->m, a), 310000);
+	const struct hw_report *p = &a->extra->report;
+	ck_assert_uint_eq(p->has, 0x3f);
+	ck_assert_double_eq(p->battery, 87);
+	ck_assert_double_eq(p->rssi, -60.5);
+	ck_assert_double_eq(p->uptime, 12);
+	ck_assert_str_eq(p->ip, "10.0.0.1");
+	ck_assert_str_eq(p->version, "1.2+git #5");
+	ck_assert_str_eq(p->data, data);
+	ck_assert_int_eq(hw_device_reason(b), HW_REASON_TIMEOUT);
+	ck_assert_uint_eq(hw_device_source(b), HW_SOURCE_MQTT);
+	ck_assert(!(b->flags & HW_FLAG_ONCE));
+	ck_assert(!b->extra || b->extra->report.has == 0);
+}
+END_TEST
+
+static bool is_half_loaded(struct rig *r)
+{
+	return hw_registry_count(hw_monitor_registry(r->m)) > MANY / 2;
+}
+
+/* The link is cut in the middle: it begins again and misses nothing; the mark stands still until then. */
+START_TEST(cut_while_loading)
+{
+	fill(MANY);
+	rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 1600000003000");
+	rig_start(g);
+	g->marking = true;
+	hw_redis_load(g->r);
+	rig_until(g, is_half_loaded, UP_MS);
+	rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
+	rig_until(g, is_down, UP_MS);
+	ck_assert(!g->loaded);
+	redisReply *mark = rig_ask(g, "GET device:monitor:node-1");
+	ck_assert_ptr_nonnull(strstr(mark->str, " 1600000003000"));
+	freeReplyObject(mark);
+	rig_until(g, rig_is_loaded, 20000);
+	ck_assert_uint_eq(g->devices, MANY);
+	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(g->m)), MANY);
+}
+END_TEST
+
+START_TEST(an_outbox_of_another_type)
+{
+	fill(3);
+	rig_do(g, "SET device:outbox x");
+	rig_start(g);
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, UP_MS);
+	ck_assert_uint_eq(g->devices, 3);
+	ck_assert_uint_eq(g->troubles, 1);
+}
+END_TEST
+
+/* After a restart of this monitor the sink goes on where the store is. */
+START_TEST(goes_on_from_what_was_loaded)
+{
+	fill(3);
+	rig_start(g);
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, UP_MS);
+	uint32_t i = hw_registry_find(hw_monitor_registry(g->m), "d1", 2);
+	hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
+	settle();
+	ck_assert_uint_eq(hw_redis_stats(g->r)->refreshes, 1);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 0);
+	rig_transit(g, i, HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
+	settle();
+	rig_expect(g, "offline", "HGET device:state:d1 state");
+	ck_assert_uint_eq(g->newer, 0);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("redis_start");
+	TCase *t = tcase_create("start");
+	tcase_add_checked_fixture(t, serve, down);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, by_address);
+	tcase_add_test(t, by_name);
+	tcase_add_test(t, by_unix_socket);
+	tcase_add_test(t, in_another_database);
+	tcase_add_test(t, in_no_database);
+	tcase_add_test(t, nobody_there);
+	tcase_add_test(t, no_such_name);
+	tcase_add_test(t, freed_in_the_middle);
+	tcase_add_test(t, a_password);
+	tcase_add_test(t, a_wrong_password);
+	tcase_add_test(t, a_missing_password);
+	tcase_add_test(t, a_password_too_many);
+	tcase_add_test(t, a_user);
+	tcase_add_test(t, a_user_without_rights);
+	tcase_add_test(t, a_prefix_of_glob_characters);
+	tcase_add_test(t, twenty_thousand_and_garbage);
+	tcase_add_test(t, the_fields_of_one);
+	tcase_add_test(t, cut_while_loading);
+	tcase_add_test(t, an_outbox_of_another_type);
+	tcase_add_test(t, goes_on_from_what_was_loaded);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	SRunner *r = srunner_create(suite());
+	rig_begin();
+	srunner_run_all(r, CK_NORMAL);
+	rig_end();
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

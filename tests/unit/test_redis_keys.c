@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* The names of keys, the ring of edges, what error replies mean: the parts of the Redis side that need no Redis. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/edges.h"
+#include "redis/keys.h"
+#include "redis/resolve.h"
+#include "redis/script.h"
+#include "redis/trouble.h"
+
+/* --- keys ----------------------------------------------------------------------------------------------------------
+ */
+
+static void expect_device_key(const struct hw_keys *k, enum hw_device_key key, const char *want)
+{
+	char buf[512];
+	ck_assert_uint_le(hw_keys_device_max(k), sizeof(buf));
+	size_t len = hw_keys_device(k, key, "x:1", 3, buf);
+	ck_assert_uint_eq(len, strlen(want));
+	ck_assert_mem_eq(buf, want, len);
+}
+
+START_TEST(names)
+{
+	struct hw_keys k;
+	ck_assert_int_eq(hw_keys_init(&k, "device:", "node-1"), 0);
+	ck_assert_str_eq(k.offline, "device:offline");
+	ck_assert_str_eq(k.outbox, "device:outbox");
+	ck_assert_str_eq(k.events, "device:events");
+	ck_assert_str_eq(k.monitor, "device:monitor:node-1");
+	ck_assert_str_eq(k.state_match, "device:state:*");
+	expect_device_key(&k, HW_KEY_CONNECTED, "device:connected:x:1");
+	expect_device_key(&k, HW_KEY_DISCONNECTED, "device:disconnected:x:1");
+	expect_device_key(&k, HW_KEY_STATE, "device:state:x:1");
+	hw_keys_fini(&k);
+}
+END_TEST
+
+START_TEST(glob_characters_are_escaped)
+{
+	struct hw_keys k;
+	ck_assert_int_eq(hw_keys_init(&k, "a*b?c[d]e\\f{g}", ""), 0);
+	ck_assert_str_eq(k.state_match, "a\\*b\\?c\\[d\\]e\\\\f{g}state:*");
+	ck_assert_str_eq(k.monitor, "a*b?c[d]e\\f{g}monitor:");
+	hw_keys_fini(&k);
+	ck_assert_int_eq(hw_keys_init(&k, "", "n"), 0);
+	ck_assert_str_eq(k.state_match, "state:*");
+	ck_assert_str_eq(k.offline, "offline");
+	hw_keys_fini(&k);
+}
+END_TEST
+
+START_TEST(longest_id_fits)
+{
+	struct hw_keys k;
+	char id[255], *buf;
+	memset(id, 'i', sizeof(id));
+	ck_assert_int_eq(hw_keys_init(&k, "p:", "n"), 0);
+	buf = malloc(hw_keys_device_max(&k));
+	ck_assert_ptr_nonnull(buf);
+	ck_assert_uint_eq(hw_keys_device(&k, HW_KEY_DISCONNECTED, id, sizeof(id), buf), hw_keys_device_max(&k));
+	free(buf);
+	hw_keys_fini(&k);
+}
+END_TEST
+
+START_TEST(id_of_a_state_key)
+{
+	struct hw_keys k;
+	const char *id;
+	size_t len;
+	ck_assert_int_eq(hw_keys_init(&k, "device:", "n"), 0);
+	ck_assert(hw_keys_state_id(&k, "device:state:a:b", 16, &id, &len));
+	ck_assert_uint_eq(len, 3);
+	ck_assert_mem_eq(id, "a:b", 3);
+	ck_assert(hw_keys_state_id(&k, "device:state:", 13, &id, &len));
+	ck_assert_uint_eq(len, 0);
+	ck_assert(!hw_keys_state_id(&k, "device:state", 12, &id, &len));
+	ck_assert(!hw_keys_state_id(&k, "device:stats:a", 14, &id, &len));
+	ck_assert(!hw_keys_state_id(&k, "Device:state:a", 14, &id, &len));
+	ck_assert(!hw_keys_state_id(&k, "", 0, &id, &len));
+	hw_keys_fini(&k);
+}
+END_TEST
+
+/* --- the ring ------------------------------------------------------------------------------------------------------
+ */
+
+static void push(struct hw_edges *q, uint64_t seq)
+{
+	struct hw_edge e = {.t = {.seq = seq}};
+	if (seq % 3 == 0) {
+		e.id = malloc(2);
+		ck_assert_ptr_nonnull(e.id);
+	}
+	ck_assert_int_eq(hw_edges_push(q, &e), 0);
+}
+
+START_TEST(ring_keeps_the_order_while_it_grows)
+{
+	struct hw_edges q = {0};
+	uint64_t in = 0, out = 0;
+	while (in < 20000) {
+		for (int k = 0; k < 7; k++)
+			push(&q, in++);
+		for (int k = 0; k < 4; k++, out++) {
+			ck_assert_uint_eq(hw_edges_at(&q, q.head)->t.seq, out);
+			q.sent = q.head + 1;
+			hw_edges_confirm(&q, q.sent);
+		}
+	}
+	uint32_t edges = 0;
+	for (uint64_t at = q.head; at != q.tail; at++, out++) {
+		ck_assert_uint_eq(hw_edges_at(&q, at)->t.seq, out);
+		edges += out % 3 != 0;
+	}
+	ck_assert_uint_eq(out, in);
+	ck_assert_uint_eq(q.edges, edges);
+	q.sent = q.tail;
+	hw_edges_confirm(&q, q.tail);
+	ck_assert_uint_eq(q.edges, 0);
+	ck_assert_uint_eq(q.cap, 0); /* its memory is given back, and it goes on */
+	push(&q, 1);
+	push(&q, 3); /* and what is left is freed with it */
+	hw_edges_fini(&q);
+}
+END_TEST
+
+START_TEST(ring_ends_at_its_mark)
+{
+	struct hw_edges q = {0};
+	const struct hw_edge e = {.t = {.seq = 1}};
+	for (uint32_t k = 0; k < HW_EDGES_MARK; k++)
+		ck_assert_int_eq(hw_edges_push(&q, &e), 0);
+	ck_assert_int_eq(hw_edges_push(&q, &e), -ENOBUFS);
+	ck_assert_uint_eq(q.edges, HW_EDGES_MARK);
+	q.sent = 1;
+	hw_edges_confirm(&q, 1);
+	ck_assert_int_eq(hw_edges_push(&q, &e), 0);
+	hw_edges_fini(&q);
+}
+END_TEST
+
+/* --- calls ---------------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(a_call_in_the_wire_format)
+{
+	static const char sha[] = "0123456789012345678901234567890123456789";
+	static const char want[] = "*6\r\n$7\r\nEVALSHA\r\n$40\r\n0123456789012345678901234567890123456789\r\n"
+				   "$1\r\n1\r\n$3\r\nkey\r\n$0\r\n\r\n$3\r\n-42\r\n";
+	struct hw_eval e = {0};
+	size_t len = 0;
+	for (int twice = 0; twice < 2; twice++) {
+		hw_eval_begin(&e);
+		hw_eval_arg(&e, "", 0);
+		hw_eval_key(&e, "key", 3);
+		hw_eval_arg_int(&e, -42);
+		const char *command = hw_eval_end(&e, sha, &len);
+		ck_assert_ptr_nonnull(command);
+		ck_assert_uint_eq(len, sizeof(want) - 1);
+		ck_assert_mem_eq(command, want, len);
+	}
+	hw_eval_begin(&e);
+	for (int k = 0; k < 1000; k++)
+		hw_eval_arg_text(&e, "0123456789");
+	ck_assert_uint_eq(hw_eval_size(&e), 17000);
+	ck_assert_ptr_nonnull(hw_eval_end(&e, sha, &len));
+	hw_eval_fini(&e);
+}
+END_TEST
+
+/* --- error replies -------------------------------------------------------------------------------------------------
+ */
+
+static const struct {
+	const char *reply;
+	enum hw_trouble kind;
+	bool global;
+} replies[] = {
+	{"NOSCRIPT No matching script. Please use EVAL.", HW_TROUBLE_NOSCRIPT, true},
+	{"OOM command not allowed when used memory > 'maxmemory'.", HW_TROUBLE_OOM, true},
+	{"ERR Error running script (call to f_0): @user_script:1: -OOM command not allowed", HW_TROUBLE_OOM, true},
+	{"READONLY You can't write against a read only replica.", HW_TROUBLE_READONLY, true},
+	{"LOADING Redis is loading the dataset in memory", HW_TROUBLE_LOADING, true},
+	{"MISCONF Redis is configured to save RDB snapshots, but", HW_TROUBLE_MISCONF, true},
+	{"NOPERM this user has no permissions to run the 'set' command", HW_TROUBLE_NOPERM, true},
+	{"ERR The user executing the script can't run this command or subcommand", HW_TROUBLE_NOPERM, true},
+	{"BUSY Redis is busy running a script.", HW_TROUBLE_BUSY, true},
+	{"NOAUTH Authentication required.", HW_TROUBLE_NOAUTH, true},
+	{"WRONGPASS invalid username-password pair or user is disabled.", HW_TROUBLE_PASSWORD, true},
+	{"ERR invalid password", HW_TROUBLE_PASSWORD, true},
+	{"ERR Client sent AUTH, but no password is set", HW_TROUBLE_NO_PASSWORD, true},
+	{"MASTERDOWN Link with MASTER is down", HW_TROUBLE_MASTERDOWN, true},
+	{"NOREPLICAS Not enough good replicas to write.", HW_TROUBLE_NOREPLICAS, true},
+	{"ERR DB index is out of range", HW_TROUBLE_DB, true},
+	{"MOVED 3999 127.0.0.1:6381", HW_TROUBLE_CLUSTER, true},
+	{"WRONGTYPE Operation against a key holding the wrong kind of value", HW_TROUBLE_WRONGTYPE, false},
+	{"ERR invalid expire time in 'set' command", HW_TROUBLE_OTHER, false},
+};
+
+START_TEST(replies_and_their_kinds)
+{
+	ck_assert_int_eq(hw_trouble_of(replies[_i].reply), replies[_i].kind);
+	ck_assert_int_eq(hw_trouble_is_global(replies[_i].kind), replies[_i].global);
+}
+END_TEST
+
+START_TEST(texts_are_one_bounded_line)
+{
+	char text[HW_TROUBLE_TEXT], reply[2000];
+	memset(reply, '\n', sizeof(reply));
+	reply[sizeof(reply) - 1] = '\0';
+	hw_trouble_text(reply, text);
+	ck_assert_uint_lt(strlen(text), HW_TROUBLE_TEXT);
+	ck_assert_ptr_null(strchr(text, '\n'));
+	hw_trouble_text("OOM x", text);
+	ck_assert_str_eq(text, "Redis is out of memory: raise its maxmemory (OOM x)");
+	hw_trouble_text("WRONGPASS x", text);
+	ck_assert_str_eq(text, "Redis refused the password: see [redis] username, password_file");
+}
+END_TEST
+
+START_TEST(each_kind_once_in_ten_seconds)
+{
+	struct hw_troubles t = {0};
+	ck_assert(hw_trouble_due(&t, HW_TROUBLE_OOM, 5));
+	ck_assert(hw_trouble_due(&t, HW_TROUBLE_BUSY, 6));
+	ck_assert(!hw_trouble_due(&t, HW_TROUBLE_OOM, 10004));
+	ck_assert(hw_trouble_due(&t, HW_TROUBLE_OOM, 10005));
+	ck_assert(!hw_trouble_due(&t, HW_TROUBLE_OOM, 10006));
+}
+END_TEST
+
+START_TEST(literal_addresses)
+{
+	ck_assert(hw_resolve_literal("127.0.0.1"));
+	ck_assert(hw_resolve_literal("::1"));
+	ck_assert(hw_resolve_literal("fe80::1%eth0"));
+	ck_assert(!hw_resolve_literal("localhost"));
+	ck_assert(!hw_resolve_literal("1.2.3"));
+	ck_assert(!hw_resolve_literal(""));
+	ck_assert(!hw_resolve_literal("a-very-long-name-that-cannot-be-an-address-of-any-kind.example.invalid"));
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("redis_keys");
+	TCase *t = tcase_create("keys");
+	tcase_add_test(t, names);
+	tcase_add_test(t, glob_characters_are_escaped);
+	tcase_add_test(t, longest_id_fits);
+	tcase_add_test(t, id_of_a_state_key);
+	tcase_add_test(t, ring_keeps_the_order_while_it_grows);
+	tcase_add_test(t, ring_ends_at_its_mark);
+	tcase_add_test(t, a_call_in_the_wire_format);
+	tcase_add_loop_test(t, replies_and_their_kinds, 0, sizeof(replies) / sizeof(replies[0]));
+	tcase_add_test(t, texts_are_one_bounded_line);
+	tcase_add_test(t, each_kind_once_in_ten_seconds);
+	tcase_add_test(t, literal_addresses);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	SRunner *r = srunner_create(suite());
+	srunner_run_all(r, CK_NORMAL);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
