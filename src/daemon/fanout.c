@@ -118,6 +118,8 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 	a->owed_store--;
 	hw_status_release(&a->status, ref, hw_app_now().mono.ns / HW_NS_PER_MS);
 	reap_if_done(a, ref, d);
+	/* Publish what was released in this turn of the loop, once for all that one reply confirms. */
+	event_active(a->due, EV_TIMEOUT, 0);
 }
 
 static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
@@ -129,6 +131,7 @@ static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
 	owe_store(a, d);
 	hw_status_owe(&a->status, ref.index);
 	hw_redis_rewrite(a->redis, ref);
+	event_active(a->due, EV_TIMEOUT, 0);
 }
 
 static void on_link(void *arg, bool up, const char *why)
