@@ -137,8 +137,6 @@ static void install(struct hw_groups *g, struct hw_group **fresh, size_t n, uint
 
 int hw_groups_set(struct hw_groups *g, const struct hw_group_spec *specs, size_t n)
 {
-	if (n > HW_GROUPS_MAX)
-		return -ENOSPC;
 	struct hw_group **fresh = calloc(n ? n : 1, sizeof(*fresh));
 	uint16_t *order = calloc(n ? n : 1, sizeof(*order));
 	int rc = fresh && order ? build(fresh, specs, n) : -ENOMEM;

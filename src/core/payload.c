@@ -37,20 +37,15 @@ static bool is_space(unsigned char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* The length of what a backslash begins, 0 if it is refused: \u0000, which a C string cannot hold, and \u without four
- * hexadecimal digits, of which cJSON makes the same. Whether another letter may follow is left to cJSON. */
-static size_t scan_escape(const unsigned char *s, size_t len)
+/* Whether cJSON reads what a backslash begins right, or refuses it: not \u0000, which a C string cannot hold, and not
+ * \u without four hexadecimal digits, of which it makes the same. The text ends in a brace: something follows. */
+static bool scan_escape(const unsigned char *s, size_t len)
 {
-	if (len < 2 || s[1] >= 0x80)
-		return 0;
 	if (s[1] != 'u')
-		return 2;
+		return true;
 	if (len < 6 || memcmp(s + 2, "0000", 4) == 0)
-		return 0;
-	for (int i = 2; i < 6; i++)
-		if (!isxdigit(s[i]))
-			return 0;
-	return 6;
+		return false;
+	return isxdigit(s[2]) && isxdigit(s[3]) && isxdigit(s[4]) && isxdigit(s[5]);
 }
 
 /* Whether the bytes can be JSON text: valid UTF-8, no control character but white space between the values, and only
@@ -67,9 +62,9 @@ static bool scan(const unsigned char *s, size_t len)
 		if (c == '"') {
 			quoted = !quoted;
 		} else if (c == '\\') {
-			n = scan_escape(s + i, len - i);
-			if (n == 0)
+			if (!scan_escape(s + i, len - i))
 				return false;
+			n = 2;
 		}
 	}
 	return true;

@@ -38,6 +38,7 @@ START_TEST(fresh)
 	ck_assert_int_eq(seen(12345), 12345);
 	ck_assert_int_eq(seen(-5), -5);
 	ck_assert_int_eq(b.lossy_end.ns, INT64_MIN / 4);
+	ck_assert_int_eq(b.begun.ns, INT64_MIN / 4);
 	ck_assert_uint_eq(b.periods, 0);
 	ck_assert(!end(HW_CAUSE_LINK, 50));
 	ck_assert_int_eq(seen(60), 60);

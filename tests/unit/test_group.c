@@ -34,6 +34,7 @@ static void setup(void)
 		{.name = "keys", HB("keys/{id}"), .status = "plant/{id}/told", .timeout_ms = 7},
 	};
 
+	memset(&groups, 0xff, sizeof(groups));
 	hw_groups_init(&groups);
 	set(specs, COUNT(specs));
 }
@@ -239,6 +240,8 @@ START_TEST(table_is_bounded)
 	ck_assert_uint_eq(groups.n, HW_GROUPS_MAX);
 	ck_assert_uint_eq(groups.order[MORE - 1], HW_GROUPS_MAX - 1);
 	ck_assert_int_eq(hw_groups_set(&groups, specs + 1, MORE), -ENOSPC);
+	set(specs, MORE);
+	specs[0].name = "valves"; /* the first of the table is no new one */
 	set(specs, MORE);
 }
 END_TEST
