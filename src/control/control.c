@@ -15,10 +15,10 @@
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "control/json.h"
@@ -219,23 +219,17 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 	return bev;
 }
 
-/* evhttp's accept fails: on_pending() sees to it, and nobody needs a line for each turn of the loop. */
-static void on_accept_error(struct evconnlistener *listener, void *arg)
-{
-	(void)listener;
-	(void)arg;
-}
-
 /*
  * Somebody connects. Without a descriptor for him the listening socket stays readable and the loop would spin: stop
- * listening for a second. (The listener's own error callback is not told whose it is.)
+ * listening for a second. (This runs before the listener's own callback; its error callback is not told whose it is.)
  */
 static void on_pending(evutil_socket_t fd, short what, void *arg)
 {
 	struct hw_control *c = arg;
 	struct timeval second = {1, 0};
-	int spare = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int spare = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* as much as accept() takes */
 
+	(void)fd;
 	(void)what;
 	if (spare >= 0) {
 		close(spare);
@@ -267,7 +261,6 @@ static int start_listener(struct hw_control *c)
 	if (!c->listener)
 		return -ENOMEM;
 	c->socket.fd = -1; /* the listener closes it */
-	evconnlistener_set_error_cb(c->listener, on_accept_error);
 	if (!evhttp_bind_listener(c->http, c->listener)) {
 		evconnlistener_free(c->listener);
 		return -ENOMEM;

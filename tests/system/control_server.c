@@ -190,7 +190,7 @@ static void wait_a_little(int fd, short what)
 	poll(&p, 1, 1);
 }
 
-void client_send(struct server *s, int fd, const char *bytes, size_t n)
+bool client_send(struct server *s, int fd, const char *bytes, size_t n)
 {
 	long long since = clock_ms();
 
@@ -200,7 +200,7 @@ void client_send(struct server *s, int fd, const char *bytes, size_t n)
 			bytes += sent;
 			n -= (size_t)sent;
 		} else if (errno == EPIPE || errno == ECONNRESET) {
-			return; /* refused meanwhile: the answer tells */
+			return false;
 		} else {
 			ck_assert_int_eq(errno, EAGAIN);
 			wait_a_little(fd, POLLOUT);
@@ -208,6 +208,7 @@ void client_send(struct server *s, int fd, const char *bytes, size_t n)
 		server_turn(s);
 		ck_assert(!too_late(since));
 	}
+	return true;
 }
 
 /* The body of a chunked answer, whole: its end in the input; NULL if more is to come. */
@@ -345,7 +346,7 @@ void reply_fini(struct reply *r)
 	*r = (struct reply){0};
 }
 
-void ask(struct server *s, const char *method, const char *target, const char *more, struct reply *r)
+bool ask(struct server *s, const char *method, const char *target, const char *more, struct reply *r)
 {
 	int fd = client_connect(s);
 	char *text;
@@ -353,10 +354,11 @@ void ask(struct server *s, const char *method, const char *target, const char *m
 	                 more ? more : "", more && strstr(more, "\r\n\r\n") ? "" : "\r\n");
 
 	ck_assert_int_gt(n, 0);
-	client_send(s, fd, text, (size_t)n);
+	bool sent = client_send(s, fd, text, (size_t)n);
 	client_read(s, fd, NULL, r);
 	free(text);
 	close(fd);
+	return sent;
 }
 
 int get(struct server *s, const char *target, struct reply *r)

@@ -46,8 +46,8 @@ bool too_late(long long since);
 
 /* A client's socket, nonblocking. */
 int client_connect(const struct server *s);
-/* Sends all of it, turning the loop. */
-void client_send(struct server *s, int fd, const char *bytes, size_t n);
+/* Sends all of it, turning the loop; false if the server closed before. */
+bool client_send(struct server *s, int fd, const char *bytes, size_t n);
 
 struct reply {
 	int code;   /* 0: no answer */
@@ -62,8 +62,8 @@ void client_read(struct server *s, int fd, const char *already, struct reply *r)
 void client_read_all(struct server *s, int fd, struct reply *r);
 void reply_fini(struct reply *r);
 
-/* One request on a connection of its own; `more` are further header lines and the body. */
-void ask(struct server *s, const char *method, const char *target, const char *more, struct reply *r);
+/* One request on a connection of its own; `more` are further header lines and the body. Whether all was sent. */
+bool ask(struct server *s, const char *method, const char *target, const char *more, struct reply *r);
 /* The same for GET; returns the status. */
 int get(struct server *s, const char *target, struct reply *r);
 
