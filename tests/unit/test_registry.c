@@ -111,6 +111,41 @@ START_TEST(ids_do_not_touch_each_other)
 }
 END_TEST
 
+/* Many chunks of two classes that fill up, get room again and empty, in a fixed disorder. */
+START_TEST(chunks_come_and_go)
+{
+	enum { N = 3000 };
+	struct hw_idstore s;
+	static uint8_t *ids[N];
+	char text[200];
+	uint32_t random = 12345;
+	hw_idstore_init(&s);
+	for (int step = 0; step < 60000; step++) {
+		random = random * 1664525 + 1013904223;
+		uint32_t i = (random >> 8) % N;
+		size_t len = i % 2 == 0 ? 40 : 200;
+		memset(text, (int)(i % 251), len);
+		bool full_ahead = step % 20000 < 12000; /* mostly put, then mostly drop */
+		if (ids[i] == NULL) {
+			if (!full_ahead && random % 4 != 0)
+				continue;
+			ids[i] = hw_idstore_put(&s, text, len);
+			ck_assert_ptr_nonnull(ids[i]);
+		} else if (!full_ahead || random % 8 == 0) {
+			if (ids[i][0] != len || memcmp(ids[i] + 1, text, len) != 0)
+				ck_abort_msg("id %u is damaged", i);
+			hw_idstore_drop(&s, ids[i]);
+			ids[i] = NULL;
+		}
+	}
+	for (size_t i = 0; i < N; i++)
+		if (ids[i] != NULL)
+			hw_idstore_drop(&s, ids[i]);
+	for (size_t class = 0; class < HW_IDSTORE_CLASSES; class ++)
+		ck_assert_ptr_null(s.partial[class]);
+}
+END_TEST
+
 /* A cell that was dropped is used before a new one. */
 START_TEST(cells_are_used_again)
 {
@@ -423,6 +458,43 @@ START_TEST(no_memory_changes_nothing)
 }
 END_TEST
 
+static rlim_t address_space(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%lu", &pages), 1);
+	fclose(f);
+	return (rlim_t)pages * 4096;
+}
+
+/* There is memory for the record and for its id, but not for the table that has to double: 2 MiB. */
+START_TEST(no_memory_for_the_table)
+{
+	struct rlimit before, tight;
+	char id[16];
+	uint32_t index = 4711;
+	if (!limited_memory_is_possible())
+		return;
+	for (int i = 0; i < 131072 / 4 * 3; i++) {
+		snprintf(id, sizeof(id), "%06d", i);
+		if (hw_registry_add(r, id, 6, &index) != 0)
+			ck_abort_msg("no memory for %s", id);
+	}
+	ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
+	tight = before;
+	tight.rlim_cur = address_space() + (1 << 20);
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
+	int err = hw_registry_add(r, "one more", 8, &index);
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
+	ck_assert_int_eq(err, -ENOMEM);
+	ck_assert_uint_eq(hw_registry_count(r), 131072 / 4 * 3);
+	ck_assert_uint_eq(find("one more"), HW_NIL);
+	ck_assert_uint_eq(find(id), 131072 / 4 * 3 - 1);
+	add("one more");
+}
+END_TEST
+
 static Suite *registry_suite(void)
 {
 	Suite *suite = suite_create("registry");
@@ -433,6 +505,7 @@ static Suite *registry_suite(void)
 
 	tc = tcase_create("idstore");
 	tcase_add_test(tc, ids_do_not_touch_each_other);
+	tcase_add_test(tc, chunks_come_and_go);
 	tcase_add_test(tc, cells_are_used_again);
 	suite_add_tcase(suite, tc);
 
@@ -452,6 +525,7 @@ static Suite *registry_suite(void)
 	tcase_add_test(tc, same_hash_is_not_same_id);
 	tcase_add_test(tc, chosen_ids_do_not_collide_under_another_key);
 	tcase_add_test(tc, no_memory_changes_nothing);
+	tcase_add_test(tc, no_memory_for_the_table);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
