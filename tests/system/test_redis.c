@@ -214,7 +214,23 @@ START_TEST(an_older_edge_of_ours_is_skipped)
 	settle();
 	rig_expect(g, "offline", "HGET device:state:a state");
 	ck_assert_int_eq(events(), 1);
+	/* Nor is the stored seq a stranger's while the record is further still. */
+	rig_change(g, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
+	hw_redis_transition(g->r, rig_now(), &first);
+	settle();
 	ck_assert_uint_eq(g->newer, 0);
+}
+END_TEST
+
+/* The status of an edge that is not the last will never be published. */
+START_TEST(an_older_edge_owes_no_publish)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	online(i);
+	rig_change(g, i, HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
+	settle();
+	rig_expect(g, "online", "HGET device:state:a state");
+	ck_assert_int_eq(rig_number(g, "EXISTS device:outbox"), 0);
 }
 END_TEST
 
@@ -497,6 +513,7 @@ static Suite *suite(void)
 	tcase_add_test(t, a_mute_group_owes_no_publish);
 	tcase_add_test(t, an_edge_sent_again_changes_nothing);
 	tcase_add_test(t, an_older_edge_of_ours_is_skipped);
+	tcase_add_test(t, an_older_edge_owes_no_publish);
 	tcase_add_test(t, a_newer_seq_is_adopted);
 	tcase_add_test(t, garbage_in_place_of_a_hash);
 	tcase_add_test(t, forgotten_takes_all_away_once);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "redis/link.h"
 #include "redis_rig.h"
 
 #define UP_MS 10000
@@ -66,6 +67,37 @@ START_TEST(by_name)
 	rig_start(g);
 	works();
 	ck_assert_uint_eq(g->downs, 0);
+}
+END_TEST
+
+static void count_ready(void *arg)
+{
+	++*(unsigned *)arg;
+}
+
+static void must_not_be_lost(void *arg, const char *why)
+{
+	(void)arg;
+	ck_abort_msg("%s", why);
+}
+
+/* Of a name's addresses the first that can be had; the others are no failure. */
+START_TEST(by_the_second_address)
+{
+	static const struct hw_redis_link_ops ops = {count_ready, must_not_be_lost};
+	const struct hw_redis_link_conf conf = {
+		.host = "name", .unix_socket = "", .username = "", .password = "", .port = g->port, .seed = 1};
+	struct hw_redis_link link;
+	unsigned n = 0;
+	rig_start(g);
+	ck_assert_int_eq(hw_redis_link_init(&link, g->base, &conf, &ops, &n), 0);
+	snprintf(link.addresses[0], HW_ADDRESS_TEXT, "127.0.0.2"); /* nobody listens there */
+	snprintf(link.addresses[1], HW_ADDRESS_TEXT, "127.0.0.1");
+	link.n_addresses = 2;
+	for (int64_t end = rig_now().mono.ns + 5 * HW_NS_PER_S; n == 0 && rig_now().mono.ns < end;)
+		event_base_loop(g->base, EVLOOP_ONCE);
+	ck_assert_uint_eq(n, 1);
+	hw_redis_link_fini(&link);
 }
 END_TEST
 
@@ -402,6 +434,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, by_address);
 	tcase_add_test(t, by_name);
+	tcase_add_test(t, by_the_second_address);
 	tcase_add_test(t, by_unix_socket);
 	tcase_add_test(t, in_another_database);
 	tcase_add_test(t, in_no_database);
