@@ -161,8 +161,10 @@ static void apply(struct hw_monitor *m, struct hw_now now, uint16_t group, struc
 		refuse(m, HW_REFUSED_STALE);
 		return;
 	}
-	m->stats.heartbeats++;
-	m->group_stats[group].heartbeats++;
+	if (!p || !p->goodbye) {
+		m->stats.heartbeats++;
+		m->group_stats[group].heartbeats++;
+	}
 	bool is_new = i == HW_NIL;
 	if (is_new) {
 		if (hw_monitor_add(m, group, id.text, id.len, &i))
