@@ -68,26 +68,30 @@ static void say_errno(struct hw_link *l, int err)
 }
 
 /*
- * What the peer's certificate was refused for, from the TLS library that libmosquitto brought with it: looked up at run
- * time, since nothing else here needs it and one sentence is not worth a dependency. NULL if it does not tell.
+ * Asks the TLS library that libmosquitto brought with it, found at run time: nothing else here needs it, and one
+ * sentence is not worth a dependency. The verdict on the peer's certificate, or 0.
  */
-static const char *certificate_fault(const struct hw_link *l, long *code)
+static long certificate_verdict(struct mosquitto *m)
 {
-	long (*verdict)(const void *) = NULL;
-	const char *(*words)(long) = NULL;
-	void *ssl = l->m ? mosquitto_ssl_get(l->m) : NULL;
+	long (*verdict)(const void *);
+	const void *ssl = mosquitto_ssl_get(m);
 	*(void **)(&verdict) = dlsym(RTLD_DEFAULT, "SSL_get_verify_result");
+	return ssl && verdict ? verdict(ssl) : 0;
+}
+
+static const char *verdict_words(long verdict)
+{
+	const char *(*words)(long);
 	*(void **)(&words) = dlsym(RTLD_DEFAULT, "X509_verify_cert_error_string");
-	*code = ssl && verdict && words ? verdict(ssl) : 0;
-	return *code ? words(*code) : NULL;
+	return verdict && words ? words(verdict) : NULL;
 }
 
 static void say_tls(struct hw_link *l)
 {
 	enum { NOT_YET_VALID = 9, EXPIRED = 10, SELF_SIGNED = 18, SELF_SIGNED_CA = 19, NO_ISSUER = 20, NO_LEAF = 21 };
 	const struct hw_mqtt_conf *c = &l->conf;
-	long code;
-	const char *fault = certificate_fault(l, &code);
+	long code = l->tls_verdict;
+	const char *fault = verdict_words(code);
 	if (strstr(l->tls, "host name"))
 		hw_link_say(l, "TLS with %s:%d failed: the broker's certificate is not made out to %s", c->host,
 		            c->port, c->host);
@@ -97,11 +101,25 @@ static void say_tls(struct hw_link *l)
 	else if (fault && code >= SELF_SIGNED && code <= NO_LEAF)
 		hw_link_say(l, "TLS with %s:%d failed: %s: is [mqtt] tls_ca who signed the broker's certificate?",
 		            c->host, c->port, fault);
+	else if (fault || (l->tls[0] && !strstr(l->tls, "certificate required")))
+		hw_link_say(l, "TLS with %s:%d failed: %s", c->host, c->port, fault ? fault : l->tls);
+	else /* with TLS 1.3 it depends on the moment whether anything more is known */
+		hw_link_say(l, "TLS with %s:%d was broken off by the broker: %s", c->host, c->port,
+		            c->tls_cert[0] ? "does it accept [mqtt] tls_cert?"
+		                           : "does it ask for a certificate, [mqtt] tls_cert and tls_key?");
+}
+
+/* A connection that is closed again as soon as it is up: most likely two clients that throw each other out. */
+static void say_closed(struct hw_link *l)
+{
+	const struct hw_mqtt_conf *c = &l->conf;
+	if (l->up_ns && l->failures > 0 && hw_link_clock() - l->up_ns < GOOD_AFTER_NS)
+		hw_link_say(l,
+		            "connection to %s:%d lost again: closed by the broker: is another client connected as "
+		            "'%s'? Each monitor needs a node_id of its own",
+		            c->host, c->port, c->client_id);
 	else
-		hw_link_say(l, "TLS with %s:%d failed: %s", c->host, c->port,
-		            fault       ? fault
-		            : l->tls[0] ? l->tls
-		                        : "the broker closed the connection");
+		hw_link_say(l, "connection to %s:%d lost: closed by the broker", c->host, c->port);
 }
 
 void hw_link_lost(struct hw_link *l, int rc, int err)
@@ -110,7 +128,8 @@ void hw_link_lost(struct hw_link *l, int rc, int err)
 	bool opening = l->state != HW_LINK_OPEN;
 	if (rc == MOSQ_ERR_EAI)
 		hw_link_say(l, "cannot resolve %s: %s", c->host, gai_strerror(err));
-	else if (rc == MOSQ_ERR_TLS || (opening && l->tls[0]))
+	else if (rc == MOSQ_ERR_TLS || (opening && l->tls[0]) ||
+	         (opening && c->tls_ca[0] && (err == EPROTO || l->state == HW_LINK_OPENING)))
 		say_tls(l);
 	else if (rc == MOSQ_ERR_KEEPALIVE)
 		hw_link_say(l, "%s:%d has not answered for %d s: connection closed", c->host, c->port, c->keepalive_s);
@@ -120,7 +139,7 @@ void hw_link_lost(struct hw_link *l, int rc, int err)
 		hw_link_say(l, "%s:%d closed the connection before it answered: is it an MQTT broker%s?", c->host,
 		            c->port, c->tls_ca[0] ? "" : ", and without TLS");
 	else if (rc == MOSQ_ERR_CONN_LOST || rc == MOSQ_ERR_NO_CONN || rc == MOSQ_ERR_SUCCESS)
-		hw_link_say(l, "connection to %s:%d lost: closed by the broker", c->host, c->port);
+		say_closed(l);
 	else
 		hw_link_say(l, "connection to %s:%d failed: %s", c->host, c->port, mosquitto_strerror(rc));
 }
@@ -187,8 +206,11 @@ static void on_disconnect(struct mosquitto *m, void *arg, int reason, const mosq
 static void on_log(struct mosquitto *m, void *arg, int level, const char *line)
 {
 	struct hw_link *l = arg;
-	(void)m;
-	if (level != MOSQ_LOG_ERR || strstr(l->tls, "host name"))
+	if (level != MOSQ_LOG_ERR)
+		return;
+	if (l->tls_verdict == 0) /* now or never: the library frees the session when connect() itself fails */
+		l->tls_verdict = certificate_verdict(m);
+	if (l->tls[0]) /* the first is the cause */
 		return;
 	const char *colon = strncmp(line, "OpenSSL", 7) == 0 ? strrchr(line, ':') : NULL;
 	if (strncmp(line, "Error: ", 7) == 0)
@@ -285,6 +307,7 @@ int hw_link_open(struct hw_link *l)
 	const struct hw_mqtt_conf *c = &l->conf;
 	l->explained = false;
 	l->tls[0] = '\0';
+	l->tls_verdict = 0;
 	l->up_ns = 0;
 	l->m = mosquitto_new(c->client_id, true, l);
 	if (!l->m) {

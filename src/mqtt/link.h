@@ -51,7 +51,8 @@ struct hw_link {
 	bool explained;         /* `why` was set by who knew best */
 	char why[HW_LINK_WHY];  /* of the last failure */
 	char said[HW_LINK_WHY]; /* what was told of it */
-	char tls[128];          /* the TLS library's last words during the handshake */
+	char tls[128];          /* what TLS minded first during the handshake */
+	long tls_verdict;       /* on the broker's certificate; 0: none */
 	unsigned failures;      /* since the last good connection */
 	int64_t retry_ns;       /* when to open next */
 };

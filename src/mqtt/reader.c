@@ -66,7 +66,7 @@ struct hw_reader {
 	struct hw_link link;
 	struct hw_filters *filters;
 	int64_t stall_after_ns;
-	int64_t planned_ns; /* when it meant to be back from waiting */
+	int64_t planned_ns; /* when it meant to look at the clock next */
 	int64_t last_read_ns;
 	bool stopping;
 	bool more;            /* there may be more to read than poll() knows */
@@ -202,12 +202,19 @@ static int prepare(struct hw_link *l)
 
 /* --- what befalls the connection */
 
-static void note_stall(struct hw_reader *r, int64_t planned_ns)
+/*
+ * Looks at the clock. Each look says until when the next one is due (now, unless the caller knows of a wait), so that
+ * no moment lies between two watches.
+ */
+static int64_t look(struct hw_reader *r)
 {
-	if (r->stalled || !r->link.up_ns || hw_link_clock() - planned_ns <= r->stall_after_ns)
-		return;
-	r->stalled = true;
-	emit(r, HW_READER_STALL, &planned_ns, sizeof(planned_ns));
+	int64_t now = hw_link_clock();
+	if (!r->stalled && r->link.up_ns && now - r->planned_ns > r->stall_after_ns) {
+		r->stalled = true;
+		emit(r, HW_READER_STALL, &r->planned_ns, sizeof(r->planned_ns));
+	}
+	r->planned_ns = now;
+	return now;
 }
 
 static void note_drained(struct hw_reader *r)
@@ -303,12 +310,12 @@ static bool room_again(struct hw_reader *r)
 /* While messages come thick, lets some gather. */
 static void gather(struct hw_reader *r, size_t waiting)
 {
-	int64_t now = hw_link_clock();
-	if (r->more || !r->link.up_ns || waiting >= GATHER_BELOW || now - r->last_read_ns > GATHER_RECENT_NS)
+	if (r->more || !r->link.up_ns || waiting >= GATHER_BELOW || look(r) - r->last_read_ns > GATHER_RECENT_NS)
 		return;
 	struct pollfd fd = {r->orders_fd, POLLIN, 0};
+	r->planned_ns += GATHER_MS * HW_NS_PER_MS;
 	poll(&fd, 1, GATHER_MS);
-	note_stall(r, now + GATHER_MS * HW_NS_PER_MS);
+	look(r);
 }
 
 static void read_all(struct hw_reader *r)
@@ -317,21 +324,18 @@ static void read_all(struct hw_reader *r)
 	size_t waiting = hw_receive_waiting(fd);
 	note_fill(r, fd, waiting);
 	gather(r, waiting);
-	int64_t start = hw_link_clock();
 	enum hw_link_read got = hw_link_read(&r->link, READ_BUDGET);
 	if (got == HW_LINK_LOST) {
 		lost(r);
 		return;
 	}
-	r->last_read_ns = hw_link_clock();
+	r->last_read_ns = look(r);
 	r->more = got != HW_LINK_DRAINED;
-	note_stall(r, start);
 	if (got == HW_LINK_DRAINED)
 		note_drained(r);
 	if (got == HW_LINK_NO_ROOM) {
 		count(&r->ring_waits, 1);
-		r->no_room = true;
-		r->planned_ns = r->last_read_ns; /* a full ring is a delay like any other */
+		r->no_room = true; /* a delay like any other: nobody looks at the clock before there is room */
 	}
 }
 
@@ -343,21 +347,21 @@ static void turn(struct hw_reader *r)
 {
 	struct hw_link *l = &r->link;
 	enum { ORDERS, ROOM, SOCKET };
-	bool waited = r->no_room, blocked = waited && !room_again(r), write = hw_link_wants_write(l);
+	bool blocked = r->no_room && !room_again(r), write = hw_link_wants_write(l);
 	int events = (blocked ? 0 : POLLIN) | (write ? POLLOUT : 0);
 	struct pollfd fds[] = {{r->orders_fd, POLLIN, 0},
 	                       {blocked ? hw_ring_room_fd(r->ring) : -1, POLLIN, 0},
 	                       {events ? hw_link_socket(l) : -1, (short)events, 0}};
 	int timeout = r->more && !blocked ? 0 : l->up_ns ? IDLE_MS : HANDSHAKE_MS;
-	if (!waited) /* else it was planned for when the ring filled up */
-		r->planned_ns = hw_link_clock() + timeout * HW_NS_PER_MS;
+	if (!blocked)
+		r->planned_ns = look(r) + timeout * HW_NS_PER_MS;
 	poll(fds, 3, timeout);
 	count(&r->wakeups, 1);
 	if (fds[ORDERS].revents)
 		hush_orders(r);
 	blocked = blocked && !room_again(r);
 	if (!blocked) {
-		note_stall(r, r->planned_ns);
+		look(r);
 		if (r->more || r->stalled || fds[SOCKET].revents || !l->up_ns)
 			read_all(r);
 	}

@@ -114,7 +114,8 @@ void broker_init(struct broker *b, const char *extra)
 	snprintf(b->dir, sizeof(b->dir), "%s/broker-%d-%d", base_dir, (int)getpid(), b->port);
 	ck_assert_int_eq(mkdir(b->dir, 0755), 0);
 	snprintf(text, sizeof(text),
-	         "user root\nlistener %d 127.0.0.1\nlog_dest file %s/log\nlog_type notice\nlog_type warning\nlog_type error\nmax_queued_messages 0\n%s\n",
+	         "user root\nlistener %d 127.0.0.1\nlog_dest file %s/log\nlog_type notice\nlog_type warning\nlog_type "
+	         "error\nmax_queued_messages 0\n%s\n",
 	         b->port, b->dir, extra);
 	broker_write(b, "conf", text);
 }
@@ -168,6 +169,36 @@ unsigned broker_logged(const struct broker *b, const char *text)
 	if (f)
 		fclose(f);
 	return n;
+}
+
+/* The most that waits unread in the socket of any client of the broker. */
+static unsigned long most_unread(const struct broker *b)
+{
+	char line[512];
+	unsigned long most = 0;
+	FILE *f = fopen("/proc/net/tcp", "r");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f)) {
+		unsigned port;
+		unsigned long unread;
+		if (sscanf(line, " %*u: %*8x:%*4x %*8x:%4x %*x %*8x:%8lx", &port, &unread) == 2 &&
+		    (int)port == b->port && unread > most)
+			most = unread;
+	}
+	fclose(f);
+	return most;
+}
+
+void broker_blocked(const struct broker *b)
+{
+	unsigned long before = 0, now = most_unread(b);
+	int64_t until = now_ms() + PATIENCE;
+	for (int same = 0; same < 20; same = now && now == before ? same + 1 : 0) {
+		ck_assert_msg(now_ms() < until, "the broker is never blocked");
+		poll(NULL, 0, 20);
+		before = now;
+		now = most_unread(b);
+	}
 }
 
 struct hw_mqtt_conf conf_for(const struct broker *b, int protocol, int qos, const char *client_id)

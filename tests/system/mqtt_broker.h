@@ -36,6 +36,9 @@ void broker_write(const struct broker *b, const char *name, const char *text);
 /* printf, then the shell, in the broker's directory. */
 void broker_shell(const struct broker *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Waits until the broker sends no more to any client although it could not send all: receive buffers are full. */
+void broker_blocked(const struct broker *b);
+
 int free_port(void);
 int64_t now_ms(void);
 

@@ -405,7 +405,7 @@ START_TEST(test_nearly_full)
 	for (int i = 0; i < MESSAGES; i++)
 		peer_publish(peer, "n", payload, SIZE, 0, false);
 	peer_say(peer, "end", "so that all of them have been sent");
-	wait_for_full_ring(r);
+	broker_blocked(&broker);
 	unsigned kinds[8] = {0};
 	for (uint64_t n = 0; n < 2 || kinds[HW_READER_MESSAGE] < MESSAGES; n++) {
 		if (!reader_next(r, &ev, 2000))
