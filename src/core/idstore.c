@@ -49,8 +49,7 @@ static struct hw_idchunk *chunk_of(uint8_t *id)
 
 static void list(struct hw_idstore *s, size_t class, struct hw_idchunk *chunk)
 {
-	chunk->prev = NULL;
-	chunk->next = s->partial[class];
+	chunk->next = s->partial[class]; /* `prev` is NULL: it is new, or was the first when it filled up */
 	if (chunk->next != NULL)
 		chunk->next->prev = chunk;
 	s->partial[class] = chunk;

@@ -161,6 +161,27 @@ START_TEST(cells_are_used_again)
 }
 END_TEST
 
+/* ... also one of a chunk that was full. */
+START_TEST(full_chunk_gets_room_again)
+{
+	struct hw_idstore s;
+	static uint8_t *ids[4096];
+	size_t n = 0;
+	hw_idstore_init(&s);
+	do {
+		ck_assert_uint_lt(n, 4096);
+		ids[n++] = hw_idstore_put(&s, "1234567", 7);
+	} while (s.partial[0] != NULL);
+	ck_assert_uint_gt(n, 1900); /* 8 bytes each */
+	uintptr_t where = (uintptr_t)ids[100];
+	hw_idstore_drop(&s, ids[100]);
+	ids[100] = hw_idstore_put(&s, "7654321", 7);
+	ck_assert((uintptr_t)ids[100] == where);
+	while (n > 0)
+		hw_idstore_drop(&s, ids[--n]);
+}
+END_TEST
+
 /* --- the registry ------------------------------------------------------------------------------------------------- */
 
 START_TEST(empty_registry)
@@ -507,6 +528,7 @@ static Suite *registry_suite(void)
 	tcase_add_test(tc, ids_do_not_touch_each_other);
 	tcase_add_test(tc, chunks_come_and_go);
 	tcase_add_test(tc, cells_are_used_again);
+	tcase_add_test(tc, full_chunk_gets_room_again);
 	suite_add_tcase(suite, tc);
 
 	tc = tcase_create("registry");
