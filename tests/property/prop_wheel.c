@@ -23,7 +23,7 @@
 	} while (0)
 
 #define ENTRIES      200
-#define ROUNDS	     400
+#define ROUNDS       400
 #define STEPS        400
 #define TEN_YEARS    (UINT64_C(10) * 366 * 86400 * HW_TICKS_PER_S)
 #define LEVEL3_TURN  UINT64_C(923521)
