@@ -39,8 +39,8 @@ struct hw_redis_ops {
 	void (*on_link)(void *arg, bool up, const char *why);
 	/* One device from the store; may be moved from. `down_ms` is filled in. */
 	void (*on_device)(void *arg, struct hw_stored *device);
-	/* One outbox entry at load: the exact payload that the broker has not acknowledged ("" : a clearing). Not
-	 * NUL-terminated. */
+	/* One outbox entry at load, after all devices: the exact payload that the broker has not acknowledged ("" : a
+	 * clearing). Not NUL-terminated. */
 	void (*on_outbox)(void *arg, const char *id, size_t id_len, const char *payload, size_t len);
 	/* Loading ended, with how many devices, how many records that could not be used, and whether all were read. */
 	void (*on_loaded)(void *arg, uint64_t devices, uint64_t unusable, bool complete);
@@ -69,6 +69,7 @@ struct hw_redis_stats {
  */
 struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_conf *conf, const struct hw_monitor *m,
                               const struct hw_redis_ops *ops, void *arg);
+/* Not from one of the callbacks. */
 void hw_redis_free(struct hw_redis *r);
 
 /* Reads every device and the outbox once the link is up. Call once, before any transition. */

@@ -19,8 +19,8 @@
 -- Sending an item again changes nothing: an edge is skipped unless its seq is newer than the stored one, and a
 -- forgotten device, whose seq is gone with its hash, gets its stream entry only while that hash is there.
 --
--- An item's first write is one that Redis refuses when it has no memory (it asks only before a script's first write),
--- and seq is taken back if the stream refuses the entry: a failed item is never taken for a written one.
+-- What stores something begins with a write that Redis refuses when it has no memory (it asks only before a script's first
+-- write), and seq is taken back if the stream refuses the entry: a failed item is never taken for a written one.
 
 local OFFLINE, OUTBOX, EVENTS = KEYS[1], KEYS[2], KEYS[3]
 local EVENTS_MAX, NODE = ARGV[1], ARGV[2]
