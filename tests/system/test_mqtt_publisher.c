@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The publisher against a real mosquitto: every status handed over gets one answer or a DOWN, nothing more is in flight
+ * than may be, barriers go first, and the will is published when it should be and only then.
+ */
+#include <check.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mqtt_broker.h"
+
+#define OPEN     "allow_anonymous true\n"
+#define PRESENCE "heartwheel/t/status"
+
+static const int protocols[] = {5, 311};
+
+static struct broker broker;
+
+static void set_up(void)
+{
+	broker_init(&broker, OPEN);
+	broker_start(&broker);
+}
+
+static void tear_down(void)
+{
+	broker_stop(&broker, SIGTERM);
+}
+
+static void send_text(struct hw_publisher *p, const char *topic, const char *text, uint64_t token)
+{
+	ck_assert(hw_publisher_send(p, topic, text, strlen(text), token));
+	hw_publisher_flush(p);
+}
+
+/* A reader of retained messages, which come even before it is up. */
+static struct hw_reader *replay_reader(const char *pattern)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, 5, 1, "hw-t-watch");
+	struct hw_mqtt_filter filter = {pattern, true};
+	struct hw_reader *r;
+	ck_assert_int_eq(hw_reader_start(&r, &conf, &filter, 1, NULL, 0, 500), 0);
+	return r;
+}
+
+/* --- answers */
+
+START_TEST(test_acked)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, "hw-t-pub");
+	struct hw_publisher *p = publisher_up(&conf);
+	static const char binary[] = "\0\1\xff";
+	send_text(p, "nodes/a/status", "{\"online\":true}", 7);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 7);
+	ck_assert(hw_publisher_send(p, "nodes/b/status", binary, 3, UINT64_MAX));
+	send_text(p, "nodes/c/status", "gone soon", 1);
+	send_text(p, "nodes/c/status", "", 2); /* a clearing */
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, UINT64_MAX);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 1);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 2);
+	struct hw_publisher_event ev;
+	ck_assert(!publisher_next(p, &ev, 300));
+	struct hw_reader *r = replay_reader("nodes/+/status");
+	unsigned seen = 0;
+	for (int i = 0; i < 2; i++) {
+		struct hw_reader_event msg = reader_await(r, HW_READER_MESSAGE);
+		ck_assert(msg.retained);
+		seen |= msg.topic[6] == 'a' ? 1u : 2u;
+		if (msg.topic[6] == 'b')
+			ck_assert(msg.payload_len == 3 && memcmp(msg.payload, binary, 3) == 0);
+	}
+	ck_assert_uint_eq(seen, 3);
+	hw_reader_stop(r);
+	hw_publisher_stop(p, 1000);
+}
+END_TEST
+
+/* 2,000 at once: as many as there is room for, each answered once, in order, and room is bounded. */
+START_TEST(test_window)
+{
+	enum { STATUSES = 2000 };
+	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 1, "hw-t-pub");
+	struct hw_publisher *p = publisher_up(&conf);
+	struct hw_publisher_event ev;
+	unsigned sent = 0, acked = 0, room = hw_publisher_room(p);
+	/* MQTT 5: mosquitto grants 20, two of them for barriers */
+	ck_assert_uint_eq(room, conf.protocol == 5 ? 2 * 18 : 2 * 100);
+	int64_t start = now_ms();
+	while (acked < STATUSES) {
+		char topic[64];
+		while (sent < STATUSES && hw_publisher_room(p) > 0) {
+			snprintf(topic, sizeof(topic), "nodes/%u/status", sent);
+			ck_assert(hw_publisher_send(p, topic, topic, strlen(topic), sent));
+			sent++;
+		}
+		ck_assert_uint_le(sent - acked, room);
+		if (sent - acked == room)
+			ck_assert(!hw_publisher_send(p, "nodes/x/status", "x", 1, 0));
+		hw_publisher_flush(p);
+		ck_assert_msg(publisher_next(p, &ev, PATIENCE), "%u of %u answered", acked, sent);
+		ck_assert_msg(ev.kind == HW_PUBLISHER_ACKED, "%s", ev.text);
+		ck_assert_uint_eq(ev.token, acked++);
+	}
+	printf("  protocol %d: %d statuses in %d ms\n", conf.protocol, STATUSES, (int)(now_ms() - start));
+	ck_assert_uint_eq(hw_publisher_room(p), room);
+	struct hw_reader *r = replay_reader("nodes/+/status");
+	for (int i = 0; i < 100; i++)
+		reader_await(r, HW_READER_MESSAGE);
+	hw_reader_stop(r);
+	hw_publisher_stop(p, 1000);
+}
+END_TEST
+
+START_TEST(test_refused_by_rights)
+{
+	struct broker b;
+	char extra[512];
+	broker_init(&b, "");
+	snprintf(extra, sizeof(extra), "listener %d 127.0.0.1\nuser root\nallow_anonymous true\nacl_file %s\n", b.port,
+	         broker_file(&b, "rights"));
+	broker_write(&b, "conf", extra);
+	broker_write(&b, "rights", "topic readwrite nodes/may/status\n");
+	broker_shell(&b, "chmod 600 rights");
+	broker_start(&b);
+	struct hw_mqtt_conf conf = conf_for(&b, protocols[_i], 0, "hw-t-pub");
+	struct hw_publisher *p = publisher_up(&conf);
+	send_text(p, "nodes/may/status", "x", 1);
+	send_text(p, "nodes/maynot/status", "x", 2);
+	send_text(p, "nodes/may/status", "y", 3);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 1);
+	/* MQTT 3.1.1 has no way to say it: the broker acknowledges what it throws away */
+	struct hw_publisher_event ev =
+		publisher_await(p, conf.protocol == 5 ? HW_PUBLISHER_REFUSED : HW_PUBLISHER_ACKED);
+	ck_assert_uint_eq(ev.token, 2);
+	ck_assert(conf.protocol != 5 || strstr(ev.text, "Not authorized"));
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 3);
+	hw_publisher_stop(p, 1000);
+	broker_stop(&b, SIGTERM);
+}
+END_TEST
+
+/* What the library would not take is answered, and does no harm to what follows. */
+START_TEST(test_refused_by_library)
+{
+	enum { HUGE_LEN = 3 << 20 };
+	static char huge[HUGE_LEN];
+	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, "hw-t-pub");
+	struct hw_publisher *p = publisher_up(&conf);
+	send_text(p, "nodes/+/status", "x", 1);
+	send_text(p, "nodes/\xff/status", "x", 2);
+	ck_assert(hw_publisher_send(p, "nodes/a/status", huge, HUGE_LEN, 3));
+	ck_assert(hw_publisher_send(p, "nodes/a/status", huge, 200000, 4));
+	send_text(p, "nodes/a/status", "x", 5);
+	for (uint64_t token = 1; token <= 3; token++) {
+		struct hw_publisher_event ev = publisher_await(p, HW_PUBLISHER_REFUSED);
+		ck_assert_uint_eq(ev.token, token);
+		ck_assert_uint_gt(strlen(ev.text), 10);
+	}
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 4);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 5);
+	hw_publisher_stop(p, 1000);
+}
+END_TEST
+
+/* --- losses */
+
+/* What was handed over and not answered is forgotten at DOWN: no late answer, and the room is there again. */
+START_TEST(test_down_forgets)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, "hw-t-pub");
+	struct hw_publisher *p = publisher_up(&conf);
+	struct hw_publisher_event ev;
+	unsigned room = hw_publisher_room(p);
+	kill(broker.pid, SIGSTOP);
+	for (unsigned i = 0; i < room; i++)
+		ck_assert(hw_publisher_send(p, "nodes/a/status", "x", 1, 1000 + i));
+	ck_assert_uint_eq(hw_publisher_room(p), 0);
+	hw_publisher_flush(p);
+	ck_assert(!publisher_next(p, &ev, 300));
+	kill(broker.pid, SIGKILL);
+	waitpid(broker.pid, NULL, 0);
+	ev = publisher_await(p, HW_PUBLISHER_DOWN);
+	ck_assert_msg(strstr(ev.text, "lost") || strstr(ev.text, "failed"), "%s", ev.text);
+	ck_assert_uint_eq(hw_publisher_room(p), 0);
+	ck_assert(!hw_publisher_send(p, "nodes/a/status", "x", 1, 1));
+	hw_publisher_barrier(p, 1, 1); /* dropped */
+	hw_publisher_flush(p);
+	ev = publisher_await(p, HW_PUBLISHER_DOWN);
+	ck_assert_msg(strstr(ev.text, "is the broker running?"), "%s", ev.text);
+	ck_assert_msg(!publisher_next(p, &ev, 1000), "event %d '%s'", (int)ev.kind, ev.text);
+	broker_start(&broker);
+	publisher_await(p, HW_PUBLISHER_UP);
+	ck_assert_uint_eq(hw_publisher_room(p), room);
+	send_text(p, "nodes/a/status", "x", 1);
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 1);
+	ck_assert(!publisher_next(p, &ev, 300));
+	hw_publisher_stop(p, 1000);
+}
+END_TEST
+
+/* --- barriers */
+
+/* Handed over behind a queue of statuses, it leaves before those that have not left yet. */
+START_TEST(test_barrier_goes_first)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 1, "hw-t-pub"), watch = conf;
+	watch.client_id = "hw-t-r0";
+	struct hw_reader *r = reader_up(&watch, "nodes/+/status", false);
+	struct hw_publisher *p = publisher_up(&conf);
+	unsigned room = hw_publisher_room(p), before = 0, after = 0;
+	bool barrier = false;
+	kill(broker.pid, SIGSTOP);
+	for (unsigned i = 0; i < room; i++)
+		ck_assert(hw_publisher_send(p, "nodes/a/status", "x", 1, i));
+	hw_publisher_flush(p);
+	hw_publisher_barrier(p, 5, 6);
+	hw_publisher_flush(p);
+	struct hw_publisher_event none;
+	ck_assert(!publisher_next(p, &none, 200));
+	kill(broker.pid, SIGCONT);
+	while (before + after < room || !barrier) {
+		struct hw_reader_event ev;
+		ck_assert(reader_next(r, &ev, PATIENCE));
+		if (ev.kind == HW_READER_BARRIER) {
+			ck_assert(ev.mark == 5 && ev.number == 6);
+			barrier = true;
+		} else if (ev.kind == HW_READER_MESSAGE) {
+			before += !barrier;
+			after += barrier;
+		}
+	}
+	ck_assert_msg(after >= room / 2 - 2, "only %u of %u statuses came after the barrier", after, room);
+	hw_publisher_stop(p, 5000);
+	hw_reader_stop(r);
+}
+END_TEST
+
+/* --- the end */
+
+START_TEST(test_stop_waits_for_answers)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, "hw-t-pub");
+	struct hw_publisher *p = publisher_up(&conf);
+	unsigned room = hw_publisher_room(p), n = 0;
+	char topic[64];
+	for (; n < room; n++) {
+		snprintf(topic, sizeof(topic), "nodes/%u/status", n);
+		ck_assert(hw_publisher_send(p, topic, "x", 1, n));
+	}
+	hw_publisher_stop(p, 10000); /* flushes by itself */
+	struct hw_reader *r = replay_reader("nodes/+/status");
+	for (unsigned i = 0; i < n; i++)
+		ck_assert(reader_await(r, HW_READER_MESSAGE).retained);
+	hw_reader_stop(r);
+}
+END_TEST
+
+START_TEST(test_stop_is_bounded)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, "hw-t-pub");
+	struct hw_publisher *p = publisher_up(&conf);
+	kill(broker.pid, SIGSTOP);
+	send_text(p, "nodes/a/status", "x", 1);
+	int64_t start = now_ms();
+	hw_publisher_stop(p, 700);
+	ck_assert_int_ge(now_ms() - start, 600);
+	ck_assert_int_lt(now_ms() - start, 1500);
+	kill(broker.pid, SIGCONT);
+}
+END_TEST
+
+/* A process that has a publisher, says so in a pipe, and then sleeps or stops cleanly. */
+static pid_t monitor_process(bool stops)
+{
+	int fds[2];
+	char ready;
+	ck_assert_int_eq(pipe(fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct hw_mqtt_conf conf = conf_for(&broker, protocols[0], 0, "hw-t-pub");
+		struct hw_publisher *p;
+		struct hw_publisher_event ev;
+		if (hw_publisher_start(&p, &conf, PRESENCE, "{\"online\":false}", 16))
+			_exit(1);
+		if (!publisher_next(p, &ev, PATIENCE) || ev.kind != HW_PUBLISHER_UP)
+			_exit(1);
+		hw_publisher_send(p, PRESENCE, "{\"online\":true}", 15, 1);
+		hw_publisher_flush(p);
+		if (!publisher_next(p, &ev, PATIENCE) || ev.kind != HW_PUBLISHER_ACKED || write(fds[1], "y", 1) != 1)
+			_exit(1);
+		if (stops)
+			hw_publisher_stop(p, 1000);
+		else
+			pause();
+		_exit(0);
+	}
+	close(fds[1]);
+	ck_assert_int_eq(read(fds[0], &ready, 1), 1);
+	close(fds[0]);
+	return pid;
+}
+
+START_TEST(test_will)
+{
+	struct hw_mqtt_conf watch = conf_for(&broker, 5, 1, "hw-t-r0");
+	struct hw_reader *r = reader_up(&watch, PRESENCE, false);
+	struct hw_reader_event ev;
+	int status;
+	pid_t pid = monitor_process(false);
+	reader_expect(r, PRESENCE, "{\"online\":true}");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	reader_expect(r, PRESENCE, "{\"online\":false}");
+	struct hw_reader *late = replay_reader(PRESENCE);
+	ev = reader_await(late, HW_READER_MESSAGE);
+	ck_assert_msg(ev.retained && ev.payload_len == 16, "the will is retained");
+	hw_reader_stop(late);
+	pid = monitor_process(true);
+	reader_expect(r, PRESENCE, "{\"online\":true}");
+	waitpid(pid, &status, 0);
+	ck_assert_int_eq(status, 0);
+	ck_assert_msg(!reader_next(r, &ev, 1000), "a will although it stopped cleanly");
+	hw_reader_stop(r);
+}
+END_TEST
+
+START_TEST(test_idle_is_quiet_and_alive)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, "hw-t-pub");
+	struct hw_publisher_event ev;
+	conf.keepalive_s = 5;
+	struct hw_publisher *p = publisher_up(&conf);
+	ck_assert_msg(!publisher_next(p, &ev, 9000), "event %d '%s'", (int)ev.kind, ev.text);
+	send_text(p, "nodes/a/status", "x", 1);
+	publisher_await(p, HW_PUBLISHER_ACKED);
+	ck_assert_uint_eq(broker_logged(&broker, "exceeded timeout"), 0);
+	hw_publisher_stop(p, 1000);
+}
+END_TEST
+
+/* --- the list */
+
+static void add(void *suite)
+{
+	TCase *t = tcase_create("publisher");
+	tcase_set_timeout(t, 90);
+	tcase_add_checked_fixture(t, set_up, tear_down);
+	tcase_add_loop_test(t, test_acked, 0, 2);
+	tcase_add_loop_test(t, test_window, 0, 2);
+	tcase_add_loop_test(t, test_refused_by_rights, 0, 2);
+	tcase_add_loop_test(t, test_refused_by_library, 0, 2);
+	tcase_add_loop_test(t, test_down_forgets, 0, 2);
+	tcase_add_loop_test(t, test_barrier_goes_first, 0, 2);
+	tcase_add_loop_test(t, test_stop_waits_for_answers, 0, 2);
+	tcase_add_loop_test(t, test_stop_is_bounded, 0, 2);
+	tcase_add_test(t, test_will);
+	tcase_add_loop_test(t, test_idle_is_quiet_and_alive, 0, 1);
+	suite_add_tcase(suite, t);
+}
+
+int main(void)
+{
+	return test_mqtt_main("mqtt publisher", add);
+}
