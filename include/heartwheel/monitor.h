@@ -190,6 +190,14 @@ struct hw_stored {
  */
 int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s);
 
+/*
+ * A device that was forgotten before this run, but whose clearing the broker had not acknowledged: makes a record that
+ * is forgotten already, for the clearing to be owed, and names it in *device. Its group can only be guessed, by the
+ * longest id_prefix that fits. -EEXIST if the id is known (then its own status replaces what was to be cleared);
+ * otherwise as hw_monitor_load().
+ */
+int hw_monitor_load_forgotten(struct hw_monitor *m, const char *id, size_t id_len, struct hw_ref *device);
+
 /* Loading is over (or is given up for now): provisional devices become what was heard of them. Never blocks: the sweep
  * is spent from the budget. */
 void hw_monitor_loaded(struct hw_monitor *m);

@@ -133,6 +133,36 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	return 0;
 }
 
+static uint16_t guess_group(const struct hw_groups *g, const char *id, size_t len)
+{
+	uint16_t best = g->order[0];
+	size_t best_len = 0;
+	for (size_t k = 0; k < g->n_order; k++) {
+		const struct hw_group *one = g->all[g->order[k]];
+		size_t n = one->id_prefix_len;
+		if (n > best_len && n < len && memcmp(one->id_prefix, id, n) == 0) {
+			best = g->order[k];
+			best_len = n;
+		}
+	}
+	return best;
+}
+
+int hw_monitor_load_forgotten(struct hw_monitor *m, const char *id, size_t len, struct hw_ref *device)
+{
+	uint32_t i;
+	if (!hw_id_valid(id, len))
+		return -EINVAL;
+	if (hw_registry_find(m->registry, id, len) != HW_NIL)
+		return -EEXIST;
+	int rc = hw_monitor_add(m, guess_group(&m->groups, id, len), id, len, &i);
+	if (rc)
+		return rc;
+	hw_monitor_place(m, i, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR);
+	*device = hw_registry_ref(m->registry, i);
+	return 0;
+}
+
 void hw_monitor_loaded(struct hw_monitor *m)
 {
 	m->conf.loading = false;

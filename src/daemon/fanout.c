@@ -128,9 +128,17 @@ static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
 	struct hw_device *d = device_of(a, ref);
 	if (!d || !hw_monitor_adopt_seq(a->monitor, ref, stored_seq))
 		return;
+	struct hw_now now = hw_app_now();
+	struct hw_transition anew = {.device = ref,
+	                             .state = hw_device_state(d),
+	                             .reason = hw_device_reason(d),
+	                             .time_ms = d->since_ms,
+	                             .last_seen_ms = hw_device_last_seen_ms(d, now),
+	                             .seq = d->seq,
+	                             .delay_ns = -1};
 	owe_store(a, d);
 	hw_status_owe(&a->status, ref.index);
-	hw_redis_rewrite(a->redis, ref);
+	hw_redis_transition(a->redis, now, &anew);
 	event_active(a->due, EV_TIMEOUT, 0);
 }
 
@@ -160,16 +168,23 @@ static void on_device(void *arg, struct hw_stored *device)
 	hw_app_drain(a, now, 0);
 }
 
-/* The payload in the outbox is what the record says, so publishing the record's status pays the debt, and the ack takes
- * it out. */
+/*
+ * What an earlier run still owes. A device that is there owes its status, which says at least what the outbox does. One
+ * that is not was forgotten: its clearing is owed.
+ */
 static void on_outbox(void *arg, const char *id, size_t id_len, const char *payload, size_t len)
 {
 	struct hw_app *a = arg;
+	struct hw_now now = hw_app_now();
+	struct hw_ref ref;
 	(void)payload;
-	(void)len;
 	uint32_t i = hw_registry_find(hw_monitor_registry(a->monitor), id, id_len);
-	if (i != HW_NIL)
-		on_status(a, hw_app_now(), hw_registry_ref(hw_monitor_registry(a->monitor), i));
+	if (i != HW_NIL) {
+		on_status(a, now, hw_registry_ref(hw_monitor_registry(a->monitor), i));
+	} else if (len == 0 && hw_monitor_load_forgotten(a->monitor, id, id_len, &ref) == 0) {
+		hw_status_owe(&a->status, ref.index);
+		hw_status_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
+	}
 }
 
 static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, bool complete)
