@@ -184,6 +184,7 @@ static void on_outbox(void *arg, const char *id, size_t id_len, const char *payl
 	} else if (len == 0 && hw_monitor_load_forgotten(a->monitor, id, id_len, &ref) == 0) {
 		hw_status_owe(&a->status, ref.index);
 		hw_status_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
+		reap_if_done(a, ref, device_of(a, ref));
 	}
 }
 
