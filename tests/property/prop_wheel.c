@@ -386,7 +386,7 @@ static void start(struct run *r)
 
 static void drain(struct run *r)
 {
-	uint64_t last = r->now;
+	uint64_t last = r->latest; /* not `now`, which may have gone back behind the cursor */
 	for (uint32_t i = 0; i < ENTRIES; i++)
 		if (r->twin.armed[i] && r->twin.due[i] > last)
 			last = r->twin.due[i];
