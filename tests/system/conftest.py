@@ -26,7 +26,7 @@ def directory(base, name):
 
 @pytest.fixture(scope="session")
 def shared_broker(base):
-    b = Broker(directory(base, "mq"), settings=["max_queued_messages 100000", "max_inflight_messages 1000"]).start()
+    b = Broker(directory(base, "mq"), settings=["set_tcp_nodelay true", "max_queued_messages 100000", "max_inflight_messages 1000"]).start()
     yield b
     b.kill()
 

@@ -137,7 +137,7 @@ def test_one_wrong_thing(env, text, line, word):
     "status = st/{id}", "status =", "id_prefix = p-", "id_prefix =", "# a comment", "; a comment", "timeout=2s",
     "timeout =    2s   ", "heartbeat = a;b/{id}", "heartbeat = #/{id}"])
 def test_what_is_right(env, line):
-    path, r = check_text(env, "[group a]\nheartbeat = n/{id}\n%s\n" % line)
+    path, r = check_text(env, "[monitor]\nuser =\n[group a]\nheartbeat = n/{id}\n%s\n" % line)
     if line == "heartbeat = #/{id}":
         assert r.returncode == 2, "a # is only allowed as the last level"
     else:
@@ -271,7 +271,7 @@ def test_max_devices_by_reload(env):
     d = env.daemon(timeout="1h", monitor={"max_devices": 3})
     for k in range(6):
         env.beat("d%d" % k)
-    wait_until(lambda: d.metrics().get("refused_total") == 3)
+    wait_until(lambda: d.metrics().refused() == 3)
     d.edit("max_devices = 3", "max_devices = 6")
     assert d.request("POST", "/v1/reload").status == 200
     for k in range(6):

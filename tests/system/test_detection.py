@@ -18,7 +18,7 @@ def test_detection_delay_of_1000_devices(env, capsys):
     """Beside a default mosquitto, seen by the simulated fleet's own observer: the figures that count."""
     if not FLEET.exists():
         pytest.skip("no %s" % FLEET)
-    env.own_broker()
+    env.own_broker(settings=())
     d = env.daemon(timeout="2s")
     out = subprocess.run(
         [str(FLEET), "--port", str(env.broker.port), "--devices", "1000", "--connections", "50", "--interval-ms",
@@ -41,7 +41,7 @@ def test_detection_delay_of_1000_devices(env, capsys):
 def test_detection_delay_seen_by_another_observer(env, capsys):
     """The same with another client library on both sides, each device silent after its first heartbeat."""
     count, timeout = 1000, 2.0
-    env.own_broker()
+    env.own_broker(settings=())
     env.daemon(timeout="2s")
     observer = env.observer(protocol=paho.MQTTv311)
     start = time.monotonic() + 0.1

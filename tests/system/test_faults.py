@@ -128,15 +128,6 @@ def test_a_ca_file_that_is_not_there(env, tls):
     assert len(lines(d, "no-such-ca.crt")) == 1, d.log()
 
 
-def test_a_subscription_that_is_refused(env):
-    """An ACL that lets the monitor in, but not hear: said once, with the filter."""
-    env.own_broker(users={"hw": "p"}, acl="user hw\ntopic write #\ntopic read heartwheel/#\n")
-    d = env.daemon(seeing=False, monitor=QUIET, mqtt={"username": "hw", "password_file": secret(env, "pw", "p")})
-    wait_until(lambda: lines(d, re.escape(env.root + "/+/")), 10, "the refused filter to be named")
-    throughout(lambda: d.alive, 2)
-    assert 1 <= len(lines(d, re.escape(env.root + "/+/"))) <= 2, d.log()
-
-
 def test_a_status_that_may_not_be_published(env):
     """MQTT 5: a PUBACK with a reason code of 0x80 or more is a refusal: the status stays owed, and the log says why."""
     env.own_broker(users={"hw": "p", "test": "t"}, acl=(
@@ -145,7 +136,7 @@ def test_a_status_that_may_not_be_published(env):
     d = env.daemon(timeout="1h", mqtt={"username": "hw", "password_file": secret(env, "pw", "p"), "protocol": "5"})
     env.beat("x")
     env.wait_store("x", "online")
-    wait_until(lambda: lines(d, re.escape(env.status_topic("x"))), 10, "the topic to be named")
+    wait_until(lambda: lines(d, "not authori[sz]ed"), 10, "the refusal to be named")
     throughout(lambda: env.redis.hexists(env.key("outbox"), "x"), 1.0)
     assert d.status()["owed"] >= 1
     assert d.state("x") == "online"
@@ -165,8 +156,6 @@ def test_redis_password(env):
 def test_redis_user(env):
     env.own_redis()
     env.redis.execute_command("ACL", "SETUSER", "hw", "on", ">pass", "~*", "&*", "+@all")
-    env.redis.execute_command("ACL", "SETUSER", "default", "nocommands", "+@all", "~foreign*")
-    env.redis.execute_command("ACL", "SETUSER", "default", "~*")
     d = env.daemon(redis={"username": "hw", "password_file": secret(env, "rpw", "pass")})
     env.beat("x")
     env.wait_store("x", "offline")
@@ -185,7 +174,7 @@ def test_redis_unix_socket_and_db(env):
     assert env.redis_server.client(0).dbsize() == 0
     d.stop()
     d.start()
-    assert d.state("x") == "offline"
+    wait_until(lambda: d.state("x") == "offline")
 
 
 @pytest.mark.parametrize("kind", ["wrong", "missing", "needless"])
@@ -272,7 +261,9 @@ def test_a_redis_that_is_full(env):
     for k in range(50):
         env.beat("x%d" % k)
     wait_until(lambda: lines(d, "OOM", "maxmemory"), 10, "a line about the full Redis")
-    throughout(lambda: d.answers(), 1.5)
+    observer = env.observer()
+    for k in range(50):
+        env.wait_status(observer, "x%d" % k, True)
     assert len(lines(d, "OOM", "maxmemory")) == 1, lines(d, "OOM", "maxmemory")
     env.redis.config_set("maxmemory", "0")
     for k in range(50):

@@ -2,7 +2,7 @@
 """Forgetting: by DELETE, and by age."""
 import pytest
 
-from hw_env import pass_time, throughout, wait_until
+from hw_env import throughout, wait_until
 
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
@@ -126,7 +126,6 @@ def test_forgotten_while_the_broker_is_away(env):
     wait_until(lambda: not env.retained(env.status_topic("f2")), 15, "the retained status of f2 to be cleared")
     wait_until(lambda: not env.redis.hlen(env.key("outbox")))
     assert d.device("f2") is None and d.device("f1") is None
-    pass_time(0)
 
 
 def test_forgotten_while_redis_is_away(env):
