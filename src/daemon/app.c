@@ -372,21 +372,6 @@ void hw_app_free(struct hw_app *a)
 	free(a);
 }
 
-int hw_app_listen(struct hw_app *a)
-{
-	const struct hw_conf *c = a->start;
-	int rc = hw_control_new(&a->control, a->base, c->http_socket, c->http_socket_group, a->monitor,
-	                        &hw_app_control_ops, a);
-	if (rc == -EADDRINUSE)
-		hw_log(a->log, HW_LOG_ERROR,
-		       "control socket %s is in use by another process: stop it, or set [http] socket", c->http_socket);
-	else if (rc)
-		hw_log(a->log, HW_LOG_ERROR,
-		       "cannot open the control socket %s: %s; see [http] socket and socket_group", c->http_socket,
-		       strerror(-rc));
-	return rc;
-}
-
 /* A password from its file. 0, or -errno after logging. */
 static int read_secret(struct hw_app *a, const char *key, const char *path, char **out)
 {
@@ -398,6 +383,26 @@ static int read_secret(struct hw_app *a, const char *key, const char *path, char
 	int error = errno;
 	hw_log(a->log, HW_LOG_ERROR, "cannot read %s %s: %s", key, path, strerror(error));
 	return error ? -error : -EIO;
+}
+
+int hw_app_listen(struct hw_app *a)
+{
+	const struct hw_conf *c = a->start;
+	int rc = read_secret(a, "[mqtt] password_file", c->mqtt_password_file, &a->mqtt_password);
+	if (!rc)
+		rc = read_secret(a, "[redis] password_file", c->redis_password_file, &a->redis_password);
+	if (rc)
+		return rc;
+	rc = hw_control_new(&a->control, a->base, c->http_socket, c->http_socket_group, a->monitor, &hw_app_control_ops,
+	                    a);
+	if (rc == -EADDRINUSE)
+		hw_log(a->log, HW_LOG_ERROR,
+		       "control socket %s is in use by another process: stop it, or set [http] socket", c->http_socket);
+	else if (rc)
+		hw_log(a->log, HW_LOG_ERROR,
+		       "cannot open the control socket %s: %s; see [http] socket and socket_group", c->http_socket,
+		       strerror(-rc));
+	return rc;
 }
 
 static struct hw_mqtt_conf mqtt_conf(const struct hw_app *a, const char *client_id)
@@ -486,12 +491,7 @@ static int start_redis(struct hw_app *a)
 int hw_app_start(struct hw_app *a)
 {
 	struct timeval second = {1, 0};
-	int rc = read_secret(a, "[mqtt] password_file", a->start->mqtt_password_file, &a->mqtt_password);
-	if (rc)
-		return rc;
-	rc = read_secret(a, "[redis] password_file", a->start->redis_password_file, &a->redis_password);
-	if (rc)
-		return rc;
+	int rc = 0;
 	if (event_add(a->tick, &second) || event_add(a->on_term, NULL) || event_add(a->on_int, NULL) ||
 	    event_add(a->on_hup, NULL) || event_add(a->on_usr1, NULL))
 		rc = -ENOMEM;
