@@ -177,6 +177,26 @@ static void rewrite(struct evbuffer *out, const char *page)
 	                    line, status, strlen(why) + strlen("{\"error\":\"\"}\n"), why);
 }
 
+/* Copies without taking: evbuffer_copyout() will not, once the bufferevent has written and keeps its front frozen. */
+static bool peek(struct evbuffer *out, size_t from, size_t n, char *to)
+{
+	struct evbuffer_iovec v[32];
+	struct evbuffer_ptr at;
+
+	if (evbuffer_ptr_set(out, &at, from, EVBUFFER_PTR_SET) < 0)
+		return false;
+	int pieces = evbuffer_peek(out, (ev_ssize_t)n, &at, v, 32);
+	if (pieces < 0 || pieces > 32)
+		return false;
+	for (int i = 0; i < pieces && n > 0; i++) {
+		size_t len = v[i].iov_len < n ? v[i].iov_len : n;
+		memcpy(to, v[i].iov_base, len);
+		to += len;
+		n -= len;
+	}
+	return n == 0;
+}
+
 /*
  * What is not HTTP, or too large, evhttp answers by itself with a page of HTML, and this libevent has no hook for that.
  * All answers pass through the connection's output buffer: such a page is known by its end, with which none of ours
@@ -188,15 +208,12 @@ static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info,
 	const size_t end_len = sizeof(end) - 1;
 	size_t len = evbuffer_get_length(out);
 	char page[1024];
-	struct evbuffer_ptr at;
 
 	(void)arg;
 	if (info->n_added == 0 || len < end_len || len >= sizeof(page))
 		return;
-	if (evbuffer_ptr_set(out, &at, len - end_len, EVBUFFER_PTR_SET) < 0 ||
-	    evbuffer_copyout_from(out, &at, page, end_len) != (ev_ssize_t)end_len || memcmp(page, end, end_len) != 0)
+	if (!peek(out, len - end_len, end_len, page) || memcmp(page, end, end_len) != 0 || !peek(out, 0, len, page))
 		return;
-	evbuffer_copyout(out, page, len);
 	page[len] = '\0';
 	rewrite(out, page);
 }
