@@ -167,8 +167,8 @@ static void on_disconnect(const redisAsyncContext *ac, int status)
 	if (l->ac != ac)
 		return;
 	l->ac = NULL;
-	snprintf(text, sizeof(text), "lost Redis at %s: %s", l->where,
-	         status == REDIS_OK || !ac->c.errstr[0] ? "connection closed" : ac->c.errstr);
+	const char *why = status == REDIS_OK || !ac->c.errstr[0] ? "connection closed" : ac->c.errstr;
+	snprintf(text, sizeof(text), "lost Redis at %s: %s", l->where, l->guard.refused ? l->guard.refused : why);
 	hw_redis_link_fail(l, text);
 }
 
@@ -211,6 +211,8 @@ static void connect_to(struct hw_redis_link *l)
 	if (attach(ac, l->base) != 0 || redisAsyncSetConnectCallback(ac, on_connect) != REDIS_OK ||
 	    redisAsyncSetDisconnectCallback(ac, on_disconnect) != REDIS_OK || event_add(l->alive, &second) != 0)
 		unreachable(l, "out of memory");
+	else
+		hw_guard_set(&l->guard, ac);
 }
 
 static void on_resolved(void *arg, const char (*addresses)[HW_ADDRESS_TEXT], size_t n, const char *error)

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "redis/guard.h"
 #include "redis/resolve.h"
 
 #define HW_LINK_BACKOFF_MIN_MS 100
@@ -46,6 +47,7 @@ struct hw_redis_link {
 	void *arg;
 	enum hw_redis_link_state state;
 	redisAsyncContext *ac; /* NULL: none */
+	struct hw_guard guard; /* of ac; not within it, since the reader goes last */
 	struct hw_resolve *resolve;
 	char addresses[HW_ADDRESSES_MAX][HW_ADDRESS_TEXT]; /* tried in turn */
 	size_t n_addresses, address;
