@@ -10,13 +10,15 @@
 
 #include "redis/inner.h"
 
+static const char nonsense[] = "ERR the script's answer makes no sense";
+
 /* An error as Redis gave it: of the whole call, or of one of its items. NULL: none. */
 static const char *call_error(const redisReply *reply, const struct hw_call *c)
 {
 	if (reply->type == REDIS_REPLY_ERROR)
 		return reply->str;
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != c->n)
-		return "ERR the script's answer makes no sense";
+		return nonsense;
 	return NULL;
 }
 
@@ -34,8 +36,10 @@ static void call_failed(struct hw_redis *r, const char *error)
 	hw_sink_hold(r);
 	if (kind == HW_TROUBLE_NOSCRIPT)
 		hw_redis_load_scripts(r);
-	else if (kind == HW_TROUBLE_NOAUTH || (kind == HW_TROUBLE_READONLY && r->sink.retry_ms >= HW_REPLICA_MS))
-		hw_redis_link_fail(&r->link, error); /* a new connection may find the new master, and says who it is */
+	else if (kind == HW_TROUBLE_NOAUTH ||
+	         ((kind == HW_TROUBLE_READONLY || error == nonsense) && r->sink.retry_ms >= HW_REPLICA_MS))
+		/* A new connection may find the new master, says who it is, and is in step again. */
+		hw_redis_link_fail(&r->link, error);
 }
 
 /* The store holds `stored` > seq. If that is what the device has had since, it was written by ourselves. */
