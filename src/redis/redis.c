@@ -59,7 +59,7 @@ static void on_lost(void *arg, const char *why)
 	if (hw_trouble_of(why) != HW_TROUBLE_OTHER || strncmp(why, "ERR ", 4) == 0)
 		hw_trouble_text(why, text);
 	else
-		snprintf(text, sizeof(text), "%s", why);
+		snprintf(text, sizeof(text), "%s", *why ? why : "Redis refuses this connection and does not say why");
 	r->up = false;
 	r->scripts_awaited = 0;
 	if (was)
