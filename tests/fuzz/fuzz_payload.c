@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Heartbeat payloads: any bytes. What is read must be within its bounds, and what is written of it must read the same
+ * again: a report goes through Redis and the retained status.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "heartwheel/payload.h"
+
+static void check_text(const struct hw_report *r, unsigned bit, const char *text, size_t max)
+{
+	MUST(!(r->has & bit) == !text);
+	MUST(!text || strlen(text) <= max);
+}
+
+static void check_report(const struct hw_report *r)
+{
+	check_text(r, HW_HAS_IP, r->ip, HW_REPORT_TEXT_MAX);
+	check_text(r, HW_HAS_VERSION, r->version, HW_REPORT_TEXT_MAX);
+	check_text(r, HW_HAS_DATA, r->data, HW_REPORT_DATA_MAX);
+	MUST(!(r->has & HW_HAS_BATTERY) || isfinite(r->battery));
+	MUST(!(r->has & HW_HAS_RSSI) || isfinite(r->rssi));
+	MUST(!(r->has & HW_HAS_UPTIME) || isfinite(r->uptime));
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same(const struct hw_report *a, const struct hw_report *b)
+{
+	return a->has == b->has && (!(a->has & HW_HAS_BATTERY) || a->battery == b->battery) &&
+	       (!(a->has & HW_HAS_RSSI) || a->rssi == b->rssi) &&
+	       (!(a->has & HW_HAS_UPTIME) || a->uptime == b->uptime) && same_text(a->ip, b->ip) &&
+	       same_text(a->version, b->version) && same_text(a->data, b->data);
+}
+
+/* As in a status: behind a field that is always there. */
+static void check_round_trip(const struct hw_report *r)
+{
+	static const char head[] = "{\"time\":1";
+	char cut[16];
+	size_t len = hw_report_json(r, NULL, 0);
+	char *json = malloc(sizeof(head) + len + 2);
+	MUST(json);
+	memcpy(json, head, sizeof(head) - 1);
+	MUST(hw_report_json(r, json + sizeof(head) - 1, len + 1) == len);
+	MUST(hw_report_json(r, cut, sizeof(cut)) == len);
+	json[sizeof(head) - 1 + len] = '}';
+	struct hw_payload p;
+	hw_payload_decode(&p, json, sizeof(head) + len);
+	MUST(p.kind == HW_PAYLOAD_FIELDS && !p.malformed && !p.goodbye);
+	MUST(same(r, &p.report));
+	hw_payload_fini(&p);
+	free(json);
+}
+
+static void check_merge(struct hw_report *r)
+{
+	struct hw_report to = {.has = HW_HAS_IP | HW_HAS_RSSI, .rssi = -1, .ip = strdup("old")};
+	unsigned has = r->has;
+	MUST(to.ip);
+	hw_report_merge(&to, r);
+	MUST(r->has == 0 && to.has == (has | HW_HAS_IP | HW_HAS_RSSI));
+	check_report(&to);
+	hw_report_fini(&to);
+}
+
+static void check_quote(const uint8_t *data, size_t size)
+{
+	char small[8];
+	size_t len = hw_json_quote((const char *)data, size, small, sizeof(small));
+	char *all = malloc(len + 1);
+	MUST(all);
+	MUST(hw_json_quote((const char *)data, size, all, len + 1) == len && strlen(all) == len);
+	MUST(len >= 2 && all[0] == '"' && all[len - 1] == '"');
+	free(all);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct hw_payload p;
+	hw_payload_decode(&p, data, size);
+	MUST(p.kind == HW_PAYLOAD_PLAIN || p.kind == HW_PAYLOAD_FIELDS || p.kind == HW_PAYLOAD_MONITOR);
+	check_report(&p.report);
+	MUST(!p.has_time || isfinite(p.time_s));
+	MUST(!p.has_timeout || (isfinite(p.timeout_s) && p.timeout_s >= 0));
+	if (p.kind == HW_PAYLOAD_PLAIN)
+		MUST(!p.goodbye && !p.has_time && !p.has_timeout && p.report.has == 0);
+	if (p.kind == HW_PAYLOAD_MONITOR)
+		MUST(!p.malformed && !p.goodbye && p.seq >= 0);
+	else
+		check_round_trip(&p.report);
+	check_merge(&p.report);
+	hw_payload_fini(&p);
+	check_quote(data, size);
+	return 0;
+}
