@@ -42,7 +42,7 @@ def test_wrong_mqtt_password_is_said_once_and_tried_again(env, protocol):
     d = env.daemon(seeing=False, monitor=QUIET, mqtt={
         "username": "hw", "password_file": secret(env, "pw", "Wr0ngSecret"), "protocol": protocol})
     wait_until(lambda: lines(d, "password"), 5, "a line about the password")
-    throughout(lambda: d.alive, 4)
+    throughout(lambda: d.alive, 2.5)
     said = lines(d, "password", "authori[sz]", "credential")
     assert len(said) == 1, said
     assert "Wr0ngSecret" not in d.log()
@@ -60,7 +60,7 @@ def test_unreachable_broker_is_said_once_and_tried_again(env):
     env.own_broker(start=False)
     d = env.daemon(seeing=False, monitor=QUIET)
     wait_until(lambda: lines(d, r"\b%d\b" % env.broker.port), 5, "a line that names the broker's port")
-    throughout(lambda: d.alive, 4)
+    throughout(lambda: d.alive, 2.5)
     said = lines(d, r"\b%d\b" % env.broker.port)
     assert len(said) == 1, said
     assert "127.0.0.1" in said[0] and "refused" in said[0].lower(), said
@@ -115,7 +115,7 @@ def test_a_broker_whose_certificate_nobody_vouches_for(env, tls, other_tls):
     env.own_broker(tls=tls)
     d = env.daemon(seeing=False, monitor=QUIET, mqtt={"tls_ca": other_tls.ca})
     wait_until(lambda: lines(d, "certificate", "tls"), 5, "a line about the certificate")
-    throughout(lambda: d.status()["blind"] is True, 3)
+    throughout(lambda: d.status()["blind"] is True, 2.5)
     said = lines(d, "certificate", "tls")
     assert len(said) == 1, said
 
@@ -185,7 +185,7 @@ def test_wrong_redis_password_is_said_once_and_tried_again(env, kind):
         redis["username"] = "nobody-there"
     d = env.daemon(seeing=False, monitor=QUIET, redis=redis)
     wait_until(lambda: lines(d, "password", "auth"), 5, "a line about the password")
-    throughout(lambda: d.alive, 4)
+    throughout(lambda: d.alive, 2.5)
     said = lines(d, "password", "auth")
     assert len(said) == 1, said
     assert "Wr0ngSecret" not in d.log() and d.status()["redis"] != "up"
@@ -208,7 +208,7 @@ def test_unreachable_redis_is_said_once_and_tried_again(env):
     env.own_redis(start=False)
     d = env.daemon(seeing=False, monitor=QUIET)
     wait_until(lambda: lines(d, r"\b%d\b" % env.redis_server.port), 5, "a line that names the port of Redis")
-    throughout(lambda: d.alive, 4)
+    throughout(lambda: d.alive, 2.5)
     said = lines(d, r"\b%d\b" % env.redis_server.port)
     assert len(said) == 1 and "127.0.0.1" in said[0] and "refused" in said[0].lower(), said
     env.redis_server.start()
