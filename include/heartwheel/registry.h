@@ -39,8 +39,10 @@ struct hw_device {
 	uint64_t flags : 16;    /* HW_FLAG_* */
 	int64_t since_ms : 48;  /* wall clock of the last transition */
 	uint64_t gen : 16;      /* grows each time the record is reused */
-	int64_t last_mono_ms : 44; /* monotonic clock of the last heartbeat, for its wall time; HW_NEVER_MS: never heard
-	                            */
+	/* Of the last heartbeat; HW_NEVER_MS: never heard. While the device is online the monotonic clock, so that no
+	 * step of the wall clock makes its age wrong; afterwards the wall clock, so that it is always told as it was.
+	 */
+	int64_t last_heard_ms : 44;
 	uint64_t group : 12;
 	uint64_t epoch : 8; /* the count of blind periods, modulo 256, when a goodbye was read */
 };

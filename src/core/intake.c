@@ -29,7 +29,7 @@ static void refuse(struct hw_monitor *m, enum hw_refused kind)
 static void heard(struct hw_monitor *m, struct hw_now now, struct hw_device *d)
 {
 	d->last_seen_ns = hw_monitor_seen(m, now).ns;
-	hw_device_set_mono_ms(d, now.mono.ns / HW_NS_PER_MS);
+	hw_device_set_heard_ms(d, now.mono.ns / HW_NS_PER_MS);
 	d->node.user |= HW_SOURCE_MQTT << 5;
 }
 

@@ -28,11 +28,13 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 		silence_ms = HW_TIMEOUT_MAX_MS;
 	struct hw_seen start = hw_blind_seen(&m->sight.blind, m->started);
 	d->last_seen_ns = start.ns - silence_ms * HW_NS_PER_MS;
-	int64_t mono_ms = now.mono.ns / HW_NS_PER_MS - (now.wall_ms - s->last_seen_ms);
-	if (s->last_seen_ms <= 0 || mono_ms <= HW_NEVER_MS || mono_ms >= -HW_NEVER_MS)
-		d->last_mono_ms = HW_NEVER_MS;
+	int64_t heard_ms = s->last_seen_ms;
+	if (s->state == HW_STATE_ONLINE)
+		heard_ms += now.mono.ns / HW_NS_PER_MS - now.wall_ms;
+	if (s->last_seen_ms <= 0 || heard_ms <= HW_NEVER_MS || heard_ms >= -HW_NEVER_MS)
+		d->last_heard_ms = HW_NEVER_MS;
 	else
-		hw_device_set_mono_ms(d, mono_ms);
+		hw_device_set_heard_ms(d, heard_ms);
 }
 
 /* What is the store's alone to say: state, since, seq, and the fields that nothing newer was heard of. */
@@ -92,7 +94,7 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
-	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_mono_ms != HW_NEVER_MS;
+	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_heard_ms != HW_NEVER_MS;
 	d->flags &= (uint16_t)~HW_FLAG_GOODBYE;
 	if (!was_heard)
 		set_last_seen(m, now, d, s);

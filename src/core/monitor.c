@@ -164,7 +164,7 @@ int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t 
 	hw_wheel_rebase(&m->wheel, hw_registry_base(m->registry));
 	struct hw_device *d = hw_monitor_at(m, *i);
 	d->group = (unsigned)group & (HW_GROUPS_MAX - 1u);
-	d->last_mono_ms = HW_NEVER_MS;
+	d->last_heard_ms = HW_NEVER_MS;
 	set_user(d, HW_STATE_PROVISIONAL, HW_REASON_HEARTBEAT, HW_SOURCE_MQTT);
 	m->stats.count[HW_STATE_PROVISIONAL]++;
 	m->group_stats[group].count[HW_STATE_PROVISIONAL]++;
@@ -204,10 +204,18 @@ bool hw_monitor_forget(struct hw_monitor *m, struct hw_now now, const char *id, 
 
 /* --- the door ---------------------------------------------------------------- */
 
+/* Whether its last heartbeat is kept by the wall clock. */
+static bool is_gone(enum hw_state state)
+{
+	return state == HW_STATE_OFFLINE || state == HW_STATE_FORGOTTEN;
+}
+
 void hw_monitor_transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_state state,
                            enum hw_reason reason, int64_t delay_ns)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
+	if (!is_gone(hw_device_state(d)) && is_gone(state) && d->last_heard_ms != HW_NEVER_MS)
+		hw_device_set_heard_ms(d, hw_device_last_seen_ms(d, now));
 	hw_monitor_place(m, i, state, reason);
 	uint64_t wall = now.wall_ms > 0 ? (uint64_t)now.wall_ms : 0;
 	uint64_t seq = wall > d->seq ? wall : d->seq + 1;
@@ -408,9 +416,11 @@ const struct hw_group_stats *hw_monitor_group_stats(const struct hw_monitor *m, 
 
 int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now)
 {
-	if (d->last_mono_ms == HW_NEVER_MS)
+	if (d->last_heard_ms == HW_NEVER_MS)
 		return 0;
-	int64_t age_ms = now.mono.ns / HW_NS_PER_MS - d->last_mono_ms;
+	if (is_gone(hw_device_state(d)))
+		return d->last_heard_ms;
+	int64_t age_ms = now.mono.ns / HW_NS_PER_MS - d->last_heard_ms;
 	return now.wall_ms - age_ms;
 }
 

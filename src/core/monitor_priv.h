@@ -90,9 +90,9 @@ static inline struct hw_device *hw_monitor_at(const struct hw_monitor *m, uint32
 /* A bit-field takes no cast that keeps -Wconversion quiet; the range is the caller's to check. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
-static inline void hw_device_set_mono_ms(struct hw_device *d, int64_t mono_ms)
+static inline void hw_device_set_heard_ms(struct hw_device *d, int64_t ms)
 {
-	d->last_mono_ms = mono_ms;
+	d->last_heard_ms = ms;
 }
 #pragma GCC diagnostic pop
 

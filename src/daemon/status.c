@@ -147,11 +147,13 @@ int hw_status_payload(const struct hw_monitor *m, const char *node_id, struct hw
 	char by[6 * 256 + 3];
 	if (hw_json_quote(node_id, strlen(node_id), by, sizeof by) >= sizeof by)
 		return -1;
+	/* Of an online device it is what it was at the transition: told again, a status has the same content. */
+	bool online = hw_device_state(d) == HW_STATE_ONLINE;
+	int64_t last_seen_ms = online ? d->since_ms : hw_device_last_seen_ms(d, now);
 	int n = snprintf(buf, cap,
 	                 "{\"time\":%lld,\"online\":%s,\"reason\":\"%s\",\"last_seen\":%lld,\"by\":%s,\"seq\":%llu",
-	                 (long long)d->since_ms / 1000, hw_device_state(d) == HW_STATE_ONLINE ? "true" : "false",
-	                 hw_reason_name(hw_device_reason(d)), (long long)hw_device_last_seen_ms(d, now) / 1000, by,
-	                 (unsigned long long)d->seq);
+	                 (long long)d->since_ms / 1000, online ? "true" : "false", hw_reason_name(hw_device_reason(d)),
+	                 (long long)last_seen_ms / 1000, by, (unsigned long long)d->seq);
 	if (n < 0 || (size_t)n + 2 > cap)
 		return -1;
 	size_t len = (size_t)n;

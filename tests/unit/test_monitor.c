@@ -534,6 +534,36 @@ START_TEST(test_wall_clock_steps_cause_nothing)
 }
 END_TEST
 
+/* What was told of a device that is gone is told the same way ever after: the clock moves, and so does the monitor. */
+START_TEST(test_last_seen_of_the_gone_is_as_it_was_told)
+{
+	world_beat(w, "a", "");
+	world_pass(w, 40 * S);
+	int64_t told = world_last(w, NULL)->last_seen_ms;
+	ck_assert_int_eq(told, w->now.wall_ms - 40000);
+	w->now.wall_ms += 86400000;
+	world_pass(w, S);
+	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "a"), w->now), told);
+	ck_assert(hw_monitor_forget(w->m, w->now, "a", 1));
+	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "a"), w->now), told);
+	world_beat(w, "a", "");
+	world_pass(w, S);
+	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "a"), w->now), w->now.wall_ms - 1000);
+	struct hw_stored s = {.id = "b",
+	                      .id_len = 1,
+	                      .state = HW_STATE_OFFLINE,
+	                      .reason = HW_REASON_TIMEOUT,
+	                      .since_ms = told + 30000,
+	                      .last_seen_ms = told,
+	                      .seq = 7};
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
+	w->now.wall_ms -= 86400000;
+	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "b"), w->now), told);
+	world_beat(w, "b", "");
+	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "b"), w->now), w->now.wall_ms);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("monitor");
@@ -564,6 +594,7 @@ int main(void)
 	tcase_add_test(t, test_groups_by_file_order);
 	tcase_add_test(t, test_without_a_store_own_statuses_are_adopted);
 	tcase_add_test(t, test_wall_clock_steps_cause_nothing);
+	tcase_add_test(t, test_last_seen_of_the_gone_is_as_it_was_told);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
