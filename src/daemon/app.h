@@ -32,7 +32,7 @@ struct hw_app_reader {
 	struct event *readable;   /* owned */
 	char client_id[256];
 	struct hw_mqtt_conf conf;
-	bool up;
+	bool up, ever_up;
 	bool stalled; /* it slept too long, and has not read its socket empty since */
 	bool behind;  /* the loop slept too long, and has not seen the ring empty since */
 	uint64_t taken;

@@ -48,6 +48,10 @@ static void on_up(struct hw_app_reader *r, struct hw_now now)
 	hw_log(r->app->log, HW_LOG_NOTICE, "reader %u: connected to %s:%d and subscribed", r->number, r->conf.host,
 	       r->conf.port);
 	hw_monitor_link(r->app->monitor, now, r->number, true);
+	/* Wills that were published while it was away may stand where our retained statuses did. */
+	if (r->ever_up)
+		hw_status_republish(&r->app->status, now.mono.ns / HW_NS_PER_MS);
+	r->ever_up = true;
 }
 
 static void on_down(struct hw_app_reader *r, struct hw_now now, const char *text)
