@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""The test's side of shim.c: builds it, and arms it through a shared file."""
+import mmap
+import os
+import struct
+import subprocess
+from pathlib import Path
+
+POINTS = ["script-before", "script-sent", "script-reply", "script-done", "publish-before", "publish-after",
+          "puback-before", "puback-after", "outbox-before", "outbox-sent", "outbox-reply"]
+WALL, POINT, COUNTDOWN, ALLOC_MODE, ALLOC_N, ALLOC_CALLS, ALLOC_FAILED, LOADED = range(8)
+ALLOC_OFF, ALLOC_ONCE, ALLOC_EVERY = range(3)
+
+
+class Shim:
+    """`env` is what a daemon has to be started with."""
+
+    def __init__(self, directory):
+        directory = Path(directory)
+        library, control = directory / "shim.so", directory / "shim.control"
+        subprocess.run([os.environ.get("CC") or "cc", "-std=gnu17", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC",
+                        "-o", str(library), str(Path(__file__).with_name("shim.c")), "-ldl"], check=True)
+        control.write_bytes(bytes(8 * 8))
+        with open(control, "r+b") as f:
+            self.memory = mmap.mmap(f.fileno(), 8 * 8)
+        self.env = {"LD_PRELOAD": str(library), "HW_SHIM": str(control),
+                    # a build with sanitizers wants to be the first library
+                    "ASAN_OPTIONS": "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")}
+
+    def get(self, slot):
+        return struct.unpack_from("q", self.memory, 8 * slot)[0]
+
+    def set(self, slot, value):
+        struct.pack_into("q", self.memory, 8 * slot, value)
+
+    @property
+    def loaded(self):
+        return self.get(LOADED) == 1
+
+    def step_wall(self, seconds):
+        self.set(WALL, int(seconds * 1e9))
+
+    def kill_at(self, point, countdown):
+        """The daemon dies the countdown-th time it passes this point."""
+        self.set(COUNTDOWN, countdown)
+        self.set(POINT, 1 + POINTS.index(point))
+
+    def fail_allocations(self, mode, n):
+        self.set(ALLOC_CALLS, 0)
+        self.set(ALLOC_FAILED, 0)
+        self.set(ALLOC_N, n)
+        self.set(ALLOC_MODE, mode)
+
+    def calm(self):
+        """No more deaths and no more failing allocations."""
+        self.set(POINT, 0)
+        self.set(ALLOC_MODE, ALLOC_OFF)
