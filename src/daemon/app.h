@@ -36,7 +36,7 @@ struct hw_app_reader {
 	bool stalled; /* it slept too long, and has not read its socket empty since */
 	bool behind;  /* the loop slept too long, and has not seen the ring empty since */
 	uint64_t taken;
-	char why[256]; /* it is down */
+	char why[512]; /* it is down */
 };
 
 struct hw_app {
@@ -66,7 +66,7 @@ struct hw_app {
 	struct hw_mono boot_checked;
 
 	bool publisher_up, publisher_ever_up, redis_up, redis_ever_up, loading;
-	char publisher_why[256], redis_why[256];
+	char publisher_why[512], redis_why[256];
 	uint64_t owed_store;       /* devices with HW_FLAG_OWED_STORE */
 	struct hw_mono redis_late; /* since when Redis has not confirmed: 0: it does */
 	bool releasing;            /* statuses no longer wait for Redis: sweep under way */
@@ -114,6 +114,8 @@ bool hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget);
 
 /* feed.c: a reader's ring into the core. */
 void hw_app_on_reader(struct hw_app_reader *r);
+/* Logs why a connection to the broker is down, unless another one has said the same. */
+void hw_app_tell_broker(struct hw_app *a, const char *text);
 /* The filters to subscribe to, on the heap; their texts belong to the groups. 0 or -ENOMEM. */
 int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out);
 

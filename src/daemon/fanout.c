@@ -258,8 +258,8 @@ static void publisher_up(struct hw_app *a, struct hw_now now)
 static void publisher_down(struct hw_app *a, struct hw_now now, const char *text)
 {
 	a->publisher_up = false;
+	hw_app_tell_broker(a, text);
 	snprintf(a->publisher_why, sizeof a->publisher_why, "%s", text);
-	hw_log_limited(a->log, HW_LIMIT_PUBLISHER, HW_LOG_WARNING, "publisher: %s", text);
 	hw_monitor_publisher(a->monitor, now, false);
 	hw_status_down(&a->status);
 }

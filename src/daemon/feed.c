@@ -41,6 +41,16 @@ static void on_barrier(struct hw_app_reader *r, struct hw_now now, const struct 
 	               a->conf->node_id, a->barrier_topic);
 }
 
+/* Every connection to a broker that is away says so: one line is enough. */
+void hw_app_tell_broker(struct hw_app *a, const char *text)
+{
+	bool told = !a->publisher_up && strcmp(a->publisher_why, text) == 0;
+	for (unsigned i = 0; i < a->n_readers; i++)
+		told |= !a->reader[i].up && strcmp(a->reader[i].why, text) == 0;
+	if (!told)
+		hw_log_limited(a->log, HW_LIMIT_BROKER, HW_LOG_WARNING, "broker: %s", text);
+}
+
 static void on_up(struct hw_app_reader *r, struct hw_now now)
 {
 	r->up = true;
@@ -57,8 +67,8 @@ static void on_up(struct hw_app_reader *r, struct hw_now now)
 static void on_down(struct hw_app_reader *r, struct hw_now now, const char *text)
 {
 	r->up = false;
+	hw_app_tell_broker(r->app, text);
 	snprintf(r->why, sizeof r->why, "%s", text);
-	hw_log_limited(r->app->log, HW_LIMIT_READER, HW_LOG_WARNING, "reader %u: %s", r->number, text);
 	hw_monitor_link(r->app->monitor, now, r->number, false);
 }
 
