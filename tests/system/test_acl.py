@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""The example ACLs of conf/, as they are: enough for the daemon, too little for anybody else; and what a right that is
+missing looks like."""
+import os
+import re
+import signal
+
+import pytest
+
+from hw_env import SRC, Beating, throughout, wait_until
+
+MOSQUITTO_ACL = (SRC / "conf" / "mosquitto-heartwheel.acl").read_text()
+REDIS_ACL = (SRC / "conf" / "redis-heartwheel.acl").read_text()
+DEVICES = ("pump-7", "pump-8")
+# Its connection is made anew after half a second rather than five.
+HASTY = {"barrier_timeout": "500ms", "barrier_slow": "100ms"}
+
+
+def secret(env, text):
+    path = env.dir / "password"
+    path.write_text(text)
+    os.chmod(path, 0o600)
+    return path
+
+
+def guarded_broker(env, acl=MOSQUITTO_ACL):
+    """A broker with that ACL, and a client for each device that publishes with QoS 1."""
+    users = {u: u for u in ("heartwheel", "dashboard", *DEVICES)}
+    env.own_broker(users=users, acl=acl)
+    env.root = "nodes"
+    env.device_client = {d: env.client(username=d, password=d) for d in DEVICES}
+
+
+def as_monitor(env, **more):
+    return {"username": "heartwheel", "password_file": secret(env, "heartwheel"), **more}
+
+
+def beat(env, device, payload=b"", by=None, last="heartbeat", retain=False):
+    env.device_client[by or device].publish(env.topic(device, last), payload, qos=1, retain=retain)
+
+
+def set_acl(env, text):
+    (env.broker.dir / "acl").write_text(text)
+    env.broker.signal(signal.SIGHUP)
+
+
+def guarded_redis(env):
+    """A Redis that reads the shipped file, as redis.conf would; only the password is another one."""
+    text = REDIS_ACL.replace("CHANGE-ME", "heartwheel")
+    assert text != REDIS_ACL
+    path = env.dir / "redis-heartwheel.acl"
+    path.write_text(text)
+    os.chmod(path, 0o644)
+    conf = env.dir / "redis.conf"
+    conf.write_text("include %s\n" % path)
+    env.own_redis(start=False)
+    env.redis_server.options = []
+    launch = env.redis_server.spawn
+    # A configuration file has to come first.
+    env.redis_server.spawn = lambda argv, e=None: launch([argv[0], conf, *argv[1:]], e)
+    env.redis_server.start()
+    env.prefix = "device:"
+
+
+def main_job(env, d, observer):
+    """Online, offline, back, goodbye, forgotten: each in Redis, in the retained status and in the event stream."""
+    start, edges = len(observer.messages), len(env.edges("pump-7"))
+    beat(env, "pump-7", b'{"battery":87,"data":{"a":1}}')
+    env.wait_status(observer, "pump-7", True, start)
+    env.wait_store("pump-7", "online")
+    env.wait_status(observer, "pump-7", False, start)
+    env.wait_store("pump-7", "offline")
+    start = len(observer.messages)
+    beat(env, "pump-7")
+    env.wait_status(observer, "pump-7", True, start)
+    beat(env, "pump-7", b'{"online":false}', last="status", retain=True)
+    env.wait_status(observer, "pump-7", False, start)
+    assert env.edges("pump-7")[edges:] == [("online", "heartbeat"), ("offline", "timeout"), ("online", "heartbeat"),
+                                   ("offline", "will")]
+    wait_until(lambda: d.status()["owed"] == 0, 10, "nothing to be owed")
+    assert not env.redis.hlen(env.key("outbox"))
+    start = len(observer.messages)
+    assert d.forget("pump-7").status == 204
+    wait_until(lambda: [m for m in observer.on(env.status_topic("pump-7"), start) if m.payload == b""], 10,
+               "the retained status to be cleared")
+    env.wait_store("pump-7", None)
+    wait_until(lambda: d.device("pump-7") is None, 10, "the device to be forgotten")
+
+
+@pytest.mark.parametrize("protocol,qos,readers", [("5", 0, 1), ("3.1.1", 1, 2)])
+def test_the_daemon_under_both_acls(env, protocol, qos, readers):
+    guarded_broker(env)
+    guarded_redis(env)
+    observer = env.observer("nodes/+/status", "heartwheel/+/status", username="dashboard", password="dashboard")
+    password = secret(env, "heartwheel")
+    d = env.daemon(timeout="500ms", monitor={"log_level": "warning"},
+                   mqtt=as_monitor(env, protocol=protocol, qos=qos, readers=readers),
+                   redis={"username": "heartwheel", "password_file": password})
+    main_job(env, d, observer)
+    presence = observer.on("heartwheel/%s/status" % env.node)
+    assert presence and presence[-1].json()["blind"] is False
+    d.kill()
+    d.awaited = True
+    wait_until(lambda: observer.on("heartwheel/%s/status" % env.node)[-1].json()["online"] is False, 10,
+               "the monitor's last will")
+    d.start()
+    main_job(env, d, observer)
+    assert not env.redis.execute_command("ACL", "LOG"), "Redis refused something"
+    assert d.log() == "" or "blind" in d.log(), d.log()
+    assert not [l for l in d.log().splitlines() if "blind" not in l], d.log()
+
+
+def commands_of(text):
+    """{"get", "script|load", ...}: what the user line allows."""
+    line, = [l for l in text.splitlines() if l.startswith("user ")]
+    return {w[1:] for w in line.split() if w.startswith("+")}
+
+
+def test_the_redis_acl_allows_nothing_that_is_not_used(env):
+    """And names everything that is: what Redis counted of this run are those commands and no other."""
+    guarded_redis(env)
+    env.redis_db = 1
+    env._redis = None
+    env.redis.hset("device:outbox", "gone", "")  # for HSCAN to find
+    observer = env.observer()
+    env.root = "t-acl"
+    observer.subscribe("t-acl/+/status")
+    env.redis_server.client(0).config_resetstat()
+    d = env.daemon(timeout="500ms", redis={"username": "heartwheel", "db": 1,
+                                           "password_file": secret(env, "heartwheel")})
+    env.beat("x")
+    env.wait_status(observer, "x", False)
+    d.forget("x")
+    wait_until(lambda: d.device("x") is None)
+    env.beat("y", {"timeout": 3600})
+    wait_until(lambda: env.redis.hget(env.key("state", "y"), "own_timeout"))
+    d.stop()
+    d.start()
+    own = {"info", "config|resetstat", "config", "acl|log", "acl", "client|setname", "hello", "auth", "xrange", "zscore",
+           "exec", "multi"}
+    wanted = commands_of(REDIS_ACL)
+
+    def used():
+        stats = env.redis.info("commandstats")
+        return {k[len("cmdstat_"):] for k in stats} - own
+    # The monitor asks with PING when it has been quiet for 2 s; it never is, because of the mark.
+    wait_until(lambda: used() >= wanted - {"ping"}, 10, "every command to be used; missing: %s" % (wanted - used()))
+    assert used() - {"hgetall", "ping"} <= wanted
+    assert not env.redis.execute_command("ACL", "LOG")
+
+
+@pytest.mark.parametrize("key", ["device:other", "device:state", "other", "device:eventsx"])
+def test_the_redis_user_sees_no_other_key(env, key):
+    import redis
+    guarded_redis(env)
+    env.redis.set(key, "secret")
+    user = redis.Redis("127.0.0.1", env.redis_server.port, username="heartwheel", password="heartwheel")
+    for command in (("GET", key), ("SET", key, "x"), ("DEL", key)):
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            user.execute_command(*command)
+    for command in (("FLUSHALL",), ("CONFIG", "GET", "*"), ("KEYS", "*"), ("EVAL", "return 1", "0"), ("SCRIPT", "FLUSH"),
+                    ("PUBLISH", "a", "b"), ("ACL", "WHOAMI")):
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            user.execute_command(*command)
+
+
+def test_a_device_cannot_speak_for_another(env):
+    guarded_broker(env)
+    observer = env.observer("nodes/+/status", "heartwheel/+/status", username="dashboard", password="dashboard")
+    d = env.daemon(timeout="1h", store={"type": "memory"}, mqtt=as_monitor(env))
+    beat(env, "pump-7", by="pump-8")
+    beat(env, "pump-7", b'{"online":true}', by="pump-8", last="status", retain=True)
+    beat(env, "pump-8")
+    wait_until(lambda: d.state("pump-8") == "online")
+    assert d.device("pump-7") is None, "pump-8 spoke for pump-7"
+    beat(env, "pump-7")
+    wait_until(lambda: d.state("pump-7") == "online")
+    start = len(observer.messages)
+    beat(env, "pump-7", b'{"online":false}', by="pump-8", last="status", retain=True)
+    for topic in ("heartwheel/%s/status" % env.node, "heartwheel/%s/barrier" % env.node):
+        env.device_client["pump-8"].publish(topic, b'{"online":false}', qos=1, retain=True)
+    beat(env, "pump-8", b'{"online":false}', last="status")
+    env.wait_status(observer, "pump-8", False, start)
+    assert d.state("pump-7") == "online"
+    assert not observer.on("nodes/pump-7/status", start)
+    assert all(m.json()["online"] for m in observer.on("heartwheel/%s/status" % env.node))
+    assert d.status()["blind"] is False
+    # Nor does it hear anything.
+    spy = env.device_client["pump-8"]
+    for f in ("nodes/#", "heartwheel/#", "#"):
+        spy.client.subscribe(f)
+    beat(env, "pump-7", b'{"online":false}', last="status")
+    env.wait_status(observer, "pump-7", False, start)
+    assert not [m for m in spy.messages if not m.topic.startswith("nodes/pump-8/")]
+
+
+RIGHTS = "topic readwrite heartwheel/+/barrier"
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+@pytest.mark.parametrize("left", ["read", "write", None])
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_barrier_without_its_rights(env, left, protocol, qos):
+    """Blind, one line that says which topic and which right, attempts that get rarer, and sight once it is allowed."""
+    assert MOSQUITTO_ACL.count(RIGHTS) == 1
+    denied = MOSQUITTO_ACL.replace(RIGHTS, "topic %s heartwheel/+/barrier" % left if left else "")
+    guarded_broker(env, denied)
+    d = env.daemon(seeing=False, timeout="1h", monitor={"log_level": "warning"}, store={"type": "memory"},
+                   mqtt=as_monitor(env, protocol=protocol, qos=qos, **HASTY))
+    wait_until(lambda: d.status()["blind_cause"] == "barrier", 10, "blind: barrier")
+    topic = re.escape("heartwheel/%s/barrier" % env.node)
+
+    def said():
+        return [l for l in d.log().splitlines() if re.search(topic, l)]
+    wait_until(said, 5, "a line that names the topic")
+    reconnects = d.metrics().get("reconnects_total")
+    wait_until(lambda: d.metrics().get("reconnects_total") >= reconnects + 2, 10, "it to try again")
+    throughout(lambda: d.status()["blind_cause"] == "barrier", 2, "blind: barrier")
+    assert len(said()) == 1, d.log()
+    missing = {"read": "write", "write": "read", None: "read"}[left]
+    assert re.search(r"\b%s\b" % missing, said()[0]), said()
+    assert d.metrics().get("reconnects_total") <= reconnects + 6, "it hammers the broker"
+    beat(env, "pump-7")
+    set_acl(env, MOSQUITTO_ACL)
+    d.wait_seeing(30)
+    beat(env, "pump-7")
+    wait_until(lambda: d.state("pump-7") == "online")
+
+
+def test_rights_that_are_taken_away_and_given_back(env):
+    """While it runs: nobody dies of it."""
+    guarded_broker(env)
+    d = env.daemon(timeout="1s", store={"type": "memory"}, mqtt=as_monitor(env, **HASTY))
+    with Beating(env.device_client["pump-7"], ["nodes/pump-7/heartbeat"]):
+        wait_until(lambda: d.state("pump-7") == "online")
+        set_acl(env, MOSQUITTO_ACL.replace(RIGHTS, ""))
+        wait_until(lambda: d.status()["blind_cause"] == "barrier", 30, "blind: barrier")
+        throughout(lambda: d.state("pump-7") == "online", 2)
+        set_acl(env, MOSQUITTO_ACL)
+        d.wait_seeing(30)
+        throughout(lambda: d.state("pump-7") == "online", 1.5)
