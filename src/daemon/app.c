@@ -173,7 +173,8 @@ static void tell_manager(struct hw_app *a)
 
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
-	bool idle = hw_status_idle(&a->status) && (!a->redis || hw_redis_idle(a->redis)) && !a->presence_due;
+	bool written = !a->redis || hw_redis_stats(a->redis)->edges_waiting == 0;
+	bool idle = written && hw_status_idle(&a->status) && !a->presence_due;
 	if (!a->stopping || (!idle && now.mono.ns < a->stop_by.ns))
 		return;
 	if (!idle) {

@@ -201,6 +201,7 @@ static void finish(struct hw_redis *r)
 {
 	r->load.stage = HW_LOAD_DONE;
 	r->ops->on_loaded(r->arg, r->load.devices, r->load.unusable, true);
+	hw_sink_sweep(r); /* keys may have ended, and more been lost, while nobody was there */
 	hw_sink_wake(r);
 }
 
