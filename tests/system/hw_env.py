@@ -66,6 +66,14 @@ def pass_time(seconds):
     throughout(lambda: True, seconds)
 
 
+def short(value):
+    """A test's name for a parameter that is no name."""
+    text = "".join(c if c.isalnum() or c in "{}[]:\"'.,=/%-" else "_" for c in (
+        value.decode("latin-1") if isinstance(value, bytes) else json.dumps(value) if isinstance(value, (dict, list))
+        else str(value))[:40] if c.isascii())
+    return text or "empty"
+
+
 def now_ms():
     return int(time.time() * 1000)
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from hw_env import HEARTWHEELD, SRC, render, throughout, wait_until
+from hw_env import HEARTWHEELD, SRC, render, short, throughout, wait_until
 
 
 def check(path, *args):
@@ -120,7 +120,7 @@ def test_every_wrong_line_is_named_with_its_number(env):
     ("[keyspace]\nenabled = yes\n", 1, "keyspace"),
     ("[notify]\nexec = /bin/true\n", 1, "notify"),
     ("[mqtt]\nhomeassistant = yes\n", 2, "homeassistant"),
-    ("[group a]\nheartbeat = a/{id}\npayload = homie\n", 3, "payload")])
+    ("[group a]\nheartbeat = a/{id}\npayload = homie\n", 3, "payload")], ids=short)
 def test_one_wrong_thing(env, text, line, word):
     """What belongs to no key here is still named with its line. (Keys that nothing implements yet are unknown.)"""
     path, r = check_text(env, text)
@@ -135,7 +135,7 @@ def test_one_wrong_thing(env, text, line, word):
     "timeout = 100ms", "timeout = 3650d", "timeout = 87600h", "timeout = 30", "timeout = 5m", "timeout_max = 3650d",
     "heartbeat = a/{id}/#", "heartbeat = +/+/{id}", "heartbeat = {id}", "heartbeat = a b/{id}/c ; a comment",
     "status = st/{id}", "status =", "id_prefix = p-", "id_prefix =", "# a comment", "; a comment", "timeout=2s",
-    "timeout =    2s   ", "heartbeat = a;b/{id}", "heartbeat = #/{id}"])
+    "timeout =    2s   ", "heartbeat = a;b/{id}", "heartbeat = #/{id}"], ids=short)
 def test_what_is_right(env, line):
     path, r = check_text(env, "[monitor]\nuser =\n[group a]\nheartbeat = n/{id}\n%s\n" % line)
     if line == "heartbeat = #/{id}":

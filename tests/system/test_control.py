@@ -6,7 +6,7 @@ import urllib.parse
 
 import pytest
 
-from hw_env import Env, UnixHTTP, Answer, now_ms, throughout, wait_until
+from hw_env import Answer, Env, UnixHTTP, now_ms, short, throughout, wait_until
 
 DEVICE = {"id": str, "state": str, "since_ms": int, "last_seen_ms": int, "timeout_ms": int, "reason": str, "group": str,
           "source": str, "seq": int}
@@ -83,7 +83,7 @@ def test_limit_has_a_limit(crowd):
     ({"prefix": "dev-1"}, lambda k: 1000 <= k < 2000),
     ({"prefix": "dev-12", "group": "even", "state": "online"}, lambda k: 1200 <= k < 1300 and k % 2 == 0 and k % 5),
     ({"prefix": "zzz"}, lambda k: False), ({"prefix": ""}, lambda k: True),
-    ({"state": "", "group": ""}, lambda k: True)])
+    ({"state": "", "group": ""}, lambda k: True)], ids=lambda p: short(p) if isinstance(p, dict) else "")
 @pytest.mark.parametrize("limit", [60, 1000])
 def test_filters(crowd, query, expected, limit):
     ids = page_through(crowd, limit=limit, **query)
@@ -167,7 +167,7 @@ def test_status(env):
     ("GET", "/v1/devices?limit=99999999999999999999", 400),
     ("GET", "/v1/devices?state=flying", 400), ("GET", "/v1/devices/%zz", 400), ("GET", "/v1/devices/%4", 400),
     ("GET", "/v1/devices/%ff%fe", (400, 404)), ("GET", "/v1/devices/%00", (400, 404)),
-    ("GET", "/v1/devices/a%00b", (400, 404)), ("GET", "/v1/devices/" + "x" * 256, (400, 404))])
+    ("GET", "/v1/devices/a%00b", (400, 404)), ("GET", "/v1/devices/" + "x" * 256, (400, 404))], ids=short)
 def test_errors_say_what_is_wrong(shared_daemon, method, path, code):
     a = shared_daemon.d.request(method, path)
     assert a.status in (code if isinstance(code, tuple) else (code,)), a
@@ -194,7 +194,7 @@ def test_a_body_that_is_too_large(shared_daemon):
     assert shared_daemon.d.status()
 
 
-@pytest.mark.parametrize("device", ["a b", "ü😀", "%41", "a%2Fb", "..", ".", "x?y=1", "q&a", "\"quoted\\\""])
+@pytest.mark.parametrize("device", ["a b", "ü😀", "%41", "a%2Fb", "..", ".", "x?y=1", "q&a", "\"quoted\\\""], ids=short)
 def test_percent_encoded_ids(shared_daemon, device):
     device = "pe " + device
     d = shared_daemon.d

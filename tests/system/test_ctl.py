@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from hw_env import HEARTWHEELCTL, wait_until
+from hw_env import HEARTWHEELCTL, short, wait_until
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_status(env, fleet):
     ([], {"pump-1", "pump-2", "fan-1"}), (["--state", "offline"], {"pump-2"}),
     (["--state", "online"], {"pump-1", "fan-1"}), (["--group", "a"], {"pump-1", "pump-2"}),
     (["--prefix", "fan"], {"fan-1"}), (["--group", "a", "--state", "online", "--prefix", "pump"], {"pump-1"}),
-    (["--prefix", "nobody"], set()), (["--group=b"], {"fan-1"})])
+    (["--prefix", "nobody"], set()), (["--group=b"], {"fan-1"})], ids=short)
 def test_list(fleet, args, expected):
     r = fleet.ctl("list", *args)
     assert r.returncode == 0 and not r.stderr, r
@@ -112,7 +112,7 @@ def test_no_daemon(env, fleet):
 
 
 @pytest.mark.parametrize("device", ["..", ".", "a b", "%41", "ü😀", "a?b=c", "q&r=s", "-x", "--json", "\"\\'",
-                                    "x" * 255, "{1,2}", "[1-3]"])
+                                    "x" * 255, "{1,2}", "[1-3]"], ids=short)
 def test_strange_ids(env, device):
     d = env.daemon(timeout="1h")
     env.beat(device)

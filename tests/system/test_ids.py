@@ -2,7 +2,7 @@
 """Which ids name a device, and what becomes of the others."""
 import pytest
 
-from hw_env import pass_time, wait_until
+from hw_env import pass_time, short, wait_until
 
 
 def refused(d):
@@ -14,7 +14,7 @@ STRANGE = ["a", "255" + "x" * 252, "é" * 127 + "y", "😀" * 63 + "abc", " ", "
            "null", "ﷺ", "a\u0300", "<b>", "0", "~", "`id`", "$(id)", "events"]
 
 
-@pytest.mark.parametrize("device", STRANGE)
+@pytest.mark.parametrize("device", STRANGE, ids=short)
 def test_strange_ids_that_are_fine(shared_daemon, device):
     """Up to 255 bytes of valid UTF-8: everywhere the very same id comes out."""
     env, d = shared_daemon.env, shared_daemon.d
@@ -34,7 +34,7 @@ def test_strange_ids_that_are_fine(shared_daemon, device):
     wait_until(lambda: not env.retained_status(device))
 
 
-@pytest.mark.parametrize("device", ["x" * 256, "x" * 1000, "é" * 128, "😀" * 64, "x" * 30_000, ""])
+@pytest.mark.parametrize("device", ["x" * 256, "x" * 1000, "é" * 128, "😀" * 64, "x" * 30_000, ""], ids=short)
 def test_ids_that_are_refused_and_counted(shared_daemon, device):
     env, d = shared_daemon.env, shared_daemon.d
     before = refused(d), d.status()["devices"], d.status()["heartbeats_total"]
@@ -45,7 +45,7 @@ def test_ids_that_are_refused_and_counted(shared_daemon, device):
 
 
 @pytest.mark.parametrize("device", [b"a\x01b", b"\x1f", b"a\x7fb", b"a\xc2\x80b", b"\xff\xfe", b"\xc3", b"\xed\xa0\x80",
-                                    b"\xc0\xaf", b"a\x00b", b"\xf4\x90\x80\x80", b"a+b", b"a#"])
+                                    b"\xc0\xaf", b"a\x00b", b"\xf4\x90\x80\x80", b"a+b", b"a#"], ids=short)
 def test_ids_that_the_broker_itself_refuses(shared_daemon, device):
     """A control character, a wildcard or invalid UTF-8 in a topic: mosquitto throws its sender out. Should it let one
     pass, the monitor refuses and counts it; in either case it makes no device."""

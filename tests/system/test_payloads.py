@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hw_env import now_ms, pass_time, throughout, wait_until
+from hw_env import now_ms, pass_time, short, throughout, wait_until
 
 SEED = int(os.environ.get("HW_SEED", "1"))  # the same in each worker of a parallel run
 
@@ -26,7 +26,7 @@ def payload_errors(d):
     b"", b"1", b"online", b"\x00", b"\x00\xff\xfe\x80 binary \x00", random.Random(SEED).randbytes(2000), b"[1,2]", b'"text"', b"null",
     b"123", b"{}", b"{ }", b" \r\n\t{}", b"\xef\xbb\xbf{}", b"<xml/>", b"x" * 100_000, b'{"unknown":1}',
     b'{"online":true}', b'{"online":"false"}', b'{"online":0}', b'{"online":null}', b'[{"online":false}]',
-    b'"{\\"online\\":false}"', json.dumps({"data": "y" * 200_000}).encode()])
+    b'"{\\"online\\":false}"', json.dumps({"data": "y" * 200_000}).encode()], ids=short)
 def test_any_payload_is_a_heartbeat(shared_daemon, payload):
     d, device = shared_daemon.d, shared_daemon.fresh()
     shared_daemon.beat(device, payload)
@@ -38,7 +38,7 @@ def test_any_payload_is_a_heartbeat(shared_daemon, payload):
 @pytest.mark.parametrize("payload", [
     b"{", b'{"online":fal', b'{"online":false', b'{"online":false,}', b"{'online': false}", b'{"a":1}}', b'{"a" 1}',
     b'{"timeout":NaN}', b'{"timeout":Infinity}', b'{"timeout":-Infinity}', b"{\x00}", b'{"a":"\xff\xfe"',
-    b'  {"a":', b'{"a":' * 20_000, b'{"a":[' + b"[" * 50_000, b'{"online":false}garbage'])
+    b'  {"a":', b'{"a":' * 20_000, b'{"a":[' + b"[" * 50_000, b'{"online":false}garbage'], ids=short)
 def test_broken_json_is_a_heartbeat_and_counted(shared_daemon, payload):
     d, device = shared_daemon.d, shared_daemon.fresh()
     errors, heard = payload_errors(d), d.status()["heartbeats_total"]
@@ -115,7 +115,7 @@ def test_reported_fields_survive_a_restart(env):
     {"data": "z" * 60_000}, {"data": [[[[[[[[1]]]]]]]]}, {"battery": 1e308, "rssi": -1e308, "uptime": 1e-300},
     {"ip": "\ud800"}, {"time": "yesterday"}, {"time": -1e300}, {"online": "no"},
     b'{"battery":1,"battery":2}', b'{"battery":1e999}', b'{"version":"\\u0000"}', b'{"version":"\xff\xfe\xc0"}',
-    b'{"data":"\xff"}'])
+    b'{"data":"\xff"}'], ids=short)
 def test_odd_fields_harm_nobody(shared_daemon, payload):
     """A heartbeat all the same; and what the monitor says of the device stays valid JSON and valid UTF-8."""
     d, device = shared_daemon.d, shared_daemon.fresh()
