@@ -463,9 +463,9 @@ def test_memory_store_learns_from_its_own_retained_statuses(env, protocol):
     wait_until(lambda: d.state("on") == "online" and d.state("off") == "offline")
     seq = {i: wait_until(lambda: env.retained_status(i))["seq"] for i in ("on", "off")}
     stranger = {"time": 1, "online": True, "reason": "heartbeat", "last_seen": 1, "by": "another", "seq": 5}
-    env.beat("stranger", stranger, last="status", retain=True)
-    env.beat("raw", b"1", last="status", retain=True)
     d.stop()
+    env.beat("stranger", stranger, last="status", retain=True, qos=1)
+    env.beat("raw", b"1", last="status", retain=True, qos=1)
     observer = env.observer().fence()
     n = len(observer.messages)
     d.start()
