@@ -20,7 +20,7 @@
 #include "redis/resolve.h"
 
 #define HW_LINK_BACKOFF_MIN_MS 100
-#define HW_LINK_BACKOFF_MAX_MS 10000
+#define HW_LINK_BACKOFF_MAX_MS 1000 /* a monitor is back soon after its Redis; one connect a second is nothing */
 #define HW_LINK_SILENCE_MS     5000
 #define HW_LINK_QUIET_MS       2000
 
