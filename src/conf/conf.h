@@ -73,11 +73,12 @@ struct hw_conf {
 struct hw_conf_errors {
 	char **lines;
 	size_t n;
+	bool no_memory; /* for the rest: what stands in the file need not be wrong */
 };
 
 /*
- * Judges a topic template: 0, or not, with `*why` a static sentence. The parser knows nothing of topics; its caller
- * lends it this. `publishable`: wildcards are not allowed.
+ * Judges a topic template: 0, -ENOMEM, or not, with `*why` a static sentence. The parser knows nothing of topics; its
+ * caller lends it this. `publishable`: wildcards are not allowed.
  */
 typedef int hw_conf_template_check(const char *text, bool publishable, const char **why);
 

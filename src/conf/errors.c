@@ -96,6 +96,7 @@ void hw_conf_hand_over(struct hw_conf_errlist *l, struct hw_conf_errors *out)
 		qsort(l->found, l->n, sizeof(*l->found), by_line);
 	out->n = 0;
 	out->lines = calloc(l->n + 1, sizeof(*out->lines));
+	out->no_memory = l->no_memory || !out->lines;
 	for (size_t i = 0; i < l->n; i++) {
 		if (out->lines)
 			out->lines[out->n++] = l->found[i].text;

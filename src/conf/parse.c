@@ -294,9 +294,9 @@ static void set_value(struct hw_conf_parse *p, int at, const char *value)
 	}
 	mark->line = p->line;
 	rc = hw_conf_value_set(o, value, base, why, sizeof(why));
-	if (rc == 0 && topic && *value && p->check && p->check(value, o->type == HW_CONF_TOPIC, &wrong)) {
+	if (rc == 0 && topic && *value && p->check) {
+		rc = p->check(value, o->type == HW_CONF_TOPIC, &wrong);
 		snprintf(why, sizeof(why), "%s", wrong ? wrong : "not a topic template");
-		rc = -EINVAL;
 	}
 	if (rc == -ENOMEM)
 		p->errors.no_memory = true;

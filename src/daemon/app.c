@@ -268,8 +268,10 @@ static void on_publisher(evutil_socket_t fd, short what, void *arg)
 	hw_app_on_publisher(arg);
 }
 
+/* errno says why not: libevent leaves it as it is where memory is short. */
 static bool make_events(struct hw_app *a)
 {
+	errno = ENOMEM;
 	struct event_config *c = event_config_new();
 	if (!c)
 		return false;
@@ -278,6 +280,7 @@ static bool make_events(struct hw_app *a)
 	event_config_free(c);
 	if (!a->base)
 		return false;
+	errno = ENOMEM;
 	a->due = evtimer_new(a->base, on_due, a);
 	a->tick = event_new(a->base, -1, EV_PERSIST, on_tick, a);
 	a->on_term = evsignal_new(a->base, SIGTERM, on_stop, a);
@@ -293,6 +296,7 @@ static bool make_monitor(struct hw_app *a)
 	if (getrandom(key, sizeof key, 0) != sizeof key ||
 	    getrandom(&a->run_mark, sizeof a->run_mark, 0) != sizeof a->run_mark)
 		return false;
+	errno = ENOMEM;
 	struct hw_group_spec *specs = hw_app_group_specs(a->conf);
 	struct hw_monitor_conf mc = hw_app_monitor_conf(a->conf);
 	if (specs)

@@ -84,6 +84,10 @@ static struct hw_conf *load(const struct options *o, struct hw_user *user)
 {
 	struct hw_conf_errors errors = {0};
 	struct hw_conf *c = hw_conf_load(o->conf, hw_app_template_check, &errors);
+	if (!c && errors.no_memory) {
+		fprintf(stderr, "heartwheeld: cannot read %s: out of memory\n", o->conf);
+		exit(EXIT_FAILURE);
+	}
 	if (!c) {
 		for (size_t k = 0; k < errors.n; k++)
 			fprintf(stderr, "%s\n", errors.lines[k]);

@@ -19,8 +19,6 @@ int hw_app_template_check(const char *text, bool publishable, const char **why)
 	int rc = hw_topic_compile(&t, text, publishable, why);
 	if (rc == 0)
 		hw_topic_fini(&t);
-	else if (rc == -ENOMEM)
-		*why = "not enough memory";
 	return rc;
 }
 

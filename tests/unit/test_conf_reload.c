@@ -355,6 +355,7 @@ static unsigned starve(const char *path, struct hw_conf **loaded)
 		ck_assert_uint_eq(errors.n, *loaded ? 0 : 1);
 		if (!*loaded)
 			ck_assert_str_eq(errors.lines[0] + strlen(path), ": cannot be judged: out of memory");
+		ck_assert_int_eq(errors.no_memory, *loaded == NULL);
 		hw_conf_errors_fini(&errors);
 	} while (!*loaded);
 	fails_in = 0;
