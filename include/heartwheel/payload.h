@@ -42,6 +42,7 @@ enum hw_payload_kind {
 
 struct hw_payload {
 	enum hw_payload_kind kind;
+	bool no_memory; /* to find out what it says: `malformed` too, but it may well have been JSON */
 	bool malformed; /* looks like JSON and is not, or a field (but `timeout`) has the wrong type or length */
 	bool goodbye;   /* "online": false */
 	bool has_time;

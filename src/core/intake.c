@@ -225,6 +225,15 @@ static bool looks_like_json(const struct hw_message *msg)
 	return false;
 }
 
+/*
+ * What could not be read for want of memory may be a goodbye, or our own word that this device is dead: it must bring
+ * nobody to life. Who lives may as well be heard: his death is then found by his timeout.
+ */
+static bool unread(const struct hw_monitor *m, const struct hw_payload *said, uint32_t i)
+{
+	return said && said->no_memory && (i == HW_NIL || hw_device_state(hw_monitor_at(m, i)) != HW_STATE_ONLINE);
+}
+
 static void take_message(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
                          uint32_t i)
 {
@@ -253,7 +262,10 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 		/* Unknown when the batch was looked up: an earlier message of it may have made it since. */
 		if (i == HW_NIL)
 			i = hw_registry_find(m->registry, in->id, in->id_len);
-		apply(m, now, in->group, (struct hw_id){in->id, in->id_len}, i, said);
+		if (unread(m, said, i))
+			refuse(m, HW_REFUSED_MEMORY);
+		else
+			apply(m, now, in->group, (struct hw_id){in->id, in->id_len}, i, said);
 	}
 	if (said)
 		hw_payload_fini(said);

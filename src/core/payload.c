@@ -70,16 +70,28 @@ static bool scan(const unsigned char *s, size_t len)
 	return true;
 }
 
+/* cJSON does not say why it gave up; what it allocates with does. Its hooks are the process's, so this is too. */
+static _Thread_local bool starved;
+
+static void *take_memory(size_t size)
+{
+	void *p = malloc(size);
+	starved |= !p;
+	return p;
+}
+
 /* The object in `text`, or NULL if that is not the whole of it. */
 static cJSON *parse_object(const unsigned char *text, size_t len)
 {
 	const char *end = NULL;
+	cJSON_Hooks hooks = {take_memory, free};
 
 	while (len > 0 && is_space(text[len - 1]))
 		len--;
 	/* cJSON before 1.7.18 reads past a comma at the end (CVE-2023-53154): not with a brace there. */
 	if (text[len - 1] != '}' || !scan(text, len))
 		return NULL;
+	cJSON_InitHooks(&hooks);
 	cJSON *o = cJSON_ParseWithLengthOpts((const char *)text, len, &end, 0);
 	if (o && end != (const char *)text + len) {
 		cJSON_Delete(o);
@@ -250,9 +262,11 @@ void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len)
 		at++;
 	if (at == len || s[at] != '{')
 		return;
+	starved = false;
 	cJSON *object = parse_object(s + at, len - at);
 	if (!object) {
 		p->malformed = true;
+		p->no_memory = starved;
 		return;
 	}
 	collect(object, found);
