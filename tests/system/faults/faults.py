@@ -25,9 +25,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import host  # noqa: E402
+import kill  # noqa: E402
 import sight  # noqa: E402
+import store  # noqa: E402
 from hw_env import HEARTWHEELD  # noqa: E402
-from shim import Shim  # noqa: E402
+from shim import POINTS, Shim  # noqa: E402
 from world import Netns, Void, World  # noqa: E402
 
 BLOCK = 10  # so many runs share a world
@@ -56,11 +59,26 @@ def restart_world(rng):
     return dict(sight_world(rng), persistence=rng.random() < 0.5)
 
 
+def kill_world(rng):
+    return dict(sight_world(rng), timeout=0.8, grace=0.2, interval=0.15, persistence=rng.random() < 0.5)
+
+
+def store_kind(name):
+    return Kind(name, 50, lambda world, rng, index: store.run(world, rng, index, name),
+                lambda rng: store.options(name))
+
+
 KINDS = [
     Kind("stop-daemon", 100, sight.stop_daemon, sight_world),
     Kind("stop-broker", 100, sight.stop_broker, sight_world),
     Kind("restart-broker", 50, sight.restart_broker, restart_world),
     Kind("cut-link", 50, sight.cut_link, sight_world, netns=True),
+    Kind("kill-random", 250, kill.at_random, kill_world, shim=True),
+    Kind("kill-point", 250, kill.at_points, kill_world, shim=True, quick=len(POINTS)),
+    *[store_kind(name) for name in store.FAULTS],
+    Kind("descriptors", 50, host.no_descriptors, sight_world),
+    Kind("log-full", 50, host.full_log, lambda rng: {"log_file": True}),
+    Kind("memory", 100, host.no_memory, kill_world, shim=True),
 ]
 BY_NAME = {k.name: k for k in KINDS}
 

@@ -72,6 +72,11 @@ class Fleet:
         if link not in self.links:
             self.links.append(link)
 
+    def bear(self, env, name):
+        """One more, on a connection that it shares."""
+        with self.lock:
+            self.add(env, name, self.links[-1])
+
     @property
     def names(self):
         return [d.name for d in self.devices]

@@ -68,23 +68,26 @@ class World:
     """A broker, a Redis, a daemon and a fleet. `netns`: a fault.Netns that the daemon and its broker link live in."""
 
     def __init__(self, base, timeout=1.0, grace=1.0, interval=0.2, mqtt=None, persistence=False, keepalive=4,
-                 redis_options=(), settings=(), shim=None, netns=None, devices=None, monitor=None, redis_keys=None):
+                 shim=None, netns=None, lost_dir=False, log_file=False):
         self.timeout, self.grace, self.shim, self.netns = timeout, grace, shim, netns
         self.env = Env(None, None, base)
-        self.env.own_redis(options=list(redis_options),
+        if lost_dir:  # a directory for Redis that can be taken from it
+            self.env.dir.joinpath("lost").mkdir()
+        self.log_path = self.env.dir / "daemon.log"
+        self.env.own_redis(options=["--dir", str(self.env.dir / "lost")] if lost_dir else (),
                            unix_socket=self.env.dir / "redis.sock" if netns else None)
         self.env.own_broker(persistence=persistence, settings=[
-            "max_queued_messages 100000", "max_inflight_messages 1000", *settings,
+            "max_queued_messages 100000", "max_inflight_messages 1000",
             *(["listener %d %s" % (netns.port, netns.outer), "allow_anonymous true"] if netns else [])])
         ms = "%dms" % int(timeout * 1000)
         link = {"reconnect_grace": "%dms" % int(grace * 1000), **(mqtt or {})}
-        store = {**(redis_keys or {})}
+        store = {}
         if netns:
             link.update(host=netns.outer, port=netns.port)
             store.update(unix_socket=self.env.dir / "redis.sock")
-        self.daemon = self.env.configure(timeout=ms, mqtt=link, redis=store, monitor={"log_level": "info",
-                                                                                      **(monitor or {})})
-        self.fleet = Fleet(self.env, interval=interval, keepalive=keepalive, **(devices or {}))
+        self.daemon = self.env.configure(timeout=ms, mqtt=link, redis=store, monitor={
+            "log": self.log_path if log_file else "stderr", "log_level": "info"})
+        self.fleet = Fleet(self.env, interval=interval, keepalive=keepalive)
         self.observer = self.env.observer("%s/+/status" % self.env.root, "heartwheel/%s/status" % self.env.node)
         self.observer.client.reconnect_delay_set(1, 1)
         self.events = {}   # device -> its entries in the stream, oldest first, as far as read
@@ -117,7 +120,7 @@ class World:
         """From here on events and messages are this run's."""
         self.read_events()
         self.run_events = {name: len(self.events.get(name, ())) for name in self.fleet.names}
-        self.run_began = time.monotonic()
+        self.run_began, self.run_began_ms = time.monotonic(), time.time() * 1000
         self.fleet.late = 0.0
         self.check_told()
         self.waited = self.cpu_wait()
@@ -149,9 +152,11 @@ class World:
         return self.events.get(name, [])[self.run_events.get(name, 0):]
 
     def forget_events(self):
-        """The stream went away with the store: it is read from its beginning again."""
+        """The store has lost some of the stream: it is read from its beginning again."""
         self.events, self.event_at = {}, "-"
-        self.run_events = {name: 0 for name in self.fleet.names}
+        self.read_events()
+        self.run_events = {n: sum(int(e["entry"].split("-")[0]) < self.run_began_ms for e in self.events.get(n, ()))
+                           for n in self.fleet.names}
 
     def differences(self, retained=True):
         """Where the outside disagrees with the truth: [text], empty if nowhere."""
@@ -221,7 +226,8 @@ class World:
         for n in self.fleet.names:
             got = [e["state"] for e in self.edges(n)]
             want = ["offline"] if n in victims else ["online"] if n in revived else []
-            assert got == want, "%s made the transitions %s, and not %s" % (n, got, want)
+            assert got == want, "%s made the transitions %s, and not %s" % (
+                n, [(e["state"], e["reason"], e["time_ms"], e["last_seen_ms"], e["seq"]) for e in self.edges(n)], want)
             entries = self.events.get(n, [])
             for one, two in zip(entries, entries[1:]):
                 assert int(two["seq"]) > int(one["seq"]), "seq did not grow: %s, %s" % (one, two)
