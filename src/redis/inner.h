@@ -30,7 +30,7 @@
 
 #define HW_RETRY_MIN_MS 100
 #define HW_RETRY_MAX_MS 1000 /* what it refused is written within about a second of its change of mind */
-#define HW_REPLICA_MS   1600 /* once the retries are so far apart, a replica is left for whoever its name means now */
+#define HW_REPLICA_MS   1000 /* once the retries are so far apart, a replica is left for whoever its name means now */
 #define HW_POISON_TRIES 5    /* so often may one edge fail for its own sake before it is given up */
 
 #define HW_SWEEP_EVERY_MS 50
