@@ -164,7 +164,7 @@ static void rewrite(struct evbuffer *out, const char *page)
 	const char *status = strstr(page, "HTTP/1.1 100 ") == page ? strstr(page + 1, "HTTP/1.") : page;
 	int code = 0;
 
-	if (!status || sscanf(status, "HTTP/1.%*d %d ", &code) != 1)
+	if (!status || sscanf(status, "HTTP/%*d.%*d %d ", &code) != 1)
 		return;
 	const char *why = code == HTTP_ENTITYTOOLARGE ? "the body is too large" : "not a request that is understood";
 	int line = (int)strcspn(status, "\r");
