@@ -29,14 +29,14 @@ enum hw_cause {
 const char *hw_cause_name(enum hw_cause c);
 
 struct hw_blind {
-	int64_t blind_ns;            /* total length of the periods that are over */
-	unsigned active;             /* bit a cause that lasts */
-	enum hw_cause first;         /* the cause that began the current or last period */
-	bool lossy;                  /* of the current or last period */
-	struct hw_mono since;        /* begin of the current or last period */
-	struct hw_mono until;        /* end of the last period: none begins before it */
-	uint64_t periods;            /* begun so far */
-	struct hw_seen begun;        /* where the seeing clock stood at the begin of the current or last period */
+	int64_t blind_ns;     /* total length of the periods that are over */
+	unsigned active;      /* bit a cause that lasts */
+	enum hw_cause first;  /* the cause that began the current or last period; denied barriers, once that is known */
+	bool lossy;           /* of the current or last period */
+	struct hw_mono since; /* begin of the current or last period */
+	struct hw_mono until; /* end of the last period: none begins before it */
+	uint64_t periods;     /* begun so far */
+	struct hw_seen begun; /* where the seeing clock stood at the begin of the current or last period */
 	struct hw_seen lossy_end;    /* ... at the end of the last lossy one; INT64_MIN / 4 if there was none */
 	int64_t cause_ns[HW_CAUSES]; /* time in which each cause was active, without what is still lasting */
 	struct hw_mono cause_since[HW_CAUSES]; /* begin of a cause that lasts; of any other the end */

@@ -55,10 +55,10 @@ bool hw_blind_begin(struct hw_blind *b, enum hw_cause cause, struct hw_mono at, 
 	at = later(at, b->until);
 	b->cause_since[cause] = later(at, b->cause_since[cause]);
 	b->active |= 1U << cause;
-	if (begins) {
+	b->periods += begins;
+	/* Barriers that are denied look like a standstill until it is known better. */
+	if (begins || cause == HW_CAUSE_BARRIER)
 		b->first = cause;
-		b->periods++;
-	}
 	if (begins || at.ns < b->since.ns) {
 		b->since = at;
 		b->begun.ns = at.ns - b->blind_ns;

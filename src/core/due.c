@@ -21,13 +21,21 @@ static uint64_t last_tag(const struct hw_monitor *m)
 	return m->candidates.length ? hw_wheel_node(&m->wheel, m->candidates.tail)->due : 0;
 }
 
+/* It begins, it ends, or it turns out to have another cause. */
+static bool blind_changed(const struct hw_monitor *m)
+{
+	const struct hw_blind *b = &m->sight.blind;
+	return hw_blind_now(b) != m->blind_told || (m->blind_told && b->first != m->sight.told);
+}
+
 static bool tell_blind(struct hw_monitor *m, struct hw_out *out)
 {
 	const struct hw_blind *b = &m->sight.blind;
 	bool blind = hw_blind_now(b);
-	if (blind == m->blind_told)
+	if (!blind_changed(m))
 		return false;
 	m->blind_told = blind;
+	m->sight.told = b->first;
 	*out = (struct hw_out){.kind = HW_OUT_BLIND};
 	out->blind.begun = blind;
 	out->blind.cause = b->first;
@@ -281,7 +289,7 @@ bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mon
 	bool blind = hw_monitor_is_blind(m);
 	uint32_t head = m->candidates.head;
 	bool judging = head != HW_NIL && !blind && hw_sight_proven(&m->sight, hw_wheel_node(&m->wheel, head)->due);
-	if (m->outs_n || m->settle.active || m->relink.active || judging || blind != m->blind_told) {
+	if (m->outs_n || m->settle.active || m->relink.active || judging || blind_changed(m)) {
 		*at = now.mono;
 		return true;
 	}

@@ -42,6 +42,7 @@ struct hw_sight {
 	int64_t rtt_ns;                 /* smoothed (RFC 6298's factor); 0: none yet */
 	struct hw_mono hold[HW_CAUSES]; /* a cause whose grace lasts ends then; 0: no grace */
 	uint64_t barriers_back;
+	enum hw_cause told; /* the cause that the last HW_OUT_BLIND named */
 };
 
 /* What a step asks for. */

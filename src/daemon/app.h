@@ -34,6 +34,7 @@ struct hw_app_reader {
 	struct hw_mqtt_conf conf;
 	bool up, ever_up;
 	bool stalled; /* it slept too long, and has not read its socket empty since */
+	bool renewed; /* the connection is closed because barriers do not come back */
 	bool behind;  /* the loop slept too long, and has not seen the ring empty since */
 	uint64_t taken;
 	char why[512]; /* it is down */
@@ -65,6 +66,7 @@ struct hw_app {
 	int64_t boot_ahead_ns;           /* BOOTTIME less MONOTONIC, when it was looked at last */
 	struct hw_mono boot_checked;
 
+	enum { HW_BARRIERS_UNKNOWN, HW_BARRIERS_REFUSED, HW_BARRIERS_TAKEN } barriers; /* by the broker's ACL */
 	bool publisher_up, publisher_ever_up, redis_up, redis_ever_up, loading;
 	char publisher_why[512], redis_why[256];
 	uint64_t owed_store;       /* devices with HW_FLAG_OWED_STORE */

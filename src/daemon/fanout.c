@@ -64,15 +64,38 @@ static void on_status(struct hw_app *a, struct hw_now now, struct hw_ref ref)
 		hw_status_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
 }
 
+/* One line that says which right is missing, as far as the broker lets that be known. */
+static void tell_denied(struct hw_app *a)
+{
+	static const char *const what[] = {[HW_BARRIERS_UNKNOWN] = "does not come back",
+	                                   [HW_BARRIERS_REFUSED] = "is refused by the broker",
+	                                   [HW_BARRIERS_TAKEN] = "is taken by the broker and does not come back"};
+	static const char *const right[] = {[HW_BARRIERS_UNKNOWN] = "write and to read",
+	                                    [HW_BARRIERS_REFUSED] = "write (and to read)",
+	                                    [HW_BARRIERS_TAKEN] = "read"};
+	hw_log(a->log, HW_LOG_ERROR,
+	       "blind (barrier): what is published on %s %s: allow this monitor's user to %s that topic",
+	       a->barrier_topic, what[a->barriers], right[a->barriers]);
+}
+
+/* While barriers are denied each attempt fares the same, and the one line has been said. */
+static void on_reconnect(struct hw_app *a, unsigned reader)
+{
+	const struct hw_blind *b = hw_monitor_blind(a->monitor);
+	bool denied = hw_blind_now(b) && b->first == HW_CAUSE_BARRIER;
+	a->reader[reader].renewed = denied;
+	if (!denied)
+		hw_log_limited(a->log, HW_LIMIT_READER, HW_LOG_WARNING,
+		               "reader %u: barriers do not come back; opening its connection anew", reader);
+	hw_reader_reconnect(a->reader[reader].reader);
+}
+
 static void on_blind(struct hw_app *a, const struct hw_out *out)
 {
 	const char *cause = hw_cause_name(out->blind.cause);
 	a->presence_due = true;
 	if (out->blind.begun && out->blind.cause == HW_CAUSE_BARRIER)
-		hw_log(a->log, HW_LOG_ERROR,
-		       "blind (barrier): what is published on %s does not come back; allow this monitor's user to "
-		       "write and to read that topic",
-		       a->barrier_topic);
+		tell_denied(a);
 	else if (out->blind.begun)
 		hw_log(a->log, HW_LOG_WARNING, "blind (%s): nobody is judged until this is over", cause);
 	else
@@ -100,9 +123,7 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		on_blind(a, out);
 		break;
 	case HW_OUT_RECONNECT:
-		hw_log_limited(a->log, HW_LIMIT_READER, HW_LOG_WARNING,
-		               "reader %u: barriers do not come back; opening its connection anew", out->reader);
-		hw_reader_reconnect(a->reader[out->reader].reader);
+		on_reconnect(a, out->reader);
 	}
 }
 
@@ -258,6 +279,7 @@ static void publisher_up(struct hw_app *a, struct hw_now now)
 static void publisher_down(struct hw_app *a, struct hw_now now, const char *text)
 {
 	a->publisher_up = false;
+	a->barriers = HW_BARRIERS_UNKNOWN;
 	hw_app_tell_broker(a, text);
 	snprintf(a->publisher_why, sizeof a->publisher_why, "%s", text);
 	hw_monitor_publisher(a->monitor, now, false);
@@ -284,6 +306,9 @@ void hw_app_on_publisher(struct hw_app *a)
 			               "the broker refused a retained status: %s; it is tried again each minute",
 			               ev.text);
 			hw_status_refused(&a->status, ev.token, now.mono.ns / HW_NS_PER_MS);
+			break;
+		case HW_PUBLISHER_BARRIERS:
+			a->barriers = ev.token ? HW_BARRIERS_TAKEN : HW_BARRIERS_REFUSED;
 		}
 	}
 	hw_app_turn(a);

@@ -67,7 +67,9 @@ static void on_up(struct hw_app_reader *r, struct hw_now now)
 static void on_down(struct hw_app_reader *r, struct hw_now now, const char *text)
 {
 	r->up = false;
-	hw_app_tell_broker(r->app, text);
+	if (!r->renewed)
+		hw_app_tell_broker(r->app, text);
+	r->renewed = false;
 	snprintf(r->why, sizeof r->why, "%s", text);
 	hw_monitor_link(r->app->monitor, now, r->number, false);
 }

@@ -112,10 +112,12 @@ size_t hw_reader_backlog(const struct hw_reader *r);
 struct hw_publisher;
 
 enum hw_publisher_event_kind {
-	HW_PUBLISHER_UP,     /* connected */
-	HW_PUBLISHER_DOWN,   /* .text; every message not yet acknowledged is dropped and gets no further event */
-	HW_PUBLISHER_ACKED,  /* .token: the broker has it (QoS 1) */
-	HW_PUBLISHER_REFUSED /* .token, .text: a reason code >= 0x80, or the library would not take it */
+	HW_PUBLISHER_UP,      /* connected */
+	HW_PUBLISHER_DOWN,    /* .text; every message not yet acknowledged is dropped and gets no further event */
+	HW_PUBLISHER_ACKED,   /* .token: the broker has it (QoS 1) */
+	HW_PUBLISHER_REFUSED, /* .token, .text: a reason code >= 0x80, or the library would not take it */
+	HW_PUBLISHER_BARRIERS /* .token: whether the broker takes barriers from this user (MQTT 5 only): told when it
+	                         is known, and when it changes */
 };
 
 struct hw_publisher_event {
@@ -145,8 +147,9 @@ unsigned hw_publisher_room(const struct hw_publisher *p);
  * no connection.
  */
 bool hw_publisher_send(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t token);
-/* Hands a barrier over: not retained, ahead of statuses, with conf.qos. Dropped when not connected. Payload: "MARK
- * NUMBER" in hex and decimal. */
+/* Hands a barrier over: not retained, ahead of statuses, with conf.qos (but one a second with QoS 1 in MQTT 5, since
+ * the broker says only then that it refuses it). Dropped when not connected. Payload: "MARK NUMBER" in hex and
+ * decimal. */
 void hw_publisher_barrier(struct hw_publisher *p, uint64_t mark, uint64_t number);
 /* Wakes the thread for what was handed over: once per turn of the loop. */
 void hw_publisher_flush(struct hw_publisher *p);

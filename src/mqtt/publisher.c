@@ -35,6 +35,7 @@
  * max_inflight_messages, 20 by default).
  */
 #define WINDOW_MAX    100
+#define ASK_NS        HW_NS_PER_S
 #define BARRIER_SLOTS 2 /* of what the broker grants: a QoS 1 barrier must not queue behind statuses */
 #define AHEAD         2 /* windows that may be handed over */
 
@@ -94,6 +95,9 @@ struct hw_publisher {
 	uint32_t connection; /* counts the times it was up */
 	unsigned window, n_in_flight;
 	bool more;
+	enum { BARRIERS_UNKNOWN, BARRIERS_REFUSED, BARRIERS_TAKEN } barriers_fare;
+	int asked; /* mid of the barrier that is out with QoS 1 only in order to be answered; 0: none */
+	int64_t asked_ns;
 	struct in_flight in_flight[WINDOW_MAX];
 };
 
@@ -141,6 +145,18 @@ static void lost(struct hw_publisher *p)
 	hw_ring_publish(p->answers);
 }
 
+/* Whether a barrier is taken. A broker may be told another ACL at any time. */
+static void on_barrier_answered(struct hw_publisher *p, int mid, int reason)
+{
+	bool taken = reason < 0x80;
+	if (mid == p->asked)
+		p->asked = 0;
+	if (p->link.conf.protocol != 5 || p->barriers_fare == (taken ? BARRIERS_TAKEN : BARRIERS_REFUSED))
+		return; /* before MQTT 5 a refusal looks like any other acknowledgement */
+	p->barriers_fare = taken ? BARRIERS_TAKEN : BARRIERS_REFUSED;
+	answer(p, HW_PUBLISHER_BARRIERS, taken, "");
+}
+
 static void on_publish(struct mosquitto *m, void *arg, int mid, int reason, const mosquitto_property *properties)
 {
 	struct hw_link *l = arg;
@@ -151,8 +167,12 @@ static void on_publish(struct mosquitto *m, void *arg, int mid, int reason, cons
 	unsigned i = 0;
 	while (i < p->n_in_flight && p->in_flight[i].mid != mid)
 		i++;
-	if (i == p->n_in_flight)
-		return; /* a barrier */
+	if (i == p->n_in_flight) {
+		/* QoS 0 is "acknowledged" too: by the library, when it is sent */
+		if (p->link.conf.qos > 0 || mid == p->asked)
+			on_barrier_answered(p, mid, reason);
+		return;
+	}
 	uint64_t token = p->in_flight[i].token;
 	p->n_in_flight--;
 	memmove(&p->in_flight[i], &p->in_flight[i + 1], (p->n_in_flight - i) * sizeof(p->in_flight[0]));
@@ -215,6 +235,17 @@ static int publish_status(struct hw_publisher *p, const struct status *s)
 	return 0;
 }
 
+/* The QoS of the next barrier. */
+static int barrier_qos(struct hw_publisher *p)
+{
+	int64_t now = hw_link_clock();
+	const struct hw_mqtt_conf *c = &p->link.conf;
+	if (c->qos > 0 || c->protocol != 5 || p->asked || now - p->asked_ns < ASK_NS)
+		return c->qos;
+	p->asked_ns = now;
+	return 1;
+}
+
 static int publish_barriers(struct hw_publisher *p)
 {
 	const struct barrier *b;
@@ -225,9 +256,12 @@ static int publish_barriers(struct hw_publisher *p)
 		int len = (int)hw_barrier_print(&b->barrier, text);
 		if (b->connection != p->connection)
 			continue;
+		int mid = 0, qos = barrier_qos(p);
 		errno = 0;
-		rc = mosquitto_publish(p->link.m, NULL, p->link.conf.barrier_topic, len, text, p->link.conf.qos, false);
+		rc = mosquitto_publish(p->link.m, &mid, p->link.conf.barrier_topic, len, text, qos, false);
 		int err = errno;
+		if (!rc && qos > p->link.conf.qos)
+			p->asked = mid;
 		if (is_of_message(rc))
 			rc = 0; /* it does not come back, which says it all */
 		else if (rc)
@@ -255,10 +289,13 @@ static int publish_all(struct hw_publisher *p)
 static void be_up(struct hw_publisher *p)
 {
 	struct hw_link *l = &p->link;
-	unsigned reserved = l->conf.qos > 0 ? BARRIER_SLOTS : 0;
+	unsigned reserved = l->conf.qos > 0 || l->conf.protocol == 5 ? BARRIER_SLOTS : 0;
 	unsigned granted = l->receive_max > reserved ? l->receive_max - reserved : 1;
 	p->window = granted < WINDOW_MAX ? granted : WINDOW_MAX;
 	p->connection++;
+	p->barriers_fare = BARRIERS_UNKNOWN;
+	p->asked = 0;
+	p->asked_ns = 0;
 	hw_link_up(l, hw_link_clock());
 	answer(p, HW_PUBLISHER_UP, 0, "");
 }
@@ -436,7 +473,7 @@ bool hw_publisher_take(struct hw_publisher *p, struct hw_publisher_event *ev)
 	snprintf(ev->text, sizeof(ev->text), "%s", a->text);
 	if (ev->kind == HW_PUBLISHER_ACKED || ev->kind == HW_PUBLISHER_REFUSED) {
 		p->handed_over--;
-	} else {
+	} else if (ev->kind != HW_PUBLISHER_BARRIERS) {
 		p->up = ev->kind == HW_PUBLISHER_UP;
 		p->up_connection = a->connection;
 		p->up_window = a->window;

@@ -144,6 +144,44 @@ START_TEST(test_refused_by_rights)
 }
 END_TEST
 
+/* The next event about barriers; they are sent until it comes. */
+static bool barriers_taken(struct hw_publisher *p)
+{
+	struct hw_publisher_event ev;
+	for (uint64_t number = 1;; number++) {
+		ck_assert_uint_lt(number, 1000);
+		hw_publisher_barrier(p, 7, number);
+		hw_publisher_flush(p);
+		if (publisher_next(p, &ev, 20) && ev.kind == HW_PUBLISHER_BARRIERS)
+			return ev.token;
+	}
+}
+
+/* Also with QoS 0, and while it lasts. */
+START_TEST(test_barriers_refused_by_rights)
+{
+	struct broker b;
+	char extra[512];
+	broker_init(&b, "");
+	snprintf(extra, sizeof(extra), "listener %d 127.0.0.1\nuser root\nallow_anonymous true\nacl_file %s\n", b.port,
+	         broker_file(&b, "rights"));
+	broker_write(&b, "conf", extra);
+	broker_write(&b, "rights", "topic readwrite nodes/may/status\n");
+	broker_shell(&b, "chmod 600 rights");
+	broker_start(&b);
+	struct hw_mqtt_conf conf = conf_for(&b, 5, _i, "hw-t-pub");
+	struct hw_publisher *p = publisher_up(&conf);
+	ck_assert(!barriers_taken(p));
+	broker_write(&b, "rights", "topic readwrite #\n");
+	kill(b.pid, SIGHUP);
+	ck_assert(barriers_taken(p));
+	send_text(p, "nodes/may/status", "x", 1); /* they take no place of a status */
+	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 1);
+	hw_publisher_stop(p, 1000);
+	broker_stop(&b, SIGTERM);
+}
+END_TEST
+
 /* What the library would not take is answered, and does no harm to what follows. */
 START_TEST(test_refused_by_library)
 {
@@ -353,6 +391,7 @@ static void add(void *suite)
 	tcase_add_loop_test(t, test_acked, 0, 2);
 	tcase_add_loop_test(t, test_window, 0, 2);
 	tcase_add_loop_test(t, test_refused_by_rights, 0, 2);
+	tcase_add_loop_test(t, test_barriers_refused_by_rights, 0, 2);
 	tcase_add_loop_test(t, test_refused_by_library, 0, 2);
 	tcase_add_loop_test(t, test_down_forgets, 0, 2);
 	tcase_add_loop_test(t, test_barrier_goes_first, 0, 2);

@@ -95,6 +95,18 @@ START_TEST(causes_overlap)
 }
 END_TEST
 
+START_TEST(denied_barriers_give_a_period_its_name)
+{
+	ck_assert(begin(HW_CAUSE_STANDSTILL, 100));
+	ck_assert(!begin(HW_CAUSE_BARRIER, 110));
+	ck_assert_int_eq(b.first, HW_CAUSE_BARRIER);
+	ck_assert(!begin(HW_CAUSE_LINK, 120));
+	ck_assert_int_eq(b.first, HW_CAUSE_BARRIER);
+	ck_assert_uint_eq(b.periods, 1);
+	ck_assert_int_eq(b.since.ns, 100);
+}
+END_TEST
+
 START_TEST(begins_in_the_past)
 {
 	ck_assert(begin(HW_CAUSE_STANDSTILL, 90)); /* told at 100, say */
@@ -225,6 +237,7 @@ int main(void)
 	tcase_add_test(tc, fresh);
 	tcase_add_test(tc, one_period);
 	tcase_add_test(tc, causes_overlap);
+	tcase_add_test(tc, denied_barriers_give_a_period_its_name);
 	tcase_add_test(tc, begins_in_the_past);
 	tcase_add_test(tc, nothing_is_taken_twice);
 	tcase_add_test(tc, a_cause_comes_again);
