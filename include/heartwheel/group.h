@@ -15,10 +15,16 @@
 
 #define HW_GROUPS_MAX 4096 /* 12 bits in a record */
 
+/* How the payloads of a group's heartbeats are read. */
+enum hw_format {
+	HW_FORMAT_JSON, /* hw_payload_decode() */
+	HW_FORMAT_HOMIE /* on topics whose last level is $state hw_payload_homie(); any other is a plain heartbeat */
+};
+
 /* What the configuration says of a group. All strings are borrowed by hw_groups_set(), which copies them. */
 struct hw_group_spec {
 	const char *name;
-	const char *const *heartbeat; /* templates */
+	const char *const *heartbeat; /* templates: with {id}, or without in a group of batches */
 	size_t n_heartbeat;
 	const char *status;    /* template without wildcards; NULL or "": publish nowhere */
 	const char *id_prefix; /* NULL or "": none */
@@ -27,6 +33,8 @@ struct hw_group_spec {
 	int64_t goodbye_delay_ms;
 	int64_t max_age_ms;        /* 0: off */
 	unsigned max_offline_rate; /* per second; 0: off */
+	enum hw_format format;
+	bool batch; /* a message is an array of heartbeats */
 };
 
 struct hw_group {
@@ -38,6 +46,8 @@ struct hw_group {
 	size_t id_prefix_len;
 	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
 	unsigned max_offline_rate;
+	enum hw_format format;
+	bool batch;
 	unsigned rank; /* its place in the configuration file: the lowest that matches takes a device */
 	bool retired;
 };
@@ -71,7 +81,8 @@ enum hw_match {
 /*
  * Which group takes a topic: the first in the file of which a heartbeat template matches. An empty payload on the
  * status topic of any group, also a retired one and whether or not heartbeats are expected there, is that group's
- * clearing. `*id` (not NUL-terminated, without the group's id_prefix, possibly empty) points into `topic`.
+ * clearing. `*id` (not NUL-terminated, without the group's id_prefix, possibly empty, as it is for a batch) points into
+ * `topic`.
  */
 enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size_t len, bool empty_payload,
                               uint16_t *group, const char **id, size_t *id_len);

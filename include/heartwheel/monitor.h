@@ -6,7 +6,7 @@
  * Pure: no socket, clock, log or thread. Whoever drives it passes the time in, hands over what was read, and pulls out
  * what follows:
  *
- *     hw_monitor_messages(m, now, batch, n);               after each batch of the ring
+ *     hw_monitor_messages(m, now, batch, n);               after each batch of the ring, until all are worked off
  *     while (hw_monitor_next(m, now, &budget, &out)) ...   after each input and whenever hw_monitor_due() says so
  *
  * The evidence rule: a device goes offline when its deadline, min(max(last seen, end of the last lossy blindness) +
@@ -55,6 +55,7 @@ struct hw_message {
 	size_t payload_len;
 	bool retained;  /* delivered with the retain flag: history */
 	bool truncated; /* the payload was too long to be kept whole: counted as malformed */
+	size_t done;    /* 0; the core's place in a batch that it has not worked off yet */
 };
 
 enum hw_out_kind {
@@ -92,10 +93,11 @@ enum hw_refused {
 	HW_REFUSED_MONITOR,     /* a monitor's own message */
 	HW_REFUSED_TOPIC,       /* on no group's topic */
 	HW_REFUSED_MEMORY,      /* no memory for a new device */
+	HW_REFUSED_BATCH,       /* a batch that is no JSON array, or is cut off; or an element that names no device */
 	HW_REFUSED_KINDS
 };
 
-/* "id", "max_devices", "timeout", "stale", "retained", "monitor", "topic", "memory". */
+/* "id", "max_devices", "timeout", "stale", "retained", "monitor", "topic", "memory", "batch". */
 const char *hw_refused_name(enum hw_refused k);
 
 #define HW_STATES  4
@@ -134,8 +136,13 @@ int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct
  * ------------------------------------------------------------------------------------------------------------------------
  */
 
-/* At most HW_BATCH messages, in the order in which they were read, from any topic but the barrier's. */
-void hw_monitor_messages(struct hw_monitor *m, struct hw_now now, const struct hw_message *msgs, size_t n);
+/*
+ * At most HW_BATCH messages, in the order in which they were read, from any topic but the barrier's. Returns how many
+ * were worked off: fewer than n when one of them is a batch with more elements than one call takes. Then drain, and
+ * call again with it and those behind it, as they were left, before anything else that was read after it: a barrier
+ * must not overtake it.
+ */
+size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_message *msgs, size_t n);
 
 /* One heartbeat, or goodbye, of a device by its id, past topic and payload: what hw_monitor_messages() comes down to.
  * `p` may be NULL: a plain heartbeat. Moves p's report. */

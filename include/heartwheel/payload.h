@@ -69,6 +69,22 @@ struct hw_payload {
  * Release with hw_payload_fini().
  */
 void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len);
+
+/*
+ * The same for what a Homie device says of itself on its $state topic (Homie convention 4.0, "Device Lifecycle"): init,
+ * ready and alert are a heartbeat and bring the group's timeout back; sleeping is one too, and asks for the longest
+ * timeout that the group allows, because the convention has no word for how long; disconnected and lost are a goodbye.
+ * Anything else is plain and malformed.
+ */
+void hw_payload_homie(struct hw_payload *p, const void *bytes, size_t len);
+
+/*
+ * An element of a batch: a JSON string, which is an id; or an object with the string `id`, and what
+ * hw_payload_decode() reads. `text` is valid JSON. Writes the id with a NUL, as far as `cap` goes. Returns the id's
+ * length (it may be more than fits); -EINVAL if the element is neither, or its id holds a \u0000; or -ENOMEM. Release
+ * with hw_payload_fini() in any case.
+ */
+int hw_payload_element(struct hw_payload *p, const char *text, size_t len, char *id, size_t cap);
 void hw_payload_fini(struct hw_payload *p);
 
 /* Moves the fields that `from` has over those of `to`; the others of `to` stay; `from` is left empty. */

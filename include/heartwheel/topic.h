@@ -2,7 +2,7 @@
 /*
  * Topic templates: MQTT topic filters in which exactly one level is `{id}`. A template is compiled once, then gives the
  * filter to subscribe to (`{id}` becomes `+`), finds the id in a topic, or (without wildcards) makes a topic from an
- * id.
+ * id. Those of batches, whose ids are in the payload, have no `{id}`.
  */
 #ifndef HEARTWHEEL_TOPIC_H
 #define HEARTWHEEL_TOPIC_H
@@ -16,7 +16,7 @@
 struct hw_topic {
 	char *filter; /* owned: the MQTT filter, `+` in the place of `{id}` */
 	size_t filter_len;
-	size_t id_at; /* where in `filter` the id's `+` stands */
+	size_t id_at; /* where in `filter` the id's `+` stands; filter_len: there is none */
 	bool plain;   /* no wildcard but the id's: matched by comparing what stands before and after */
 };
 
@@ -27,10 +27,13 @@ struct hw_topic {
  * subscribes adds it). With `publishable` wildcards are refused too. On error there is nothing to release.
  */
 int hw_topic_compile(struct hw_topic *t, const char *text, bool publishable, const char **why);
+/* The same for a template without `{id}`, which is refused here. It cannot be rendered. */
+int hw_topic_compile_batch(struct hw_topic *t, const char *text, const char **why);
 void hw_topic_fini(struct hw_topic *t);
 
 /* Whether `topic` (`len` bytes, no NUL needed) matches; if so `*id`, `*id_len` name the bytes of its id level (possibly
- * 0 of them: `a//b`). Otherwise both are left alone. A template of zeroes matches nothing. */
+ * 0 of them: `a//b`; always for a template without one). Otherwise both are left alone. A template of zeroes matches
+ * nothing. */
 bool hw_topic_match(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len);
 
 /* Writes the topic for an id into `buf` with a NUL. Returns its length, or -ENAMETOOLONG; -EINVAL for a

@@ -97,6 +97,39 @@ static void check_timeouts(struct hw_conf_parse *p, struct hw_conf_group *g, con
 	              hw_conf_duration_format(g->timeout_ms, least, sizeof(least)));
 }
 
+static void check_heartbeats(struct hw_conf_parse *p, const struct hw_conf_group *g, const struct hw_conf_marks *marks)
+{
+	const char *wrong = NULL;
+
+	if (!marks->heartbeat || !p->check || mark_of(marks, "group", "batch")->bad)
+		return;
+	for (size_t i = 0; i < g->n_heartbeat; i++) {
+		int rc = p->check(g->heartbeat[i], g->batch ? HW_CONF_TEMPLATE_BATCH : HW_CONF_TEMPLATE_HEARTBEAT,
+		                  &wrong);
+		if (rc == -ENOMEM)
+			p->errors.no_memory = true;
+		else if (rc)
+			hw_conf_wrong(&p->errors, marks->heartbeat[i], "key", "heartbeat", "%s",
+			              wrong ? wrong : "not a topic template");
+	}
+}
+
+/* A Homie device says its state itself: two that write one retained topic would overwrite each other for ever. */
+static void check_payload(struct hw_conf_parse *p, const struct hw_conf_group *g, const struct hw_conf_marks *marks)
+{
+	static const char state[] = "/$state";
+	size_t len = strlen(g->status), n = sizeof(state) - 1;
+
+	if (g->payload != HW_CONF_PAYLOAD_HOMIE)
+		return;
+	if (g->batch)
+		hw_conf_wrong(&p->errors, mark_of(marks, "group", "batch")->line, "key", "batch",
+		              "a batch is JSON: remove batch, or payload = homie");
+	if (len >= n && strcmp(g->status + len - n, state) == 0 && !mark_of(marks, "group", "status")->bad)
+		hw_conf_wrong(&p->errors, mark_of(marks, "group", "status")->line, "key", "status",
+		              "$state is the device's own: give another topic, such as heartwheel-homie/{id}/status");
+}
+
 static void complete_group(struct hw_conf_parse *p, size_t i)
 {
 	struct hw_conf_group *g = &p->conf->groups[i];
@@ -104,11 +137,15 @@ static void complete_group(struct hw_conf_parse *p, size_t i)
 	char section[80] = "group ";
 
 	set_defaults(p, true, g, marks);
+	if (p->errors.no_memory)
+		return;
 	strncat(section, g->name, sizeof(section) - strlen(section) - 1);
 	if (!mark_of(marks, "group", "heartbeat")->line)
 		hw_conf_wrong(&p->errors, marks->section, "section", section,
 		              "has no heartbeat: give at least one, such as heartbeat = nodes/{id}/heartbeat");
 	check_timeouts(p, g, marks);
+	check_heartbeats(p, g, marks);
+	check_payload(p, g, marks);
 }
 
 void hw_conf_complete(struct hw_conf_parse *p)

@@ -22,7 +22,11 @@ struct hw_conf_group {
 	char *id_prefix; /* "" : none */
 	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
 	int64_t max_offline_rate; /* per second; 0: off */
+	int payload;              /* enum hw_conf_payload */
+	bool batch;
 };
+
+enum hw_conf_payload { HW_CONF_PAYLOAD_JSON, HW_CONF_PAYLOAD_HOMIE };
 
 enum hw_store_type { HW_STORE_REDIS, HW_STORE_MEMORY };
 enum hw_log_level { HW_LOG_DEBUG, HW_LOG_INFO, HW_LOG_NOTICE, HW_LOG_WARNING, HW_LOG_ERROR };
@@ -76,11 +80,17 @@ struct hw_conf_errors {
 	bool no_memory; /* for the rest: what stands in the file need not be wrong */
 };
 
+enum hw_conf_template {
+	HW_CONF_TEMPLATE_HEARTBEAT,
+	HW_CONF_TEMPLATE_STATUS, /* is published on: without wildcards */
+	HW_CONF_TEMPLATE_BATCH   /* of heartbeats that name their devices in the payload: without {id} */
+};
+
 /*
  * Judges a topic template: 0, -ENOMEM, or not, with `*why` a static sentence. The parser knows nothing of topics; its
- * caller lends it this. `publishable`: wildcards are not allowed.
+ * caller lends it this.
  */
-typedef int hw_conf_template_check(const char *text, bool publishable, const char **why);
+typedef int hw_conf_template_check(const char *text, enum hw_conf_template kind, const char **why);
 
 /*
  * Reads a file. Returns the configuration; or NULL with every wrong line in `errors` (also when the file cannot be

@@ -16,6 +16,7 @@
 
 #define INT      HW_CONF_INT
 #define DURATION HW_CONF_DURATION
+#define BOOL     HW_CONF_BOOL
 #define ENUM     HW_CONF_ENUM
 #define STRING   HW_CONF_STRING
 #define WORD     HW_CONF_WORD
@@ -33,6 +34,9 @@ static const struct hw_conf_choice log_levels[] = {{"debug", HW_LOG_DEBUG},   {"
                                                    {"error", HW_LOG_ERROR},   {NULL, 0}};
 static const struct hw_conf_choice protocols[] = {{"5", 5}, {"3.1.1", 311}, {NULL, 0}};
 static const struct hw_conf_choice stores[] = {{"redis", HW_STORE_REDIS}, {"memory", HW_STORE_MEMORY}, {NULL, 0}};
+
+static const struct hw_conf_choice payloads[] = {
+	{"json", HW_CONF_PAYLOAD_JSON}, {"homie", HW_CONF_PAYLOAD_HOMIE}, {NULL, 0}};
 
 /* clang-format off */
 const struct hw_conf_option hw_conf_options[] = {
@@ -87,6 +91,8 @@ const struct hw_conf_option hw_conf_options[] = {
 	{"group", "goodbye_delay", DURATION, GAT(goodbye_delay_ms), .min = 0, .max = DAY, .dflt = "0", .live = true},
 	{"group", "max_age", DURATION, GAT(max_age_ms), .min = 0, .max = 3650 * DAY, .dflt = "0", .live = true},
 	{"group", "max_offline_rate", INT, GAT(max_offline_rate), .min = 0, .max = 1000000, .unit = "statuses a second", .dflt = "0", .live = true},
+	{"group", "payload", ENUM, GAT(payload), .choices = payloads, .dflt = "json", .live = true},
+	{"group", "batch", BOOL, GAT(batch), .dflt = "no", .live = true},
 };
 /* clang-format on */
 

@@ -274,10 +274,22 @@ static void place(struct hw_conf_parse *p, void **base, struct hw_conf_marks **m
 	*marks = group ? p->group_marks[p->conf->n_groups - 1] : &p->marks;
 }
 
+/* Notes the line of the heartbeat that the group has just got. */
+static int mark_heartbeat(struct hw_conf_parse *p, struct hw_conf_marks *marks)
+{
+	size_t n = p->conf->groups[p->conf->n_groups - 1].n_heartbeat;
+	unsigned *lines = reallocarray(marks->heartbeat, n, sizeof(*lines));
+
+	if (!lines)
+		return -ENOMEM;
+	marks->heartbeat = lines;
+	lines[n - 1] = p->line;
+	return 0;
+}
+
 static void set_value(struct hw_conf_parse *p, int at, const char *value)
 {
 	const struct hw_conf_option *o = &hw_conf_options[at];
-	bool topic = o->type == HW_CONF_TOPIC || o->type == HW_CONF_TOPICS;
 	struct hw_conf_marks *marks;
 	struct hw_conf_mark *mark;
 	const char *wrong = NULL;
@@ -294,8 +306,11 @@ static void set_value(struct hw_conf_parse *p, int at, const char *value)
 	}
 	mark->line = p->line;
 	rc = hw_conf_value_set(o, value, base, why, sizeof(why));
-	if (rc == 0 && topic && *value && p->check) {
-		rc = p->check(value, o->type == HW_CONF_TOPIC, &wrong);
+	/* What a heartbeat's template must be is known when the group is complete. */
+	if (rc == 0 && o->type == HW_CONF_TOPICS)
+		rc = mark_heartbeat(p, marks);
+	if (rc == 0 && o->type == HW_CONF_TOPIC && *value && p->check) {
+		rc = p->check(value, HW_CONF_TEMPLATE_STATUS, &wrong);
 		snprintf(why, sizeof(why), "%s", wrong ? wrong : "not a topic template");
 	}
 	if (rc == -ENOMEM)
@@ -347,7 +362,9 @@ void hw_conf_parse_file(struct hw_conf_parse *p)
 
 void hw_conf_parse_fini(struct hw_conf_parse *p)
 {
-	for (size_t i = 0; i < p->conf->n_groups; i++)
+	for (size_t i = 0; i < p->conf->n_groups; i++) {
+		free(p->group_marks[i]->heartbeat);
 		free(p->group_marks[i]);
+	}
 	free(p->group_marks);
 }

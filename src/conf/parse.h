@@ -23,6 +23,7 @@ struct hw_conf_mark {
 struct hw_conf_marks {
 	unsigned section; /* the line of a group's header */
 	struct hw_conf_mark key[HW_CONF_OPTIONS_MAX];
+	unsigned *heartbeat; /* the line of each of a group's heartbeats; on the heap */
 };
 
 struct hw_conf_parse {

@@ -50,7 +50,8 @@ static int compile_topics(struct hw_group *group, const struct hw_group_spec *sp
 	if (!group->heartbeat)
 		return -ENOMEM;
 	for (size_t i = 0; rc == 0 && i < spec->n_heartbeat; i++) {
-		rc = hw_topic_compile(&group->heartbeat[i], spec->heartbeat[i], false, &why);
+		rc = spec->batch ? hw_topic_compile_batch(&group->heartbeat[i], spec->heartbeat[i], &why)
+		                 : hw_topic_compile(&group->heartbeat[i], spec->heartbeat[i], false, &why);
 		if (rc == 0)
 			group->n_heartbeat++;
 	}
@@ -71,6 +72,8 @@ static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_
 	                           .goodbye_delay_ms = spec->goodbye_delay_ms,
 	                           .max_age_ms = spec->max_age_ms,
 	                           .max_offline_rate = spec->max_offline_rate,
+	                           .format = spec->format,
+	                           .batch = spec->batch,
 	                           .rank = rank,
 	                           .name = strdup(spec->name),
 	                           .id_prefix = strdup(prefix),

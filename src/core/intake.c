@@ -9,7 +9,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/batch.h"
 #include "monitor_priv.h"
+
+#define BYTES_AN_ELEMENT 1024 /* of a batch are judged in the time that an element takes */
 
 /* A message on its way through the batch. */
 struct intake {
@@ -216,13 +219,49 @@ static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct i
 	hw_report_fini(&s.report);
 }
 
-static bool looks_like_json(const struct hw_message *msg)
+/* The first byte that is not JSON's white space; NUL if there is none. */
+static char first_byte(const struct hw_message *msg)
 {
 	const char *b = msg->payload;
 	for (size_t k = 0; k < msg->payload_len; k++)
 		if (b[k] != ' ' && b[k] != '\t' && b[k] != '\n' && b[k] != '\r')
-			return b[k] == '{';
-	return false;
+			return b[k];
+	return '\0';
+}
+
+static bool looks_like_json(const struct hw_message *msg)
+{
+	return first_byte(msg) == '{';
+}
+
+static bool on_state_topic(const struct hw_message *msg)
+{
+	static const char end[] = "/$state";
+	size_t n = sizeof end - 1;
+	return msg->topic_len > n && memcmp(msg->topic + msg->topic_len - n, end, n) == 0;
+}
+
+/* What a message says beyond "alive", or NULL. Only what it returns is to be released. */
+static struct hw_payload *read_payload(struct hw_monitor *m, const struct hw_message *msg, enum hw_format format,
+                                       struct hw_payload *p)
+{
+	if (msg->truncated) {
+		m->stats.payload_errors++;
+		return NULL;
+	}
+	bool said = looks_like_json(msg);
+	if (said)
+		hw_payload_decode(p, msg->payload, msg->payload_len);
+	/* Of a Homie device, a property that happens to be JSON says nothing of the device itself. */
+	if (format == HW_FORMAT_HOMIE && !(said && (p->no_memory || p->kind == HW_PAYLOAD_MONITOR))) {
+		if (said)
+			hw_payload_fini(p);
+		said = on_state_topic(msg);
+		if (said)
+			hw_payload_homie(p, msg->payload, msg->payload_len);
+	}
+	m->stats.payload_errors += said && p->malformed;
+	return said ? p : NULL;
 }
 
 /*
@@ -237,19 +276,13 @@ static bool unread(const struct hw_monitor *m, const struct hw_payload *said, ui
 static void take_message(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
                          uint32_t i)
 {
-	struct hw_payload p, *said = NULL;
+	struct hw_payload p, *said;
 	bool adopting = msg->retained && m->conf.adopt_by;
 	if (msg->retained && !adopting) {
 		refuse(m, HW_REFUSED_RETAINED);
 		return;
 	}
-	if (msg->truncated) {
-		m->stats.payload_errors++;
-	} else if (looks_like_json(msg)) {
-		hw_payload_decode(&p, msg->payload, msg->payload_len);
-		said = &p;
-		m->stats.payload_errors += p.malformed;
-	}
+	said = read_payload(m, msg, m->groups.all[in->group]->format, &p);
 	if (said && p.kind == HW_PAYLOAD_MONITOR) {
 		if (adopting && strcmp(p.by, m->conf.adopt_by) == 0)
 			adopt_status(m, now, in, &p);
@@ -271,6 +304,73 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 		hw_payload_fini(said);
 }
 
+/* --- batches ----------------------------------------------------------------- */
+
+static void take_element(struct hw_monitor *m, struct hw_now now, uint16_t group, const struct hw_element *e)
+{
+	const struct hw_group *g = m->groups.all[group];
+	char id[HW_ID_MAX + 1];
+	size_t room = sizeof id - g->id_prefix_len;
+	struct hw_payload p;
+	memcpy(id, g->id_prefix, g->id_prefix_len);
+	int n = hw_payload_element(&p, e->text, e->len, id + g->id_prefix_len, room);
+	m->stats.payload_errors += p.malformed;
+	if (n < 0)
+		refuse(m, n == -ENOMEM ? HW_REFUSED_MEMORY : HW_REFUSED_BATCH);
+	else if (p.kind == HW_PAYLOAD_MONITOR)
+		refuse(m, HW_REFUSED_MONITOR);
+	else if (n == 0 || (size_t)n >= room)
+		refuse(m, HW_REFUSED_ID);
+	else
+		hw_monitor_heartbeat(m, now, group, id, g->id_prefix_len + (size_t)n, &p);
+	hw_payload_fini(&p);
+}
+
+/* Whether anything of a batch may count: all of it or nothing. */
+static bool judge_batch(struct hw_monitor *m, const struct hw_message *msg)
+{
+	struct hw_payload p;
+	if (msg->retained) {
+		refuse(m, HW_REFUSED_RETAINED);
+		return false;
+	}
+	if (!msg->truncated && hw_batch_valid(msg->payload, msg->payload_len))
+		return true;
+	bool object = looks_like_json(msg);
+	hw_payload_decode(&p, msg->payload, object && !msg->truncated ? msg->payload_len : 0);
+	refuse(m, p.kind == HW_PAYLOAD_MONITOR ? HW_REFUSED_MONITOR : HW_REFUSED_BATCH);
+	m->stats.payload_errors += msg->truncated || p.malformed || first_byte(msg) == '[';
+	hw_payload_fini(&p);
+	return false;
+}
+
+/*
+ * Works a batch off, as far as `*budget` goes, from which also its judgement is paid, by its length. Whether it is
+ * done.
+ */
+static bool take_batch(struct hw_monitor *m, struct hw_now now, struct hw_message *msg, uint16_t group,
+                       unsigned *budget)
+{
+	struct hw_element e;
+	if (*budget == 0)
+		return false;
+	if (msg->done == 0) {
+		unsigned cost = 1 + (unsigned)(msg->payload_len / BYTES_AN_ELEMENT);
+		*budget -= cost < *budget ? cost : *budget;
+		if (!judge_batch(m, msg))
+			return true;
+	}
+	while (hw_batch_next(msg->payload, msg->payload_len, &msg->done, &e)) {
+		take_element(m, now, group, &e);
+		*budget -= *budget > 0;
+		if (*budget == 0)
+			return false;
+	}
+	return true;
+}
+
+/* --- a message of any kind ---------------------------------------------------- */
+
 /* Finds group and id; puts the group's prefix before it, in `room`. */
 static void match(struct hw_monitor *m, const struct hw_message *msg, struct intake *in, char room[HW_ID_MAX + 1])
 {
@@ -279,7 +379,10 @@ static void match(struct hw_monitor *m, const struct hw_message *msg, struct int
 	if (in->match != HW_MATCH_HEARTBEAT)
 		return;
 	const struct hw_group *g = m->groups.all[in->group];
-	if (g->id_prefix_len == 0)
+	/* Who removes a Homie device clears its $state: that is no sign of life. */
+	if (g->format == HW_FORMAT_HOMIE && msg->payload_len == 0 && on_state_topic(msg))
+		in->match = HW_MATCH_CLEARING;
+	if (g->id_prefix_len == 0 || g->batch)
 		return;
 	if (in->id_len == 0 || g->id_prefix_len + in->id_len > HW_ID_MAX) {
 		in->id_len = 0; /* refused as an id */
@@ -291,8 +394,9 @@ static void match(struct hw_monitor *m, const struct hw_message *msg, struct int
 	in->id_len += g->id_prefix_len;
 }
 
-void hw_monitor_messages(struct hw_monitor *m, struct hw_now now, const struct hw_message *msgs, size_t n)
+size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_message *msgs, size_t n)
 {
+	unsigned budget = HW_ELEMENTS;
 	struct intake in[HW_BATCH];
 	struct hw_id ids[HW_BATCH] = {{NULL, 0}};
 	uint32_t found[HW_BATCH];
@@ -308,7 +412,12 @@ void hw_monitor_messages(struct hw_monitor *m, struct hw_now now, const struct h
 	for (size_t k = 0; k < n; k++) {
 		if (in[k].match == HW_MATCH_NONE)
 			refuse(m, HW_REFUSED_TOPIC);
-		else if (in[k].match == HW_MATCH_HEARTBEAT)
+		else if (in[k].match == HW_MATCH_CLEARING)
+			continue;
+		else if (!m->groups.all[in[k].group]->batch)
 			take_message(m, now, &msgs[k], &in[k], found[k]);
+		else if (!take_batch(m, now, &msgs[k], in[k].group, &budget))
+			return k;
 	}
+	return n;
 }

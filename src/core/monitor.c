@@ -436,7 +436,7 @@ int64_t hw_monitor_due_in_ms(const struct hw_monitor *m, struct hw_now now, cons
 
 const char *hw_refused_name(enum hw_refused k)
 {
-	static const char *const names[HW_REFUSED_KINDS] = {"id",       "max_devices", "timeout", "stale",
-	                                                    "retained", "monitor",     "topic",   "memory"};
+	static const char *const names[HW_REFUSED_KINDS] = {"id",      "max_devices", "timeout", "stale", "retained",
+	                                                    "monitor", "topic",       "memory",  "batch"};
 	return (unsigned)k < HW_REFUSED_KINDS ? names[k] : "unknown";
 }

@@ -9,7 +9,8 @@
 #include "heartwheel/monitor.h"
 #include "sight.h"
 
-#define HW_OUTS       512 /* what inputs may cause between two drains: a batch of messages causes at most 2 each */
+#define HW_OUTS       512 /* what inputs may cause between two drains: at most 2 a message or element of a batch */
+#define HW_ELEMENTS   128 /* of batches that are taken between two drains */
 #define HW_ARM_MAX_NS (3600 * HW_NS_PER_S) /* an online device is looked at, and refreshed, at least this often */
 #define HW_SEQ_MAX    ((UINT64_C(1) << 48) - 1)
 

@@ -14,6 +14,7 @@
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +25,12 @@
 /* The largest integer below which a double holds every one. */
 #define EXACT_MAX 9007199254740992.0
 
-enum field { TIME, ONLINE, BATTERY, RSSI, IP, VERSION, UPTIME, DATA, TIMEOUT, BY, SEQ, REASON, LAST_SEEN, FIELDS };
+enum field { TIME, ONLINE, BATTERY, RSSI, IP, VERSION, UPTIME, DATA, TIMEOUT, BY, SEQ, REASON, LAST_SEEN, ID, FIELDS };
 
 static const char *const field_names[FIELDS] = {
 	[TIME] = "time",       [ONLINE] = "online", [BATTERY] = "battery",     [RSSI] = "rssi",       [IP] = "ip",
 	[VERSION] = "version", [UPTIME] = "uptime", [DATA] = "data",           [TIMEOUT] = "timeout", [BY] = "by",
-	[SEQ] = "seq",         [REASON] = "reason", [LAST_SEEN] = "last_seen",
+	[SEQ] = "seq",         [REASON] = "reason", [LAST_SEEN] = "last_seen", [ID] = "id",
 };
 
 static bool is_space(unsigned char c)
@@ -80,19 +81,26 @@ static void *take_memory(size_t size)
 	return p;
 }
 
+static cJSON *parse(const char *text, size_t len, const char **end)
+{
+	cJSON_Hooks hooks = {take_memory, free};
+
+	starved = false;
+	cJSON_InitHooks(&hooks);
+	return cJSON_ParseWithLengthOpts(text, len, end, 0);
+}
+
 /* The object in `text`, or NULL if that is not the whole of it. */
 static cJSON *parse_object(const unsigned char *text, size_t len)
 {
 	const char *end = NULL;
-	cJSON_Hooks hooks = {take_memory, free};
 
 	while (len > 0 && is_space(text[len - 1]))
 		len--;
 	/* cJSON before 1.7.18 reads past a comma at the end (CVE-2023-53154): not with a brace there. */
 	if (text[len - 1] != '}' || !scan(text, len))
 		return NULL;
-	cJSON_InitHooks(&hooks);
-	cJSON *o = cJSON_ParseWithLengthOpts((const char *)text, len, &end, 0);
+	cJSON *o = parse((const char *)text, len, &end);
 	if (o && end != (const char *)text + len) {
 		cJSON_Delete(o);
 		return NULL;
@@ -251,6 +259,15 @@ static void take_monitor(struct hw_payload *p, const cJSON *const found[FIELDS])
 		p->last_seen_s = found[LAST_SEEN]->valuedouble;
 }
 
+static void take_object(struct hw_payload *p, const cJSON *const found[FIELDS])
+{
+	take_report(p, found);
+	if (cJSON_IsString(found[BY]) && cJSON_IsNumber(found[SEQ]))
+		take_monitor(p, found);
+	else
+		take_device(p, found);
+}
+
 void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len)
 {
 	const unsigned char *s = bytes;
@@ -270,12 +287,51 @@ void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len)
 		return;
 	}
 	collect(object, found);
-	take_report(p, found);
-	if (cJSON_IsString(found[BY]) && cJSON_IsNumber(found[SEQ]))
-		take_monitor(p, found);
-	else
-		take_device(p, found);
+	take_object(p, found);
 	cJSON_Delete(object);
+}
+
+static const struct {
+	const char *name;
+	enum { ALIVE, ASLEEP, GONE } is;
+} homie_states[] = {{"init", ALIVE},      {"ready", ALIVE},       {"alert", ALIVE},
+                    {"sleeping", ASLEEP}, {"disconnected", GONE}, {"lost", GONE}};
+
+void hw_payload_homie(struct hw_payload *p, const void *bytes, size_t len)
+{
+	memset(p, 0, sizeof(*p));
+	for (size_t i = 0; i < sizeof(homie_states) / sizeof(homie_states[0]); i++) {
+		if (strlen(homie_states[i].name) != len || memcmp(homie_states[i].name, bytes, len) != 0)
+			continue;
+		p->kind = HW_PAYLOAD_FIELDS;
+		p->goodbye = homie_states[i].is == GONE;
+		p->has_timeout = !p->goodbye;
+		p->timeout_s = homie_states[i].is == ASLEEP ? HUGE_VAL : 0;
+		return;
+	}
+	p->malformed = true;
+}
+
+int hw_payload_element(struct hw_payload *p, const char *text, size_t len, char *id, size_t cap)
+{
+	const cJSON *found[FIELDS] = {NULL};
+	const char *end;
+	int rc = -EINVAL;
+
+	memset(p, 0, sizeof(*p));
+	if (len == 0 || (text[0] != '"' && text[0] != '{') || !scan((const unsigned char *)text, len))
+		return rc;
+	cJSON *v = parse(text, len, &end);
+	if (cJSON_IsObject(v))
+		collect(v, found);
+	const cJSON *name = cJSON_IsString(v) ? v : found[ID];
+	if (cJSON_IsString(name)) {
+		rc = snprintf(id, cap, "%s", name->valuestring);
+		if (name != v)
+			take_object(p, found);
+	}
+	cJSON_Delete(v);
+	return v || !starved ? rc : -ENOMEM;
 }
 
 void hw_payload_fini(struct hw_payload *p)

@@ -38,6 +38,11 @@ struct hw_app_reader {
 	bool behind;  /* the loop slept too long, and has not seen the ring empty since */
 	uint64_t taken;
 	char why[512]; /* it is down */
+
+	struct hw_message gathered[HW_BATCH]; /* taken, and not yet worked off by the core: they point into the ring */
+	size_t n_gathered;
+	struct hw_reader_event held; /* taken, and waits until those are */
+	bool holding;
 };
 
 struct hw_app {
@@ -144,6 +149,6 @@ int hw_app_reload(struct hw_app *a, struct evbuffer *body);
 void hw_app_reload_on_signal(struct hw_app *a);
 struct hw_group_spec *hw_app_group_specs(const struct hw_conf *c);
 struct hw_monitor_conf hw_app_monitor_conf(const struct hw_conf *c);
-int hw_app_template_check(const char *text, bool publishable, const char **why);
+int hw_app_template_check(const char *text, enum hw_conf_template kind, const char **why);
 
 #endif

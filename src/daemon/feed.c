@@ -2,6 +2,10 @@
 /*
  * From a reader's ring into the core, in batches, in order. A turn takes at most EVENTS_A_TURN events, so that a storm
  * never keeps the wheel, Redis or the API waiting; what is left keeps the descriptor readable.
+ *
+ * A message may be thousands of heartbeats. One that the core has not worked off when TURN_NS is over waits for the
+ * next turn, and whatever was read behind it waits too: a barrier that overtook it would judge devices whose heartbeats
+ * have been read. Until then nothing is given back to the ring, so that nothing has to be copied.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -12,20 +16,22 @@
 #include "app.h"
 
 #define EVENTS_A_TURN 4096
+#define TURN_NS       HW_NS_PER_MS
 
-struct batch {
-	struct hw_message messages[HW_BATCH];
-	size_t n;
-};
-
-static void flush(struct hw_app_reader *r, struct hw_now now, struct batch *b)
+/* Gives the core what was gathered. False if the turn is over before that is worked off. */
+static bool flush(struct hw_app_reader *r, struct hw_now now)
 {
-	if (b->n == 0)
-		return;
-	hw_monitor_messages(r->app->monitor, now, b->messages, b->n);
-	r->taken += b->n;
-	b->n = 0;
-	hw_app_drain(r->app, now, 0);
+	size_t done = 0;
+	bool late = false;
+	while (done < r->n_gathered && !late) {
+		done += hw_monitor_messages(r->app->monitor, now, r->gathered + done, r->n_gathered - done);
+		hw_app_drain(r->app, now, 0);
+		late = done < r->n_gathered && hw_app_now().mono.ns - now.mono.ns > TURN_NS;
+	}
+	r->taken += done;
+	r->n_gathered -= done;
+	memmove(r->gathered, r->gathered + done, r->n_gathered * sizeof *r->gathered);
+	return r->n_gathered == 0;
 }
 
 static void on_barrier(struct hw_app_reader *r, struct hw_now now, const struct hw_reader_event *ev)
@@ -120,40 +126,58 @@ static void note_empty(struct hw_app_reader *r, struct hw_now now)
 	hw_monitor_drained(a->monitor, now);
 }
 
-static void take_message(struct hw_app_reader *r, struct hw_now now, struct batch *b, const struct hw_reader_event *ev)
+static void gather(struct hw_app_reader *r, const struct hw_reader_event *ev)
 {
-	b->messages[b->n++] = (struct hw_message){.topic = ev->topic,
-	                                          .topic_len = ev->topic_len,
-	                                          .payload = ev->payload,
-	                                          .payload_len = ev->payload_len,
-	                                          .retained = ev->retained,
-	                                          .truncated = ev->truncated};
-	if (b->n == HW_BATCH)
-		flush(r, now, b);
+	r->gathered[r->n_gathered++] = (struct hw_message){.topic = ev->topic,
+	                                                   .topic_len = ev->topic_len,
+	                                                   .payload = ev->payload,
+	                                                   .payload_len = ev->payload_len,
+	                                                   .retained = ev->retained,
+	                                                   .truncated = ev->truncated};
+}
+
+/* The next event, possibly the one that had to wait. */
+static bool next(struct hw_app_reader *r)
+{
+	if (!r->holding)
+		r->holding = hw_reader_take(r->reader, &r->held);
+	return r->holding;
+}
+
+/* Takes and works off events. Whether all that was taken is done with; `*taken` counts them. */
+static bool take_events(struct hw_app_reader *r, struct hw_now now, int *taken)
+{
+	bool arrived = r->n_gathered > 0;
+	if (arrived)
+		hw_monitor_arrived(r->app->monitor, now, r->number);
+	if (!flush(r, now))
+		return false;
+	for (; *taken < EVENTS_A_TURN && next(r); (*taken)++) {
+		bool message = r->held.kind == HW_READER_MESSAGE;
+		if ((!message || r->n_gathered == HW_BATCH) && !flush(r, now))
+			return false;
+		r->holding = false;
+		if (!message) {
+			on_event(r, now, &r->held);
+			continue;
+		}
+		if (!arrived)
+			hw_monitor_arrived(r->app->monitor, now, r->number);
+		arrived = true;
+		gather(r, &r->held);
+	}
+	return flush(r, now);
 }
 
 void hw_app_on_reader(struct hw_app_reader *r)
 {
 	struct hw_app *a = r->app;
 	struct hw_now now = hw_app_woke(a);
-	struct batch batch = {.n = 0};
-	struct hw_reader_event ev;
-	bool arrived = false;
 	int taken = 0;
-	for (; taken < EVENTS_A_TURN && hw_reader_take(r->reader, &ev); taken++) {
-		if (ev.kind == HW_READER_MESSAGE) {
-			if (!arrived)
-				hw_monitor_arrived(a->monitor, now, r->number);
-			arrived = true;
-			take_message(r, now, &batch, &ev);
-		} else {
-			flush(r, now, &batch);
-			on_event(r, now, &ev);
-		}
-	}
-	flush(r, now, &batch);
-	hw_reader_release(r->reader);
-	bool empty = taken < EVENTS_A_TURN && hw_reader_rest(r->reader);
+	bool done = take_events(r, now, &taken);
+	if (done)
+		hw_reader_release(r->reader);
+	bool empty = done && taken < EVENTS_A_TURN && hw_reader_rest(r->reader);
 	if (empty)
 		note_empty(r, now);
 	else

@@ -13,10 +13,11 @@
 #include "heartwheel/topic.h"
 #include "process.h"
 
-int hw_app_template_check(const char *text, bool publishable, const char **why)
+int hw_app_template_check(const char *text, enum hw_conf_template kind, const char **why)
 {
 	struct hw_topic t;
-	int rc = hw_topic_compile(&t, text, publishable, why);
+	int rc = kind == HW_CONF_TEMPLATE_BATCH ? hw_topic_compile_batch(&t, text, why)
+	                                        : hw_topic_compile(&t, text, kind == HW_CONF_TEMPLATE_STATUS, why);
 	if (rc == 0)
 		hw_topic_fini(&t);
 	return rc;
@@ -36,7 +37,10 @@ struct hw_group_spec *hw_app_group_specs(const struct hw_conf *c)
 		                                  .timeout_max_ms = g->timeout_max_ms,
 		                                  .goodbye_delay_ms = g->goodbye_delay_ms,
 		                                  .max_age_ms = g->max_age_ms,
-		                                  .max_offline_rate = (unsigned)g->max_offline_rate};
+		                                  .max_offline_rate = (unsigned)g->max_offline_rate,
+		                                  .format = g->payload == HW_CONF_PAYLOAD_HOMIE ? HW_FORMAT_HOMIE
+		                                                                                : HW_FORMAT_JSON,
+		                                  .batch = g->batch};
 	}
 	return specs;
 }

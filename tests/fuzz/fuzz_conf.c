@@ -11,10 +11,11 @@
 #include "fuzz.h"
 #include "heartwheel/topic.h"
 
-static int check_template(const char *text, bool publishable, const char **why)
+static int check_template(const char *text, enum hw_conf_template kind, const char **why)
 {
 	struct hw_topic t;
-	int rc = hw_topic_compile(&t, text, publishable, why);
+	int rc = kind == HW_CONF_TEMPLATE_BATCH ? hw_topic_compile_batch(&t, text, why)
+	                                        : hw_topic_compile(&t, text, kind == HW_CONF_TEMPLATE_STATUS, why);
 	if (rc == 0)
 		hw_topic_fini(&t);
 	return rc;

@@ -31,16 +31,19 @@ int gethostname(char *name, size_t len)
 	return 0;
 }
 
-/* Stands in for the core's judgement: exactly one {id}, wildcards unless it is published on. */
-static int template_check(const char *text, bool publishable, const char **why)
+/* Stands in for the core's judgement: exactly one {id}, none for a batch, wildcards unless it is published on. */
+static int template_check(const char *text, enum hw_conf_template kind, const char **why)
 {
 	const char *id = strstr(text, "{id}");
 
+	*why = "must not have {id}";
+	if (kind == HW_CONF_TEMPLATE_BATCH)
+		return id ? -EINVAL : 0;
 	*why = "needs exactly one {id} level";
 	if (!id || strstr(id + 1, "{id}"))
 		return -EINVAL;
 	*why = "wildcards cannot be published on";
-	return publishable && strpbrk(text, "+#") ? -EINVAL : 0;
+	return kind == HW_CONF_TEMPLATE_STATUS && strpbrk(text, "+#") ? -EINVAL : 0;
 }
 
 /* A file without a name, so that a test that fails leaves none behind. Returns its descriptor and a path to it. */
@@ -163,7 +166,33 @@ START_TEST(empty_file_has_the_documented_defaults)
 	ck_assert_int_eq(c->groups[0].goodbye_delay_ms, 0);
 	ck_assert_int_eq(c->groups[0].max_age_ms, 0);
 	ck_assert_int_eq(c->groups[0].max_offline_rate, 0);
+	ck_assert_int_eq(c->groups[0].payload, HW_CONF_PAYLOAD_JSON);
+	ck_assert(!c->groups[0].batch);
 	hw_conf_free(c);
+}
+END_TEST
+
+/* What a heartbeat's template must be depends on a key that may stand below it. */
+START_TEST(batches_and_homie)
+{
+	struct hw_conf *c = load("[group a]\nheartbeat = gw/+/heard\nheartbeat = all\nbatch = yes\nstatus = a/{id}\n"
+	                         "[group b]\npayload = homie\nheartbeat = homie/{id}/$state\nstatus = b/{id}/state\n");
+
+	ck_assert(c->groups[0].batch);
+	ck_assert_uint_eq(c->groups[0].n_heartbeat, 2);
+	ck_assert_int_eq(c->groups[0].payload, HW_CONF_PAYLOAD_JSON);
+	ck_assert_int_eq(c->groups[1].payload, HW_CONF_PAYLOAD_HOMIE);
+	ck_assert(!c->groups[1].batch);
+	hw_conf_free(c);
+	REFUSE("[group a]\nheartbeat = a/{id}\nheartbeat = b\nheartbeat = c/{id}\nbatch = yes\n",
+	       ":2: key 'heartbeat': must not have {id}", ":4: key 'heartbeat': must not have {id}");
+	REFUSE("[group a]\nbatch = no\nheartbeat = a/{id}\nheartbeat = b\n", ":4: key 'heartbeat': needs exactly one");
+	REFUSE("[group a]\nheartbeat = a\nbatch = maybe\n", ":3: key 'batch': 'maybe' is neither yes nor no");
+	REFUSE("[group a]\nheartbeat = a\nbatch = yes\nstatus = a\n", ":4: key 'status': needs exactly one");
+	REFUSE("[group a]\nheartbeat = a\nbatch = yes\npayload = homie\n", ":3: key 'batch': a batch is JSON");
+	REFUSE("[group a]\nheartbeat = homie/{id}/$state\npayload = homie\nstatus = homie/{id}/$state\n",
+	       ":4: key 'status': $state is the device's own");
+	REFUSE(GROUP "payload = xml\n", ":3: key 'payload': 'xml' is unknown: give json or homie");
 }
 END_TEST
 
@@ -397,7 +426,7 @@ START_TEST(unknown_keys)
 	REFUSE("[mqtt]\ntimeout = 1\n", ":2: key 'timeout': unknown in [mqtt]: it belongs in [group NAME]");
 	REFUSE("[redis]\nsomething = 1\n", ":2: key 'something': unknown in [redis]: remove it");
 	REFUSE("[http]\nlisten = 127.0.0.1:1\n", ":2: key 'listen': unknown in [http]");
-	REFUSE(GROUP "payload = json\n", ":3: key 'payload': unknown in [group NAME]");
+	REFUSE(GROUP "payloads = json\n", ":3: key 'payloads': unknown in [group NAME]: did you mean 'payload'?");
 	REFUSE("port = 1\n", ":1: key 'port': stands before the first section: move it to [mqtt] or [redis]");
 	REFUSE("what = 1\n", ":1: key 'what': stands before the first section");
 	REFUSE("[mqtt]\n= 1\n", ":2: key '': unknown in [mqtt]");
@@ -608,6 +637,7 @@ int main(void)
 	int failed;
 
 	tcase_add_test(t, empty_file_has_the_documented_defaults);
+	tcase_add_test(t, batches_and_homie);
 	tcase_add_test(t, values_of_every_type);
 	tcase_add_test(t, comments_line_ends_and_byte_order_mark);
 	tcase_add_test(t, table);

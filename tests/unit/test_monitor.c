@@ -564,6 +564,183 @@ START_TEST(test_last_seen_of_the_gone_is_as_it_was_told)
 }
 END_TEST
 
+/* A monitor with one group that is not the usual one. */
+static void world_of(struct hw_group_spec g)
+{
+	struct hw_monitor_conf conf = world_conf();
+	world_free(w);
+	w = world_new(&conf, &g, 1);
+	world_connect(w);
+}
+
+static const char *const homie_filters[] = {"homie/{id}/$state", "homie/{id}/+/+"};
+
+START_TEST(test_homie)
+{
+	struct hw_group_spec g = world_group("homie", 30000);
+	g.heartbeat = homie_filters;
+	g.status = "hw/{id}";
+	g.format = HW_FORMAT_HOMIE;
+	g.timeout_max_ms = 3600000;
+	world_of(g);
+	const struct hw_monitor_stats *stats = hw_monitor_stats(w->m);
+	world_say(w, "homie/a/$state", "init", false);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_say(w, "homie/a/$state", "lost", false);
+	world_pass(w, S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert_int_eq(world_last(w, NULL)->reason, HW_REASON_WILL);
+	world_say(w, "homie/a/$state", "ready", true); /* history */
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	world_say(w, "homie/a/$state", "", false); /* cleared */
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(stats->payload_errors, 0);
+	/* A property is a heartbeat, whatever it says, and says nothing of the device. */
+	world_say(w, "homie/a/lamp/power", "lost", false);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_say(w, "homie/a/lamp/state", "{\"online\":false,\"timeout\":3600}", false);
+	world_say(w, "homie/a/lamp/state", "{", false);
+	world_pass(w, S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 30000);
+	ck_assert_uint_eq(stats->payload_errors, 0);
+	world_say(w, "homie/a/$state", "dancing", false);
+	world_say(w, "homie/a/$state", "{\"by\":\"m\",\"seq\":5}", false);
+	ck_assert_uint_eq(stats->payload_errors, 1);
+	ck_assert_uint_eq(stats->refused[HW_REFUSED_MONITOR], 1);
+	ck_assert_uint_eq(stats->heartbeats, 5);
+	/* A sleeper may be silent for as long as the group allows, and its waking ends that. */
+	world_say(w, "homie/a/$state", "sleeping", false);
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 3600000);
+	world_pass(w, 3599 * S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_say(w, "homie/a/$state", "disconnected", false);
+	world_pass(w, S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	world_say(w, "homie/a/$state", "ready", false);
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 30000);
+	world_pass(w, 31 * S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+static const char *const batch_filters[] = {"gw/+/heard"};
+
+static void batch_world(void)
+{
+	struct hw_group_spec g = world_group("radio", 30000);
+	g.heartbeat = batch_filters;
+	g.n_heartbeat = 1;
+	g.id_prefix = "r-";
+	g.batch = true;
+	world_of(g);
+}
+
+START_TEST(test_batch)
+{
+	batch_world();
+	const struct hw_monitor_stats *stats = hw_monitor_stats(w->m);
+	world_say(w, "gw/1/heard", " [\"a\", {\"id\":\"b\",\"battery\":7}, {\"id\":\"c\",\"online\":false}, \"a\"] ",
+	          false);
+	ck_assert(world_is(w, "r-a", HW_STATE_ONLINE));
+	ck_assert(world_is(w, "r-b", HW_STATE_ONLINE));
+	ck_assert(world_is(w, "r-c", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(world_device(w, "r-b")->extra->report.has, HW_HAS_BATTERY);
+	ck_assert_uint_eq(stats->heartbeats, 3);
+	/* What names no device is refused by itself. */
+	world_say(w, "gw/1/heard", "[5,null,[\"x\"],{},{\"id\":1},\"\",\"a+\",{\"id\":\"d\",\"timeout\":-1,\"ip\":5}]",
+	          false);
+	ck_assert_uint_eq(stats->refused[HW_REFUSED_BATCH], 5);
+	ck_assert_uint_eq(stats->refused[HW_REFUSED_ID], 2);
+	ck_assert_uint_eq(stats->refused[HW_REFUSED_TIMEOUT], 1);
+	ck_assert_uint_eq(stats->payload_errors, 1);
+	ck_assert(world_is(w, "r-d", HW_STATE_ONLINE));
+	ck_assert_uint_eq(stats->heartbeats, 4);
+	world_say(w, "gw/1/heard", "[]", false);
+	ck_assert_uint_eq(stats->refused[HW_REFUSED_BATCH], 5);
+	world_pass(w, 31 * S);
+	ck_assert(world_is(w, "r-a", HW_STATE_OFFLINE));
+	world_say(w, "gw/1/heard", "[{\"id\":\"a\",\"by\":\"m\",\"seq\":4}]", false);
+	world_say(w, "gw/1/heard", "[\"a\"]", true);
+	ck_assert(world_is(w, "r-a", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(stats->refused[HW_REFUSED_MONITOR], 1);
+	ck_assert_uint_eq(stats->refused[HW_REFUSED_RETAINED], 1);
+}
+END_TEST
+
+/* A batch is taken whole or not at all. */
+START_TEST(test_batch_that_is_none)
+{
+	static const struct {
+		const char *payload;
+		unsigned errors;
+	} none[] = {{"[\"a\"", 1},
+	            {"[\"a\",]", 1},
+	            {"[\"a\"] x", 1},
+	            {"[\"a\",{\"id\":\"b\",}]", 1},
+	            {"{\"id\":\"a\"", 1},
+	            {"{\"id\":\"a\"}", 0},
+	            {"\"a\"", 0},
+	            {"a", 0},
+	            {"", 0},
+	            {"7", 0}};
+	batch_world();
+	const struct hw_monitor_stats *stats = hw_monitor_stats(w->m);
+	for (size_t k = 0; k < sizeof none / sizeof *none; k++) {
+		uint64_t errors = stats->payload_errors;
+		world_say(w, "gw/1/heard", none[k].payload, false);
+		ck_assert_msg(stats->refused[HW_REFUSED_BATCH] == k + 1, "%s", none[k].payload);
+		ck_assert_msg(stats->payload_errors == errors + none[k].errors, "%s", none[k].payload);
+	}
+	world_say(w, "gw/1/heard", "{\"by\":\"m\",\"seq\":4}", false);
+	ck_assert_uint_eq(stats->refused[HW_REFUSED_MONITOR], 1);
+	struct hw_message cut = {
+		.topic = "gw/1/heard", .topic_len = 10, .payload = "[\"a\"]", .payload_len = 5, .truncated = true};
+	uint64_t errors = stats->payload_errors;
+	ck_assert_uint_eq(hw_monitor_messages(w->m, w->now, &cut, 1), 1);
+	ck_assert_uint_eq(stats->payload_errors, errors + 1);
+	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(w->m)), 0);
+}
+END_TEST
+
+/* More elements than the core takes in one go: nothing is lost, and what is read behind it waits. */
+START_TEST(test_large_batches)
+{
+	enum { N = 6000 };
+	char *text = malloc(N * 10), id[16];
+	size_t len = 1;
+	ck_assert_ptr_nonnull(text);
+	text[0] = '[';
+	for (int k = 0; k < N; k++)
+		len += (size_t)sprintf(text + len, "%s\"%d\"", k ? "," : "", k);
+	text[len++] = ']';
+	batch_world();
+	struct hw_message both[2];
+	for (int k = 0; k < 2; k++)
+		both[k] = (struct hw_message){
+			.topic = "gw/1/heard", .topic_len = 10, .payload = text, .payload_len = len};
+	both[1].payload = "[\"last\"]";
+	both[1].payload_len = 8;
+	size_t done = 0, calls = 0;
+	while (done < 2) {
+		size_t log = w->n_log, k = hw_monitor_messages(w->m, w->now, both + done, 2 - done);
+		ck_assert(done + k == 2 || !world_device(w, "r-last"));
+		done += k;
+		world_drain(w);
+		ck_assert_uint_le(w->n_log - log, 256);
+		calls++;
+	}
+	ck_assert_uint_ge(calls, N / 256);
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_ONLINE), N + 1);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->heartbeats, N + 1);
+	for (int k = 0; k < N; k += 599) {
+		snprintf(id, sizeof id, "r-%d", k);
+		ck_assert(world_is(w, id, HW_STATE_ONLINE));
+	}
+	free(text);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("monitor");
@@ -595,6 +772,10 @@ int main(void)
 	tcase_add_test(t, test_without_a_store_own_statuses_are_adopted);
 	tcase_add_test(t, test_wall_clock_steps_cause_nothing);
 	tcase_add_test(t, test_last_seen_of_the_gone_is_as_it_was_told);
+	tcase_add_test(t, test_homie);
+	tcase_add_test(t, test_batch);
+	tcase_add_test(t, test_batch_that_is_none);
+	tcase_add_test(t, test_large_batches);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);

@@ -4,6 +4,7 @@
  * where they do, so that valgrind and the sanitizers see a read past them.
  */
 #include <check.h>
+#include <errno.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -564,6 +565,89 @@ START_TEST(quote)
 }
 END_TEST
 
+static const struct {
+	const char *text;
+	bool goodbye, has_timeout, asleep, malformed;
+} homie[] = {
+	{"init", false, true, false, false},
+	{"ready", false, true, false, false},
+	{"alert", false, true, false, false},
+	{"sleeping", false, true, true, false},
+	{"disconnected", true, false, false, false},
+	{"lost", true, false, false, false},
+	{"", false, false, false, true},
+	{"Ready", false, false, false, true},
+	{"ready ", false, false, false, true},
+	{"read", false, false, false, true},
+	{"{\"online\":false}", false, false, false, true},
+};
+
+START_TEST(homie_states)
+{
+	hw_payload_homie(&p, homie[_i].text, strlen(homie[_i].text));
+	ck_assert(p.goodbye == homie[_i].goodbye);
+	ck_assert(p.has_timeout == homie[_i].has_timeout);
+	ck_assert(p.malformed == homie[_i].malformed);
+	ck_assert(!p.has_timeout || (homie[_i].asleep ? isinf(p.timeout_s) : p.timeout_s == 0));
+	hw_payload_fini(&p);
+}
+END_TEST
+
+static const struct {
+	const char *text, *id; /* NULL: names none */
+} elements[] = {
+	{"\"a\"", "a"},
+	{"\"\"", ""},
+	{"\"caf\\u00e9 \\\"\"", "caf\xc3\xa9 \""},
+	{"{\"id\":\"a\"}", "a"},
+	{"{\"battery\":5,\"id\":\"b\",\"id\":\"c\"}", "b"},
+	{"{\"id\":\"\"}", ""},
+	{"\"a\\u0000b\"", NULL},
+	{"{\"id\":\"\\u0000\"}", NULL},
+	{"{\"id\":5}", NULL},
+	{"{}", NULL},
+	{"{\"ID\":\"a\"}", NULL},
+	{"5", NULL},
+	{"null", NULL},
+	{"true", NULL},
+	{"[\"a\"]", NULL},
+};
+
+START_TEST(batch_elements)
+{
+	char id[8] = "unset";
+	int n = hw_payload_element(&p, elements[_i].text, strlen(elements[_i].text), id, sizeof(id));
+
+	hw_payload_fini(&p);
+	if (!elements[_i].id) {
+		ck_assert_int_eq(n, -EINVAL);
+		return;
+	}
+	ck_assert_int_eq(n, (int)strlen(elements[_i].id));
+	ck_assert_str_eq(id, elements[_i].id);
+}
+END_TEST
+
+START_TEST(batch_element_fields)
+{
+	static const char text[] = "{\"id\":\"a\",\"battery\":5,\"timeout\":7,\"online\":false,\"rssi\":\"x\"}";
+	static const char other[] = "{\"by\":\"m\",\"seq\":5,\"id\":\"a\"}", ten[] = "\"0123456789\"";
+	char id[8];
+
+	ck_assert_int_eq(hw_payload_element(&p, text, sizeof(text) - 1, id, sizeof(id)), 1);
+	ck_assert(p.goodbye && p.has_timeout && p.malformed);
+	ck_assert(p.timeout_s == 7 && p.report.battery == 5);
+	ck_assert_uint_eq(p.report.has, HW_HAS_BATTERY);
+	hw_payload_fini(&p);
+	ck_assert_int_eq(hw_payload_element(&p, other, sizeof(other) - 1, id, sizeof(id)), 1);
+	ck_assert_int_eq(p.kind, HW_PAYLOAD_MONITOR);
+	hw_payload_fini(&p);
+	ck_assert_int_eq(hw_payload_element(&p, ten, sizeof(ten) - 1, id, sizeof(id)), 10);
+	ck_assert_str_eq(id, "0123456");
+	hw_payload_fini(&p);
+}
+END_TEST
+
 static Suite *payload_suite(void)
 {
 	Suite *s = suite_create("payload");
@@ -582,6 +666,9 @@ static Suite *payload_suite(void)
 	tcase_add_test(tc, broken_json);
 	tcase_add_test(tc, merge);
 	tcase_add_test(tc, report_room);
+	tcase_add_loop_test(tc, homie_states, 0, COUNT(homie));
+	tcase_add_loop_test(tc, batch_elements, 0, COUNT(elements));
+	tcase_add_test(tc, batch_element_fields);
 	suite_add_tcase(s, tc);
 
 	tcase_set_timeout(out, 120);

@@ -319,6 +319,54 @@ START_TEST(id_lengths)
 }
 END_TEST
 
+static const struct {
+	const char *text, *topic;
+	bool matches; /* false and `topic` NULL: does not compile */
+} batches[] = {
+	{"gw/heard", "gw/heard", true},
+	{"gw/heard", "gw/heard/x", false},
+	{"gw/heard", "gw/hear", false},
+	{"gw/heard", "gw/hearD", false},
+	{"gw/+/heard", "gw/7/heard", true},
+	{"gw/+/heard", "gw//heard", true},
+	{"gw/+/heard", "gw/7/8/heard", false},
+	{"gw/#", "gw", true},
+	{"gw/#", "gw/a/b", true},
+	{"#", "a", true},
+	{"+", "$SYS", false},
+	{"$SYS/x", "$SYS/x", true},
+	{"gw/{id}", NULL, false},
+	{"{id}", NULL, false},
+	{"a{id}", NULL, false},
+	{"gw/a+", NULL, false},
+	{"#/a", NULL, false},
+	{"", NULL, false},
+	{"$share/g/a", NULL, false},
+};
+
+START_TEST(batch)
+{
+	struct hw_topic t;
+	const char *why = NULL, *found = "unset", *topic = batches[_i].topic;
+	size_t id_len = 9;
+	char buf[64];
+	int rc = hw_topic_compile_batch(&t, batches[_i].text, &why);
+
+	if (!topic) {
+		ck_assert_int_eq(rc, -EINVAL);
+		ck_assert_ptr_nonnull(why);
+		return;
+	}
+	ck_assert_int_eq(rc, 0);
+	ck_assert_str_eq(t.filter, batches[_i].text);
+	ck_assert_uint_eq(t.filter_len, strlen(t.filter));
+	ck_assert(hw_topic_match(&t, topic, strlen(topic), &found, &id_len) == batches[_i].matches);
+	ck_assert_uint_eq(id_len, batches[_i].matches ? 0 : 9);
+	ck_assert_int_eq(hw_topic_render(&t, "x", 1, buf, sizeof(buf)), -EINVAL);
+	hw_topic_fini(&t);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("topic");
@@ -330,6 +378,7 @@ int main(void)
 	tcase_add_loop_test(tc, match, 0, COUNT(matches));
 	tcase_add_test(tc, nothing_matches_no_template);
 	tcase_add_test(tc, render);
+	tcase_add_loop_test(tc, batch, 0, COUNT(batches));
 	tcase_add_loop_test(tc, id, 0, COUNT(ids));
 	tcase_add_test(tc, id_lengths);
 	suite_add_tcase(s, tc);

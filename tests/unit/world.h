@@ -156,7 +156,8 @@ static inline void world_say(struct world *w, const char *topic, const char *pay
 	                         .payload_len = strlen(payload),
 	                         .retained = retained};
 	hw_monitor_arrived(w->m, w->now, 0);
-	hw_monitor_messages(w->m, w->now, &msg, 1);
+	while (hw_monitor_messages(w->m, w->now, &msg, 1) == 0)
+		world_drain(w);
 	world_drain(w);
 }
 
