@@ -12,4 +12,4 @@ python=/usr/bin/python3
 if [ "${1-}" = -n ] && ! "$python" -c 'import xdist' 2>/dev/null; then
 	shift 2
 fi
-exec "$python" -m pytest -p no:cacheprovider -q -rs "$@"
+exec "$python" -m pytest -p no:cacheprovider -q -rfEs "$@"
