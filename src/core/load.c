@@ -18,14 +18,19 @@ static int64_t age_ms(int64_t wall_ms, int64_t then_ms)
 /*
  * Sets last seen from the store: silence so far is the age by the wall clock when this run began, less the time in
  * which nobody listened. What passed since the run began is left to the seeing clock.
+ *
+ * The age also holds what the run before was blind, as far as it saw again before it ended, and every step of the wall
+ * clock; neither is silence. So at most two timeouts count: of the three that bound a death (monitor.h) one is left to
+ * be seen, and a device that beats is heard in it.
  */
 static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_device *d, const struct hw_stored *s)
 {
+	int64_t most_ms = 2 * hw_monitor_timeout_ms(m, d);
 	int64_t run_ms = (now.mono.ns - m->started.ns) / HW_NS_PER_MS;
 	int64_t silence_ms = age_ms(now.wall_ms - run_ms, s->last_seen_ms);
 	silence_ms = silence_ms > s->down_ms ? silence_ms - s->down_ms : 0;
-	if (silence_ms > HW_TIMEOUT_MAX_MS)
-		silence_ms = HW_TIMEOUT_MAX_MS;
+	if (silence_ms > most_ms)
+		silence_ms = most_ms;
 	struct hw_seen start = hw_blind_seen(&m->sight.blind, m->started);
 	d->last_seen_ns = start.ns - silence_ms * HW_NS_PER_MS;
 	int64_t heard_ms = s->last_seen_ms;
@@ -80,8 +85,8 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	int rc = hw_monitor_add(m, g < 0 ? m->groups.order[0] : (uint16_t)g, s->id, s->id_len, &i);
 	if (rc)
 		return rc;
-	set_last_seen(m, now, hw_monitor_at(m, i), s);
 	fill_in(m, i, s);
+	set_last_seen(m, now, hw_monitor_at(m, i), s);
 	if (s->state == HW_STATE_OFFLINE)
 		arm_offline(m, now, i);
 	else
@@ -96,11 +101,11 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_heard_ms != HW_NEVER_MS;
 	d->flags &= (uint16_t)~HW_FLAG_GOODBYE;
-	if (!was_heard)
-		set_last_seen(m, now, d, s);
 	fill_in(m, i, s);
 	if (was_heard)
-		hw_monitor_at(m, i)->flags &= (uint16_t)~HW_FLAG_ONCE;
+		d->flags &= (uint16_t)~HW_FLAG_ONCE;
+	else
+		set_last_seen(m, now, d, s);
 	if (goodbye) {
 		m->stats.goodbyes_void++;
 		hw_monitor_emit_device(m, HW_OUT_STATUS, i);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* The evidence rule where it is least obvious: what a simulation of many troubles at once has found. */
+#include "world.h"
+
+static struct world *w;
+
+static void setup(void)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	conf.grace_ms = 15000;
+	w = world_new(&conf, &g, 1);
+	world_connect(w);
+	world_pass(w, 16 * S);
+	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static void load(struct world *v, const char *id, int64_t last_seen_ms, int64_t own_timeout_ms)
+{
+	struct hw_stored s = {.id = id,
+	                      .id_len = strlen(id),
+	                      .state = HW_STATE_ONLINE,
+	                      .seq = 5,
+	                      .last_seen_ms = last_seen_ms,
+	                      .own_timeout_ms = own_timeout_ms};
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+}
+
+/* The age of what is stored may be blindness or a step of the wall clock: one timeout of sight is left in any case. */
+START_TEST(test_a_stored_device_has_one_timeout_to_be_heard)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	conf.loading = true;
+	struct world *v = world_new(&conf, &g, 1);
+	load(v, "beats", v->now.wall_ms - 86400000, 0);
+	load(v, "sleeps", v->now.wall_ms - 86400000, 300000);
+	load(v, "dead", v->now.wall_ms - 86400000, 0);
+	hw_monitor_loaded(v->m);
+	world_connect(v);
+	world_pass(v, 29 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	world_beat(v, "beats", "");
+	world_pass(v, 2 * S);
+	ck_assert(world_is(v, "dead", HW_STATE_OFFLINE));
+	ck_assert(world_is(v, "beats", HW_STATE_ONLINE));
+	world_pass(v, 268 * S);
+	ck_assert(world_is(v, "sleeps", HW_STATE_ONLINE));
+	world_pass(v, 2 * S);
+	ck_assert(world_is(v, "sleeps", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("evidence");
+	TCase *t = tcase_create("rules");
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 20);
+	tcase_add_test(t, test_a_stored_device_has_one_timeout_to_be_heard);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
