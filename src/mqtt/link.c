@@ -86,6 +86,17 @@ static const char *verdict_words(long verdict)
 	return verdict && words ? words(verdict) : NULL;
 }
 
+/*
+ * Whether the broker's alert is about our certificate. In TLS 1.3 the handshake is over for us before the broker looks
+ * at it: whether its alert is still read before the connection is closed depends on the moment, and must not change
+ * what is said.
+ */
+static bool alert_of_certificate(const char *words)
+{
+	return strstr(words, "alert") && (strstr(words, "certificate") || strstr(words, "unknown ca") ||
+	                                  strstr(words, "decrypt error") || strstr(words, "access denied"));
+}
+
 static void say_tls(struct hw_link *l)
 {
 	enum { NOT_YET_VALID = 9, EXPIRED = 10, SELF_SIGNED = 18, SELF_SIGNED_CA = 19, NO_ISSUER = 20, NO_LEAF = 21 };
@@ -101,9 +112,9 @@ static void say_tls(struct hw_link *l)
 	else if (fault && code >= SELF_SIGNED && code <= NO_LEAF)
 		hw_link_say(l, "TLS with %s:%d failed: %s: is [mqtt] tls_ca who signed the broker's certificate?",
 		            c->host, c->port, fault);
-	else if (fault || (l->tls[0] && !strstr(l->tls, "certificate required")))
+	else if (fault || (l->tls[0] && !alert_of_certificate(l->tls)))
 		hw_link_say(l, "TLS with %s:%d failed: %s", c->host, c->port, fault ? fault : l->tls);
-	else /* with TLS 1.3 it depends on the moment whether anything more is known */
+	else
 		hw_link_say(l, "TLS with %s:%d was broken off by the broker: %s", c->host, c->port,
 		            c->tls_cert[0] ? "does it accept [mqtt] tls_cert?"
 		                           : "does it ask for a certificate, [mqtt] tls_cert and tls_key?");
