@@ -33,26 +33,16 @@ static void set_defaults(struct hw_conf_parse *p, bool groups, void *base, struc
 	}
 }
 
-/* The group of a file that has none. */
-static void add_builtin_group(struct hw_conf_parse *p)
+/* The group named default has these when the file gives it none; any other must say what it listens to. */
+static void add_default_heartbeats(struct hw_conf_parse *p, size_t i)
 {
-	static const struct {
-		const char *key, *value;
-	} keys[] = {{"heartbeat", "nodes/{id}/heartbeat"},
-	            {"heartbeat", "nodes/{id}/status"},
-	            {"status", "nodes/{id}/status"}};
+	static const char *const heartbeats[] = {"nodes/{id}/heartbeat", "nodes/{id}/status"};
+	int at = hw_conf_option_find("group", "heartbeat");
 	char why[512];
 
-	if (hw_conf_parse_add_group(p, "default")) {
-		p->errors.no_memory = true;
-		return;
-	}
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		int at = hw_conf_option_find("group", keys[i].key);
-		if (hw_conf_value_set(&hw_conf_options[at], keys[i].value, &p->conf->groups[0], why, sizeof(why)))
+	for (size_t k = 0; k < sizeof(heartbeats) / sizeof(heartbeats[0]); k++)
+		if (hw_conf_value_set(&hw_conf_options[at], heartbeats[k], &p->conf->groups[i], why, sizeof(why)))
 			p->errors.no_memory = true;
-		p->group_marks[0]->key[at].line = 1; /* given: keeps its default off */
-	}
 }
 
 /* The rule `holds`, unless it rests on a value that was refused. */
@@ -140,7 +130,10 @@ static void complete_group(struct hw_conf_parse *p, size_t i)
 	if (p->errors.no_memory)
 		return;
 	strncat(section, g->name, sizeof(section) - strlen(section) - 1);
-	if (!mark_of(marks, "group", "heartbeat")->line)
+	bool given = mark_of(marks, "group", "heartbeat")->line;
+	if (!given && strcmp(g->name, "default") == 0)
+		add_default_heartbeats(p, i);
+	else if (!given)
 		hw_conf_wrong(&p->errors, marks->section, "section", section,
 		              "has no heartbeat: give at least one, such as heartbeat = nodes/{id}/heartbeat");
 	check_timeouts(p, g, marks);
@@ -151,8 +144,8 @@ static void complete_group(struct hw_conf_parse *p, size_t i)
 void hw_conf_complete(struct hw_conf_parse *p)
 {
 	set_defaults(p, false, p->conf, &p->marks);
-	if (p->conf->n_groups == 0)
-		add_builtin_group(p);
+	if (p->conf->n_groups == 0 && hw_conf_parse_add_group(p, "default"))
+		p->errors.no_memory = true;
 	if (p->errors.no_memory)
 		return; /* fields may be missing */
 	check_mqtt(p);

@@ -169,6 +169,17 @@ START_TEST(empty_file_has_the_documented_defaults)
 	ck_assert_int_eq(c->groups[0].payload, HW_CONF_PAYLOAD_JSON);
 	ck_assert(!c->groups[0].batch);
 	hw_conf_free(c);
+	/* The group default keeps its topics when only something else of it is set. */
+	c = load("[group default]\ntimeout = 2s\n");
+	expect_group(&c->groups[0], "default", 2000, 86400000);
+	ck_assert_uint_eq(c->groups[0].n_heartbeat, 2);
+	ck_assert_str_eq(c->groups[0].heartbeat[0], "nodes/{id}/heartbeat");
+	ck_assert_str_eq(c->groups[0].status, "nodes/{id}/status");
+	hw_conf_free(c);
+	c = load("[group default]\nheartbeat = x/{id}\nstatus =\n");
+	ck_assert_uint_eq(c->groups[0].n_heartbeat, 1);
+	ck_assert_str_eq(c->groups[0].status, "");
+	hw_conf_free(c);
 }
 END_TEST
 
@@ -222,7 +233,7 @@ START_TEST(values_of_every_type)
 	expect_group(&c->groups[0], "b c", 2 * 86400000, 2 * 86400000); /* timeout_max follows a longer timeout */
 	ck_assert_uint_eq(c->groups[0].n_heartbeat, 2);
 	ck_assert_str_eq(c->groups[0].heartbeat[1], "+/{id}");
-	ck_assert_str_eq(c->groups[0].status, "");
+	ck_assert_str_eq(c->groups[0].status, "nodes/{id}/status");
 	ck_assert_str_eq(c->groups[0].id_prefix, "b-");
 	expect_group(&c->groups[1], "a", 600000, 3600000);
 	ck_assert_str_eq(c->groups[1].status, "a/{id}/s");

@@ -258,7 +258,8 @@ START_TEST(groups_are_compared_by_name_and_order)
 	expect_text_diff(A B, B "timeout = 1s\n" A, "group b\ngroup b.timeout\ngroup a\n");
 	expect_text_diff(A, A "heartbeat = b/{id}\n", "group a.heartbeat\n");
 	expect_text_diff("", A, "group default\ngroup a\n");
-	expect_text_diff("", "[group default]\nheartbeat = nodes/{id}/heartbeat\nheartbeat = nodes/{id}/status\n",
+	expect_text_diff("",
+	                 "[group default]\nheartbeat = nodes/{id}/heartbeat\nheartbeat = nodes/{id}/status\nstatus =\n",
 	                 "group default.status\n");
 	expect_text_diff(A, A "[mqtt]\nport = 1\n[monitor]\nmax_devices = 5\n", "monitor.max_devices\nmqtt.port!\n");
 }
@@ -284,7 +285,8 @@ START_TEST(what_is_printed_reads_back)
 	ck_assert_ptr_nonnull(strstr(text, "\nuser =\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\nstall_after = 1500ms\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\nprotocol = 3.1.1\n"));
-	ck_assert_ptr_nonnull(strstr(text, "\n[group a]\nheartbeat = a/{id}\nheartbeat = x/{id}\nstatus =\n"));
+	ck_assert_ptr_nonnull(
+		strstr(text, "\n[group a]\nheartbeat = a/{id}\nheartbeat = x/{id}\nstatus = nodes/{id}/status\n"));
 	b = load(text);
 	expect_diff(a, b, "");
 	free(text);
