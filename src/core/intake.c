@@ -53,10 +53,14 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 	hw_report_merge(&x->report, &p->report);
 	if (!timeout)
 		return;
+	int64_t was_ms = x->own_timeout_ms;
 	double ms = ceil(p->timeout_s * 1000);
 	x->own_timeout_ms = ms > (double)HW_TIMEOUT_MAX_MS ? HW_TIMEOUT_MAX_MS : (int64_t)ms;
 	if (x->own_timeout_ms > 0 && x->own_timeout_ms < HW_TIMEOUT_MIN_MS)
 		x->own_timeout_ms = HW_TIMEOUT_MIN_MS;
+	/* A monitor that starts again in the nap must know of it. */
+	if (x->own_timeout_ms != was_ms && hw_device_state(d) == HW_STATE_ONLINE)
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 	hw_monitor_note_own_timeout(m, x->own_timeout_ms);
 	hw_monitor_arm_earlier(m, now, i);
 }

@@ -57,6 +57,55 @@ START_TEST(test_a_stored_device_has_one_timeout_to_be_heard)
 }
 END_TEST
 
+/* Otherwise a monitor that is started again in a sleeper's nap would take it offline. */
+START_TEST(test_a_new_timeout_is_stored_at_once)
+{
+	world_beat(w, "a", "");
+	world_beat(w, "a", "{\"timeout\":310}");
+	ck_assert_uint_eq(world_count(w, HW_OUT_REFRESH, 0), 1);
+	world_beat(w, "a", "{\"timeout\":310}");
+	ck_assert_uint_eq(world_count(w, HW_OUT_REFRESH, 0), 1);
+	world_beat(w, "a", "{\"timeout\":0}");
+	ck_assert_uint_eq(world_count(w, HW_OUT_REFRESH, 0), 2);
+	world_beat(w, "b", "{\"timeout\":310}"); /* its transition tells */
+	ck_assert_uint_eq(world_count(w, HW_OUT_REFRESH, 0), 2);
+}
+END_TEST
+
+/* A backlog of 3 s: the pair for the first silence comes back when the second, too, is longer than the timeout; but it
+ * was sent before what may still be on its way. */
+START_TEST(test_a_pair_proves_only_what_was_sent_before_it)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 1000);
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_pass(v, S);
+	v->rtt_ns = 3 * S;
+	world_beat(v, "a", "");
+	int64_t at = v->now.mono.ns;
+	for (int k = 1; k <= 38; k++) { /* something always flows */
+		world_until(v, at + k * 100 * MS);
+		world_beat(v, k == 14 ? "a" : "b", "");
+	}
+	ck_assert(!hw_blind_now(hw_monitor_blind(v->m)));
+	for (int k = 39; k <= 52; k++) {
+		world_until(v, at + k * 100 * MS);
+		world_beat(v, "b", "");
+	}
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	world_beat(v, "a", "");
+	for (int k = 53; k <= 120; k++) {
+		world_until(v, at + k * 100 * MS);
+		world_beat(v, "b", "");
+		if (k < 93) /* 5.2 + 1 s is the deadline, and then a pair of 3 s */
+			ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	}
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("evidence");
@@ -64,6 +113,8 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 20);
 	tcase_add_test(t, test_a_stored_device_has_one_timeout_to_be_heard);
+	tcase_add_test(t, test_a_new_timeout_is_stored_at_once);
+	tcase_add_test(t, test_a_pair_proves_only_what_was_sent_before_it);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
