@@ -82,10 +82,16 @@ static bool paced(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	return wait;
 }
 
-/* The pair is back: heard since, or touched by blindness, it goes on living; otherwise it is offline. */
+/*
+ * The pair is back: heard since, or touched by blindness, it goes on living; otherwise it is offline.
+ *
+ * Behind a backlog the deadline may have moved on and passed again before the pair came back: then that pair says
+ * nothing of what was sent since it set out, and another must go.
+ */
 static void judge(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_mono sent = hw_sight_pair_sent(&m->sight, d->node.due);
 	hw_monitor_unlink(m, i);
 	if (d->flags & HW_FLAG_GOODBYE) {
 		if (d->epoch == (m->sight.blind.periods & 0xff)) {
@@ -98,9 +104,11 @@ static void judge(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_monitor_arm(m, now, i);
 		return;
 	}
-	int64_t late_ns = hw_monitor_seen(m, now).ns - hw_monitor_deadline(m, d).ns;
+	int64_t deadline_ns = hw_monitor_deadline(m, d).ns, late_ns = hw_monitor_seen(m, now).ns - deadline_ns;
 	if (late_ns < 0)
 		rearm(m, now, i);
+	else if (hw_blind_seen(&m->sight.blind, sent).ns < deadline_ns)
+		hw_monitor_candidate(m, i);
 	else if (!paced(m, now, i))
 		hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_TIMEOUT, late_ns);
 }

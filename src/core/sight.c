@@ -189,10 +189,24 @@ uint64_t hw_sight_tag(const struct hw_sight *s)
 	return s->sent + 2;
 }
 
-bool hw_sight_proven(const struct hw_sight *s, uint64_t tag)
+/* What was lost on the way proves nothing: later barriers must. */
+static uint64_t in_force(const struct hw_sight *s, uint64_t tag)
 {
 	uint64_t least = s->floor + 2;
-	return all_up(s) && back_on_all(s) >= (tag > least ? tag : least);
+	return tag > least ? tag : least;
+}
+
+bool hw_sight_proven(const struct hw_sight *s, uint64_t tag)
+{
+	return all_up(s) && back_on_all(s) >= in_force(s, tag);
+}
+
+struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag)
+{
+	uint64_t first = in_force(s, tag) - 1;
+	if (first > s->sent || s->sent - first >= HW_BARRIERS_OUT)
+		return (struct hw_mono){INT64_MIN / 4};
+	return s->sent_at[first % HW_BARRIERS_OUT];
 }
 
 /* When the next barrier may be sent; FOREVER if it need not or must not be. */
@@ -205,9 +219,8 @@ static struct hw_mono barrier_at(const struct hw_sight *s, uint64_t tag, int64_t
 		return FOREVER;
 	struct hw_mono last = s->sent ? s->sent_at[s->sent % HW_BARRIERS_OUT] : (struct hw_mono){0};
 	struct hw_mono steady = hw_mono_add(last, pace_ns);
-	uint64_t least = s->floor + 2;
-	if (tag && tag < least)
-		tag = least;
+	if (tag)
+		tag = in_force(s, tag);
 	if (tag <= s->sent)
 		return steady;
 	if (back == s->sent)

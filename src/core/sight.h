@@ -68,6 +68,9 @@ uint64_t hw_sight_tag(const struct hw_sight *s);
 /* Whether a candidate with this tag may be judged. */
 bool hw_sight_proven(const struct hw_sight *s, uint64_t tag);
 
+/* When the first of the two barriers that prove this tag was sent; long ago if that is not known any more. */
+struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag);
+
 /*
  * Looks at the clock: ends graces that are over, finds standstills, and says what is to be done. `tag` is the highest
  * tag anyone waits for (0: nobody), `pace_ns` the steady pace. Call until it asks for nothing.
