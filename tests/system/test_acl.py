@@ -197,15 +197,19 @@ def test_a_device_cannot_speak_for_another(env):
 RIGHTS = "topic readwrite heartwheel/+/barrier"
 
 
-@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
-@pytest.mark.parametrize("left", ["read", "write", None])
-@pytest.mark.parametrize("qos", [0, 1])
-def test_a_barrier_without_its_rights(env, left, protocol, qos):
+@pytest.mark.parametrize("left,protocol,qos,missing", [
+    ("read", "5", 0, r"refused by the broker: .* to write \(and to read\) that topic"),
+    ("write", "5", 0, r"taken by the broker .* to read that topic"),
+    (None, "5", 1, r"refused by the broker: .* to write \(and to read\) that topic"),
+    ("write", "3.1.1", 1, "to write and to read that topic"),  # this broker says nothing of it
+    ("read", "3.1.1", 0, "to write and to read that topic"),
+])
+def test_a_barrier_without_its_rights(env, left, protocol, qos, missing):
     """Blind, one line that says which topic and which right, attempts that get rarer, and sight once it is allowed."""
     assert MOSQUITTO_ACL.count(RIGHTS) == 1
     denied = MOSQUITTO_ACL.replace(RIGHTS, "topic %s heartwheel/+/barrier" % left if left else "")
     guarded_broker(env, denied)
-    d = env.daemon(seeing=False, timeout="1h", monitor={"log_level": "warning"}, store={"type": "memory"},
+    d = env.daemon(seeing=False, timeout="1s", monitor={"log_level": "warning"}, store={"type": "memory"},
                    mqtt=as_monitor(env, protocol=protocol, qos=qos, **HASTY))
     wait_until(lambda: d.status()["blind_cause"] == "barrier", 10, "blind: barrier")
     topic = re.escape("heartwheel/%s/barrier" % env.node)
@@ -217,8 +221,7 @@ def test_a_barrier_without_its_rights(env, left, protocol, qos):
     wait_until(lambda: d.metrics().get("reconnects_total") >= reconnects + 2, 10, "it to try again")
     throughout(lambda: d.status()["blind_cause"] == "barrier", 2, "blind: barrier")
     assert len(said()) == 1, d.log()
-    missing = {"read": "write", "write": "read", None: "read"}[left]
-    assert re.search(r"\b%s\b" % missing, said()[0]), said()
+    assert re.search(missing, said()[0]), said()
     assert d.metrics().get("reconnects_total") <= reconnects + 6, "it hammers the broker"
     beat(env, "pump-7")
     set_acl(env, MOSQUITTO_ACL)
