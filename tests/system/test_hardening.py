@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: MIT
+"""The systemd unit: what systemd says of it, what it has to contain, and the daemon at work under its filters.
+
+Run as a program (`test_hardening.py ALLOWED COMMAND...`) it puts on what the unit has of system-call filter, address
+families, namespaces and W^X, and becomes COMMAND; ALLOWED is a comma-separated list of system-call numbers.
+"""
+import ctypes
+import errno
+import functools
+import os
+import platform
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+UNIT = Path(__file__).resolve().parents[2] / "conf" / "heartwheeld.service"
+HEADERS = ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h")
+
+# --- the filter, in classic BPF (seccomp(2)); x86-64 only
+
+LOAD, JEQ, JSET, AND, RET = 0x20, 0x15, 0x45, 0x54, 0x06
+ALLOW, KILL, ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+SOCKET, MMAP, MPROTECT, PKEY_MPROTECT, CLONE, CLONE3 = 41, 9, 10, 329, 56, 435
+FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
+PROT_WRITE_EXEC, PROT_EXEC = 6, 4
+NEW_NAMESPACES = 0x7E020080  # CLONE_NEW*
+
+
+def only_if(number, body):
+    """`body` for this system call; it ends in a RET or falls through."""
+    return [(JEQ, 0, len(body) + 1, number)] + body + [(LOAD, 0, 0, 0)]
+
+
+def argument(i):
+    return (LOAD, 0, 0, 16 + 8 * i)  # its low half
+
+
+def program(allowed):
+    """What is not allowed kills, so that no refusal goes unnoticed; what systemd answers with an error, gets that."""
+    code = [(LOAD, 0, 0, 4), (JEQ, 1, 0, 0xC000003E), (RET, 0, 0, KILL), (LOAD, 0, 0, 0)]
+    code += only_if(SOCKET, [argument(0)] + [x for f in FAMILIES for x in ((JEQ, 0, 1, int(f)), (RET, 0, 0, ALLOW))]
+                    + [(RET, 0, 0, ERROR | errno.EAFNOSUPPORT)])
+    code += only_if(MMAP, [argument(2), (AND, 0, 0, PROT_WRITE_EXEC), (JEQ, 0, 1, PROT_WRITE_EXEC), (RET, 0, 0, KILL)])
+    for call in (MPROTECT, PKEY_MPROTECT):
+        code += only_if(call, [argument(2), (JSET, 0, 1, PROT_EXEC), (RET, 0, 0, KILL)])
+    code += only_if(CLONE, [argument(0), (JSET, 0, 1, NEW_NAMESPACES), (RET, 0, 0, KILL)])
+    code += only_if(CLONE3, [(RET, 0, 0, ERROR | errno.ENOSYS)])
+    for n in allowed:
+        code += [(JEQ, 0, 1, n), (RET, 0, 0, ALLOW)]
+    return code + [(RET, 0, 0, KILL)]
+
+
+def put_on(allowed):
+    class Program(ctypes.Structure):
+        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+    code = b"".join(struct.pack("=HBBI", op, yes, no, k) for op, yes, no, k in program(allowed))
+    prog = Program(len(code) // 8, code)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(prog), 0, 0):  # NO_NEW_PRIVS, SECCOMP
+        raise OSError(ctypes.get_errno(), "no filter")
+
+
+if __name__ == "__main__":
+    put_on([int(n) for n in sys.argv[1].split(",")])
+    os.execv(sys.argv[2], sys.argv[2:])
+
+# --- the tests
+
+import pytest  # noqa: E402
+
+from hw_env import HEARTWHEELD, wait_until  # noqa: E402
+
+needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not there")
+
+
+def directives():
+    """{name: [values]}, of [Service]."""
+    found, section = {}, ""
+    for line in UNIT.read_text().splitlines():
+        if line.startswith("["):
+            section = line
+        elif section == "[Service]" and line and not line.startswith("#"):
+            name, value = line.split("=", 1)
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def analyze(*args):
+    return subprocess.run(["systemd-analyze", "--no-pager", *args], capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def unit(tmp_path):
+    """The unit with the built program in the place of the installed one."""
+    path = tmp_path / UNIT.name
+    text = UNIT.read_text()
+    assert text.count("/usr/sbin/heartwheeld") == 1
+    path.write_text(text.replace("/usr/sbin/heartwheeld", str(HEARTWHEELD)))
+    return path
+
+
+@needs_systemd
+def test_systemd_finds_nothing_wrong(unit):
+    done = analyze("verify", "--man=no", str(unit))
+    assert done.returncode == 0 and not done.stdout + done.stderr, done
+
+
+@needs_systemd
+def test_exposure(unit):
+    done = analyze("security", "--offline=true", "--threshold=14", str(unit))
+    print(done.stdout[-120:])
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name,value", [
+    ("NoNewPrivileges", "yes"), ("ProtectSystem", "strict"), ("ProtectHome", "yes"), ("PrivateTmp", "yes"),
+    ("PrivateDevices", "yes"), ("CapabilityBoundingSet", ""), ("AmbientCapabilities", ""),
+    ("RestrictAddressFamilies", "AF_UNIX AF_INET AF_INET6"), ("MemoryDenyWriteExecute", "yes"),
+    ("RestrictNamespaces", "yes"), ("SystemCallArchitectures", "native"), ("Type", "notify"), ("User", "heartwheel"),
+    ("RestrictSUIDSGID", "yes"), ("LockPersonality", "yes"), ("ProtectKernelTunables", "yes"),
+    ("ProtectControlGroups", "yes"), ("RestartPreventExitStatus", "2"),
+])
+def test_the_sandbox_is_whole(name, value):
+    assert directives().get(name) == [value]
+
+
+def test_limits_and_watchdog():
+    d = directives()
+    assert int(d["LimitNOFILE"][0]) >= 1024
+    assert 0 < int(d["WatchdogSec"][0]) <= 60
+    assert int(d["TimeoutStopSec"][0]) > 10  # stop_timeout
+    assert d["SystemCallFilter"][0] == "@system-service"
+
+
+@functools.lru_cache(maxsize=None)
+def calls_of(name):
+    """The system calls of a group such as @system-service."""
+    done = analyze("syscall-filter", name)
+    assert done.returncode == 0, done
+    found = set()
+    for line in done.stdout.splitlines()[1:]:
+        word = line.strip()
+        if word and not word.startswith("#"):
+            found |= calls_of(word) if word.startswith("@") else {word}
+    return frozenset(found)
+
+
+def allowed_calls():
+    """What the unit's SystemCallFilter= lines come to (systemd.exec(5))."""
+    allowed = set(calls_of("@default"))
+    for rule in directives()["SystemCallFilter"]:
+        names = rule.lstrip("~").split()
+        calls = set().union(*(calls_of(n) if n.startswith("@") else {n} for n in names))
+        allowed = allowed - calls if rule.startswith("~") else allowed | calls
+    return allowed
+
+
+def numbers():
+    header = next((h for h in HEADERS if os.path.exists(h)), None)
+    if platform.machine() != "x86_64" or header is None:
+        pytest.skip("the filter is made for x86-64, with its unistd_64.h")
+    return {m[0]: int(m[1]) for m in re.findall(r"#define __NR_(\w+) (\d+)", Path(header).read_text())}
+
+
+@pytest.fixture
+def filtered(env):
+    """env.daemon(), under the unit's filters."""
+    known = numbers()
+    allowed = ",".join(str(known[c]) for c in sorted(allowed_calls()) if c in known)
+    configure = env.configure
+
+    def under_filter(**options):
+        d = configure(**options)
+        spawn = d.spawn
+        d.spawn = lambda argv, e=None: spawn([sys.executable, __file__, allowed, *argv], e)
+        return d
+    env.configure = under_filter
+    return env
+
+
+@needs_systemd
+def test_the_filter_bites(filtered):
+    """A call that is not allowed ends the process: what follows would not pass by itself."""
+    allowed = ",".join(str(n) for n in (numbers()[c] for c in allowed_calls() if c in numbers()))
+    done = subprocess.run([sys.executable, __file__, allowed, sys.executable, "-c",
+                           "import ctypes; ctypes.CDLL(None).chroot(b'/')"], timeout=20)
+    assert done.returncode == -signal.SIGSYS
+    done = subprocess.run([sys.executable, __file__, allowed, sys.executable, "-c",
+                           "import mmap; mmap.mmap(-1, 4096, prot=7)"], timeout=20)
+    assert done.returncode == -signal.SIGSYS
+
+
+@needs_systemd
+@pytest.mark.parametrize("kind", ["plain", "tls"])
+def test_the_daemon_under_the_filter(filtered, kind, tls):
+    """Its whole life: names to resolve, TLS, a log file, reload, rotation, the watchdog, a group for the socket."""
+    env = filtered
+    env.own_redis()
+    env.own_broker(tls=tls if kind == "tls" else None)
+    secure = {"tls": tls} if kind == "tls" else {}
+    env._publisher = env.client(**secure)
+    observer = env.observer(**secure)
+    log = env.dir / "heartwheeld.log"
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind(str(env.dir / "notify"))
+    manager.setblocking(False)
+    told = b""
+
+    def has_told(word):
+        nonlocal told
+        try:
+            while True:
+                told += manager.recv(65536) + b"\n"
+        except BlockingIOError:
+            return word in told
+    d = env.daemon(timeout="500ms", monitor={"log": log}, http={"socket_group": str(os.getegid())},
+                   mqtt={"host": "localhost", **({"tls_ca": tls.ca} if kind == "tls" else {})},
+                   redis={"host": "localhost"},
+                   env={"NOTIFY_SOCKET": str(env.dir / "notify"), "WATCHDOG_USEC": "2000000"})
+    wait_until(lambda: has_told(b"READY=1"), 10, "systemd to be told")
+    assert "\nSeccomp:\t2\n" in Path("/proc/%d/status" % d.pid).read_text()
+    env.beat("x", {"battery": 50})
+    env.wait_status(observer, "x", True)
+    env.wait_status(observer, "x", False)
+    env.wait_store("x", "offline")
+    assert d.get("/metrics").status == 200 and d.get("/v1/devices").json()["devices"]
+    d.edit("timeout = 500ms", "timeout = 400ms")
+    d.signal(signal.SIGHUP)
+    wait_until(lambda: "timeout" in log.read_text() or "reload" in log.read_text(), 10, "the reload")
+    log.rename(str(log) + ".1")
+    d.signal(signal.SIGUSR1)
+    wait_until(log.exists, 10, "the log to be opened again")
+    assert d.forget("x").status == 204
+    wait_until(lambda: has_told(b"WATCHDOG=1"), 10, "the watchdog to be fed")
+    env.redis_server.stop()
+    wait_until(lambda: d.status()["redis"] != "up")
+    env.redis_server.start()
+    env.broker.stop()
+    wait_until(lambda: d.status()["blind"] is True)
+    env.broker.start()
+    d.wait_seeing()
+    wait_until(lambda: d.status()["redis"] == "up", 20)
+    d.stop()
+    assert has_told(b"STOPPING=1")
