@@ -51,7 +51,7 @@ static void no_difference(void *arg, const char *key, bool live)
 {
 	(void)arg, (void)live;
 	fprintf(stderr, "%s\n", key);
-	MUST(!"printed and read, it is the same");
+	MUST(false && "printed and read, it is the same");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

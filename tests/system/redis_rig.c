@@ -264,10 +264,11 @@ static void make_monitor(struct rig *g)
 				 *const slow[] = {"slow/{id}"};
 	const int64_t day = 86400000;
 	const struct hw_group_spec groups[] = {
-		{"plain", plain, 1, "plain/{id}/s", "", 30000, day, 0, 0, 0},
-		{"fast", fast, 1, "fast/{id}/s", "", 1000, day, 0, 0, 0},
-		{"mute", mute, 1, NULL, "", 30000, day, 0, 0, 0},
-		{"slow", slow, 1, "slow/{id}/s", "", HW_TIMEOUT_MAX_MS, HW_TIMEOUT_MAX_MS, 0, 0, 0},
+		{"plain", plain, 1, "plain/{id}/s", "", 30000, day, 0, 0, 0, HW_FORMAT_JSON, false},
+		{"fast", fast, 1, "fast/{id}/s", "", 1000, day, 0, 0, 0, HW_FORMAT_JSON, false},
+		{"mute", mute, 1, NULL, "", 30000, day, 0, 0, 0, HW_FORMAT_JSON, false},
+		{"slow", slow, 1, "slow/{id}/s", "", HW_TIMEOUT_MAX_MS, HW_TIMEOUT_MAX_MS, 0, 0, 0, HW_FORMAT_JSON,
+	         false},
 	};
 	const struct hw_monitor_conf conf = {.max_devices = 1000000,
 	                                     .barrier_slow_ms = 250,
