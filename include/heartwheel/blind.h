@@ -33,6 +33,7 @@ struct hw_blind {
 	unsigned active;      /* bit a cause that lasts */
 	enum hw_cause first;  /* the cause that began the current or last period; denied barriers, once that is known */
 	bool lossy;           /* of the current or last period */
+	bool ended_lossy;     /* of the last period that is over */
 	struct hw_mono since; /* begin of the current or last period */
 	struct hw_mono until; /* end of the last period: none begins before it */
 	uint64_t periods;     /* begun so far */

@@ -81,6 +81,7 @@ bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at)
 		at = later(at, b->cause_since[c]);
 	b->blind_ns += at.ns - b->since.ns;
 	b->until = at;
+	b->ended_lossy = b->lossy;
 	if (b->lossy)
 		b->lossy_end = b->begun; /* it has stood still since */
 	return true;

@@ -21,26 +21,39 @@ static uint64_t last_tag(const struct hw_monitor *m)
 	return m->candidates.length ? hw_wheel_node(&m->wheel, m->candidates.tail)->due : 0;
 }
 
-/* It begins, it ends, or it turns out to have another cause. */
+/* The period that was told to begin is over, perhaps with another one begun since. */
+static bool told_is_over(const struct hw_monitor *m)
+{
+	return m->told.begun && (!hw_monitor_is_blind(m) || m->sight.blind.periods != m->told.period);
+}
+
+/* One begins, one ends, or the one that lasts turns out to have another cause. */
 static bool blind_changed(const struct hw_monitor *m)
 {
 	const struct hw_blind *b = &m->sight.blind;
-	return hw_blind_now(b) != m->blind_told || (m->blind_told && b->first != m->sight.told);
+	return m->told.begun ? told_is_over(m) || b->first != m->told.cause : b->periods != m->told.period;
 }
 
+/* A period that is over before anybody could be told has its begin and its end told all the same. */
 static bool tell_blind(struct hw_monitor *m, struct hw_out *out)
 {
 	const struct hw_blind *b = &m->sight.blind;
-	bool blind = hw_blind_now(b);
+	bool over = told_is_over(m);
 	if (!blind_changed(m))
 		return false;
-	m->blind_told = blind;
-	m->sight.told = b->first;
 	*out = (struct hw_out){.kind = HW_OUT_BLIND};
-	out->blind.begun = blind;
-	out->blind.cause = b->first;
-	out->blind.lossy = b->lossy;
-	out->blind.length_ns = blind ? 0 : b->until.ns - b->since.ns;
+	out->blind.begun = m->told.begun = !over;
+	out->blind.lossy = over ? b->ended_lossy : b->lossy;
+	if (over) {
+		out->blind.length_ns = b->until.ns - m->told.since.ns;
+		if (!hw_blind_now(b)) /* of several since, which are told as one */
+			m->told.period = b->periods;
+	} else {
+		m->told.cause = b->first;
+		m->told.period = b->periods;
+	}
+	m->told.since = b->since;
+	out->blind.cause = m->told.cause;
 	return true;
 }
 

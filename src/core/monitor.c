@@ -86,10 +86,13 @@ struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const stru
 	m->conf = *conf;
 	m->started = now.mono;
 	m->own_timeout_min_ms = INT64_MAX;
-	m->blind_told = true;
 	hw_groups_init(&m->groups);
 	hw_queue_init(&m->candidates);
 	hw_sight_init(&m->sight, conf, now.mono);
+	m->told.begun = true;
+	m->told.cause = m->sight.blind.first;
+	m->told.period = m->sight.blind.periods;
+	m->told.since = m->sight.blind.since;
 	hw_wheel_init(&m->wheel, NULL, sizeof(struct hw_device), hw_tick_floor(hw_monitor_seen(m, now)));
 	m->registry = hw_registry_new(key);
 	if (!m->registry || set_groups(m, groups, n)) {

@@ -32,7 +32,12 @@ struct hw_monitor {
 	struct hw_monitor_stats stats;
 	struct hw_mono started;
 
-	bool blind_told;            /* whether the last HW_OUT_BLIND said `begun` */
+	struct {
+		bool begun; /* what the last HW_OUT_BLIND said */
+		enum hw_cause cause;
+		uint64_t period;      /* the count of the period it spoke of */
+		struct hw_mono since; /* when that began */
+	} told;
 	int64_t own_timeout_min_ms; /* the shortest that devices asked for; INT64_MAX: none */
 
 	struct hw_sweep relink; /* after a reload: deadlines that moved earlier */

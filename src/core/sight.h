@@ -30,6 +30,12 @@ struct hw_sight_reader {
 	int64_t reconnect_wait_ns;
 };
 
+/* A stall or a standstill that lasts. */
+struct hw_sight_pause {
+	struct hw_mono since;
+	struct hw_mono hold; /* when the grace that it interrupted would have ended; 0: none */
+};
+
 struct hw_sight {
 	struct hw_blind blind;
 	int64_t grace_ns, slow_ns, timeout_ns;
@@ -41,8 +47,11 @@ struct hw_sight {
 	struct hw_mono sent_at[HW_BARRIERS_OUT];
 	int64_t rtt_ns;                 /* smoothed (RFC 6298's factor); 0: none yet */
 	struct hw_mono hold[HW_CAUSES]; /* a cause whose grace lasts ends then; 0: no grace */
+	struct hw_sight_pause stall, standstill;
+	struct hw_mono
+		awake;  /* when a stall was found out last: what had not come by then need not be the broker's fault */
+	uint64_t doubt; /* a goodbye that comes before this barrier may be the will of a broker that stood still */
 	uint64_t barriers_back;
-	enum hw_cause told; /* the cause that the last HW_OUT_BLIND named */
 };
 
 /* What a step asks for. */
@@ -65,6 +74,8 @@ void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono
 
 /* The barrier that must be proven before what became a candidate now is judged. Never falls. */
 uint64_t hw_sight_tag(const struct hw_sight *s);
+/* Whether a goodbye that is read now may be one of the wills that a broker publishes after a standstill. */
+bool hw_sight_doubts_goodbyes(const struct hw_sight *s);
 /* Whether a candidate with this tag may be judged. */
 bool hw_sight_proven(const struct hw_sight *s, uint64_t tag);
 

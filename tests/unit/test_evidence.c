@@ -106,6 +106,52 @@ START_TEST(test_a_pair_proves_only_what_was_sent_before_it)
 }
 END_TEST
 
+static const struct hw_out *blind_out(size_t k) /* the k-th that was told since the start */
+{
+	for (size_t n = 0; n < w->n_log; n++)
+		if (w->log[n].kind == HW_OUT_BLIND && k-- == 0)
+			return &w->log[n];
+	ck_abort_msg("not told");
+	return NULL;
+}
+
+/* What is over when it is found out has a begin and an end like any other. */
+START_TEST(test_every_period_is_told)
+{
+	int64_t planned = w->now.mono.ns;
+	w->n_log = 0;
+	w->now.mono.ns += 700 * MS;
+	hw_monitor_stall(w->m, w->now, (struct hw_mono){planned});
+	hw_monitor_drained(w->m, w->now);
+	world_drain(w);
+	ck_assert_uint_eq(world_count(w, HW_OUT_BLIND, 0), 2);
+	ck_assert(blind_out(0)->blind.begun && blind_out(0)->blind.cause == HW_CAUSE_STALL);
+	ck_assert(!blind_out(1)->blind.begun && blind_out(1)->blind.cause == HW_CAUSE_STALL);
+	ck_assert(!blind_out(1)->blind.lossy);
+	ck_assert_int_eq(blind_out(1)->blind.length_ns, 700 * MS);
+	/* One ends and another begins before anybody is told: two of each, with the right causes and lengths. */
+	world_pass(w, 10 * S);
+	w->n_log = 0;
+	hw_monitor_link(w->m, w->now, 0, false);
+	world_drain(w);
+	w->n_out = 0;
+	hw_monitor_link(w->m, w->now, 0, true);
+	int64_t up = w->now.mono.ns;
+	for (int k = 1; k <= 149; k++) {
+		world_until(w, up + k * 100 * MS);
+		world_beat(w, "a", "");
+		w->swallow = k >= 60;
+	}
+	w->now.mono.ns = up + 15 * S + 300 * MS; /* the grace is over, and nothing came for 400 ms */
+	world_drain(w);
+	ck_assert_uint_eq(world_count(w, HW_OUT_BLIND, 0), 3);
+	ck_assert(!blind_out(1)->blind.begun && blind_out(1)->blind.cause == HW_CAUSE_LINK);
+	ck_assert(blind_out(1)->blind.lossy);
+	ck_assert_int_eq(blind_out(1)->blind.length_ns, 15 * S);
+	ck_assert(blind_out(2)->blind.begun && blind_out(2)->blind.cause == HW_CAUSE_STANDSTILL);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("evidence");
@@ -115,6 +161,7 @@ int main(void)
 	tcase_add_test(t, test_a_stored_device_has_one_timeout_to_be_heard);
 	tcase_add_test(t, test_a_new_timeout_is_stored_at_once);
 	tcase_add_test(t, test_a_pair_proves_only_what_was_sent_before_it);
+	tcase_add_test(t, test_every_period_is_told);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
