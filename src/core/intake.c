@@ -99,7 +99,7 @@ static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 static void goodbye_online(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
-	if (hw_monitor_is_blind(m)) {
+	if (hw_monitor_is_blind(m) || hw_sight_doubts_goodbyes(&m->sight)) {
 		m->stats.goodbyes_void++;
 		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
 		return;

@@ -78,15 +78,35 @@ static void begin_cause(struct hw_sight *s, enum hw_cause cause, struct hw_mono 
 	hw_blind_begin(&s->blind, cause, at, lossy);
 }
 
+static struct hw_sight_pause *pause_of(struct hw_sight *s, enum hw_cause cause)
+{
+	return cause == HW_CAUSE_STALL ? &s->stall : &s->standstill;
+}
+
+/* A pause in the grace of an earlier one interrupts that grace, and does not begin it anew: or else short pauses, each
+ * within the grace of the one before, would blind for ever. */
+static void begin_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono at, bool lossy)
+{
+	struct hw_sight_pause *p = pause_of(s, cause);
+	bool lasts = s->blind.active & 1u << cause, in_grace = lasts && s->hold[cause].ns;
+	if (!lasts || in_grace)
+		*p = (struct hw_sight_pause){.since = at, .hold = in_grace ? s->hold[cause] : (struct hw_mono){0}};
+	begin_cause(s, cause, at, lossy);
+}
+
 /* A pause is lossless unless it was long. */
 static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono now)
 {
+	const struct hw_sight_pause *p = pause_of(s, cause);
 	if (!(s->blind.active & 1u << cause) || s->hold[cause].ns)
 		return;
-	bool lossy = now.ns - s->blind.cause_since[cause].ns > LOSSY_AFTER_NS;
+	bool lossy = now.ns - p->since.ns > LOSSY_AFTER_NS;
 	if (lossy)
 		begin_cause(s, cause, now, true);
-	end_cause(s, cause, now, lossy);
+	if (!lossy && p->hold.ns > now.ns)
+		s->hold[cause] = p->hold;
+	else
+		end_cause(s, cause, now, lossy);
 }
 
 /* A reader no longer stands still; the standstill is over with the last that did. */
@@ -98,6 +118,7 @@ static void moves(struct hw_sight *s, struct hw_sight_reader *r, struct hw_mono 
 	for (unsigned i = 0; i < s->n_readers; i++)
 		if (s->reader[i].still)
 			return;
+	s->doubt = s->sent;
 	end_pause(s, HW_CAUSE_STANDSTILL, now);
 }
 
@@ -160,7 +181,8 @@ void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned reader, u
 	r->ever = true;
 	r->reconnect_wait_ns = s->timeout_ns;
 	s->barriers_back++;
-	end_cause(s, HW_CAUSE_BARRIER, now, true);
+	if (!s->hold[HW_CAUSE_BARRIER].ns)
+		end_cause(s, HW_CAUSE_BARRIER, now, true);
 }
 
 void hw_sight_loss(struct hw_sight *s, struct hw_mono now, unsigned reader)
@@ -170,7 +192,8 @@ void hw_sight_loss(struct hw_sight *s, struct hw_mono now, unsigned reader)
 
 void hw_sight_stall(struct hw_sight *s, struct hw_mono planned, struct hw_mono now)
 {
-	begin_cause(s, HW_CAUSE_STALL, planned, now.ns - planned.ns > LOSSY_AFTER_NS);
+	begin_pause(s, HW_CAUSE_STALL, planned, now.ns - planned.ns > LOSSY_AFTER_NS);
+	s->awake = now;
 }
 
 void hw_sight_drained(struct hw_sight *s, struct hw_mono now)
@@ -194,6 +217,11 @@ static uint64_t in_force(const struct hw_sight *s, uint64_t tag)
 {
 	uint64_t least = s->floor + 2;
 	return tag > least ? tag : least;
+}
+
+bool hw_sight_doubts_goodbyes(const struct hw_sight *s)
+{
+	return back_on_all(s) < s->doubt;
 }
 
 bool hw_sight_proven(const struct hw_sight *s, uint64_t tag)
@@ -234,7 +262,7 @@ static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sigh
 	if (!r->up || s->sent <= r->back)
 		return FOREVER;
 	int64_t sent = s->sent_at[(r->back + 1) % HW_BARRIERS_OUT].ns;
-	return (struct hw_mono){max64(sent, r->arrived.ns)};
+	return (struct hw_mono){max64(max64(sent, r->arrived.ns), s->awake.ns)};
 }
 
 /*
@@ -243,7 +271,7 @@ static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sigh
  */
 static bool denied(const struct hw_sight *s, const struct hw_sight_reader *r, int64_t quiet_ns, struct hw_mono now)
 {
-	int64_t out_ns = now.ns - s->sent_at[(r->back + 1) % HW_BARRIERS_OUT].ns;
+	int64_t out_ns = now.ns - max64(s->sent_at[(r->back + 1) % HW_BARRIERS_OUT].ns, s->awake.ns);
 	if (r->ever)
 		return out_ns >= DENIED_AFTER * s->timeout_ns;
 	return quiet_ns >= s->timeout_ns || out_ns >= 2 * s->timeout_ns;
@@ -258,7 +286,7 @@ static bool check_reader(struct hw_sight *s, struct hw_sight_reader *r, struct h
 	int64_t quiet_ns = now.ns - quiet.ns;
 	if (!r->still && quiet_ns >= max64(s->slow_ns, 4 * s->rtt_ns)) {
 		r->still = true;
-		begin_cause(s, HW_CAUSE_STANDSTILL, quiet, false);
+		begin_pause(s, HW_CAUSE_STANDSTILL, quiet, false);
 	}
 	bool refused = denied(s, r, quiet_ns, now);
 	if (refused && (!(s->blind.active & 1u << HW_CAUSE_BARRIER) || s->hold[HW_CAUSE_BARRIER].ns))

@@ -152,6 +152,110 @@ START_TEST(test_every_period_is_told)
 }
 END_TEST
 
+static void stall(int64_t length_ns)
+{
+	int64_t planned = w->now.mono.ns;
+	w->now.mono.ns += length_ns;
+	w->n_out = 0;
+	hw_monitor_stall(w->m, w->now, (struct hw_mono){planned});
+	world_drain(w);
+	hw_monitor_drained(w->m, w->now);
+	world_drain(w);
+}
+
+/* Or else short pauses, each in the grace of the one before, would blind for ever. */
+START_TEST(test_a_short_pause_does_not_begin_a_grace_anew)
+{
+	stall(6 * S);
+	int64_t end = w->now.mono.ns + 15 * S;
+	for (int k = 0; k < 4; k++) {
+		world_pass(w, 3 * S);
+		stall(600 * MS);
+		ck_assert(hw_blind_now(hw_monitor_blind(w->m)));
+	}
+	world_until(w, end - MS);
+	ck_assert(hw_blind_now(hw_monitor_blind(w->m)));
+	world_until(w, end + MS);
+	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+	ck_assert(hw_monitor_blind(w->m)->ended_lossy);
+	stall(600 * MS);
+	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+	/* A long one in the grace does begin it anew; one that outlasts it ends it. */
+	stall(6 * S);
+	world_pass(w, 10 * S);
+	stall(6 * S);
+	world_pass(w, 14 * S);
+	ck_assert(hw_blind_now(hw_monitor_blind(w->m)));
+	stall(2 * S);
+	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+}
+END_TEST
+
+/* What did not come while the monitor itself stood still says nothing of the broker. */
+START_TEST(test_a_stall_is_not_the_brokers_silence)
+{
+	world_pass(w, 20 * S);
+	w->swallow = true;
+	uint64_t sent = hw_monitor_stats(w->m)->barriers_sent;
+	while (hw_monitor_stats(w->m)->barriers_sent == sent) /* a barrier is out ... */
+		world_pass(w, 50 * MS);
+	w->n_log = 0;
+	stall(90 * S);
+	ck_assert_int_eq(hw_monitor_blind(w->m)->active, 1u << HW_CAUSE_STALL);
+	ck_assert_uint_eq(world_count(w, HW_OUT_RECONNECT, 0), 0);
+	world_pass(w, 4900 * MS);
+	ck_assert_uint_eq(world_count(w, HW_OUT_RECONNECT, 0), 0);
+	world_pass(w, 200 * MS); /* ... and nothing at all since */
+	ck_assert_uint_eq(world_count(w, HW_OUT_RECONNECT, 0), 1);
+}
+END_TEST
+
+/* The barriers after the first that is back must not put the end of the grace off. */
+START_TEST(test_the_grace_after_denied_barriers_ends)
+{
+	w->swallow = true;
+	for (int k = 0; k < 700; k++) { /* other things flow for longer than any backlog lasts */
+		world_pass(w, 100 * MS);
+		world_beat(w, "a", "");
+	}
+	ck_assert(hw_monitor_blind(w->m)->active & 1u << HW_CAUSE_BARRIER);
+	w->swallow = false;
+	hw_monitor_link(w->m, w->now, 0, false);
+	hw_monitor_link(w->m, w->now, 0, true);
+	world_pass(w, 14 * S);
+	ck_assert(hw_blind_now(hw_monitor_blind(w->m)));
+	world_pass(w, 7 * S); /* the first barrier waits for its turn in the steady pace, then comes the grace */
+	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+}
+END_TEST
+
+/* A broker that stood still publishes wills of clients that live, before anything else; how long it stood is known only
+ * from when a barrier was sent. */
+START_TEST(test_goodbyes_after_a_standstill_are_doubted)
+{
+	world_beat(w, "a", "");
+	world_beat(w, "b", "");
+	world_pass(w, 8 * S);
+	w->swallow = true; /* the broker stands */
+	while (!hw_blind_now(hw_monitor_blind(w->m)))
+		world_pass(w, 100 * MS);
+	uint64_t out = hw_monitor_stats(w->m)->barriers_sent;
+	ck_assert_int_eq(hw_monitor_blind(w->m)->first, HW_CAUSE_STANDSTILL);
+	w->swallow = false;
+	w->n_log = 0;
+	world_beat(w, "a", "{\"online\":false}");
+	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->goodbyes_void, 1);
+	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), 1);
+	hw_monitor_barrier(w->m, w->now, 0, out);
+	world_pass(w, 2 * S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_beat(w, "b", "{\"online\":false}");
+	world_pass(w, 2 * S);
+	ck_assert(world_is(w, "b", HW_STATE_OFFLINE));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("evidence");
@@ -162,6 +266,10 @@ int main(void)
 	tcase_add_test(t, test_a_new_timeout_is_stored_at_once);
 	tcase_add_test(t, test_a_pair_proves_only_what_was_sent_before_it);
 	tcase_add_test(t, test_every_period_is_told);
+	tcase_add_test(t, test_a_short_pause_does_not_begin_a_grace_anew);
+	tcase_add_test(t, test_a_stall_is_not_the_brokers_silence);
+	tcase_add_test(t, test_the_grace_after_denied_barriers_ends);
+	tcase_add_test(t, test_goodbyes_after_a_standstill_are_doubted);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
