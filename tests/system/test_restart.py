@@ -387,7 +387,31 @@ def test_redis_down_at_start(env):
             wait_until(lambda: (env.retained_status(i) or {}).get("online") is True)
             assert env.edges(i) == [("online", "heartbeat")]
         wait_until(lambda: (env.in_store("c"), d.state("c")) == ("offline", "offline"), 15, "c to be offline")
+        wait_until(lambda: d.status()["owed"] == 0, 5, "nothing to be owed (is %d)" % d.status()["owed"])
     env.wait_store("a", "offline")
+
+
+def test_heard_before_the_store_was_read(env):
+    """Redis answers late at the start: who was heard meanwhile makes one transition, and in the end nothing is owed."""
+    env.own_redis()
+    env.redis_server.signal(signal.SIGSTOP)
+    d = env.daemon(timeout="1h")
+    ids = ["h%d" % i for i in range(30)]
+    for i in ids:
+        env.beat(i)
+    wait_until(lambda: d.status()["heartbeats_total"] >= 30)
+    pass_time(0.3)
+    env.redis_server.signal(signal.SIGCONT)
+    for i in ids:
+        env.wait_store(i, "online", 15)
+        assert env.edges(i) == [("online", "heartbeat")]
+    wait_until(lambda: len(env.retained(env.root + "/+/status")) == 30)
+    wait_until(lambda: d.status()["owed"] == 0, 5, "nothing to be owed (is %d)" % d.status()["owed"])
+    for i in ids:
+        d.forget(i)
+    wait_until(lambda: not env.redis.hlen(env.key("outbox")) and not env.retained(env.root + "/+/status"))
+    wait_until(lambda: d.status()["owed"] == 0, 5, "nothing to be owed (is %d)" % d.status()["owed"])
+    d.stop()
 
 
 def test_redis_down_at_start_keeps_what_it_knew(env):
