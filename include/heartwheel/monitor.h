@@ -63,8 +63,8 @@ enum hw_out_kind {
 	HW_OUT_REFRESH,    /* .device: its keys in the store are due for a refresh */
 	HW_OUT_STATUS,     /* .device: its retained status may have been replaced, and is owed again */
 	HW_OUT_BARRIER,    /* .barrier: publish this number on the barrier topic */
-	HW_OUT_BLIND,      /* .blind: a period of blindness began or ended, or is found out to be one of denied barriers */
-	HW_OUT_RECONNECT   /* .reader: nothing arrives on this connection, close it and open it again */
+	HW_OUT_BLIND, /* .blind: a period of blindness began or ended, or is found out to be one of denied barriers */
+	HW_OUT_RECONNECT /* .reader: nothing arrives on this connection, close it and open it again */
 };
 
 struct hw_out {

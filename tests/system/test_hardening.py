@@ -221,7 +221,8 @@ def test_the_daemon_under_the_filter(filtered, kind, tls):
     d = env.daemon(timeout="500ms", monitor={"log": log}, http={"socket_group": str(os.getegid())},
                    mqtt={"host": "localhost", **({"tls_ca": tls.ca} if kind == "tls" else {})},
                    redis={"host": "localhost"},
-                   env={"NOTIFY_SOCKET": str(env.dir / "notify"), "WATCHDOG_USEC": "2000000"})
+                   env={"NOTIFY_SOCKET": str(env.dir / "notify"), "WATCHDOG_USEC": "2000000",
+                        "ASAN_OPTIONS": "detect_leaks=0"})  # that would need ptrace()
     wait_until(lambda: has_told(b"READY=1"), 10, "systemd to be told")
     assert "\nSeccomp:\t2\n" in Path("/proc/%d/status" % d.pid).read_text()
     env.beat("x", {"battery": 50})
