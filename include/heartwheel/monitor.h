@@ -14,6 +14,14 @@
  * come back through every reader, and it is still passed, and the monitor is not blind. A goodbye makes a candidate
  * without a deadline; a heartbeat read after it, or a blindness or grace that touches it before it is judged, voids it.
  *
+ * Keys: a device may also be known by a key in the store that another program writes, with a time to live
+ * (HW_SOURCE_KEY). Whoever drives the monitor looks at keys, when somebody touched one and when HW_OUT_KEY_CHECK asks
+ * for it, and puts the answers in. Such a device is offline when its key is gone; one that beats over MQTT as well,
+ * when both are silent. What the store answers is the evidence itself: no barrier proves it further. Keys have a seeing
+ * clock and a wheel of their own, because a broker that is away does not keep anybody from seeing keys, nor the other
+ * way round. Their blindness is lossy always: a key that is missing after it gets its device one more time to live,
+ * counted from its end.
+ *
  * Cost: a heartbeat is a look-up and two stores; the wheel is touched once per timeout (lazy re-arm). All other work is
  * spent from the caller's budget, a unit per device looked at.
  */
@@ -42,10 +50,11 @@ struct hw_monitor_conf {
 	int64_t forget_after_ms, forget_once_after_ms; /* 0: never */
 	int64_t grace_ms;                              /* [mqtt] reconnect_grace */
 	int64_t barrier_slow_ms, barrier_timeout_ms;
-	unsigned readers;     /* 1 .. HW_READERS_MAX */
-	int ttl_factor;       /* how many timeouts a refresh lasts: paces the sweep while blind */
-	const char *adopt_by; /* NULL, or the node whose retained statuses make devices known; borrowed */
-	bool loading;         /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
+	unsigned readers;      /* 1 .. HW_READERS_MAX */
+	int ttl_factor;        /* how many timeouts a refresh lasts: paces the sweep while blind */
+	const char *adopt_by;  /* NULL, or the node whose retained statuses make devices known; borrowed */
+	bool loading;          /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
+	const char *key_group; /* NULL: keys are not looked at; or the group of devices known by keys alone; borrowed */
 };
 
 struct hw_message {
@@ -64,7 +73,8 @@ enum hw_out_kind {
 	HW_OUT_STATUS,     /* .device: its retained status may have been replaced, and is owed again */
 	HW_OUT_BARRIER,    /* .barrier: publish this number on the barrier topic */
 	HW_OUT_BLIND, /* .blind: a period of blindness began or ended, or is found out to be one of denied barriers */
-	HW_OUT_RECONNECT /* .reader: nothing arrives on this connection, close it and open it again */
+	HW_OUT_RECONNECT, /* .reader: nothing arrives on this connection, close it and open it again */
+	HW_OUT_KEY_CHECK  /* .device: look at its key, and say so with hw_monitor_key() */
 };
 
 struct hw_out {
@@ -114,6 +124,8 @@ struct hw_monitor_stats {
 	int64_t barrier_rtt_ns;    /* smoothed; 0: none yet */
 	uint32_t count[HW_STATES]; /* devices in each state */
 	uint32_t candidates;       /* waiting for their barriers */
+	uint64_t keys_missed;      /* a look of our own found a key otherwise than any notification had said */
+	uint64_t keys_repaired;    /* ... and changed its device's state */
 };
 
 struct hw_group_stats {
@@ -170,6 +182,38 @@ void hw_monitor_drained(struct hw_monitor *m, struct hw_now now);
 void hw_monitor_suspended(struct hw_monitor *m, struct hw_now now, struct hw_mono since);
 /* Messages may have been lost on a reader since its last good barrier: its receive buffer was nearly full. */
 void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned reader);
+
+/* --- keys
+ * ----------------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Why a key was looked at: bits. 0: the monitor asked, or it was found by going through all keys. */
+enum {
+	HW_KEY_WRITTEN = 1, /* another program has written it */
+	HW_KEY_TTL = 2,     /* ... has changed its time to live */
+	HW_KEY_REMOVED = 4, /* ... has removed it */
+	HW_KEY_EXPIRED = 8, /* it has expired */
+	HW_KEY_EVICTED = 16 /* the store has dropped it for want of memory */
+};
+
+#define HW_KEY_GONE   INT64_C(-2) /* instead of a time to live: there is no such key */
+#define HW_KEY_NO_TTL INT64_C(-1)
+
+/* The store's answer to a look at a device's key, with the time that it still has to live. A key that is there makes an
+ * unknown device known. */
+void hw_monitor_key(struct hw_monitor *m, struct hw_now now, unsigned why, const char *id, size_t id_len,
+                    int64_t ttl_ms);
+
+/* Another program has removed the sign that this device is offline: a device known by a key is online for a timeout. */
+void hw_monitor_key_back(struct hw_monitor *m, struct hw_now now, const char *id, size_t id_len);
+
+/* Keys cannot be looked at, or can be again. Starts blind. */
+void hw_monitor_key_sight(struct hw_monitor *m, struct hw_now now, bool sees);
+/* All keys were lost at once, by no doing of their writers. */
+void hw_monitor_key_loss(struct hw_monitor *m, struct hw_now now);
+
+/* Whether the key is another program's, as far as is known: it is there, or the device is known by it alone. */
+bool hw_device_key_is_foreign(const struct hw_device *d);
 
 /* --- the store
  * -----------------------------------------------------------------------------------------------------------------------
@@ -242,7 +286,9 @@ bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mon
  */
 
 struct hw_registry *hw_monitor_registry(const struct hw_monitor *m);
+/* The wheel of heartbeats; and the one that this device is armed in, if it is. */
 const struct hw_wheel *hw_monitor_wheel(const struct hw_monitor *m);
+const struct hw_wheel *hw_monitor_wheel_of(const struct hw_monitor *m, const struct hw_device *d);
 const struct hw_groups *hw_monitor_groups(const struct hw_monitor *m);
 const struct hw_group *hw_monitor_group_of(const struct hw_monitor *m, const struct hw_device *d);
 const struct hw_blind *hw_monitor_blind(const struct hw_monitor *m);

@@ -19,13 +19,33 @@
 #include <stdint.h>
 
 #include "heartwheel/payload.h"
+#include "heartwheel/time.h"
 #include "heartwheel/transition.h"
 #include "heartwheel/wheel.h"
 
-/* Side block: allocated for a device when it first says more than "alive". */
+/* What is known of a device's key in the store, if another program keeps one. Instants are of the keys' seeing clock
+ * (monitor.h), except where it is said. */
+struct hw_key {
+	int64_t until_ns;  /* its time to live ends then; HW_KEY_FOREVER: it has none */
+	int64_t proved_ns; /* its writer was heard of last; HW_KEY_NEVER */
+	int64_t spare_ns;  /* a missing key is not held against the device before this */
+	int64_t doubt_ns;  /* it was missing before its time, and nobody said why: it is looked at again then;
+	                      HW_KEY_NEVER */
+	int64_t ttl_ms;    /* what its writer gives it to live */
+	int64_t silent_ns; /* the device's last_seen_ns when it was found silent over MQTT: since then it lives by the
+	                      key alone */
+	struct hw_mono looked; /* monotonic: the store was asked last */
+	bool present;          /* it was there then */
+};
+
+#define HW_KEY_FOREVER (INT64_MAX / 4)
+#define HW_KEY_NEVER   (INT64_MIN / 4)
+
+/* Side block: allocated for a device when it first says more than "alive", or is known by a key. */
 struct hw_extra {
 	int64_t own_timeout_ms; /* 0: the group's is in force */
 	struct hw_report report;
+	struct hw_key *key; /* owned by the registry; NULL: none */
 };
 
 enum { HW_SOURCE_MQTT = 1, HW_SOURCE_KEY = 2 };
@@ -56,6 +76,7 @@ enum {
 	HW_FLAG_GOODBYE = 1 << 1, /* a goodbye is waiting to be judged */
 	HW_FLAG_HELD = 1 << 2,    /* ... and is held for the group's goodbye_delay first */
 	HW_FLAG_PACED = 1 << 3,   /* its turn under max_offline_rate is reserved: the wheel holds it until then */
+	HW_FLAG_KEYED = 1 << 4,   /* the wheel that it is armed in is the keys' */
 	HW_FLAG_OWED_STORE = 1 << 8,
 	HW_FLAG_OWED_STATUS = 1 << 9,
 	HW_FLAG_QUEUED_STORE = 1 << 10,
@@ -90,6 +111,8 @@ void hw_registry_remove(struct hw_registry *r, uint32_t index);
 
 /* The side block of a device, made if need be; NULL without memory. */
 struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index);
+/* The same for its key's data; *made says whether it is new, and zeroed. */
+struct hw_key *hw_registry_key(struct hw_registry *r, uint32_t index, bool *made);
 
 /* The array, for hw_wheel_rebase(); its stride is sizeof(struct hw_device). */
 struct hw_device *hw_registry_base(const struct hw_registry *r);
@@ -130,6 +153,12 @@ static inline enum hw_reason hw_device_reason(const struct hw_device *d)
 static inline unsigned hw_device_source(const struct hw_device *d)
 {
 	return d->node.user >> 5 & 3;
+}
+
+/* NULL: nothing is known of a key of another program's. */
+static inline struct hw_key *hw_device_key(const struct hw_device *d)
+{
+	return d->extra ? d->extra->key : NULL;
 }
 
 #endif

@@ -4,6 +4,7 @@
  * with the line of the key that has to change; nothing is concluded from a value that was refused.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,25 @@ static void check_mqtt(struct hw_conf_parse *p)
 	        "needs tls_ca as well: TLS is used when the broker can be checked");
 	require(p, c->barrier_timeout_ms >= c->barrier_slow_ms, "mqtt", "barrier_timeout", "barrier_slow",
 	        "barrier_timeout must not be shorter than barrier_slow");
+}
+
+static bool has_group(const struct hw_conf *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_groups; i++)
+		if (strcmp(c->groups[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static void check_keyspace(struct hw_conf_parse *p)
+{
+	const struct hw_conf *c = p->conf;
+	char why[192];
+
+	snprintf(why, sizeof(why), "there is no [group %s] in this file", c->keyspace_group);
+	require(p, !c->keyspace_enabled || has_group(c, c->keyspace_group), "keyspace", "group", "enabled", why);
+	require(p, !c->keyspace_enabled || c->store == HW_STORE_REDIS || mark_of(&p->marks, "store", "type")->bad,
+	        "keyspace", "enabled", "configure", "needs [store] type = redis: there is no other store with keys");
 }
 
 static void check_timeouts(struct hw_conf_parse *p, struct hw_conf_group *g, const struct hw_conf_marks *marks)
@@ -151,4 +171,5 @@ void hw_conf_complete(struct hw_conf_parse *p)
 	check_mqtt(p);
 	for (size_t i = 0; i < p->conf->n_groups; i++)
 		complete_group(p, i);
+	check_keyspace(p);
 }

@@ -62,6 +62,10 @@ struct hw_conf {
 	char *key_prefix;
 	int64_t ttl_factor, events_max;
 
+	/* [keyspace] */
+	bool keyspace_enabled, keyspace_configure;
+	char *keyspace_group; /* the name of one of `groups`, if it is enabled */
+
 	/* [http] */
 	char *http_socket, *http_socket_group;
 

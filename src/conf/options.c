@@ -80,6 +80,10 @@ const struct hw_conf_option hw_conf_options[] = {
 	{"redis", "ttl_factor", INT, AT(ttl_factor), .min = 2, .max = 1000, .unit = "timeouts", .dflt = "3"},
 	{"redis", "events_max", INT, AT(events_max), .min = 1, .max = 1000000000, .unit = "events", .dflt = "1000000"},
 
+	{"keyspace", "enabled", HW_CONF_BOOL, AT(keyspace_enabled), .dflt = "no"},
+	{"keyspace", "configure", HW_CONF_BOOL, AT(keyspace_configure), .dflt = "no"},
+	{"keyspace", "group", STRING, AT(keyspace_group), .min = 1, .max = 64, .dflt = "default"},
+
 	{"http", "socket", PATH, AT(http_socket), .min = 1, .max = SOCKET_LEN, .dflt = "/run/heartwheel/control.sock"},
 	{"http", "socket_group", WORD, AT(http_socket_group), .max = 32, .dflt = ""},
 

@@ -108,7 +108,7 @@ static void write_details(struct hw_json *j, const struct hw_monitor *m, struct 
 		hw_json_null(j, "rounds");
 		return;
 	}
-	struct hw_wheel_spot spot = hw_wheel_where(hw_monitor_wheel(m), index);
+	struct hw_wheel_spot spot = hw_wheel_where(hw_monitor_wheel_of(m, d), index);
 	hw_json_int(j, "level", spot.level);
 	hw_json_int(j, "slot", spot.slot);
 	hw_json_uint(j, "rounds", spot.rounds);

@@ -78,8 +78,7 @@ static void rearm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
-/* Under max_offline_rate: whether this device has to wait for its turn; if so it is armed for it. */
-static bool paced(struct hw_monitor *m, struct hw_now now, uint32_t i)
+bool hw_monitor_paced(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	unsigned rate = m->groups.all[d->group]->max_offline_rate;
@@ -89,7 +88,10 @@ static bool paced(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	bool wait = *turn > seen;
 	if (wait) {
 		d->flags |= HW_FLAG_PACED;
-		hw_monitor_arm_at(m, i, (struct hw_seen){*turn});
+		if (hw_monitor_is_keyed(m, d))
+			hw_monitor_key_arm_at(m, i, hw_seen_add(hw_monitor_key_seen(m, now), *turn - seen));
+		else
+			hw_monitor_arm_at(m, i, (struct hw_seen){*turn});
 	}
 	*turn = (wait ? *turn : seen) + HW_NS_PER_S / rate;
 	return wait;
@@ -107,7 +109,7 @@ static void judge(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_mono sent = hw_sight_pair_sent(&m->sight, d->node.due);
 	hw_monitor_unlink(m, i);
 	if (d->flags & HW_FLAG_GOODBYE) {
-		if (d->epoch == (m->sight.blind.periods & 0xff)) {
+		if (d->epoch == (m->sight.blind.periods & 0xff) && !hw_monitor_key_keeps(m, now, i)) {
 			hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_WILL, -1);
 			return;
 		}
@@ -118,12 +120,16 @@ static void judge(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		return;
 	}
 	int64_t deadline_ns = hw_monitor_deadline(m, d).ns, late_ns = hw_monitor_seen(m, now).ns - deadline_ns;
+	bool by_key = hw_monitor_key_was_last(m, now, d);
 	if (late_ns < 0)
 		rearm(m, now, i);
 	else if (hw_blind_seen(&m->sight.blind, sent).ns < deadline_ns)
 		hw_monitor_candidate(m, i);
-	else if (!paced(m, now, i))
-		hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_TIMEOUT, late_ns);
+	else if (hw_monitor_key_keeps(m, now, i))
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
+	else if (!hw_monitor_paced(m, now, i))
+		hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, by_key ? HW_REASON_KEYSPACE : HW_REASON_TIMEOUT,
+		                      by_key ? -1 : late_ns);
 }
 
 static bool judge_next(struct hw_monitor *m, struct hw_now now)
@@ -142,7 +148,9 @@ static void due_online(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->flags &= (uint16_t)~HW_FLAG_HELD;
 	bool goodbye = d->flags & HW_FLAG_GOODBYE;
-	if (goodbye || hw_monitor_deadline(m, d).ns <= hw_monitor_seen(m, now).ns)
+	if (!goodbye && hw_monitor_is_keyed(m, d))
+		hw_monitor_key_due(m, now, i);
+	else if (goodbye || hw_monitor_deadline(m, d).ns <= hw_monitor_seen(m, now).ns)
 		hw_monitor_candidate(m, i);
 	else
 		rearm(m, now, i);
@@ -159,6 +167,17 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		due_online(m, now, i);
 	else
 		hw_monitor_transition(m, now, i, HW_STATE_FORGOTTEN, HW_REASON_FORGET_AFTER, -1);
+	return true;
+}
+
+static bool take_key_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
+{
+	if (hw_blind_now(&m->key_blind))
+		return false;
+	uint32_t i = hw_wheel_take(&m->key_wheel, hw_tick_floor(hw_monitor_key_seen(m, now)), budget);
+	if (i == HW_NIL)
+		return false;
+	hw_monitor_key_due(m, now, i);
 	return true;
 }
 
@@ -274,7 +293,7 @@ static bool work(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		(*budget)--;
 		return true;
 	}
-	return take_due(m, now, budget) || sweep(m, now, budget);
+	return take_key_due(m, now, budget) || take_due(m, now, budget) || sweep(m, now, budget);
 }
 
 static void count_up(struct hw_monitor *m)
@@ -317,6 +336,11 @@ bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mon
 	struct hw_tick tick;
 	if (!blind && hw_wheel_next(&m->wheel, &tick)) {
 		int64_t wait_ns = hw_tick_start(tick).ns - hw_monitor_seen(m, now).ns;
+		struct hw_mono due = hw_mono_add(now.mono, wait_ns > 0 ? wait_ns : 0);
+		*at = due.ns < at->ns ? due : *at;
+	}
+	if (!hw_blind_now(&m->key_blind) && hw_wheel_next(&m->key_wheel, &tick)) {
+		int64_t wait_ns = hw_tick_start(tick).ns - hw_monitor_key_seen(m, now).ns;
 		struct hw_mono due = hw_mono_add(now.mono, wait_ns > 0 ? wait_ns : 0);
 		*at = due.ns < at->ns ? due : *at;
 	}

@@ -33,7 +33,13 @@ static void heard(struct hw_monitor *m, struct hw_now now, struct hw_device *d)
 {
 	d->last_seen_ns = hw_monitor_seen(m, now).ns;
 	hw_device_set_heard_ms(d, now.mono.ns / HW_NS_PER_MS);
-	d->node.user |= HW_SOURCE_MQTT << 5;
+}
+
+/* A device that was known by a key alone beats as well. */
+static void known_by_both(struct hw_monitor *m, uint32_t i)
+{
+	hw_monitor_at(m, i)->node.user |= HW_SOURCE_MQTT << 5;
+	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
 /* Takes what the payload reports, and the timeout that the device asks for. */
@@ -69,6 +75,8 @@ static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	heard(m, now, d);
+	if (hw_device_source(d) == HW_SOURCE_KEY)
+		known_by_both(m, i);
 	switch (hw_device_state(d)) {
 	case HW_STATE_ONLINE:
 		if (d->flags & HW_FLAG_GOODBYE) {

@@ -94,6 +94,9 @@ struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const stru
 	m->told.period = m->sight.blind.periods;
 	m->told.since = m->sight.blind.since;
 	hw_wheel_init(&m->wheel, NULL, sizeof(struct hw_device), hw_tick_floor(hw_monitor_seen(m, now)));
+	hw_blind_init(&m->key_blind);
+	hw_blind_begin(&m->key_blind, HW_CAUSE_LINK, now.mono, true);
+	hw_wheel_init(&m->key_wheel, NULL, sizeof(struct hw_device), hw_tick_floor(hw_monitor_key_seen(m, now)));
 	m->registry = hw_registry_new(key);
 	if (!m->registry || set_groups(m, groups, n)) {
 		hw_monitor_free(m);
@@ -165,6 +168,7 @@ int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t 
 		return rc;
 	}
 	hw_wheel_rebase(&m->wheel, hw_registry_base(m->registry));
+	hw_wheel_rebase(&m->key_wheel, hw_registry_base(m->registry));
 	struct hw_device *d = hw_monitor_at(m, *i);
 	d->group = (unsigned)group & (HW_GROUPS_MAX - 1u);
 	d->last_heard_ms = HW_NEVER_MS;
@@ -270,15 +274,17 @@ struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, const struct hw_d
 
 void hw_monitor_unlink(struct hw_monitor *m, uint32_t i)
 {
-	switch (hw_monitor_at(m, i)->node.place) {
+	struct hw_device *d = hw_monitor_at(m, i);
+	switch (d->node.place) {
 	case HW_PLACE_NONE:
 		break;
 	case HW_PLACE_QUEUE:
 		hw_queue_del(&m->wheel, &m->candidates, i);
 		break;
 	default:
-		hw_wheel_del(&m->wheel, i);
+		hw_wheel_del(d->flags & HW_FLAG_KEYED ? &m->key_wheel : &m->wheel, i);
 	}
+	d->flags &= (uint16_t)~HW_FLAG_KEYED;
 }
 
 void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at)
@@ -293,8 +299,7 @@ void hw_monitor_candidate(struct hw_monitor *m, uint32_t i)
 	hw_queue_push(&m->wheel, &m->candidates, i, hw_sight_tag(&m->sight));
 }
 
-/* Where an online device's entry belongs: at its deadline, but never more than HW_ARM_MAX_NS ahead. */
-static struct hw_seen arm_point(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+struct hw_seen hw_monitor_arm_point(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	struct hw_seen at = hw_monitor_deadline(m, d);
 	int64_t latest = hw_monitor_seen(m, now).ns + HW_ARM_MAX_NS;
@@ -311,7 +316,10 @@ void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_device *d = hw_monitor_at(m, i);
 	switch (hw_device_state(d)) {
 	case HW_STATE_ONLINE:
-		hw_monitor_arm_at(m, i, arm_point(m, now, d));
+		if (hw_monitor_has_key(m, d))
+			hw_monitor_key_arm(m, now, i);
+		else
+			hw_monitor_arm_at(m, i, hw_monitor_arm_point(m, now, d));
 		break;
 	case HW_STATE_OFFLINE:
 		hw_monitor_unlink(m, i);
@@ -328,7 +336,11 @@ void hw_monitor_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_device *d = hw_monitor_at(m, i);
 	if (hw_device_state(d) != HW_STATE_ONLINE || d->node.place > HW_PLACE_LEVEL3)
 		return;
-	struct hw_seen at = arm_point(m, now, d);
+	if (d->flags & HW_FLAG_KEYED) {
+		hw_monitor_arm(m, now, i);
+		return;
+	}
+	struct hw_seen at = hw_monitor_arm_point(m, now, d);
 	if (hw_tick_ceil(at).n < d->node.due)
 		hw_monitor_arm_at(m, i, at);
 }
@@ -372,6 +384,7 @@ void hw_monitor_drained(struct hw_monitor *m, struct hw_now now)
 void hw_monitor_suspended(struct hw_monitor *m, struct hw_now now, struct hw_mono since)
 {
 	hw_sight_suspended(&m->sight, since, now.mono);
+	hw_monitor_key_loss(m, now); /* their writers may have slept as well */
 }
 
 void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned reader)
@@ -390,6 +403,11 @@ struct hw_registry *hw_monitor_registry(const struct hw_monitor *m)
 const struct hw_wheel *hw_monitor_wheel(const struct hw_monitor *m)
 {
 	return &m->wheel;
+}
+
+const struct hw_wheel *hw_monitor_wheel_of(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return d->flags & HW_FLAG_KEYED ? &m->key_wheel : &m->wheel;
 }
 
 const struct hw_groups *hw_monitor_groups(const struct hw_monitor *m)
@@ -430,8 +448,12 @@ int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now)
 int64_t hw_monitor_due_in_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	int64_t seen = hw_monitor_seen(m, now).ns;
-	if (hw_device_state(d) == HW_STATE_ONLINE)
-		return (hw_monitor_deadline(m, d).ns - seen) / HW_NS_PER_MS;
+	if (hw_device_state(d) == HW_STATE_ONLINE) {
+		int64_t left = hw_monitor_is_keyed(m, d) ? INT64_MIN : hw_monitor_deadline(m, d).ns - seen;
+		int64_t key = hw_monitor_has_key(m, d) ? hw_monitor_key_left_ns(m, now, d) : INT64_MIN;
+		left = left > key ? left : key; /* known by both, it is offline when both are silent */
+		return left > HW_KEY_FOREVER / 2 ? INT64_MAX : left / HW_NS_PER_MS;
+	}
 	if (d->node.place > HW_PLACE_LEVEL3)
 		return INT64_MAX;
 	return (hw_tick_start((struct hw_tick){d->node.due}).ns - seen) / HW_NS_PER_MS;

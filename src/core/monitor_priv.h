@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The monitor's insides, shared by its files: monitor.c (the object, the door, questions), intake.c (messages,
- * heartbeats, goodbyes), due.c (the wheel, the judgement, the sweeps), load.c (the store). Private to the core.
+ * heartbeats, goodbyes), due.c (the wheel, the judgement, the sweeps), key.c (keys), load.c (the store). Private to the
+ * core.
  */
 #ifndef HW_MONITOR_PRIV_H
 #define HW_MONITOR_PRIV_H
@@ -28,6 +29,8 @@ struct hw_monitor {
 	struct hw_group_stats *group_stats; /* an element a group, as many as groups.n */
 	int64_t *offline_free_ns;           /* a group: when max_offline_rate has its next turn free, seeing clock */
 	struct hw_sight sight;
+	struct hw_blind key_blind;  /* the seeing clock of keys */
+	struct hw_wheel key_wheel;  /* online devices that their key's deadline comes first for */
 	struct hw_queue candidates; /* tags: the barrier that must be proven first; never fall along the queue */
 	struct hw_monitor_stats stats;
 	struct hw_mono started;
@@ -78,6 +81,25 @@ void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
 /* A device asks for a timeout of its own: the steady pace of barriers follows the shortest in use. */
 void hw_monitor_note_own_timeout(struct hw_monitor *m, int64_t timeout_ms);
 void hw_monitor_candidate(struct hw_monitor *m, uint32_t i);
+/* Under max_offline_rate: whether this device has to wait for its turn; if so it is armed for it. */
+bool hw_monitor_paced(struct hw_monitor *m, struct hw_now now, uint32_t i);
+/* Where an online device's entry belongs: at its deadline, but never more than HW_ARM_MAX_NS ahead. */
+struct hw_seen hw_monitor_arm_point(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
+
+/* key.c */
+/* Arms an online device with HW_SOURCE_KEY: for its key's deadline or for that of its heartbeats, whichever is first.
+ */
+void hw_monitor_key_arm(struct hw_monitor *m, struct hw_now now, uint32_t i);
+/* In the keys' wheel, for a moment of the keys' clock. */
+void hw_monitor_key_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
+/* Its entry in the keys' wheel came due. */
+void hw_monitor_key_due(struct hw_monitor *m, struct hw_now now, uint32_t i);
+/* Whether a device that is silent over MQTT stays online by its key; if so it is armed for that. */
+bool hw_monitor_key_keeps(struct hw_monitor *m, struct hw_now now, uint32_t i);
+/* Whether it was the key that it lived by last. */
+bool hw_monitor_key_was_last(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
+/* Until its key's deadline, on the keys' clock. */
+int64_t hw_monitor_key_left_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 
 void hw_monitor_move(struct hw_monitor *m, uint32_t i, uint16_t group);
 /* A provisional device becomes what was heard of it. */
@@ -86,6 +108,22 @@ void hw_monitor_settle(struct hw_monitor *m, struct hw_now now, uint32_t i);
 static inline struct hw_seen hw_monitor_seen(const struct hw_monitor *m, struct hw_now now)
 {
 	return hw_blind_seen(&m->sight.blind, now.mono);
+}
+
+static inline struct hw_seen hw_monitor_key_seen(const struct hw_monitor *m, struct hw_now now)
+{
+	return hw_blind_seen(&m->key_blind, now.mono);
+}
+
+/* Known by a key, or by nothing else. Where nobody looks at keys, a device can only be judged by its heartbeats. */
+static inline bool hw_monitor_has_key(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return m->conf.key_group && (hw_device_source(d) & HW_SOURCE_KEY);
+}
+
+static inline bool hw_monitor_is_keyed(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return m->conf.key_group && hw_device_source(d) == HW_SOURCE_KEY;
 }
 
 static inline struct hw_device *hw_monitor_at(const struct hw_monitor *m, uint32_t i)

@@ -252,6 +252,7 @@ static void free_extra(struct hw_extra *extra)
 	if (extra == NULL)
 		return;
 	hw_report_fini(&extra->report);
+	free(extra->key);
 	free(extra);
 }
 
@@ -372,6 +373,17 @@ struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index)
 	if (d->extra == NULL)
 		d->extra = calloc(1, sizeof(*d->extra));
 	return d->extra;
+}
+
+struct hw_key *hw_registry_key(struct hw_registry *r, uint32_t index, bool *made)
+{
+	struct hw_extra *x = hw_registry_extra(r, index);
+	*made = false;
+	if (x == NULL || x->key != NULL)
+		return x ? x->key : NULL;
+	x->key = calloc(1, sizeof(*x->key));
+	*made = x->key != NULL;
+	return x->key;
 }
 
 struct hw_device *hw_registry_base(const struct hw_registry *r)

@@ -357,6 +357,7 @@ void hw_app_free(struct hw_app *a)
 		hw_publisher_stop(a->publisher, 1000);
 	if (a->control)
 		hw_control_free(a->control);
+	hw_keyspace_free(a->keyspace);
 	if (a->redis)
 		hw_redis_free(a->redis);
 	hw_status_fini(&a->status);
@@ -475,22 +476,27 @@ static int start_redis(struct hw_app *a)
 	const struct hw_conf *c = a->start;
 	if (c->store != HW_STORE_REDIS)
 		return 0;
-	struct hw_redis_conf rc = {.host = c->redis_host,
-	                           .port = (int)c->redis_port,
-	                           .unix_socket = c->redis_unix_socket,
-	                           .db = (int)c->redis_db,
-	                           .username = c->redis_username,
-	                           .password = a->redis_password ? a->redis_password : "",
-	                           .key_prefix = c->key_prefix,
-	                           .node_id = c->node_id,
-	                           .ttl_factor = (int)c->ttl_factor,
-	                           .events_max = c->events_max,
-	                           .run_mark = a->run_mark};
-	a->redis = hw_redis_new(a->base, &rc, a->monitor, &hw_app_redis_ops, a);
+	a->redis_conf = (struct hw_redis_conf){.host = c->redis_host,
+	                                       .port = (int)c->redis_port,
+	                                       .unix_socket = c->redis_unix_socket,
+	                                       .db = (int)c->redis_db,
+	                                       .username = c->redis_username,
+	                                       .password = a->redis_password ? a->redis_password : "",
+	                                       .key_prefix = c->key_prefix,
+	                                       .node_id = c->node_id,
+	                                       .ttl_factor = (int)c->ttl_factor,
+	                                       .events_max = c->events_max,
+	                                       .run_mark = a->run_mark,
+	                                       .keyspace = c->keyspace_enabled};
+	a->redis = hw_redis_new(a->base, &a->redis_conf, a->monitor, &hw_app_redis_ops, a);
 	if (!a->redis)
 		return -ENOMEM;
 	hw_redis_load(a->redis);
-	return 0;
+	if (!c->keyspace_enabled)
+		return 0;
+	a->keyspace =
+		hw_keyspace_new(a->base, &a->redis_conf, c->keyspace_configure, a->monitor, &hw_app_keyspace_ops, a);
+	return a->keyspace ? 0 : -ENOMEM;
 }
 
 int hw_app_start(struct hw_app *a)

@@ -18,6 +18,7 @@
 #include "heartwheel/monitor.h"
 #include "log.h"
 #include "mqtt/mqtt.h"
+#include "redis/keyspace.h"
 #include "redis/redis.h"
 #include "status.h"
 
@@ -52,7 +53,9 @@ struct hw_app {
 	struct event_base *base;
 	struct hw_monitor *monitor;
 	struct hw_control *control;
-	struct hw_redis *redis; /* NULL: store = memory */
+	struct hw_redis *redis;       /* NULL: store = memory */
+	struct hw_keyspace *keyspace; /* NULL: keys of other programs are not looked at */
+	struct hw_redis_conf redis_conf;
 	struct hw_publisher *publisher;
 	struct hw_app_reader reader[HW_READERS_MAX];
 	unsigned n_readers;
@@ -135,6 +138,9 @@ void hw_app_published(void *arg, struct hw_ref device, uint64_t seq, bool cleare
 bool hw_app_release(struct hw_app *a, struct hw_now now);
 /* Devices whose current state some sink has not confirmed, and for how long the oldest. */
 uint64_t hw_app_owed(const struct hw_app *a, struct hw_now now, int64_t *oldest_ms);
+
+/* keys.c: the keyspace listener into the core. */
+extern const struct hw_keyspace_ops hw_app_keyspace_ops;
 
 /* presence.c */
 int hw_app_presence_payload(struct hw_app *a, struct hw_now now, bool online, char *buf, size_t cap);

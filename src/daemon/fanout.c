@@ -124,6 +124,10 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		break;
 	case HW_OUT_RECONNECT:
 		on_reconnect(a, out->reader);
+		break;
+	case HW_OUT_KEY_CHECK:
+		if (a->keyspace)
+			hw_keyspace_check(a->keyspace, out->device);
 	}
 }
 
@@ -218,6 +222,8 @@ static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, bool compl
 		hw_log(a->log, HW_LOG_WARNING, "Redis: %llu records could not be used", (unsigned long long)unusable);
 	a->loading = false;
 	hw_monitor_loaded(a->monitor);
+	if (a->keyspace)
+		hw_keyspace_loaded(a->keyspace);
 	hw_status_republish(&a->status, hw_app_now().mono.ns / HW_NS_PER_MS);
 	hw_app_turn(a);
 }
@@ -238,6 +244,7 @@ static void on_emptied(void *arg)
 {
 	struct hw_app *a = arg;
 	hw_log(a->log, HW_LOG_WARNING, "Redis came back without our data: writing every device anew");
+	hw_monitor_key_loss(a->monitor, hw_app_now());
 }
 
 const struct hw_redis_ops hw_app_redis_ops = {.on_link = on_link,

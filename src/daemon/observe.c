@@ -108,6 +108,30 @@ static void redis_metrics(const struct hw_app *a, struct evbuffer *b)
 	    "Transitions left out of the event stream because Redis was away too long.", (double)s->edges_dropped);
 }
 
+static void keyspace_metrics(const struct hw_app *a, struct evbuffer *b)
+{
+	if (!a->keyspace)
+		return;
+	const struct hw_keyspace_stats *s = hw_keyspace_stats(a->keyspace);
+	const struct hw_monitor_stats *m = hw_monitor_stats(a->monitor);
+	one(b, "keyspace_up", "gauge", "Whether other programs' keys are listened to and can be looked at.",
+	    hw_keyspace_up(a->keyspace));
+	one(b, "keyspace_lag_seconds", "gauge", "How late what is published in Redis arrives.",
+	    (double)s->lag_ns / 1e9);
+	hw_metric_family(b, "notifications_total", "counter", "Keyspace notifications of devices' keys.");
+	for (unsigned e = 0; e < HW_KEYSPACE_EVENTS; e++)
+		labelled(b, "notifications_total", "event", hw_keyspace_event_name(e), (double)s->notifications[e]);
+	one(b, "notifications_own_total", "counter", "... of them those of the monitor's own writes.", (double)s->own);
+	one(b, "keyspace_looks_total", "counter", "Keys that were looked at (PTTL).", (double)s->looks);
+	one(b, "keyspace_looks_waiting", "gauge", "Looks that wait for Redis.", (double)s->waiting);
+	one(b, "keyspace_looks_dropped_total", "counter", "Looks that could not be had.", (double)s->dropped);
+	one(b, "keyspace_resyncs_total", "counter", "How often all keys were gone through.", (double)s->resyncs);
+	one(b, "keyspace_missed_total", "counter", "Keys that were not as notifications had told.",
+	    (double)m->keys_missed);
+	one(b, "keyspace_repaired_total", "counter", "... and whose device's state was put right.",
+	    (double)m->keys_repaired);
+}
+
 static void mqtt_metrics(const struct hw_app *a, struct evbuffer *b)
 {
 	uint64_t reconnects = 0, waiting = 0, wakeups = a->wakeups;
@@ -124,6 +148,8 @@ static void mqtt_metrics(const struct hw_app *a, struct evbuffer *b)
 	labelled(b, "reconnects_total", "link", "publisher", (double)a->publisher_reconnects);
 	if (a->redis)
 		labelled(b, "reconnects_total", "link", "redis", (double)hw_redis_stats(a->redis)->reconnects);
+	if (a->keyspace)
+		labelled(b, "reconnects_total", "link", "keyspace", (double)hw_keyspace_stats(a->keyspace)->reconnects);
 	one(b, "ring_messages", "gauge", "Messages read from the broker that wait for the loop.", (double)waiting);
 	one(b, "wakeups_total", "counter", "Wake-ups of the loop and of the readers.", (double)wakeups);
 	one(b, "statuses_published_total", "counter", "Retained statuses that the broker has acknowledged.",
@@ -148,6 +174,7 @@ static void metrics(void *arg, struct evbuffer *b)
 	if (a->redis)
 		labelled(b, "owed", "sink", "redis", (double)a->owed_store);
 	redis_metrics(a, b);
+	keyspace_metrics(a, b);
 	mqtt_metrics(a, b);
 }
 

@@ -56,7 +56,8 @@ struct hw_monitor_conf hw_app_monitor_conf(const struct hw_conf *c)
 	                                .readers = (unsigned)c->readers,
 	                                .ttl_factor = (int)c->ttl_factor,
 	                                .adopt_by = c->store == HW_STORE_MEMORY ? c->node_id : NULL,
-	                                .loading = c->store == HW_STORE_REDIS};
+	                                .loading = c->store == HW_STORE_REDIS,
+	                                .key_group = c->keyspace_enabled ? c->keyspace_group : NULL};
 }
 
 /* What a diff found, as the two arrays of the answer. */

@@ -28,6 +28,7 @@ static void begin_transition(struct hw_redis *r)
 	hw_eval_key(e, r->keys.events, strlen(r->keys.events));
 	hw_eval_arg_int(e, r->conf.events_max);
 	hw_eval_arg_text(e, r->conf.node_id);
+	hw_eval_arg_text(e, r->self);
 }
 
 /* A call that could not be sent has not happened. */
@@ -155,6 +156,7 @@ static bool call_dues(struct hw_redis *r, enum hw_call_kind kind)
 	} else {
 		hw_eval_begin(&s->eval);
 		hw_eval_key(&s->eval, r->keys.offline, strlen(r->keys.offline));
+		hw_eval_arg_text(&s->eval, r->self);
 	}
 	while (!is_full(r, c) && (d = take_due(r, q, rewrite, &c->items[c->n].ref))) {
 		c->items[c->n++].seq = d->seq;

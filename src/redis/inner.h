@@ -109,6 +109,7 @@ struct hw_redis {
 	const struct hw_redis_ops *ops;
 	void *arg;
 	struct hw_keys keys;
+	char *self; /* the scripts' channel; "": none */
 	struct hw_redis_link link;
 	struct hw_troubles troubles;
 	struct hw_sink sink;

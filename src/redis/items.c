@@ -75,6 +75,14 @@ static int64_t ttl_of(const struct hw_redis *r, int64_t timeout_ms)
 	return ttl > 10000 ? ttl : 10000;
 }
 
+/* Whose its connected key is: see refresh.lua. */
+static const char *mine(const struct hw_redis *r, const struct hw_device *d)
+{
+	if (!r->conf.keyspace || !hw_device_key_is_foreign(d))
+		return "1";
+	return hw_device_source(d) == HW_SOURCE_KEY ? "0" : "n";
+}
+
 static void add_keys(struct hw_redis *r, const char *id, size_t len)
 {
 	struct hw_sink *s = &r->sink;
@@ -108,6 +116,7 @@ static void add_device(struct hw_redis *r, const char *kind, const struct hw_dev
 	hw_eval_arg_int(e, t->last_seen_ms);
 	hw_eval_arg_text(e, hw_monitor_group_of(r->m, d)->name);
 	hw_eval_arg_int(e, ttl_of(r, timeout_ms));
+	hw_eval_arg(e, mine(r, d), 1);
 	add_payload(r, d, payload);
 	hw_eval_arg_int(e, 4 + extra_args(d));
 	pair_int(e, "timeout", timeout_ms);
@@ -148,6 +157,7 @@ void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, struct hw_no
 	hw_eval_arg_text(e, hw_state_name(hw_device_state(d)));
 	hw_eval_arg_int(e, d->since_ms);
 	hw_eval_arg_int(e, ttl_of(r, timeout_ms));
+	hw_eval_arg(e, mine(r, d), 1);
 	hw_eval_arg_int(e, 8 + extra_args(d));
 	pair_int(e, "last_seen", hw_device_last_seen_ms(d, now));
 	pair_int(e, "timeout", timeout_ms);

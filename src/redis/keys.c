@@ -3,6 +3,8 @@
 #include "redis/keys.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +26,8 @@ static char *join(const char *a, const char *b, const char *c)
 }
 
 /* What Redis' glob would take as special is escaped; anything else stands for itself. */
-static char *match_of(const char *prefix)
+static char *match_of(const char *prefix, const char *tail)
 {
-	const char *tail = "state:*";
 	char *s = malloc(2 * strlen(prefix) + strlen(tail) + 1), *to = s;
 	if (!s)
 		return NULL;
@@ -47,8 +48,9 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->outbox = join(prefix, "outbox", "");
 	k->events = join(prefix, "events", "");
 	k->monitor = join(prefix, "monitor:", node_id);
-	k->state_match = match_of(prefix);
-	if (k->prefix && k->offline && k->outbox && k->events && k->monitor && k->state_match)
+	k->state_match = match_of(prefix, "state:*");
+	k->connected_match = match_of(prefix, "connected:*");
+	if (k->prefix && k->offline && k->outbox && k->events && k->monitor && k->state_match && k->connected_match)
 		return 0;
 	hw_keys_fini(k);
 	return -ENOMEM;
@@ -62,6 +64,7 @@ void hw_keys_fini(struct hw_keys *k)
 	free(k->events);
 	free(k->monitor);
 	free(k->state_match);
+	free(k->connected_match);
 	memset(k, 0, sizeof(*k));
 }
 
@@ -79,9 +82,10 @@ size_t hw_keys_device(const struct hw_keys *k, enum hw_device_key key, const cha
 	return k->prefix_len + part + id_len;
 }
 
-bool hw_keys_state_id(const struct hw_keys *k, const char *key, size_t len, const char **id, size_t *id_len)
+static bool id_of(const struct hw_keys *k, enum hw_device_key which, const char *key, size_t len, const char **id,
+                  size_t *id_len)
 {
-	const char *part = device_part[HW_KEY_STATE];
+	const char *part = device_part[which];
 	size_t head = k->prefix_len + strlen(part);
 	if (len < head || memcmp(key, k->prefix, k->prefix_len) != 0 ||
 	    memcmp(key + k->prefix_len, part, strlen(part)) != 0)
@@ -89,4 +93,24 @@ bool hw_keys_state_id(const struct hw_keys *k, const char *key, size_t len, cons
 	*id = key + head;
 	*id_len = len - head;
 	return true;
+}
+
+bool hw_keys_state_id(const struct hw_keys *k, const char *key, size_t len, const char **id, size_t *id_len)
+{
+	return id_of(k, HW_KEY_STATE, key, len, id, id_len);
+}
+
+bool hw_keys_device_id(const struct hw_keys *k, const char *key, size_t len, enum hw_device_key *which, const char **id,
+                       size_t *id_len)
+{
+	for (*which = HW_KEY_CONNECTED; *which <= HW_KEY_DISCONNECTED; (*which)++)
+		if (id_of(k, *which, key, len, id, id_len))
+			return true;
+	return false;
+}
+
+char *hw_keys_self(const char *prefix, const char *node_id, uint64_t run_mark)
+{
+	char *s;
+	return asprintf(&s, "%sself:%s:%016" PRIx64, prefix, node_id, run_mark) < 0 ? NULL : s;
 }

@@ -5,12 +5,14 @@
  *   device:connected:ID  device:disconnected:ID  device:state:ID    of each device
  *   device:offline  device:outbox  device:events                    shared
  *   device:monitor:NODE_ID                                          of this monitor
+ *   device:self:NODE_ID:RUN                                         a channel, of this run
  */
 #ifndef HW_REDIS_KEYS_H
 #define HW_REDIS_KEYS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum hw_device_key { HW_KEY_CONNECTED, HW_KEY_DISCONNECTED, HW_KEY_STATE };
 
@@ -19,6 +21,7 @@ struct hw_keys {
 	size_t prefix_len;
 	char *offline, *outbox, *events, *monitor; /* whole names */
 	char *state_match;                         /* the SCAN pattern of all state hashes, the prefix escaped */
+	char *connected_match;                     /* ... of all connected keys */
 };
 
 /* Readies caller's storage; the strings are copied. 0 or -ENOMEM, with nothing to release. */
@@ -33,5 +36,13 @@ size_t hw_keys_device(const struct hw_keys *k, enum hw_device_key key, const cha
 
 /* Whether `key` is the name of a state hash; then *id (in `key`) and *id_len name its device, possibly with 0 bytes. */
 bool hw_keys_state_id(const struct hw_keys *k, const char *key, size_t len, const char **id, size_t *id_len);
+
+/* The same for either of the keys that other programs touch: *which says which one it is. */
+bool hw_keys_device_id(const struct hw_keys *k, const char *key, size_t len, enum hw_device_key *which, const char **id,
+                       size_t *id_len);
+
+/* The channel on which this run's scripts say what is their own doing, on the heap: device:self:NODE_ID:RUN. NULL
+ * without memory. */
+char *hw_keys_self(const char *prefix, const char *node_id, uint64_t run_mark);
 
 #endif

@@ -348,7 +348,7 @@ static void look(struct hw_redis_link *l)
 		return;
 	}
 	l->overdue = 0;
-	if (!waiting && l->state == HW_LINK_READY && now - l->sent_ms > HW_LINK_QUIET_MS)
+	if (!waiting && !l->conf.subscriber && l->state == HW_LINK_READY && now - l->sent_ms > HW_LINK_QUIET_MS)
 		hw_redis_link_command(l, on_pong, l, 1, argv, lens);
 }
 

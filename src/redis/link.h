@@ -32,7 +32,8 @@ enum hw_redis_link_state { HW_LINK_DOWN, HW_LINK_RESOLVING, HW_LINK_CONNECTING, 
 struct hw_redis_link_conf {
 	const char *host, *unix_socket, *username, *password; /* borrowed, never NULL */
 	int port, db;
-	uint64_t seed; /* of the jitter */
+	uint64_t seed;   /* of the jitter */
+	bool subscriber; /* it must not be asked with PING: its owner knows whether it is alive */
 };
 
 struct hw_redis_link_ops {

@@ -285,6 +285,7 @@ struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_con
 	r->started_wall_ms = hw_redis_now().wall_ms;
 	r->stats = calloc(1, sizeof(*r->stats));
 	if (copy_conf(&r->conf, conf) == 0 && r->stats &&
+	    (r->self = conf->keyspace ? hw_keys_self(conf->key_prefix, conf->node_id, conf->run_mark) : strdup("")) &&
 	    hw_keys_init(&r->keys, conf->key_prefix, conf->node_id) == 0 && hw_sink_init(r) == 0 &&
 	    hw_load_init(r) == 0 && start_link(r) == 0)
 		return r;
@@ -301,6 +302,7 @@ void hw_redis_free(struct hw_redis *r)
 	hw_sink_fini(r);
 	hw_keys_fini(&r->keys);
 	free_conf(&r->conf);
+	free(r->self);
 	free(r->stats);
 	free(r);
 }

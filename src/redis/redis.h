@@ -31,6 +31,7 @@ struct hw_redis_conf {
 	int ttl_factor;
 	int64_t events_max;
 	uint64_t run_mark; /* random, of this run */
+	bool keyspace;     /* a keyspace listener is to know what the scripts do themselves, and whose keys are whose */
 };
 
 struct hw_redis_ops {

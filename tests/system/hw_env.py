@@ -697,7 +697,7 @@ class Env:
     # the daemon
 
     def sections(self, timeout="1s", group=None, groups=None, monitor=None, mqtt=None, store=None, redis=None,
-                 http=None, directory=None):
+                 http=None, directory=None, keyspace=None):
         d = directory or self.dir
         default = {"heartbeat": [self.root + "/{id}/heartbeat", self.root + "/{id}/status"],
                    "status": self.root + "/{id}/status", "timeout": timeout}
@@ -709,7 +709,7 @@ class Env:
             ("redis", {"host": "127.0.0.1", "port": self.redis_server.port, "key_prefix": self.prefix,
                        **(redis or {})}),
             ("http", {"socket": d / "control.sock", **(http or {})}),
-        ] + [("group " + n, keys) for n, keys in (groups or [("default", {**default, **(group or {})})])]
+        ] + ([("keyspace", keyspace)] if keyspace else []) + [("group " + n, keys) for n, keys in (groups or [("default", {**default, **(group or {})})])]
 
     def text(self, **options):
         return render(self.sections(**options))

@@ -447,11 +447,30 @@ START_TEST(unknown_keys)
 }
 END_TEST
 
+START_TEST(keyspace)
+{
+	struct hw_conf *c = load("");
+	ck_assert(!c->keyspace_enabled && !c->keyspace_configure);
+	ck_assert_str_eq(c->keyspace_group, "default");
+	hw_conf_free(c);
+	c = load("[keyspace]\nenabled = yes\nconfigure = yes\ngroup = gw\n[group gw]\nheartbeat = a/{id}\n");
+	ck_assert(c->keyspace_enabled && c->keyspace_configure);
+	ck_assert_str_eq(c->keyspace_group, "gw");
+	hw_conf_free(c);
+	hw_conf_free(load("[keyspace]\nenabled = yes\n"));
+	hw_conf_free(load("[keyspace]\ngroup = gone\n")); /* of no consequence */
+	REFUSE("[keyspace]\ngroup = gone\nenabled = yes\n", ":2: key 'group': there is no [group gone] in this file");
+	REFUSE("[keyspace]\nenabled = yes\n[group gw]\nheartbeat = a/{id}\n",
+	       ":2: key 'enabled': there is no [group default] in this file");
+	REFUSE("[store]\ntype = memory\n[keyspace]\nenabled = yes\n", ":4: key 'enabled': needs [store] type = redis");
+}
+END_TEST
+
 START_TEST(sections)
 {
 	REFUSE("[mqttt]\nport = x\n", ":1: section 'mqttt': unknown section: did you mean [mqtt]?");
-	REFUSE("[keyspace]\n", ":1: section 'keyspace': unknown section; there are [monitor] [mqtt] [store] [redis] "
-	                       "[http] [group NAME]");
+	REFUSE("[cluster]\n", ":1: section 'cluster': unknown section; there are [monitor] [mqtt] [store] [redis] "
+	                      "[keyspace] [http] [group NAME]");
 	REFUSE("[]\n", ":1: section '': unknown section");
 	REFUSE("[mqtt\nport = x\n", ":1: section 'mqtt': the closing ] is missing");
 	REFUSE("[mqtt ;]\n", ":1: section 'mqtt': the closing ] is missing");
@@ -659,6 +678,7 @@ int main(void)
 	tcase_add_test(t, socket_paths_fit_an_address);
 	tcase_add_test(t, unknown_keys);
 	tcase_add_test(t, sections);
+	tcase_add_test(t, keyspace);
 	tcase_add_test(t, group_names_are_told_apart_as_written);
 	tcase_add_test(t, lines_that_are_no_lines);
 	tcase_add_test(t, keys_given_twice);

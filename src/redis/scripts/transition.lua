@@ -4,11 +4,13 @@
 -- Redis Cluster is not supported: the keys of one call belong to many devices and to three keys that all share.
 --
 --   KEYS  offline, outbox, events; then for each item: connected:ID, disconnected:ID, state:ID
---   ARGV  events_max, node; then for each item either
+--   ARGV  events_max, node, self; then for each item either
 --           'A', id, seq, cleared ('1' or '0')
 --         or
---           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, outbox ('1' or '0'), payload, n, and n
+--           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, mine, outbox ('1' or '0'), payload, n, and n
 --           arguments: further fields of the state hash, each with its value
+--
+-- `self` and `mine` as in refresh.lua.
 --
 -- 'E' is an edge: written once, with an entry in the stream. 'W' writes the current state over whatever is there, without
 -- one. 'A': the broker has the retained status as of seq (or its clearing).
@@ -23,7 +25,7 @@
 -- write), and seq is taken back if the stream refuses the entry: a failed item is never taken for a written one.
 
 local OFFLINE, OUTBOX, EVENTS = KEYS[1], KEYS[2], KEYS[3]
-local EVENTS_MAX, NODE = ARGV[1], ARGV[2]
+local EVENTS_MAX, NODE, SELF = ARGV[1], ARGV[2], ARGV[3]
 local SEQ_MAX = 281474976710655
 
 -- A seq as stored; whatever is not one is older than all.
@@ -71,7 +73,10 @@ local function forget(it)
 		redis.call('HSET', OUTBOX, it.id, '')
 	end
 	redis.call('ZREM', OFFLINE, it.id)
-	redis.call('DEL', it.k_connected, it.k_disconnected)
+	redis.call('DEL', it.k_disconnected)
+	if it.mine == '1' then
+		redis.call('DEL', it.k_connected)
+	end
 	if it.kind == 'E' and existed then
 		local r = add_event(it)
 		if failed(r) then
@@ -83,12 +88,18 @@ end
 
 local function store(it, have, replace)
 	if it.state == 'online' then
-		redis.call('SET', it.k_connected, it.id, 'PX', it.ttl)
+		if it.mine == '1' then
+			redis.call('SET', it.k_connected, it.id, 'PX', it.ttl)
+		elseif it.mine == 'n' then
+			redis.call('SET', it.k_connected, it.id, 'PX', it.ttl, 'NX')
+		end
 		redis.call('DEL', it.k_disconnected)
 		redis.call('ZREM', OFFLINE, it.id)
 	else
 		redis.call('SET', it.k_disconnected, it.id)
-		redis.call('DEL', it.k_connected)
+		if it.mine == '1' then
+			redis.call('DEL', it.k_connected)
+		end
 		redis.call('ZADD', OFFLINE, it.since, it.id)
 	end
 	if it.outbox then
@@ -140,6 +151,12 @@ local function acknowledge(it)
 	return 0
 end
 
+local function own(word)
+	if SELF ~= '' then
+		redis.pcall('PUBLISH', SELF, word)
+	end
+end
+
 if not needs(OFFLINE, 'zset') then
 	return redis.error_reply('WRONGTYPE ' .. OFFLINE .. ' is not a sorted set')
 elseif not needs(OUTBOX, 'hash') then
@@ -150,7 +167,8 @@ end
 
 local answer = {}
 local stuck = {} -- by id: what an earlier item of this call failed with; a later one must not overtake it
-local a, k = 3, 4
+local a, k = 4, 4
+own('+')
 while a <= #ARGV do
 	local it = { kind = ARGV[a], id = ARGV[a + 1], seq = ARGV[a + 2] }
 	it.k_connected, it.k_disconnected, it.k_state = KEYS[k], KEYS[k + 1], KEYS[k + 2]
@@ -162,9 +180,10 @@ while a <= #ARGV do
 		f = acknowledge
 	else
 		it.state, it.reason, it.since, it.last_seen = ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
-		it.group, it.ttl, it.outbox, it.payload = ARGV[a + 7], ARGV[a + 8], ARGV[a + 9] == '1', ARGV[a + 10]
-		it.first = a + 12
-		it.last = a + 11 + tonumber(ARGV[a + 11])
+		it.group, it.ttl, it.mine = ARGV[a + 7], ARGV[a + 8], ARGV[a + 9]
+		it.outbox, it.payload = ARGV[a + 10] == '1', ARGV[a + 11]
+		it.first = a + 13
+		it.last = a + 12 + tonumber(ARGV[a + 12])
 		a = it.last + 1
 	end
 	if not stuck[it.id] then
@@ -177,4 +196,5 @@ while a <= #ARGV do
 		answer[#answer + 1] = stuck[it.id]
 	end
 end
+own('-')
 return answer

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* From the keyspace listener into the core. */
+#include <event2/event.h>
+
+#include "app.h"
+
+/* What an answer causes is handed on at once; the rest of the turn is done once for all answers that came together. */
+static void follow(struct hw_app *a, struct hw_now now)
+{
+	hw_app_drain(a, now, 0);
+	event_active(a->due, EV_TIMEOUT, 0);
+}
+
+static void on_link(void *arg, bool up, const char *why)
+{
+	struct hw_app *a = arg;
+	if (up)
+		hw_log(a->log, HW_LOG_NOTICE, "keyspace: %s", why);
+	else
+		hw_log_limited(a->log, HW_LIMIT_KEYSPACE, HW_LOG_WARNING, "keyspace: %s", why);
+}
+
+static void on_sight(void *arg, bool sees)
+{
+	struct hw_app *a = arg;
+	hw_monitor_key_sight(a->monitor, hw_app_now(), sees);
+	event_active(a->due, EV_TIMEOUT, 0);
+}
+
+static void on_key(void *arg, unsigned why, const char *id, size_t id_len, int64_t ttl_ms)
+{
+	struct hw_app *a = arg;
+	struct hw_now now = hw_app_now();
+	if (a->stopping)
+		return;
+	hw_monitor_key(a->monitor, now, why, id, id_len, ttl_ms);
+	follow(a, now);
+}
+
+static void on_back(void *arg, const char *id, size_t id_len)
+{
+	struct hw_app *a = arg;
+	struct hw_now now = hw_app_now();
+	if (a->stopping)
+		return;
+	hw_monitor_key_back(a->monitor, now, id, id_len);
+	follow(a, now);
+}
+
+static void on_trouble(void *arg, const char *what)
+{
+	struct hw_app *a = arg;
+	hw_log_limited(a->log, HW_LIMIT_KEYSPACE_TROUBLE, HW_LOG_WARNING, "keyspace: %s", what);
+}
+
+const struct hw_keyspace_ops hw_app_keyspace_ops = {
+	.on_link = on_link, .on_sight = on_sight, .on_key = on_key, .on_back = on_back, .on_trouble = on_trouble};

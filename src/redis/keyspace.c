@@ -1,0 +1,653 @@
+/* SPDX-License-Identifier: MIT */
+/* The keyspace listener. See keyspace.h. */
+#include "redis/keyspace.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "redis/flags.h"
+#include "redis/keys.h"
+#include "redis/link.h"
+#include "redis/looks.h"
+#include "redis/trouble.h"
+
+#define DEAF_NS        (5 * HW_NS_PER_S) /* so long may a message to itself take */
+#define FLAGS_EVERY_NS (5 * HW_NS_PER_S) /* notify-keyspace-events is looked at, since anybody may change it */
+#define RESYNC_NS      (3600 * HW_NS_PER_S)
+#define RESYNC_DEAF_NS (60 * HW_NS_PER_S)
+#define PAGE_TEXT      "500"
+#define PAGE_PACED_MS  50
+#define SWEEP_BITE     1000
+#define LOOKS_ENOUGH   4096 /* a resync waits while as many look */
+
+static const struct {
+	const char *name;
+	unsigned why;
+	bool ours; /* the scripts cause it */
+} events[HW_KEYSPACE_EVENTS] = {
+	{"set", HW_KEY_WRITTEN, true},        {"expire", HW_KEY_TTL, true},
+	{"del", HW_KEY_REMOVED, true},        {"expired", HW_KEY_EXPIRED, false},
+	{"evicted", HW_KEY_EVICTED, false},   {"persist", HW_KEY_TTL, false},
+	{"rename_to", HW_KEY_WRITTEN, false}, {"rename_from", HW_KEY_REMOVED, false},
+	{"move_to", HW_KEY_WRITTEN, false},   {"move_from", HW_KEY_REMOVED, false},
+	{"copy_to", HW_KEY_WRITTEN, false},   {"restore", HW_KEY_WRITTEN, false},
+	{"append", HW_KEY_WRITTEN, false},    {"incrby", HW_KEY_WRITTEN, false},
+};
+
+struct resync {
+	enum { RESYNC_NONE, RESYNC_SCAN, RESYNC_SWEEP } stage;
+	bool wanted; /* one more, from the start */
+	bool paced;
+	char cursor[32];
+	uint32_t at; /* of the sweep */
+	struct hw_mono began, ended;
+	struct event *step;
+};
+
+struct hw_keyspace {
+	struct event_base *base;
+	const struct hw_monitor *m;
+	const struct hw_keyspace_ops *ops;
+	void *arg;
+	bool configure, active;
+	struct hw_keys keys;
+	char *self, channel[32]; /* the notifications' channels but for the event */
+	struct hw_redis_link look_link, hear_link;
+	struct hw_looks looks;
+	struct resync resync;
+	bool sees;       /* look_link has proved useful */
+	bool subscribed; /* to all channels */
+	bool listening;  /* and what is published arrives */
+	bool was_up;
+	bool own; /* between '+' and '-' */
+	unsigned confirmed;
+	struct hw_mono asked; /* the oldest message to itself that is not back; 0: none */
+	struct hw_mono flags_at;
+	bool flags_wrong, flags_asked;
+	struct event *tick;
+	char told[512]; /* what on_trouble() said last of the looking link, or of the flags */
+	struct hw_keyspace_stats stats;
+};
+
+static struct hw_mono mono(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (struct hw_mono){(int64_t)t.tv_sec * HW_NS_PER_S + t.tv_nsec};
+}
+
+const char *hw_keyspace_event_name(unsigned place)
+{
+	return place < HW_KEYSPACE_EVENTS ? events[place].name : "unknown";
+}
+
+/* What it said last is not said again. */
+static void tell(struct hw_keyspace *ks, const char *text)
+{
+	if (strcmp(ks->told, text) == 0)
+		return;
+	snprintf(ks->told, sizeof(ks->told), "%s", text);
+	ks->ops->on_trouble(ks->arg, text);
+}
+
+static void tell_error(struct hw_keyspace *ks, const char *reply)
+{
+	char text[HW_TROUBLE_TEXT];
+	hw_trouble_text(reply, text);
+	tell(ks, text);
+}
+
+static int command(struct hw_keyspace *ks, redisCallbackFn *fn, int argc, const char **argv)
+{
+	size_t len[8];
+	for (int i = 0; i < argc; i++)
+		len[i] = strlen(argv[i]);
+	return hw_redis_link_command(&ks->look_link, fn, ks, argc, argv, len);
+}
+
+/* --- going through all keys --------------------------------------------------------------------------------------- */
+
+static void step_in(struct hw_keyspace *ks, int ms)
+{
+	struct timeval tv = {0, ms * 1000};
+	event_add(ks->resync.step, &tv);
+}
+
+static void resync_begin(struct hw_keyspace *ks)
+{
+	struct resync *r = &ks->resync;
+	if (!r->wanted || !ks->active || !ks->sees || r->stage != RESYNC_NONE)
+		return;
+	r->wanted = false;
+	r->stage = RESYNC_SCAN;
+	r->began = mono();
+	r->at = 0;
+	snprintf(r->cursor, sizeof(r->cursor), "0");
+	step_in(ks, 0);
+}
+
+/* From the start, whatever is under way. */
+static void resync_want(struct hw_keyspace *ks, bool paced)
+{
+	ks->resync.wanted = true;
+	ks->resync.paced = paced;
+	resync_begin(ks);
+}
+
+static void resync_end(struct hw_keyspace *ks, bool complete)
+{
+	struct resync *r = &ks->resync;
+	r->stage = RESYNC_NONE;
+	r->ended = mono();
+	ks->stats.resyncs += complete;
+	resync_begin(ks);
+}
+
+/*
+ * Whether a key that is there says anything about its device: not if the device is online by its heartbeats alone, for
+ * then the key is ours; nor if it was, and Redis has not confirmed yet that it is not.
+ */
+static bool is_of_interest(const struct hw_keyspace *ks, const char *id, size_t len)
+{
+	const struct hw_registry *devices = hw_monitor_registry(ks->m);
+	uint32_t i = hw_registry_find(devices, id, len);
+	if (i == HW_NIL)
+		return true;
+	const struct hw_device *d = hw_registry_at(devices, i);
+	return (hw_device_source(d) & HW_SOURCE_KEY) ||
+	       (hw_device_state(d) != HW_STATE_ONLINE && !(d->flags & HW_FLAG_OWED_STORE));
+}
+
+static void take_page(struct hw_keyspace *ks, const redisReply *page)
+{
+	enum hw_device_key which;
+	const char *id;
+	size_t len;
+	for (size_t i = 0; i < page->elements; i++) {
+		const redisReply *key = page->element[i];
+		if (key->type == REDIS_REPLY_STRING &&
+		    hw_keys_device_id(&ks->keys, key->str, key->len, &which, &id, &len) && which == HW_KEY_CONNECTED &&
+		    is_of_interest(ks, id, len))
+			hw_looks_add(&ks->looks, 0, id, len);
+	}
+}
+
+static void on_page(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_keyspace *ks = arg;
+	struct resync *r = &ks->resync;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&ks->look_link);
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
+	    reply->element[1]->type != REDIS_REPLY_ARRAY || reply->element[0]->len >= sizeof(r->cursor)) {
+		tell_error(ks, reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR SCAN's answer makes no sense");
+		resync_end(ks, false);
+		return;
+	}
+	take_page(ks, reply->element[1]);
+	snprintf(r->cursor, sizeof(r->cursor), "%s", reply->element[0]->str);
+	if (strcmp(r->cursor, "0") == 0)
+		r->stage = RESYNC_SWEEP;
+	step_in(ks, r->paced ? PAGE_PACED_MS : 0);
+}
+
+static void resync_scan(struct hw_keyspace *ks)
+{
+	const char *argv[] = {"SCAN", ks->resync.cursor, "MATCH", ks->keys.connected_match, "COUNT", PAGE_TEXT};
+	if (command(ks, on_page, 6, argv) != 0)
+		resync_end(ks, false);
+}
+
+/* Devices that were online by a key, of which the scan has seen none. */
+static void resync_sweep(struct hw_keyspace *ks)
+{
+	const struct hw_registry *devices = hw_monitor_registry(ks->m);
+	struct resync *r = &ks->resync;
+	uint32_t bound = hw_registry_bound(devices);
+	for (unsigned n = 0; n < SWEEP_BITE && r->at < bound; n++, r->at++) {
+		const struct hw_device *d = hw_registry_at(devices, r->at);
+		if (!d || hw_device_state(d) != HW_STATE_ONLINE || !(hw_device_source(d) & HW_SOURCE_KEY))
+			continue;
+		const struct hw_key *k = hw_device_key(d);
+		struct hw_id id = hw_device_id(d);
+		if (!k || k->looked.ns < r->began.ns)
+			hw_looks_add(&ks->looks, 0, id.text, id.len);
+	}
+	if (r->at >= bound)
+		resync_end(ks, true);
+	else
+		step_in(ks, r->paced ? PAGE_PACED_MS : 0);
+}
+
+static void resync_step(struct hw_keyspace *ks)
+{
+	struct resync *r = &ks->resync;
+	if (!ks->sees || r->stage == RESYNC_NONE)
+		return;
+	if (r->wanted)
+		resync_end(ks, false);
+	else if (hw_looks_waiting(&ks->looks) > LOOKS_ENOUGH ||
+	         (r->stage == RESYNC_SWEEP && hw_looks_waiting(&ks->looks)))
+		step_in(ks, 5);
+	else if (r->stage == RESYNC_SCAN)
+		resync_scan(ks);
+	else
+		resync_sweep(ks);
+}
+
+static void on_step(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	resync_step(arg);
+}
+
+/* --- looks -------------------------------------------------------------------------------------------------------- */
+
+static void on_answer(void *arg, unsigned why, const char *id, size_t len, int64_t ttl_ms)
+{
+	struct hw_keyspace *ks = arg;
+	if (ks->active)
+		ks->ops->on_key(ks->arg, why, id, len, ttl_ms);
+}
+
+static void on_look_error(void *arg, const char *reply)
+{
+	tell_error(arg, reply);
+}
+
+static const struct hw_looks_ops looks_ops = {on_answer, on_look_error};
+
+void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref ref)
+{
+	const struct hw_device *d = hw_registry_get(hw_monitor_registry(ks->m), ref);
+	if (!d)
+		return;
+	struct hw_id id = hw_device_id(d);
+	hw_looks_add(&ks->looks, 0, id.text, id.len);
+}
+
+/* --- notifications ------------------------------------------------------------------------------------------------ */
+
+static bool is_online(const struct hw_keyspace *ks, const char *id, size_t len)
+{
+	const struct hw_registry *devices = hw_monitor_registry(ks->m);
+	uint32_t i = hw_registry_find(devices, id, len);
+	return i != HW_NIL && hw_device_state(hw_registry_at(devices, i)) == HW_STATE_ONLINE;
+}
+
+static void on_event(struct hw_keyspace *ks, unsigned e, const char *key, size_t key_len)
+{
+	enum hw_device_key which;
+	const char *id;
+	size_t len;
+	unsigned why = events[e].why;
+	if (!hw_keys_device_id(&ks->keys, key, key_len, &which, &id, &len))
+		return;
+	ks->stats.notifications[e]++;
+	if (ks->own && events[e].ours) {
+		ks->stats.own++;
+		return;
+	}
+	if (!ks->active)
+		return; /* what it says is found when all keys are gone through */
+	if (which == HW_KEY_DISCONNECTED) {
+		if (why & (HW_KEY_REMOVED | HW_KEY_EXPIRED))
+			ks->ops->on_back(ks->arg, id, len);
+		return;
+	}
+	/* That a device has lost its key is news only while it is online. */
+	bool lost = why & (HW_KEY_REMOVED | HW_KEY_EXPIRED | HW_KEY_EVICTED);
+	if (lost && !is_online(ks, id, len))
+		return;
+	if ((why & HW_KEY_TTL) && !is_of_interest(ks, id, len))
+		return;
+	if (hw_looks_add(&ks->looks, why, id, len) != 0)
+		resync_want(ks, true);
+}
+
+static void begin_listening(struct hw_keyspace *ks)
+{
+	char text[400];
+	ks->listening = true;
+	ks->stats.reconnects += ks->was_up;
+	ks->was_up = true;
+	hw_redis_link_settled(&ks->hear_link);
+	snprintf(text, sizeof(text), "listening to other programs' keys at %s", ks->hear_link.where);
+	ks->flags_at.ns = 0;
+	ks->ops->on_link(ks->arg, true, text);
+	resync_want(ks, false);
+}
+
+/* On our own channel: '+' and '-' from the scripts, or when it was sent. None is sent within a script. */
+static void on_self(struct hw_keyspace *ks, const char *text)
+{
+	ks->own = text[0] == '+';
+	if (text[0] == '+' || text[0] == '-')
+		return;
+	ks->asked.ns = 0;
+	ks->stats.lag_ns = mono().ns - strtoll(text, NULL, 10);
+	if (!ks->listening && ks->subscribed)
+		begin_listening(ks);
+}
+
+static void on_published(struct hw_keyspace *ks, const char *channel, const redisReply *message)
+{
+	size_t head = strlen(ks->channel);
+	if (strcmp(channel, ks->self) == 0) {
+		on_self(ks, message->str);
+		return;
+	}
+	for (unsigned e = 0; e < HW_KEYSPACE_EVENTS; e++)
+		if (strcmp(channel + head, events[e].name) == 0) {
+			on_event(ks, e, message->str, message->len);
+			return;
+		}
+}
+
+static void ask_self(struct hw_keyspace *ks);
+
+static void on_message(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_keyspace *ks = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&ks->hear_link);
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || reply->element[1]->type != REDIS_REPLY_STRING)
+		return;
+	if (reply->element[2]->type == REDIS_REPLY_STRING) {
+		on_published(ks, reply->element[1]->str, reply->element[2]);
+	} else if (++ks->confirmed == HW_KEYSPACE_EVENTS + 1) {
+		ks->subscribed = true;
+		ask_self(ks);
+	}
+}
+
+/* --- each second -------------------------------------------------------------------------------------------------- */
+
+static void on_asked(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_keyspace *ks = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&ks->look_link);
+	if (reply->type == REDIS_REPLY_ERROR)
+		tell_error(ks, reply->str);
+}
+
+/* A message to itself: whether what is published arrives, and how late. */
+static void ask_self(struct hw_keyspace *ks)
+{
+	char text[24];
+	const char *argv[] = {"PUBLISH", ks->self, text};
+	if (!ks->sees || !ks->subscribed)
+		return;
+	struct hw_mono now = mono();
+	snprintf(text, sizeof(text), "%" PRId64, now.ns);
+	if (command(ks, on_asked, 3, argv) == 0 && !ks->asked.ns)
+		ks->asked = now;
+}
+
+static void on_flags_set(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_keyspace *ks = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&ks->look_link);
+	if (reply->type == REDIS_REPLY_ERROR) {
+		tell_error(ks, reply->str);
+		return;
+	}
+	tell(ks, "added what was missing to Redis' notify-keyspace-events");
+	ks->told[0] = '\0';
+	ks->flags_at.ns = 0;
+}
+
+static void flags_missing(struct hw_keyspace *ks, const char *have, const char *want)
+{
+	const char *argv[] = {"CONFIG", "SET", "notify-keyspace-events", want};
+	char text[400];
+	ks->flags_wrong = true;
+	if (ks->configure) {
+		command(ks, on_flags_set, 4, argv);
+		return;
+	}
+	snprintf(text, sizeof(text),
+	         "notify-keyspace-events is '%.40s': set it to '%s' in redis.conf and by CONFIG SET "
+	         "notify-keyspace-events '%s', or set [keyspace] configure = yes",
+	         have, want, want);
+	tell(ks, text);
+}
+
+static void on_flags(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_keyspace *ks = arg;
+	const redisReply *reply = answer;
+	char want[HW_FLAGS_MAX], text[HW_TROUBLE_TEXT + 200];
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&ks->look_link);
+	ks->flags_asked = false;
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[1]->type != REDIS_REPLY_STRING) {
+		snprintf(text, sizeof(text),
+		         "cannot read notify-keyspace-events (%.200s): see that it has '" HW_FLAGS_NEEDED "'",
+		         reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer");
+		tell(ks, text);
+		return;
+	}
+	bool was_wrong = ks->flags_wrong;
+	ks->flags_wrong = false;
+	if (hw_flags_complete(reply->element[1]->str, want)) {
+		flags_missing(ks, reply->element[1]->str, want);
+	} else if (was_wrong) {
+		ks->told[0] = '\0';
+		resync_want(ks, false); /* what happened meanwhile was not told */
+	}
+}
+
+static void check_flags(struct hw_keyspace *ks, struct hw_mono now)
+{
+	const char *argv[] = {"CONFIG", "GET", "notify-keyspace-events"};
+	if (!ks->sees || ks->flags_asked || (ks->flags_at.ns && now.ns - ks->flags_at.ns < FLAGS_EVERY_NS))
+		return;
+	ks->flags_at = now;
+	ks->flags_asked = command(ks, on_flags, 3, argv) == 0;
+}
+
+static void tick(struct hw_keyspace *ks)
+{
+	struct hw_mono now = mono();
+	int64_t every = ks->listening && !ks->flags_wrong ? RESYNC_NS : RESYNC_DEAF_NS;
+	check_flags(ks, now);
+	if (ks->asked.ns && ks->listening && now.ns - ks->asked.ns > DEAF_NS) {
+		hw_redis_link_fail(&ks->hear_link, "what is published does not arrive");
+		return;
+	}
+	ask_self(ks);
+	if (ks->sees && ks->resync.stage == RESYNC_NONE && now.ns - ks->resync.ended.ns > every)
+		resync_want(ks, true);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	tick(arg);
+}
+
+/* --- the connection that looks ------------------------------------------------------------------------------------ */
+
+/* A Redis that is up and cannot serve (it loads its data) must not be taken for one that has no keys. */
+static void on_hello(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_keyspace *ks = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&ks->look_link);
+	if (reply->type != REDIS_REPLY_INTEGER) {
+		hw_redis_link_fail(&ks->look_link, reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer");
+		return;
+	}
+	hw_redis_link_settled(&ks->look_link);
+	ks->sees = true;
+	ks->told[0] = '\0';
+	ks->flags_at.ns = 0;
+	ks->ops->on_sight(ks->arg, true);
+	hw_looks_up(&ks->looks);
+	check_flags(ks, mono());
+	ask_self(ks);
+	if (ks->listening)
+		resync_want(ks, false);
+}
+
+static void on_look_ready(void *arg)
+{
+	struct hw_keyspace *ks = arg;
+	const char *argv[] = {"PTTL", ks->keys.monitor};
+	if (command(ks, on_hello, 2, argv) != 0)
+		hw_redis_link_fail(&ks->look_link, "out of memory");
+}
+
+static void on_look_lost(void *arg, const char *why)
+{
+	struct hw_keyspace *ks = arg;
+	bool saw = ks->sees;
+	ks->sees = false;
+	ks->asked.ns = 0;
+	ks->flags_asked = false;
+	ks->resync.stage = RESYNC_NONE;
+	ks->resync.wanted = true;
+	event_del(ks->resync.step);
+	hw_looks_lost(&ks->looks);
+	if (saw)
+		ks->ops->on_sight(ks->arg, false);
+	if (hw_trouble_of(why) != HW_TROUBLE_OTHER)
+		tell_error(ks, why);
+}
+
+static const struct hw_redis_link_ops look_ops = {on_look_ready, on_look_lost};
+
+/* --- the connection that hears ------------------------------------------------------------------------------------ */
+
+static void on_hear_ready(void *arg)
+{
+	struct hw_keyspace *ks = arg;
+	const char *argv[HW_KEYSPACE_EVENTS + 2] = {"SUBSCRIBE", ks->self};
+	size_t len[HW_KEYSPACE_EVENTS + 2] = {9, strlen(ks->self)};
+	char names[HW_KEYSPACE_EVENTS][64];
+	for (unsigned e = 0; e < HW_KEYSPACE_EVENTS; e++) {
+		len[e + 2] = (size_t)snprintf(names[e], sizeof(names[e]), "%s%s", ks->channel, events[e].name);
+		argv[e + 2] = names[e];
+	}
+	ks->confirmed = 0;
+	if (hw_redis_link_command(&ks->hear_link, on_message, ks, HW_KEYSPACE_EVENTS + 2, argv, len) != 0)
+		hw_redis_link_fail(&ks->hear_link, "out of memory");
+}
+
+static void on_hear_lost(void *arg, const char *why)
+{
+	struct hw_keyspace *ks = arg;
+	char text[HW_TROUBLE_TEXT + 200];
+	ks->listening = ks->subscribed = ks->own = false;
+	ks->asked.ns = 0;
+	bool denied = hw_trouble_of(why) == HW_TROUBLE_NOPERM;
+	snprintf(text, sizeof(text),
+	         denied ? "not listening: %.400s; allow the channels %s* and %s" : "not listening: %.400s", why,
+	         ks->channel, ks->self);
+	ks->ops->on_link(ks->arg, false, text);
+}
+
+static const struct hw_redis_link_ops hear_ops = {on_hear_ready, on_hear_lost};
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+void hw_keyspace_loaded(struct hw_keyspace *ks)
+{
+	ks->active = true;
+	if (ks->listening)
+		resync_want(ks, false);
+}
+
+bool hw_keyspace_up(const struct hw_keyspace *ks)
+{
+	return ks->listening && ks->sees;
+}
+
+const struct hw_keyspace_stats *hw_keyspace_stats(struct hw_keyspace *ks)
+{
+	ks->stats.looks = ks->looks.sent;
+	ks->stats.dropped = ks->looks.dropped;
+	ks->stats.waiting = hw_looks_waiting(&ks->looks);
+	return &ks->stats;
+}
+
+static int start_links(struct hw_keyspace *ks, const struct hw_redis_conf *conf)
+{
+	struct hw_redis_link_conf c = {.host = conf->host,
+	                               .unix_socket = conf->unix_socket,
+	                               .username = conf->username,
+	                               .password = conf->password,
+	                               .port = conf->port,
+	                               .db = conf->db,
+	                               .seed = conf->run_mark ^ 1};
+	int rc = hw_redis_link_init(&ks->look_link, ks->base, &c, &look_ops, ks);
+	c.subscriber = true;
+	c.seed ^= 3;
+	return rc ? rc : hw_redis_link_init(&ks->hear_link, ks->base, &c, &hear_ops, ks);
+}
+
+struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_redis_conf *conf, bool configure,
+                                    const struct hw_monitor *m, const struct hw_keyspace_ops *ops, void *arg)
+{
+	struct timeval second = {1, 0};
+	struct hw_keyspace *ks = calloc(1, sizeof(*ks));
+	if (!ks)
+		return NULL;
+	ks->base = base;
+	ks->m = m;
+	ks->ops = ops;
+	ks->arg = arg;
+	ks->configure = configure;
+	ks->resync.ended = mono();
+	ks->self = hw_keys_self(conf->key_prefix, conf->node_id, conf->run_mark);
+	snprintf(ks->channel, sizeof(ks->channel), "__keyevent@%d__:", conf->db);
+	ks->tick = event_new(base, -1, EV_PERSIST, on_tick, ks);
+	ks->resync.step = event_new(base, -1, 0, on_step, ks);
+	if (ks->self && ks->tick && ks->resync.step && hw_keys_init(&ks->keys, conf->key_prefix, conf->node_id) == 0 &&
+	    hw_looks_init(&ks->looks, base, &ks->look_link, &ks->keys, &looks_ops, ks) == 0 &&
+	    start_links(ks, conf) == 0 && event_add(ks->tick, &second) == 0)
+		return ks;
+	hw_keyspace_free(ks);
+	return NULL;
+}
+
+void hw_keyspace_free(struct hw_keyspace *ks)
+{
+	if (!ks)
+		return;
+	hw_redis_link_fini(&ks->look_link);
+	hw_redis_link_fini(&ks->hear_link);
+	hw_looks_fini(&ks->looks);
+	hw_keys_fini(&ks->keys);
+	if (ks->tick)
+		event_free(ks->tick);
+	if (ks->resync.step)
+		event_free(ks->resync.step);
+	free(ks->self);
+	free(ks);
+}

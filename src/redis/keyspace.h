@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keyspace listener: sees other programs write, remove and lose devices' connected keys, and says what became of
+ * each. On two connections of its own: one is subscribed to Redis' notifications, the other one looks (looks.h).
+ *
+ * A notification is only a reason to look. What it does not say, because it was lost or never sent, is found by going
+ * through all keys: when listening begins (again), when notifications had to be dropped, and once an hour, paced; each
+ * minute while notifications do not come.
+ *
+ * The scripts of redis.h say on a channel of this run what they do themselves: between '+' and '-' there, what is set,
+ * removed or given a time to live is no news. Both come on one connection in the order in which it happened.
+ *
+ * Nothing here changes a device, logs or blocks. Cost: a look for each notification of another program's, less those
+ * that are merged; nothing while nobody writes, but for a message to itself each second.
+ */
+#ifndef HW_REDIS_KEYSPACE_H
+#define HW_REDIS_KEYSPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heartwheel/monitor.h"
+#include "redis/redis.h"
+
+struct hw_keyspace; /* opaque */
+
+struct hw_keyspace_ops {
+	/* It listens, or does not (any more): `why` says what and what to do. */
+	void (*on_link)(void *arg, bool up, const char *why);
+	/* Keys can be looked at, or cannot. */
+	void (*on_sight)(void *arg, bool sees);
+	/* A look's answer, for hw_monitor_key(). */
+	void (*on_key)(void *arg, unsigned why, const char *id, size_t id_len, int64_t ttl_ms);
+	/* For hw_monitor_key_back(). */
+	void (*on_back)(void *arg, const char *id, size_t id_len);
+	/* Something is to be set right, or has been. */
+	void (*on_trouble)(void *arg, const char *what);
+};
+
+#define HW_KEYSPACE_EVENTS 14
+
+struct hw_keyspace_stats {
+	uint64_t notifications[HW_KEYSPACE_EVENTS]; /* of devices' keys, our own among them */
+	uint64_t own;                               /* not looked into: the scripts' own doing */
+	uint64_t looks, dropped;                    /* PTTLs sent; looks that could not be had */
+	uint64_t resyncs, reconnects;
+	uint32_t waiting;
+	int64_t lag_ns; /* how long the last message to itself took; 0: none yet */
+};
+
+/* Starts connecting. `conf`, `m` and `ops` are borrowed; of `conf` what its strings point to as well. `configure`: add
+ * what notify-keyspace-events lacks. NULL without memory. */
+struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_redis_conf *conf, bool configure,
+                                    const struct hw_monitor *m, const struct hw_keyspace_ops *ops, void *arg);
+/* Not from one of the callbacks. */
+void hw_keyspace_free(struct hw_keyspace *ks);
+
+/* The store has been loaded: before, nothing is told but on_link and on_sight. */
+void hw_keyspace_loaded(struct hw_keyspace *ks);
+/* HW_OUT_KEY_CHECK. */
+void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref device);
+
+bool hw_keyspace_up(const struct hw_keyspace *ks);
+const struct hw_keyspace_stats *hw_keyspace_stats(struct hw_keyspace *ks);
+/* Of the notification that is counted in that place: "set", "expired", ... */
+const char *hw_keyspace_event_name(unsigned place);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* Looks at keys. Cost: one allocation and one PTTL for each that is not merged with another. */
+#include "redis/looks.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "heartwheel/monitor.h"
+
+struct hw_look {
+	struct hw_looks *l;
+	unsigned why;
+	bool again; /* the second time, since the first answer was slow */
+	int64_t sent_ns;
+	size_t len;
+	char id[];
+};
+
+static int64_t mono_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * HW_NS_PER_S + t.tv_nsec;
+}
+
+/* FNV-1a (Fowler, Noll, Vo): a collision costs a second look at a key, never one too few. */
+static uint32_t hash_of(const char *id, size_t len)
+{
+	uint32_t h = 2166136261u;
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (uint8_t)id[i]) * 16777619u;
+	return (h ^ h >> 16) % HW_LOOKS_FILTER;
+}
+
+static void wake(struct hw_looks *l)
+{
+	struct timeval now = {0, 0};
+	if (!event_pending(l->pump, EV_TIMEOUT, NULL))
+		event_add(l->pump, &now);
+}
+
+static int grow(struct hw_looks *l)
+{
+	uint32_t cap = l->cap ? l->cap * 2 : 256;
+	struct hw_look **at = malloc(cap * sizeof(struct hw_look *));
+	if (!at)
+		return -ENOMEM;
+	for (uint64_t p = l->head; p != l->tail; p++)
+		at[p & (cap - 1)] = l->at[p & (l->cap - 1)];
+	free(l->at);
+	l->at = at;
+	l->cap = cap;
+	return 0;
+}
+
+static struct hw_look *waiting_for(struct hw_looks *l, uint32_t hash, const char *id, size_t len)
+{
+	uint64_t place = l->filter[hash];
+	if (place <= l->head || place > l->tail)
+		return NULL;
+	struct hw_look *look = l->at[(place - 1) & (l->cap - 1)];
+	return look->len == len && memcmp(look->id, id, len) == 0 ? look : NULL;
+}
+
+static int push(struct hw_looks *l, struct hw_look *look)
+{
+	if (l->tail - l->head >= HW_LOOKS_MARK)
+		return -ENOBUFS;
+	if (l->tail - l->head == l->cap && grow(l) != 0)
+		return -ENOMEM;
+	l->at[l->tail++ & (l->cap - 1)] = look;
+	l->filter[hash_of(look->id, look->len)] = l->tail;
+	wake(l);
+	return 0;
+}
+
+int hw_looks_add(struct hw_looks *l, unsigned why, const char *id, size_t len)
+{
+	struct hw_look *look = waiting_for(l, hash_of(id, len), id, len);
+	if (look) {
+		look->why |= why;
+		return 0;
+	}
+	if (len == 0 || len > HW_ID_MAX)
+		return 0; /* no device's */
+	look = malloc(sizeof(*look) + len);
+	int rc = look ? 0 : -ENOMEM;
+	if (look) {
+		*look = (struct hw_look){.l = l, .why = why, .len = len};
+		memcpy(look->id, id, len);
+		rc = push(l, look);
+	}
+	if (rc) {
+		l->dropped++;
+		free(look);
+	}
+	return rc;
+}
+
+static void answered(struct hw_looks *l, struct hw_look *look, const redisReply *reply)
+{
+	if (reply->type != REDIS_REPLY_INTEGER) {
+		l->dropped++;
+		l->ops->on_error(l->arg, reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR PTTL makes no sense");
+		free(look);
+		return;
+	}
+	bool slow = reply->integer == HW_KEY_GONE && mono_ns() - look->sent_ns > HW_LOOKS_SLOW_NS;
+	if (slow && !look->again && !(look->why & HW_KEY_REMOVED)) {
+		look->again = true;
+		if (push(l, look) == 0)
+			return;
+	}
+	l->ops->on_answer(l->arg, look->why, look->id, look->len, reply->integer);
+	free(look);
+}
+
+static void on_ttl(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_look *look = arg;
+	struct hw_looks *l = look->l;
+	(void)ac;
+	if (!answer) { /* the link is gone, and hw_looks_lost() follows */
+		free(look);
+		return;
+	}
+	hw_redis_link_got(l->link);
+	l->in_flight--;
+	if (l->head != l->tail)
+		wake(l);
+	answered(l, look, answer);
+}
+
+static void pump(struct hw_looks *l)
+{
+	while (l->head != l->tail && l->in_flight < HW_LOOKS_IN_FLIGHT) {
+		struct hw_look *look = l->at[l->head & (l->cap - 1)];
+		const char *argv[] = {"PTTL", l->key};
+		const size_t len[] = {4, hw_keys_device(l->keys, HW_KEY_CONNECTED, look->id, look->len, l->key)};
+		look->sent_ns = mono_ns();
+		if (hw_redis_link_command(l->link, on_ttl, look, 2, argv, len) != 0)
+			return; /* it is down, or there is no memory: an answer or the link's return wakes it */
+		l->head++;
+		l->in_flight++;
+		l->sent++;
+	}
+}
+
+static void on_pump(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	pump(arg);
+}
+
+uint32_t hw_looks_waiting(const struct hw_looks *l)
+{
+	return (uint32_t)(l->tail - l->head) + l->in_flight;
+}
+
+void hw_looks_up(struct hw_looks *l)
+{
+	wake(l);
+}
+
+void hw_looks_lost(struct hw_looks *l)
+{
+	l->in_flight = 0;
+	for (; l->head != l->tail; l->head++)
+		free(l->at[l->head & (l->cap - 1)]);
+}
+
+int hw_looks_init(struct hw_looks *l, struct event_base *base, struct hw_redis_link *link, const struct hw_keys *keys,
+                  const struct hw_looks_ops *ops, void *arg)
+{
+	l->link = link;
+	l->keys = keys;
+	l->ops = ops;
+	l->arg = arg;
+	l->key = malloc(hw_keys_device_max(keys));
+	l->pump = event_new(base, -1, 0, on_pump, l);
+	return l->key && l->pump ? 0 : -ENOMEM;
+}
+
+void hw_looks_fini(struct hw_looks *l)
+{
+	hw_looks_lost(l);
+	if (l->pump)
+		event_free(l->pump);
+	free(l->at);
+	free(l->key);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looks at devices' connected keys: a queue of ids, and PTTL for each, pipelined. An id that waits already is not
+ * queued again; what it is looked at for is added up. At most HW_LOOKS_MARK wait and HW_LOOKS_IN_FLIGHT are in flight.
+ *
+ * PTTL makes Redis delete a key whose time is over there and then, with its notification, and -2 says so at once. An
+ * answer of -2 that took long to come is asked for once more: a Redis that stood still may have served this connection
+ * before that of the program which has renewed the key meanwhile.
+ */
+#ifndef HW_REDIS_LOOKS_H
+#define HW_REDIS_LOOKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "redis/keys.h"
+#include "redis/link.h"
+
+#define HW_LOOKS_MARK      262144
+#define HW_LOOKS_IN_FLIGHT 1024
+#define HW_LOOKS_SLOW_NS   INT64_C(250000000)
+#define HW_LOOKS_FILTER    4096
+
+struct hw_look;
+
+struct hw_looks_ops {
+	/* `why` and `ttl_ms` as for hw_monitor_key(). */
+	void (*on_answer)(void *arg, unsigned why, const char *id, size_t id_len, int64_t ttl_ms);
+	void (*on_error)(void *arg, const char *reply);
+};
+
+struct hw_looks {
+	struct hw_redis_link *link;
+	const struct hw_keys *keys;
+	const struct hw_looks_ops *ops;
+	void *arg;
+	struct event *pump;
+	struct hw_look **at; /* places count up for ever: head <= tail */
+	uint64_t head, tail;
+	uint32_t cap;                     /* a power of two, or 0 */
+	uint64_t filter[HW_LOOKS_FILTER]; /* by hash of the id: the place of the last that was queued, + 1 */
+	char *key;
+	unsigned in_flight;
+	uint64_t sent, dropped;
+};
+
+/* Readies zeroed storage; all is borrowed. 0 or -ENOMEM. */
+int hw_looks_init(struct hw_looks *l, struct event_base *base, struct hw_redis_link *link, const struct hw_keys *keys,
+                  const struct hw_looks_ops *ops, void *arg);
+/* After the link's end. */
+void hw_looks_fini(struct hw_looks *l);
+
+/* 0; or -ENOBUFS at the mark, or -ENOMEM: it is dropped, and counted. */
+int hw_looks_add(struct hw_looks *l, unsigned why, const char *id, size_t id_len);
+uint32_t hw_looks_waiting(const struct hw_looks *l);
+/* The link is there: goes on. It is lost: all that wait are dropped. */
+void hw_looks_up(struct hw_looks *l);
+void hw_looks_lost(struct hw_looks *l);
+
+#endif
