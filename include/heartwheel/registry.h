@@ -80,7 +80,10 @@ enum {
 	HW_FLAG_OWED_STORE = 1 << 8,
 	HW_FLAG_OWED_STATUS = 1 << 9,
 	HW_FLAG_QUEUED_STORE = 1 << 10,
-	HW_FLAG_QUEUED_STATUS = 1 << 11
+	HW_FLAG_QUEUED_STATUS = 1 << 11,
+	HW_FLAG_OWED_DISCOVERY = 1 << 12,
+	HW_FLAG_QUEUED_DISCOVERY = 1 << 13,
+	HW_FLAG_DISCOVERED = 1 << 14 /* the broker has its discovery, or is owed it */
 };
 
 struct hw_registry; /* opaque */

@@ -56,6 +56,11 @@ static void require(struct hw_conf_parse *p, bool holds, const char *section, co
 		hw_conf_wrong(&p->errors, k->line ? k->line : o->line, "key", k->line ? key : other, "%s", why);
 }
 
+static bool may_be_topic(const char *text)
+{
+	return !strpbrk(text, "+#") && text[0] != '$' && text[0] != '/' && text[strlen(text) - 1] != '/';
+}
+
 static void check_mqtt(struct hw_conf_parse *p)
 {
 	const struct hw_conf *c = p->conf;
@@ -66,6 +71,8 @@ static void check_mqtt(struct hw_conf_parse *p)
 	require(p, !*c->tls_key || *c->tls_cert, "mqtt", "tls_key", "tls_cert", "needs tls_cert as well");
 	require(p, !*c->tls_cert || *c->tls_ca, "mqtt", "tls_cert", "tls_ca",
 	        "needs tls_ca as well: TLS is used when the broker can be checked");
+	require(p, may_be_topic(c->homeassistant_prefix), "mqtt", "homeassistant_prefix", "homeassistant_prefix",
+	        "must be levels of a topic: no '+' or '#', no '$' at the start, no '/' at either end");
 	require(p, c->barrier_timeout_ms >= c->barrier_slow_ms, "mqtt", "barrier_timeout", "barrier_slow",
 	        "barrier_timeout must not be shorter than barrier_slow");
 }
@@ -151,7 +158,7 @@ static void complete_group(struct hw_conf_parse *p, size_t i)
 		return;
 	strncat(section, g->name, sizeof(section) - strlen(section) - 1);
 	bool given = mark_of(marks, "group", "heartbeat")->line;
-	if (!given && strcmp(g->name, "default") == 0)
+	if (!given && strcmp(g->name, "default") == 0 && !g->batch)
 		add_default_heartbeats(p, i);
 	else if (!given)
 		hw_conf_wrong(&p->errors, marks->section, "section", section,

@@ -53,6 +53,8 @@ struct hw_conf {
 	char *mqtt_username, *mqtt_password_file;
 	char *tls_ca, *tls_cert, *tls_key;
 	char *client_id_prefix;
+	bool homeassistant;
+	char *homeassistant_prefix; /* levels of a topic, without a slash at either end */
 
 	/* [store], [redis] */
 	int store; /* enum hw_store_type */

@@ -67,6 +67,8 @@ const struct hw_conf_option hw_conf_options[] = {
 	{"mqtt", "tls_cert", PATH, AT(tls_cert), .max = HW_CONF_LINE_MAX, .dflt = ""},
 	{"mqtt", "tls_key", PATH, AT(tls_key), .max = HW_CONF_LINE_MAX, .dflt = ""},
 	{"mqtt", "client_id_prefix", WORD, AT(client_id_prefix), .min = 1, .max = 64, .dflt = "heartwheel"},
+	{"mqtt", "homeassistant", BOOL, AT(homeassistant), .dflt = "no"},
+	{"mqtt", "homeassistant_prefix", WORD, AT(homeassistant_prefix), .min = 1, .max = 128, .dflt = "homeassistant"},
 
 	{"store", "type", ENUM, AT(store), .choices = stores, .dflt = "redis"},
 

@@ -16,12 +16,13 @@
 
 #include "process.h"
 
-#define BUDGET           2048 /* devices looked at in one turn: about a millisecond */
-#define STATUSES_A_TURN  512
-#define RING_BYTES       (8u << 20) /* of messages between a reader and the loop */
-#define SUSPENDED_NS     (500 * HW_NS_PER_MS)
-#define LOAD_PATIENCE_NS (5 * HW_NS_PER_S) /* without Redis at the start, what is heard is news after this */
-#define REFUSED_RETRY_MS 60000
+#define BUDGET               2048 /* devices looked at in one turn: about a millisecond */
+#define STATUSES_A_TURN      512
+#define RING_BYTES           (8u << 20) /* of messages between a reader and the loop */
+#define DISCOVERIES_A_SECOND 1000       /* Home Assistant makes an entity of each */
+#define SUSPENDED_NS         (500 * HW_NS_PER_MS)
+#define LOAD_PATIENCE_NS     (5 * HW_NS_PER_S) /* without Redis at the start, what is heard is news after this */
+#define REFUSED_RETRY_MS     60000
 
 static const double detection_bounds[] = {.01, .02, .033, .05, .1, .25, 1, 5};
 static const double turn_bounds[] = {.0001, .0005, .001, .005, .01, .05, .1, .5, 1};
@@ -62,9 +63,12 @@ struct hw_now hw_app_woke(struct hw_app *a)
 static void plan(struct hw_app *a, struct hw_now now, bool soon)
 {
 	struct hw_mono at;
-	int64_t wait_ns = 60 * HW_NS_PER_S, status_ms = hw_status_wait_ms(&a->status);
+	int64_t wait_ns = 60 * HW_NS_PER_S, status_ms = hw_owed_wait_ms(&a->status);
+	int64_t discovery_ms = hw_owed_wait_ms(&a->discovery);
 	if (hw_monitor_due(a->monitor, now, &at))
 		wait_ns = at.ns - now.mono.ns;
+	if (status_ms < 0 || (discovery_ms >= 0 && discovery_ms < status_ms))
+		status_ms = discovery_ms;
 	if (status_ms >= 0 && status_ms * HW_NS_PER_MS < wait_ns)
 		wait_ns = status_ms * HW_NS_PER_MS;
 	if (soon || wait_ns < 0)
@@ -95,7 +99,8 @@ void hw_app_turn(struct hw_app *a)
 		more |= hw_app_release(a, now);
 	if (a->publisher) {
 		hw_app_presence(a, now);
-		more |= hw_status_pump(&a->status, now, STATUSES_A_TURN);
+		more |= hw_owed_pump(&a->status, now, STATUSES_A_TURN);
+		more |= hw_owed_pump(&a->discovery, now, STATUSES_A_TURN);
 		hw_publisher_flush(a->publisher);
 	}
 	if (a->turn_began.ns)
@@ -157,7 +162,7 @@ static void check_loading(struct hw_app *a, struct hw_now now)
 	       "returns");
 	a->loading = false;
 	hw_monitor_loaded(a->monitor);
-	hw_status_republish(&a->status, now.mono.ns / HW_NS_PER_MS);
+	hw_app_republish(a, now);
 }
 
 static void tell_manager(struct hw_app *a)
@@ -174,7 +179,7 @@ static void tell_manager(struct hw_app *a)
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
 	bool written = !a->redis || hw_redis_stats(a->redis)->edges_waiting == 0;
-	bool idle = written && hw_status_idle(&a->status) && !a->presence_due;
+	bool idle = written && hw_owed_idle(&a->status) && hw_owed_idle(&a->discovery) && !a->presence_due;
 	if (!a->stopping || (!idle && now.mono.ns < a->stop_by.ns))
 		return;
 	if (!idle) {
@@ -201,7 +206,9 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		hw_redis_seen(a->redis, now, hw_blind_now(hw_monitor_blind(a->monitor)));
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS;
 	if (a->status.refused_since_ms && now_ms - a->status.refused_since_ms > REFUSED_RETRY_MS)
-		hw_status_republish(&a->status, now_ms);
+		hw_owed_republish(&a->status, now_ms);
+	if (a->discovery.refused_since_ms && now_ms - a->discovery.refused_since_ms > REFUSED_RETRY_MS)
+		hw_owed_republish(&a->discovery, now_ms);
 	hw_app_turn(a);
 	check_stop(a, now);
 }
@@ -221,7 +228,8 @@ static void on_stop(evutil_socket_t fd, short what, void *arg)
 	hw_notify("STOPPING=1");
 	a->stopping = true;
 	a->presence_due = a->publisher_up;
-	a->status.sweeping = false;
+	a->status.sweeping = a->discovery.sweeping = false;
+	a->discovery.line.rate = 0; /* what is in line now goes as fast as it can */
 	a->stop_by = hw_mono_add(now.mono, a->start->stop_timeout_ms * HW_NS_PER_MS);
 	for (unsigned i = 0; i < a->n_readers; i++)
 		event_del(a->reader[i].readable);
@@ -320,16 +328,21 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_conf *conf)
 	a->detection = (struct hw_histogram){.bounds = detection_bounds,
 	                                     .n = sizeof detection_bounds / sizeof *detection_bounds};
 	a->turn = (struct hw_histogram){.bounds = turn_bounds, .n = sizeof turn_bounds / sizeof *turn_bounds};
-	hw_status_init(&a->status);
+	hw_owed_init(&a->status, &hw_status_kind);
+	hw_owed_init(&a->discovery, &hw_discovery_kind);
 	snprintf(a->barrier_topic, sizeof a->barrier_topic, "heartwheel/%s/barrier", conf->node_id);
 	snprintf(a->presence_topic, sizeof a->presence_topic, "heartwheel/%s/status", conf->node_id);
 	if (!make_events(a) || !make_monitor(a))
 		goto failed;
 	a->status.m = a->monitor;
 	a->status.node_id = conf->node_id;
-	a->status.rate = conf->republish_rate;
+	a->status.sweep.rate = conf->republish_rate;
 	a->status.on_published = hw_app_published;
 	a->status.arg = a;
+	a->discovery.m = a->monitor;
+	a->discovery.sweep.rate = a->discovery.line.rate = DISCOVERIES_A_SECOND;
+	a->discovery.on_published = hw_app_discovered;
+	a->discovery.arg = a;
 	return a;
 failed:
 	hw_log(log, HW_LOG_ERROR, "cannot start: %s", strerror(errno ? errno : ENOMEM));
@@ -360,7 +373,8 @@ void hw_app_free(struct hw_app *a)
 	hw_keyspace_free(a->keyspace);
 	if (a->redis)
 		hw_redis_free(a->redis);
-	hw_status_fini(&a->status);
+	hw_owed_fini(&a->status);
+	hw_owed_fini(&a->discovery);
 	hw_monitor_free(a->monitor);
 	free_event(a->due);
 	free_event(a->tick);
@@ -456,6 +470,7 @@ static int start_mqtt(struct hw_app *a)
 	if (rc)
 		return rc;
 	a->status.publisher = a->publisher;
+	a->discovery.publisher = a->publisher;
 	a->publisher_readable =
 		event_new(a->base, hw_publisher_fd(a->publisher), EV_READ | EV_PERSIST, on_publisher, a);
 	if (!a->publisher_readable || event_add(a->publisher_readable, NULL))

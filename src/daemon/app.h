@@ -15,6 +15,7 @@
 #include "conf/conf.h"
 #include "control/control.h"
 #include "control/metrics.h"
+#include "discovery.h"
 #include "heartwheel/monitor.h"
 #include "log.h"
 #include "mqtt/mqtt.h"
@@ -59,7 +60,7 @@ struct hw_app {
 	struct hw_publisher *publisher;
 	struct hw_app_reader reader[HW_READERS_MAX];
 	unsigned n_readers;
-	struct hw_status_sink status;
+	struct hw_owed status, discovery;
 
 	struct event *due, *tick, *publisher_readable;
 	struct event *on_term, *on_int, *on_hup, *on_usr1;
@@ -133,7 +134,10 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *out);
 extern const struct hw_redis_ops hw_app_redis_ops;
 void hw_app_on_publisher(struct hw_app *a);
-void hw_app_published(void *arg, struct hw_ref device, uint64_t seq, bool cleared);
+void hw_app_published(void *arg, struct hw_ref device, bool cleared);
+void hw_app_discovered(void *arg, struct hw_ref device, bool cleared);
+/* Everybody's retained messages are owed again. */
+void hw_app_republish(struct hw_app *a, struct hw_now now);
 /* Each second, and while it says true more often: lets statuses go that have waited for Redis for too long. */
 bool hw_app_release(struct hw_app *a, struct hw_now now);
 /* Devices whose current state some sink has not confirmed, and for how long the oldest. */

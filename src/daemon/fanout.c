@@ -32,8 +32,19 @@ static void owe_store(struct hw_app *a, struct hw_device *d)
 
 static void reap_if_done(struct hw_app *a, struct hw_ref ref, const struct hw_device *d)
 {
-	if (!(d->flags & (HW_FLAG_OWED_STORE | HW_FLAG_OWED_STATUS)))
+	if (!(d->flags & (HW_FLAG_OWED_STORE | HW_FLAG_OWED_STATUS | HW_FLAG_OWED_DISCOVERY)))
 		hw_monitor_reap(a->monitor, ref);
+}
+
+/* Home Assistant has to hear of a device once, and once more when it is forgotten. */
+static void discover(struct hw_app *a, struct hw_now now, struct hw_ref ref, struct hw_device *d)
+{
+	bool gone = hw_device_state(d) == HW_STATE_FORGOTTEN;
+	if (!gone && d->flags & HW_FLAG_DISCOVERED)
+		return;
+	d->flags = gone ? d->flags & (uint16_t)~HW_FLAG_DISCOVERED : d->flags | HW_FLAG_DISCOVERED;
+	hw_owed_add(&a->discovery, ref.index);
+	hw_owed_release(&a->discovery, ref, now.mono.ns / HW_NS_PER_MS);
 }
 
 static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_transition *t)
@@ -44,13 +55,14 @@ static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_t
 	       hw_reason_name(t->reason), (unsigned long long)t->seq);
 	if (t->delay_ns >= 0)
 		hw_histogram_add(&a->detection, (double)t->delay_ns / 1e9);
-	hw_status_owe(&a->status, t->device.index);
+	hw_owed_add(&a->status, t->device.index);
+	discover(a, now, t->device, d);
 	if (a->redis) {
 		owe_store(a, d);
 		hw_redis_transition(a->redis, now, t);
 	}
 	if (!a->redis || a->redis_late.ns)
-		hw_status_release(&a->status, t->device, now.mono.ns / HW_NS_PER_MS);
+		hw_owed_release(&a->status, t->device, now.mono.ns / HW_NS_PER_MS);
 	reap_if_done(a, t->device, d);
 }
 
@@ -59,9 +71,9 @@ static void on_status(struct hw_app *a, struct hw_now now, struct hw_ref ref)
 	const struct hw_device *d = device_of(a, ref);
 	if (!d)
 		return;
-	hw_status_owe(&a->status, ref.index);
+	hw_owed_add(&a->status, ref.index);
 	if (!(d->flags & HW_FLAG_OWED_STORE) || a->redis_late.ns)
-		hw_status_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
+		hw_owed_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
 }
 
 /* One line that says which right is missing, as far as the broker lets that be known. */
@@ -141,7 +153,7 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 		return;
 	d->flags &= (uint16_t)~HW_FLAG_OWED_STORE;
 	a->owed_store--;
-	hw_status_release(&a->status, ref, hw_app_now().mono.ns / HW_NS_PER_MS);
+	hw_owed_release(&a->status, ref, hw_app_now().mono.ns / HW_NS_PER_MS);
 	reap_if_done(a, ref, d);
 	/* Publish what was released in this turn of the loop, once for all that one reply confirms. */
 	event_active(a->due, EV_TIMEOUT, 0);
@@ -162,7 +174,7 @@ static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
 	                             .seq = d->seq,
 	                             .delay_ns = -1};
 	owe_store(a, d);
-	hw_status_owe(&a->status, ref.index);
+	hw_owed_add(&a->status, ref.index);
 	hw_redis_transition(a->redis, now, &anew);
 	event_active(a->due, EV_TIMEOUT, 0);
 }
@@ -207,8 +219,9 @@ static void on_outbox(void *arg, const char *id, size_t id_len, const char *payl
 	if (i != HW_NIL) {
 		on_status(a, now, hw_registry_ref(hw_monitor_registry(a->monitor), i));
 	} else if (len == 0 && hw_monitor_load_forgotten(a->monitor, id, id_len, &ref) == 0) {
-		hw_status_owe(&a->status, ref.index);
-		hw_status_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
+		hw_owed_add(&a->status, ref.index);
+		hw_owed_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
+		discover(a, now, ref, device_of(a, ref));
 		reap_if_done(a, ref, device_of(a, ref));
 	}
 }
@@ -224,7 +237,7 @@ static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, bool compl
 	hw_monitor_loaded(a->monitor);
 	if (a->keyspace)
 		hw_keyspace_loaded(a->keyspace);
-	hw_status_republish(&a->status, hw_app_now().mono.ns / HW_NS_PER_MS);
+	hw_app_republish(a, hw_app_now());
 	hw_app_turn(a);
 }
 
@@ -259,16 +272,33 @@ const struct hw_redis_ops hw_app_redis_ops = {.on_link = on_link,
 
 /* --- back from the broker ---------------------------------------------------- */
 
-void hw_app_published(void *arg, struct hw_ref ref, uint64_t seq, bool cleared)
+/* The outbox keeps a clearing until everything is cleared: that is what finds the rest after a crash. */
+static void published(struct hw_app *a, struct hw_ref ref, bool cleared, uint16_t other)
 {
-	struct hw_app *a = arg;
 	const struct hw_device *d = device_of(a, ref);
 	if (!d)
 		return;
 	struct hw_id id = hw_device_id(d);
-	if (a->redis)
-		hw_redis_published(a->redis, id.text, id.len, seq, cleared);
+	if (a->redis && !(cleared && d->flags & other))
+		hw_redis_published(a->redis, id.text, id.len, d->seq, cleared);
 	reap_if_done(a, ref, d);
+}
+
+void hw_app_published(void *arg, struct hw_ref ref, bool cleared)
+{
+	published(arg, ref, cleared, HW_FLAG_OWED_DISCOVERY);
+}
+
+void hw_app_discovered(void *arg, struct hw_ref ref, bool cleared)
+{
+	if (cleared)
+		published(arg, ref, cleared, HW_FLAG_OWED_STATUS);
+}
+
+void hw_app_republish(struct hw_app *a, struct hw_now now)
+{
+	hw_owed_republish(&a->status, now.mono.ns / HW_NS_PER_MS);
+	hw_owed_republish(&a->discovery, now.mono.ns / HW_NS_PER_MS);
 }
 
 static void publisher_up(struct hw_app *a, struct hw_now now)
@@ -280,7 +310,7 @@ static void publisher_up(struct hw_app *a, struct hw_now now)
 	a->presence_due = true;
 	hw_log(a->log, HW_LOG_NOTICE, "publisher: connected to %s:%d", a->publisher_conf.host, a->publisher_conf.port);
 	hw_monitor_publisher(a->monitor, now, true);
-	hw_status_republish(&a->status, now.mono.ns / HW_NS_PER_MS);
+	hw_app_republish(a, now);
 }
 
 static void publisher_down(struct hw_app *a, struct hw_now now, const char *text)
@@ -290,7 +320,24 @@ static void publisher_down(struct hw_app *a, struct hw_now now, const char *text
 	hw_app_tell_broker(a, text);
 	snprintf(a->publisher_why, sizeof a->publisher_why, "%s", text);
 	hw_monitor_publisher(a->monitor, now, false);
-	hw_status_down(&a->status);
+	hw_owed_down(&a->status);
+	hw_owed_down(&a->discovery);
+}
+
+/* The monitor's presence has token 0, which is neither sink's. */
+static struct hw_owed *sink_of(struct hw_app *a, uint64_t token)
+{
+	return (token & HW_OWED_TOKEN_KIND) == a->discovery.kind->token ? &a->discovery : &a->status;
+}
+
+static void refused(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev)
+{
+	struct hw_owed *sink = sink_of(a, ev->token);
+	bool status = sink == &a->status;
+	hw_log_limited(a->log, status ? HW_LIMIT_STATUS_REFUSED : HW_LIMIT_DISCOVERY_REFUSED, HW_LOG_ERROR,
+	               "the broker refused a retained %s: %s; it is tried again each minute",
+	               status ? "status" : "message for Home Assistant", ev->text);
+	hw_owed_refused(sink, ev->token, now.mono.ns / HW_NS_PER_MS);
 }
 
 void hw_app_on_publisher(struct hw_app *a)
@@ -306,13 +353,10 @@ void hw_app_on_publisher(struct hw_app *a)
 			publisher_down(a, now, ev.text);
 			break;
 		case HW_PUBLISHER_ACKED:
-			hw_status_acked(&a->status, ev.token);
+			hw_owed_acked(sink_of(a, ev.token), ev.token);
 			break;
 		case HW_PUBLISHER_REFUSED:
-			hw_log_limited(a->log, HW_LIMIT_STATUS_REFUSED, HW_LOG_ERROR,
-			               "the broker refused a retained status: %s; it is tried again each minute",
-			               ev.text);
-			hw_status_refused(&a->status, ev.token, now.mono.ns / HW_NS_PER_MS);
+			refused(a, now, &ev);
 			break;
 		case HW_PUBLISHER_BARRIERS:
 			a->barriers = ev.token ? HW_BARRIERS_TAKEN : HW_BARRIERS_REFUSED;
@@ -350,14 +394,14 @@ bool hw_app_release(struct hw_app *a, struct hw_now now)
 	uint32_t bound = hw_registry_bound(r);
 	for (int looks = 0; looks < RELEASE_LOOKS && a->release_at < bound; looks++, a->release_at++)
 		if (hw_registry_at(r, a->release_at))
-			hw_status_release(&a->status, hw_registry_ref(r, a->release_at), now.mono.ns / HW_NS_PER_MS);
+			hw_owed_release(&a->status, hw_registry_ref(r, a->release_at), now.mono.ns / HW_NS_PER_MS);
 	a->releasing = a->release_at < bound;
 	return a->releasing;
 }
 
 uint64_t hw_app_owed(const struct hw_app *a, struct hw_now now, int64_t *oldest_ms)
 {
-	int64_t status = hw_status_oldest_ms(&a->status, now.mono.ns / HW_NS_PER_MS);
+	int64_t status = hw_owed_oldest_ms(&a->status, now.mono.ns / HW_NS_PER_MS);
 	int64_t store = a->redis ? hw_redis_stats(a->redis)->oldest_edge_ms : 0;
 	*oldest_ms = status > store ? status : store;
 	/* A device may be owed to both: the larger debt is a lower bound of the devices owed, and exact in all but

@@ -154,6 +154,13 @@ static void mqtt_metrics(const struct hw_app *a, struct evbuffer *b)
 	one(b, "wakeups_total", "counter", "Wake-ups of the loop and of the readers.", (double)wakeups);
 	one(b, "statuses_published_total", "counter", "Retained statuses that the broker has acknowledged.",
 	    (double)a->status.published);
+	if (a->start->homeassistant) {
+		one(b, "discoveries_published_total", "counter",
+		    "Retained messages for Home Assistant that the broker has acknowledged.",
+		    (double)a->discovery.published);
+		one(b, "discoveries_refused_total", "counter",
+		    "Retained messages for Home Assistant that the broker has refused.", (double)a->discovery.refused);
+	}
 	one(b, "statuses_refused_total", "counter", "Retained statuses that the broker has refused.",
 	    (double)a->status.refused);
 }
@@ -171,6 +178,8 @@ static void metrics(void *arg, struct evbuffer *b)
 	    (double)hw_monitor_stats(a->monitor)->barrier_rtt_ns / 1e9);
 	hw_metric_family(b, "owed", "gauge", "Devices whose current state a sink has not confirmed.");
 	labelled(b, "owed", "sink", "mqtt", (double)a->status.owed);
+	if (a->start->homeassistant)
+		labelled(b, "owed", "sink", "homeassistant", (double)a->discovery.owed);
 	if (a->redis)
 		labelled(b, "owed", "sink", "redis", (double)a->owed_store);
 	redis_metrics(a, b);

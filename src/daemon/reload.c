@@ -64,6 +64,7 @@ struct hw_monitor_conf hw_app_monitor_conf(const struct hw_conf *c)
 struct changes {
 	struct hw_app *app;
 	struct evbuffer *live, *restart;
+	bool topics; /* of statuses */
 };
 
 static void add_string(struct evbuffer *b, const char *text)
@@ -82,6 +83,8 @@ static void on_change(void *arg, const char *key, bool live)
 	struct changes *c = arg;
 	hw_log(c->app->log, HW_LOG_NOTICE, live ? "reload: %s changed" : "reload: %s changed: restart needed", key);
 	add_string(live ? c->live : c->restart, key);
+	size_t len = strlen(key), n = sizeof ".status" - 1;
+	c->topics |= live && len > n && strcmp(key + len - n, ".status") == 0;
 }
 
 static int refuse(struct hw_app *a, struct hw_conf_errors *errors, struct evbuffer *body)
@@ -149,7 +152,7 @@ int hw_app_reload(struct hw_app *a, struct evbuffer *body)
 		return status;
 	}
 	hw_conf_errors_fini(&errors);
-	struct changes c = {a, evbuffer_new(), evbuffer_new()};
+	struct changes c = {a, evbuffer_new(), evbuffer_new(), false};
 	int status = 400;
 	if (!c.live || !c.restart)
 		goto memory;
@@ -157,6 +160,8 @@ int hw_app_reload(struct hw_app *a, struct evbuffer *body)
 	if (hw_conf_keep_restart_values(a->conf, to) || apply(a, to))
 		goto memory;
 	to = NULL;
+	if (c.topics)
+		hw_app_republish(a, hw_app_now());
 	hw_log(a->log, HW_LOG_NOTICE, "reloaded %s", a->conf->path);
 	evbuffer_add_printf(body, "{\"changed\":[");
 	evbuffer_add_buffer(body, c.live);

@@ -144,6 +144,8 @@ START_TEST(empty_file_has_the_documented_defaults)
 	ck_assert_str_eq(c->tls_cert, "");
 	ck_assert_str_eq(c->tls_key, "");
 	ck_assert_str_eq(c->client_id_prefix, "heartwheel");
+	ck_assert(!c->homeassistant);
+	ck_assert_str_eq(c->homeassistant_prefix, "homeassistant");
 	ck_assert_int_eq(c->store, HW_STORE_REDIS);
 	ck_assert_str_eq(c->redis_host, "127.0.0.1");
 	ck_assert_str_eq(c->redis_unix_socket, "");
@@ -198,12 +200,29 @@ START_TEST(batches_and_homie)
 	REFUSE("[group a]\nheartbeat = a/{id}\nheartbeat = b\nheartbeat = c/{id}\nbatch = yes\n",
 	       ":2: key 'heartbeat': must not have {id}", ":4: key 'heartbeat': must not have {id}");
 	REFUSE("[group a]\nbatch = no\nheartbeat = a/{id}\nheartbeat = b\n", ":4: key 'heartbeat': needs exactly one");
+	REFUSE("[group default]\nbatch = yes\n", ":1: section 'group default': has no heartbeat");
 	REFUSE("[group a]\nheartbeat = a\nbatch = maybe\n", ":3: key 'batch': 'maybe' is neither yes nor no");
 	REFUSE("[group a]\nheartbeat = a\nbatch = yes\nstatus = a\n", ":4: key 'status': needs exactly one");
 	REFUSE("[group a]\nheartbeat = a\nbatch = yes\npayload = homie\n", ":3: key 'batch': a batch is JSON");
 	REFUSE("[group a]\nheartbeat = homie/{id}/$state\npayload = homie\nstatus = homie/{id}/$state\n",
 	       ":4: key 'status': $state is the device's own");
 	REFUSE(GROUP "payload = xml\n", ":3: key 'payload': 'xml' is unknown: give json or homie");
+}
+END_TEST
+
+START_TEST(homeassistant_prefixes)
+{
+	static const char *const bad[] = {"a/#", "+", "/a", "a/", "$SYS", "/"};
+	char text[64];
+	struct hw_conf *c = load("[mqtt]\nhomeassistant = yes\nhomeassistant_prefix = a/b$\n");
+
+	ck_assert(c->homeassistant);
+	ck_assert_str_eq(c->homeassistant_prefix, "a/b$");
+	hw_conf_free(c);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(text, sizeof(text), "[mqtt]\nhomeassistant_prefix = %s\n", bad[i]);
+		REFUSE(text, ":2: key 'homeassistant_prefix': must be levels of a topic");
+	}
 }
 END_TEST
 
@@ -668,6 +687,7 @@ int main(void)
 
 	tcase_add_test(t, empty_file_has_the_documented_defaults);
 	tcase_add_test(t, batches_and_homie);
+	tcase_add_test(t, homeassistant_prefixes);
 	tcase_add_test(t, values_of_every_type);
 	tcase_add_test(t, comments_line_ends_and_byte_order_mark);
 	tcase_add_test(t, table);

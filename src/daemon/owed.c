@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See owed.h. Invariant: a device with the sink's `owed` flag is in the line, in flight, waiting to be released by the
+ * fan-out, or refused; the sweep, once a minute while anything was refused, and after each reconnect, finds those of
+ * the last kind.
+ */
+#include "owed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SWEEP_QUIET 64   /* the sweep adds to the line only while it is shorter than this */
+#define BURST_S     0.05 /* credit never grows beyond so many seconds' worth */
+#define SWEEP_LOOKS 4096 /* records looked at in one go */
+
+void hw_owed_init(struct hw_owed *s, const struct hw_owed_kind *kind)
+{
+	memset(s, 0, sizeof *s);
+	s->kind = kind;
+}
+
+void hw_owed_fini(struct hw_owed *s)
+{
+	free(s->fresh.entries);
+}
+
+/* --- the line ---------------------------------------------------------------- */
+
+static int line_push(struct hw_owed_line *l, struct hw_owed_entry e)
+{
+	if (l->n == l->cap) {
+		size_t cap = l->cap ? 2 * l->cap : 1024;
+		struct hw_owed_entry *grown = malloc(cap * sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		for (size_t k = 0; k < l->n; k++)
+			grown[k] = l->entries[(l->head + k) % l->cap];
+		free(l->entries);
+		*l = (struct hw_owed_line){.entries = grown, .n = l->n, .cap = cap};
+	}
+	l->entries[(l->head + l->n++) % l->cap] = e;
+	return 0;
+}
+
+static struct hw_owed_entry line_pop(struct hw_owed_line *l)
+{
+	struct hw_owed_entry e = l->entries[l->head];
+	l->head = (l->head + 1) % l->cap;
+	l->n--;
+	return e;
+}
+
+static void set_flag(struct hw_device *d, uint16_t flag, bool on)
+{
+	d->flags = on ? d->flags | flag : d->flags & (uint16_t)~flag;
+}
+
+static bool wanted(const struct hw_owed *s, const struct hw_device *d)
+{
+	return s->kind->wanted(s, hw_monitor_group_of(s->m, d));
+}
+
+static int queue(struct hw_owed *s, struct hw_device *d, struct hw_owed_entry e)
+{
+	if (d->flags & s->kind->queued)
+		return 0;
+	int rc = line_push(&s->fresh, e);
+	if (!rc)
+		set_flag(d, s->kind->queued, true);
+	return rc;
+}
+
+void hw_owed_add(struct hw_owed *s, uint32_t index)
+{
+	struct hw_device *d = hw_registry_at(hw_monitor_registry(s->m), index);
+	if (!d || d->flags & s->kind->owed || !wanted(s, d))
+		return;
+	set_flag(d, s->kind->owed, true);
+	s->owed++;
+}
+
+int hw_owed_release(struct hw_owed *s, struct hw_ref device, int64_t now_ms)
+{
+	struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), device);
+	if (!d || !(d->flags & s->kind->owed))
+		return 0;
+	return queue(s, d, (struct hw_owed_entry){device, now_ms});
+}
+
+/* --- answers ----------------------------------------------------------------- */
+
+/* Ends a flight; NULL if the token is not one's own. */
+static struct hw_owed_flight *land(struct hw_owed *s, uint64_t token)
+{
+	struct hw_owed_flight *f = &s->flight[token % HW_OWED_WINDOW];
+	if (!f->used || f->token != token)
+		return NULL;
+	f->used = false;
+	s->in_flight--;
+	return f;
+}
+
+/* Nothing is owed for the device any more. */
+static void settle(struct hw_owed *s, struct hw_ref ref, struct hw_device *d)
+{
+	if (d->flags & s->kind->owed)
+		s->owed--;
+	set_flag(d, s->kind->owed, false);
+	s->on_published(s->arg, ref, hw_device_state(d) == HW_STATE_FORGOTTEN);
+}
+
+void hw_owed_acked(struct hw_owed *s, uint64_t token)
+{
+	struct hw_owed_flight *f = land(s, token);
+	if (!f)
+		return;
+	s->published++;
+	struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), f->entry.device);
+	/* Changed since: what it is now waits to be released, or is in the line already. */
+	if (!d || s->kind->version(d) != f->version)
+		return;
+	if (d->flags & s->kind->queued)
+		s->on_published(s->arg, f->entry.device, hw_device_state(d) == HW_STATE_FORGOTTEN);
+	else
+		settle(s, f->entry.device, d);
+}
+
+void hw_owed_refused(struct hw_owed *s, uint64_t token, int64_t now_ms)
+{
+	struct hw_owed_flight *f = land(s, token);
+	if (!f)
+		return;
+	s->refused++;
+	struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), f->entry.device);
+	if (d && s->kind->lenient && hw_device_state(d) == HW_STATE_FORGOTTEN)
+		settle(s, f->entry.device, d);
+	else if (!s->refused_since_ms)
+		s->refused_since_ms = now_ms;
+}
+
+void hw_owed_down(struct hw_owed *s)
+{
+	for (size_t k = 0; k < HW_OWED_WINDOW; k++) {
+		struct hw_owed_flight *f = &s->flight[k];
+		if (!f->used)
+			continue;
+		f->used = false;
+		struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), f->entry.device);
+		if (d && d->flags & s->kind->owed)
+			queue(s, d, f->entry); /* without memory it is found by the sweep after the reconnect */
+	}
+	s->in_flight = 0;
+}
+
+/* --- pump -------------------------------------------------------------------- */
+
+static void refill(struct hw_owed_pace *p, struct hw_now now)
+{
+	int64_t now_ms = now.mono.ns / HW_NS_PER_MS;
+	double most = (double)p->rate * BURST_S + 1;
+	p->credit += (double)(now_ms - p->ms) * (double)p->rate / 1000;
+	p->credit = p->credit < most ? p->credit : most;
+	p->ms = now_ms;
+}
+
+enum outcome { SENT, NO_ROOM, NONE };
+
+/* Hands one message over. Without room for it nothing happens. */
+static enum outcome publish(struct hw_owed *s, struct hw_now now, struct hw_owed_entry e, const struct hw_device *d)
+{
+	struct hw_owed_flight *f = &s->flight[s->next_token % HW_OWED_WINDOW];
+	if (f->used)
+		return NO_ROOM;
+	char payload[HW_OWED_PAYLOAD_MAX], topic[HW_TOPIC_MAX + 1];
+	int len = wanted(s, d) ? s->kind->write(s, now, d, topic, sizeof topic, payload, sizeof payload) : -1;
+	if (len < 0)
+		return NONE;
+	uint64_t token = s->kind->token | s->next_token;
+	if (!hw_publisher_send(s->publisher, topic, payload, (size_t)len, token))
+		return NO_ROOM;
+	*f = (struct hw_owed_flight){.used = true, .entry = e, .token = token, .version = s->kind->version(d)};
+	s->next_token++;
+	s->in_flight++;
+	return SENT;
+}
+
+static bool may_go(const struct hw_owed *s)
+{
+	return s->fresh.n > 0 && hw_publisher_room(s->publisher) > 0 && (s->line.rate == 0 || s->line.credit >= 1);
+}
+
+static void pump_line(struct hw_owed *s, struct hw_now now, unsigned *budget)
+{
+	while (*budget > 0 && may_go(s)) {
+		struct hw_owed_entry e = s->fresh.entries[s->fresh.head];
+		struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), e.device);
+		bool owed = d && d->flags & s->kind->owed;
+		enum outcome outcome = owed ? publish(s, now, e, d) : SENT;
+		if (outcome == NO_ROOM)
+			return;
+		line_pop(&s->fresh);
+		(*budget)--;
+		s->line.credit -= 1;
+		if (d)
+			set_flag(d, s->kind->queued, false);
+		if (outcome == NONE) /* its group lost its topic in a reload */
+			settle(s, e.device, d);
+	}
+}
+
+/* Moves the sweep on by what its rate allows, while the line is short. */
+static void pump_sweep(struct hw_owed *s, struct hw_now now)
+{
+	const struct hw_registry *r = hw_monitor_registry(s->m);
+	uint32_t bound = hw_registry_bound(r);
+	refill(&s->sweep, now);
+	for (int looks = 0; looks < SWEEP_LOOKS && s->sweep.credit >= 1 && s->fresh.n < SWEEP_QUIET; looks++) {
+		if (s->sweep_at >= bound) {
+			s->sweeping = false;
+			return;
+		}
+		uint32_t i = s->sweep_at++;
+		const struct hw_device *d = hw_registry_at(r, i);
+		/* One that Redis has not confirmed yet is released by the fan-out. */
+		if (!d || hw_device_state(d) == HW_STATE_PROVISIONAL ||
+		    d->flags & (s->kind->queued | HW_FLAG_OWED_STORE))
+			continue;
+		hw_owed_add(s, i);
+		if (hw_owed_release(s, hw_registry_ref(r, i), now.mono.ns / HW_NS_PER_MS))
+			return;
+		s->sweep.credit -= 1;
+	}
+}
+
+void hw_owed_republish(struct hw_owed *s, int64_t now_ms)
+{
+	s->refused_since_ms = 0;
+	if (s->sweep.rate <= 0)
+		return;
+	s->sweeping = true;
+	s->sweep_at = 0;
+	s->sweep.ms = now_ms;
+	s->sweep.credit = 0;
+}
+
+bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned budget)
+{
+	if (!s->publisher)
+		return false;
+	refill(&s->line, now);
+	pump_line(s, now, &budget);
+	if (s->sweeping && hw_publisher_room(s->publisher) > 0) {
+		pump_sweep(s, now);
+		pump_line(s, now, &budget);
+	}
+	return may_go(s);
+}
+
+int64_t hw_owed_wait_ms(const struct hw_owed *s)
+{
+	if (!s->publisher || hw_publisher_room(s->publisher) == 0)
+		return -1;
+	bool paced = s->fresh.n > 0 && s->line.rate > 0;
+	if (!s->sweeping && !paced)
+		return -1;
+	int64_t wait = 1000 / (paced ? s->line.rate : s->sweep.rate);
+	/* Ten milliseconds' worth at a time: a wake-up a message would cost more than the message. */
+	return wait > 10 ? wait : 10;
+}
+
+int64_t hw_owed_oldest_ms(const struct hw_owed *s, int64_t now_ms)
+{
+	int64_t oldest = s->refused_since_ms ? s->refused_since_ms : now_ms;
+	if (s->fresh.n && s->fresh.entries[s->fresh.head].since_ms < oldest)
+		oldest = s->fresh.entries[s->fresh.head].since_ms;
+	for (size_t k = 0; s->in_flight && k < HW_OWED_WINDOW; k++)
+		if (s->flight[k].used && s->flight[k].entry.since_ms < oldest)
+			oldest = s->flight[k].entry.since_ms;
+	return now_ms - oldest;
+}
+
+bool hw_owed_idle(const struct hw_owed *s)
+{
+	return s->fresh.n == 0 && s->in_flight == 0;
+}

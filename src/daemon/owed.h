@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A sink of retained messages, one a device: owes the broker each device's current message until the broker has
+ * acknowledged it. Level-triggered: what is published is the state at the moment of publishing, and intermediate states
+ * are skipped. What the messages are is its kind's business: statuses (status.h), Home Assistant's discovery
+ * (discovery.h).
+ *
+ * Two lines: what is fresh, and behind it the republishing of everybody after a reconnect, paced. A device is in a line
+ * at most once (its `queued` flag), so the lines are bounded by the number of devices. A bounded window is in flight.
+ */
+#ifndef HW_OWED_H
+#define HW_OWED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heartwheel/monitor.h"
+#include "mqtt/mqtt.h"
+
+#define HW_OWED_WINDOW     256                          /* a power of two, more than the publisher's window */
+#define HW_OWED_TOKEN_KIND UINT64_C(0xc000000000000000) /* the bits of a token that tell the sinks apart; 0: none's */
+
+/* Room for a message: the report's texts can be escaped to six times their length. */
+#define HW_OWED_PAYLOAD_MAX (6 * (HW_REPORT_DATA_MAX + 2 * HW_REPORT_TEXT_MAX) + 1024)
+
+struct hw_owed;
+
+/* What one sink does otherwise than another. */
+struct hw_owed_kind {
+	uint16_t owed, queued; /* its flags in a device's record */
+	uint64_t token;        /* one of HW_OWED_TOKEN_KIND */
+	/* A message that would only remove something is given up when the broker refuses it: else the record of a
+	 * forgotten device would stay for ever where the right to publish is missing. */
+	bool lenient;
+	/* Whether anything at all is published for devices of this group. */
+	bool (*wanted)(const struct hw_owed *s, const struct hw_group *g);
+	/* Changes when an acknowledged message is no longer what the broker should have. */
+	uint64_t (*version)(const struct hw_device *d);
+	/*
+	 * Writes topic and payload, each with a NUL. Returns the payload's length; 0 for a clearing (forgotten); -1 if
+	 * there is none, or it does not fit.
+	 */
+	int (*write)(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *topic,
+	             size_t topic_cap, char *payload, size_t cap);
+};
+
+struct hw_owed_entry {
+	struct hw_ref device;
+	int64_t since_ms; /* monotonic: when it was owed */
+};
+
+struct hw_owed_line {
+	struct hw_owed_entry *entries; /* owned; a ring */
+	size_t head, n, cap;
+};
+
+struct hw_owed_flight {
+	bool used;
+	struct hw_owed_entry entry;
+	uint64_t token, version;
+};
+
+/* So many a second, in small bursts. */
+struct hw_owed_pace {
+	int64_t rate;
+	double credit; /* how many may go now */
+	int64_t ms;    /* monotonic, when the credit was worked out */
+};
+
+struct hw_owed {
+	const struct hw_owed_kind *kind;
+	struct hw_monitor *m;           /* borrowed */
+	struct hw_publisher *publisher; /* borrowed; NULL: none, and nothing is published */
+	const char *node_id;            /* borrowed */
+	/* The broker holds the device's message, or is owed none any more; `cleared`: it was forgotten. Called before
+	 * anything is freed. */
+	void (*on_published)(void *arg, struct hw_ref device, bool cleared);
+	void *arg;
+
+	struct hw_owed_line fresh;
+	struct hw_owed_pace line; /* of everything; rate 0: as fast as the broker takes it */
+	struct hw_owed_flight flight[HW_OWED_WINDOW];
+	uint64_t next_token;
+	unsigned in_flight;
+
+	bool sweeping; /* republishing everybody */
+	uint32_t sweep_at;
+	struct hw_owed_pace sweep; /* rate 0: never */
+
+	uint64_t owed; /* devices with the `owed` flag */
+	uint64_t published, refused;
+	int64_t refused_since_ms; /* 0: nothing refused is still owed */
+};
+
+void hw_owed_init(struct hw_owed *s, const struct hw_owed_kind *kind);
+void hw_owed_fini(struct hw_owed *s);
+
+/* Marks the device's message as owed; it is published after hw_owed_release(). Nothing to do where none is wanted. */
+void hw_owed_add(struct hw_owed *s, uint32_t index);
+/* Puts an owed device in the line. 0, or -ENOMEM: then it stays owed and goes with the next hw_owed_republish(). */
+int hw_owed_release(struct hw_owed *s, struct hw_ref device, int64_t now_ms);
+/* After a (re)connect: owes everybody's message again, paced. */
+void hw_owed_republish(struct hw_owed *s, int64_t now_ms);
+
+/* What is in flight is lost with the connection: it is put back in the line. */
+void hw_owed_down(struct hw_owed *s);
+/* The publisher's answers to this sink's tokens. */
+void hw_owed_acked(struct hw_owed *s, uint64_t token);
+void hw_owed_refused(struct hw_owed *s, uint64_t token, int64_t now_ms);
+
+/* Publishes what may be, at most `budget` messages. Returns whether there is more to do right away. */
+bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned budget);
+/* Until it can go on, in ms; -1: nothing waits for time. */
+int64_t hw_owed_wait_ms(const struct hw_owed *s);
+/* How long the oldest message in line or in flight has been owed, in ms; 0: none. */
+int64_t hw_owed_oldest_ms(const struct hw_owed *s, int64_t now_ms);
+bool hw_owed_idle(const struct hw_owed *s);
+
+#endif
