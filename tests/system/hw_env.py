@@ -536,7 +536,11 @@ class Daemon(Process):
             return False
 
     def wait_seeing(self, timeout=20):
-        wait_until(lambda: self.status()["blind"] is False, timeout, "the monitor to see")
+        """Waits until it sees, and has read its store."""
+        def sees():
+            s = self.status()
+            return s["blind"] is False and not s.get("loading")
+        wait_until(sees, timeout, "the monitor to see")
         return self
 
     def stop(self, timeout=None):

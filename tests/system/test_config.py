@@ -117,7 +117,6 @@ def test_every_wrong_line_is_named_with_its_number(env):
     ("[monitor]\nuser = nobody-of-that-name\n", 2, "user"),
     ("[mqtt]\nqos = 2\n", 2, "qos"),
     ("[group a]\nheartbeat = a/{id}\ntimeout = 4000d\n", 3, "timeout"),
-    ("[keyspace]\nenabled = yes\n", 1, "keyspace"),
     ("[notify]\nexec = /bin/true\n", 1, "notify"),
     ("[mqtt]\nhomeassistant = yes\n", 2, "homeassistant"),
     ("[group a]\nheartbeat = a/{id}\npayload = homie\n", 3, "payload")], ids=short)
@@ -126,7 +125,7 @@ def test_one_wrong_thing(env, text, line, word):
     path, r = check_text(env, text)
     assert r.returncode == 2, r.stderr
     blamed = [l for l in r.stderr.splitlines() if l.startswith("%s:%d: " % (path, line)) and word in l]
-    if word == "keyspace" or word == "notify":
+    if word == "notify":
         blamed = blamed or [l for l in r.stderr.splitlines() if l.startswith("%s:" % path) and word in l]
     assert blamed, r.stderr
 

@@ -395,8 +395,9 @@ def test_heard_before_the_store_was_read(env):
     """Redis answers late at the start: who was heard meanwhile makes one transition, and in the end nothing is owed."""
     env.own_redis()
     env.redis_server.signal(signal.SIGSTOP)
-    d = env.daemon(timeout="1h")
+    d = env.daemon(seeing=False, timeout="1h")
     ids = ["h%d" % i for i in range(30)]
+    wait_until(lambda: d.status()["blind"] is False)
     for i in ids:
         env.beat(i)
     wait_until(lambda: d.status()["heartbeats_total"] >= 30)
