@@ -101,8 +101,10 @@ static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono no
 	if (!(s->blind.active & 1u << cause) || s->hold[cause].ns)
 		return;
 	bool lossy = now.ns - p->since.ns > LOSSY_AFTER_NS;
-	if (lossy)
+	if (lossy) {
 		begin_cause(s, cause, now, true);
+		s->doubt = s->sent + 1;
+	}
 	if (!lossy && p->hold.ns > now.ns)
 		s->hold[cause] = p->hold;
 	else
@@ -204,6 +206,7 @@ void hw_sight_drained(struct hw_sight *s, struct hw_mono now)
 void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono now)
 {
 	begin_cause(s, HW_CAUSE_SUSPEND, since, true);
+	s->doubt = s->sent + 1;
 	end_cause(s, HW_CAUSE_SUSPEND, now, true);
 }
 
@@ -221,7 +224,7 @@ static uint64_t in_force(const struct hw_sight *s, uint64_t tag)
 
 bool hw_sight_doubts_goodbyes(const struct hw_sight *s)
 {
-	return back_on_all(s) < s->doubt;
+	return !s->publisher_up || back_on_all(s) < s->doubt;
 }
 
 bool hw_sight_proven(const struct hw_sight *s, uint64_t tag)

@@ -256,6 +256,49 @@ START_TEST(test_goodbyes_after_a_standstill_are_doubted)
 }
 END_TEST
 
+/* A goodbye, then whatever the broker sends back: is it believed? */
+static bool believed(struct world *v, const char *id)
+{
+	world_beat(v, id, "");
+	world_beat(v, id, "{\"online\":false}");
+	world_pass(v, S);
+	return world_is(v, id, HW_STATE_OFFLINE);
+}
+
+START_TEST(test_goodbyes_are_doubted_after_what_may_hide_a_standstill)
+{
+	struct hw_monitor_conf conf = world_conf(); /* without a grace */
+	struct hw_group_spec g = world_group("default", 30000);
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_pass(v, 7 * S);
+	ck_assert(believed(v, "a"));
+	hw_monitor_suspended(v->m, v->now, v->now.mono);
+	ck_assert(!hw_blind_now(hw_monitor_blind(v->m)));
+	ck_assert(!believed(v, "b"));
+	world_pass(v, 5 * S); /* a steady barrier is back */
+	ck_assert(believed(v, "c"));
+	int64_t planned = v->now.mono.ns;
+	v->now.mono.ns += 6 * S;
+	hw_monitor_stall(v->m, v->now, (struct hw_mono){planned});
+	hw_monitor_drained(v->m, v->now);
+	ck_assert(!hw_blind_now(hw_monitor_blind(v->m)));
+	world_beat(v, "d", "");
+	world_beat(v, "d", "{\"online\":false}");
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->goodbyes_void, 2);
+	world_pass(v, 6 * S);
+	hw_monitor_publisher(v->m, v->now, false);
+	world_beat(v, "e", "");
+	world_beat(v, "e", "{\"online\":false}");
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->goodbyes_void, 3);
+	hw_monitor_publisher(v->m, v->now, true);
+	world_pass(v, 6 * S);
+	ck_assert(world_is(v, "e", HW_STATE_ONLINE));
+	ck_assert(believed(v, "f"));
+	world_free(v);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("evidence");
@@ -270,6 +313,7 @@ int main(void)
 	tcase_add_test(t, test_a_stall_is_not_the_brokers_silence);
 	tcase_add_test(t, test_the_grace_after_denied_barriers_ends);
 	tcase_add_test(t, test_goodbyes_after_a_standstill_are_doubted);
+	tcase_add_test(t, test_goodbyes_are_doubted_after_what_may_hide_a_standstill);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
