@@ -186,8 +186,13 @@ void hw_monitor_settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_device *d = hw_monitor_at(m, i);
 	if (hw_device_state(d) != HW_STATE_PROVISIONAL)
 		return;
-	if (d->flags & HW_FLAG_GOODBYE)
+	bool goodbye = d->flags & HW_FLAG_GOODBYE;
+	if (goodbye && d->last_mono_ms == HW_NEVER_MS) { /* it is all that is known */
 		hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_WILL, -1);
-	else
-		hw_monitor_transition(m, now, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT, -1);
+		return;
+	}
+	/* After a heartbeat it is void, as that of a stored device is: no barrier has proven it, and at the start every
+	 * will may be the broker's. */
+	m->stats.goodbyes_void += goodbye;
+	hw_monitor_transition(m, now, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT, -1);
 }

@@ -299,6 +299,28 @@ START_TEST(test_goodbyes_are_doubted_after_what_may_hide_a_standstill)
 }
 END_TEST
 
+START_TEST(test_a_goodbye_in_the_load_proves_nothing_of_who_was_heard)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	conf.loading = true;
+	struct world *v = world_new(&conf, &g, 1);
+	world_beat(v, "heard", "");
+	world_beat(v, "heard", "{\"online\":false}"); /* the broker ends */
+	world_beat(v, "only", "{\"online\":false}");
+	hw_monitor_loaded(v->m);
+	world_drain(v);
+	ck_assert(world_is(v, "heard", HW_STATE_ONLINE));
+	ck_assert(world_is(v, "only", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->goodbyes_void, 1);
+	world_connect(v);
+	world_pass(v, 31 * S); /* left to its timeout */
+	ck_assert(world_is(v, "heard", HW_STATE_OFFLINE));
+	ck_assert_int_eq(world_last(v, NULL)->reason, HW_REASON_TIMEOUT);
+	world_free(v);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("evidence");
@@ -314,6 +336,7 @@ int main(void)
 	tcase_add_test(t, test_the_grace_after_denied_barriers_ends);
 	tcase_add_test(t, test_goodbyes_after_a_standstill_are_doubted);
 	tcase_add_test(t, test_goodbyes_are_doubted_after_what_may_hide_a_standstill);
+	tcase_add_test(t, test_a_goodbye_in_the_load_proves_nothing_of_who_was_heard);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
