@@ -187,7 +187,7 @@ void hw_monitor_settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	if (hw_device_state(d) != HW_STATE_PROVISIONAL)
 		return;
 	bool goodbye = d->flags & HW_FLAG_GOODBYE;
-	if (goodbye && d->last_mono_ms == HW_NEVER_MS) { /* it is all that is known */
+	if (goodbye && d->last_heard_ms == HW_NEVER_MS) { /* it is all that is known */
 		hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_WILL, -1);
 		return;
 	}
