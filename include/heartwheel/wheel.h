@@ -61,6 +61,7 @@ struct hw_wheel {
 	uint32_t slots[HW_WHEEL_LEVELS][HW_WHEEL_SLOTS];
 	uint32_t length;
 	uint32_t load[HW_WHEEL_LEVELS]; /* entries on each level */
+	uint32_t slot_load[HW_WHEEL_LEVELS][HW_WHEEL_SLOTS];
 };
 
 /* Where an entry sits, for people: `rounds` is how many times level 3 still passes its slot before it leaves it. */
@@ -99,8 +100,11 @@ bool hw_wheel_next(const struct hw_wheel *w, struct hw_tick *at);
 /* Where entry `i`, which must be in the wheel, sits. */
 struct hw_wheel_spot hw_wheel_where(const struct hw_wheel *w, uint32_t i);
 
-/* Counts the entries of one slot by walking it: for drawing, not for the hot path. */
+/* The entries of one slot, those included that are just being cascaded out of it. Counted as they come and go: O(1). */
 uint32_t hw_wheel_slot_load(const struct hw_wheel *w, int level, int slot);
+/* The slot of a level in which the cursor stands, and the ticks that a slot of it spans. */
+int hw_wheel_cursor_slot(const struct hw_wheel *w, int level);
+uint64_t hw_wheel_slot_ticks(int level);
 
 void hw_queue_init(struct hw_queue *q);
 /* Appends entry `i`, which must be nowhere, and keeps `tag` (48 bits) in its `due`. */

@@ -11,7 +11,7 @@
  *   a boundary of level 1 or 2 no distance that belongs to that level gives 31.
  * - A slot cascades as a whole: its list is hung on `cascade` at once, then put elsewhere entry by entry. So what is
  *   put back into the very same slot (level 3, another round) is not met again, however often take() is interrupted.
- *   Entries on `cascade` are still counted in `load`, and still name the slot that they come from.
+ *   Entries on `cascade` are still counted in `load` and `slot_load`, and still name the slot that they come from.
  * - Rounds are not stored but follow from `due` and `cursor`, so that they cannot go wrong.
  */
 #include "heartwheel/wheel.h"
@@ -85,6 +85,7 @@ static void link_entry(struct hw_wheel *w, uint32_t i)
 	*head = i;
 	w->occupied[level] |= UINT32_C(1) << slot;
 	w->load[level]++;
+	w->slot_load[level][slot]++;
 }
 
 /* Takes an entry out of its slot's list, or out of the list that is being cascaded. */
@@ -103,6 +104,7 @@ static void unlink_entry(struct hw_wheel *w, uint32_t i)
 			w->occupied[n->place] &= ~(UINT32_C(1) << n->slot);
 	}
 	w->load[n->place]--;
+	w->slot_load[n->place][n->slot]--;
 }
 
 void hw_wheel_add(struct hw_wheel *w, uint32_t i, struct hw_tick due)
@@ -226,17 +228,17 @@ struct hw_wheel_spot hw_wheel_where(const struct hw_wheel *w, uint32_t i)
 
 uint32_t hw_wheel_slot_load(const struct hw_wheel *w, int level, int slot)
 {
-	uint32_t load = 0;
-	for (uint32_t i = w->slots[level][slot]; i != HW_NIL; i = hw_wheel_node(w, i)->next)
-		load++;
-	if (w->cascade == HW_NIL)
-		return load;
-	/* All that is being cascaded comes from one slot. */
-	const struct hw_node *n = hw_wheel_node(w, w->cascade);
-	if (n->place == (unsigned)level && n->slot == (unsigned)slot)
-		for (uint32_t i = w->cascade; i != HW_NIL; i = hw_wheel_node(w, i)->next)
-			load++;
-	return load;
+	return w->slot_load[level][slot];
+}
+
+int hw_wheel_cursor_slot(const struct hw_wheel *w, int level)
+{
+	return (int)slot_of(w->cursor, (unsigned)level);
+}
+
+uint64_t hw_wheel_slot_ticks(int level)
+{
+	return span[level];
 }
 
 void hw_queue_init(struct hw_queue *q)

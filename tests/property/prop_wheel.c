@@ -205,6 +205,15 @@ static uint32_t walk_list(const struct run *r, uint32_t head, bool cascading, un
 	return n;
 }
 
+/* How many of those being cascaded come from a slot. */
+static uint32_t cascading(const struct run *r, unsigned level, unsigned slot)
+{
+	uint32_t n = 0;
+	for (uint32_t i = r->wheel.cascade; i != HW_NIL; i = r->elements[i].node.next)
+		n += r->elements[i].node.place == level && r->elements[i].node.slot == slot;
+	return n;
+}
+
 /* The wheel's counters and words agree with what is linked, and that with the twin. */
 static void check_whole(const struct run *r)
 {
@@ -215,7 +224,9 @@ static void check_whole(const struct run *r)
 		for (unsigned slot = 0; slot < HW_WHEEL_SLOTS; slot++) {
 			uint32_t n = walk_list(r, w->slots[level][slot], false, level, slot);
 			MUST((w->occupied[level] >> slot & 1) == (n > 0));
-			here += hw_wheel_slot_load(w, (int)level, (int)slot);
+			uint32_t load = hw_wheel_slot_load(w, (int)level, (int)slot);
+			MUST(load == n + cascading(r, level, slot));
+			here += load;
 			linked += n;
 		}
 		MUST((w->occupied[level] >> HW_WHEEL_SLOTS) == 0);
