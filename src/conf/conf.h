@@ -70,6 +70,7 @@ struct hw_conf {
 
 	/* [http] */
 	char *http_socket, *http_socket_group;
+	char *http_listen; /* ADDRESS:PORT; "": nowhere */
 
 	/* [group NAME], in the order of the file; never empty */
 	struct hw_conf_group *groups;

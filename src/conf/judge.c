@@ -2,6 +2,7 @@
 /*
  * From the text of a value into its field: each type's rules. Nothing is stored that was not judged good.
  */
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -191,6 +192,23 @@ static const char *malformed(const char *text)
 	return NULL;
 }
 
+/* A numeric address to listen on: names would have to be looked up. */
+static bool is_address(const char *text)
+{
+	char host[INET6_ADDRSTRLEN];
+	unsigned char bytes[16];
+	const char *colon = strrchr(text, ':'), *end;
+	bool six = text[0] == '[' && colon && colon[-1] == ']';
+	size_t len = colon ? (size_t)(colon - text) - (six ? 2 : 0) : 0;
+	int64_t port;
+
+	if (len == 0 || len >= sizeof(host) || digits(colon + 1, &port, &end) || *end || port < 1 || port > 65535)
+		return false;
+	memcpy(host, text + (six ? 1 : 0), len);
+	host[len] = '\0';
+	return inet_pton(six ? AF_INET6 : AF_INET, host, bytes) == 1;
+}
+
 /* The rules of all types whose field is text. Returns NULL, or what is wrong; the length is judged elsewhere. */
 static const char *wrong_text(const struct hw_conf_option *o, const char *text)
 {
@@ -200,6 +218,9 @@ static const char *wrong_text(const struct hw_conf_option *o, const char *text)
 		return "must not hold white space";
 	if (o->type == HW_CONF_NODE_ID && strpbrk(text, "/+#"))
 		return "must be fit for one level of a topic: no '/', '+' or '#'";
+	if (o->type == HW_CONF_ADDRESS && text[0] && !is_address(text))
+		return "is no address to listen on: give a numeric one and a port, such as 127.0.0.1:8731 or "
+		       "[::1]:8731";
 	if (o->type == HW_CONF_LOG && (strcmp(text, "syslog") == 0 || strcmp(text, "stderr") == 0))
 		return NULL;
 	if (o->type == HW_CONF_LOG && text[0] != '/')
@@ -310,6 +331,7 @@ int hw_conf_value_set(const struct hw_conf_option *o, const char *text, void *ba
 	case HW_CONF_STRING:
 	case HW_CONF_WORD:
 	case HW_CONF_PATH:
+	case HW_CONF_ADDRESS:
 	case HW_CONF_LOG:
 	case HW_CONF_TOPIC:
 		break;

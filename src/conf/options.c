@@ -88,6 +88,7 @@ const struct hw_conf_option hw_conf_options[] = {
 
 	{"http", "socket", PATH, AT(http_socket), .min = 1, .max = SOCKET_LEN, .dflt = "/run/heartwheel/control.sock"},
 	{"http", "socket_group", WORD, AT(http_socket_group), .max = 32, .dflt = ""},
+	{"http", "listen", HW_CONF_ADDRESS, AT(http_listen), .max = HW_CONF_LINE_MAX, .dflt = ""},
 
 	{"group", "heartbeat", HW_CONF_TOPICS, GAT(heartbeat), .min = 1, .max = HW_CONF_LINE_MAX, .live = true, .count_offset = offsetof(struct hw_conf_group, n_heartbeat)},
 	{"group", "status", HW_CONF_TOPIC, GAT(status), .max = HW_CONF_LINE_MAX, .dflt = "nodes/{id}/status", .live = true},

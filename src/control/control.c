@@ -29,24 +29,32 @@
 /* evhttp wants a whole body in its input; beyond that it reads requests that have not been asked for yet. */
 #define READ_AHEAD_MAX (BODY_MAX + 2 * HEADERS_MAX)
 #define TIMEOUT_S      30
+#define HTTP_FORBIDDEN 403
+#define REST_MAX       (3 * HW_ID_MAX + 4) /* an id, with every byte encoded, and one more: what is longer is cut */
 
 static void serve_reload(struct hw_control *c, struct evhttp_request *req, const char *rest);
 
-/* A path that ends in '/' takes one more level, any other only itself. */
+/* A path that ends in '/' takes one more level, then `tail`; any other only itself. */
 static const struct route {
 	enum evhttp_cmd_type method;
 	const char *method_name;
-	const char *path;
+	const char *path, *tail;
 	hw_handler *serve;
 } routes[] = {
-	{EVHTTP_REQ_GET, "GET", "/v1/status", hw_serve_status},
-	{EVHTTP_REQ_GET, "GET", "/v1/devices", hw_serve_list},
-	{EVHTTP_REQ_GET, "GET", "/v1/devices/", hw_serve_device},
-	{EVHTTP_REQ_DELETE, "DELETE", "/v1/devices/", hw_serve_forget},
-	{EVHTTP_REQ_POST, "POST", "/v1/reload", serve_reload},
-	{EVHTTP_REQ_GET, "GET", "/healthz", hw_serve_health},
-	{EVHTTP_REQ_GET, "GET", "/readyz", hw_serve_ready},
-	{EVHTTP_REQ_GET, "GET", "/metrics", hw_serve_metrics},
+	{EVHTTP_REQ_GET, "GET", "/v1/status", "", hw_serve_status},
+	{EVHTTP_REQ_GET, "GET", "/v1/groups", "", hw_serve_groups},
+	{EVHTTP_REQ_GET, "GET", "/v1/devices", "", hw_serve_list},
+	{EVHTTP_REQ_GET, "GET", "/v1/devices/", "/events", hw_serve_device_events},
+	{EVHTTP_REQ_GET, "GET", "/v1/devices/", "", hw_serve_device},
+	{EVHTTP_REQ_DELETE, "DELETE", "/v1/devices/", "", hw_serve_forget},
+	{EVHTTP_REQ_GET, "GET", "/v1/events", "", hw_serve_events},
+	{EVHTTP_REQ_GET, "GET", "/v1/transitions", "", hw_serve_transitions},
+	{EVHTTP_REQ_GET, "GET", "/v1/samples", "", hw_serve_samples},
+	{EVHTTP_REQ_GET, "GET", "/v1/wheel", "", hw_serve_wheel},
+	{EVHTTP_REQ_POST, "POST", "/v1/reload", "", serve_reload},
+	{EVHTTP_REQ_GET, "GET", "/healthz", "", hw_serve_health},
+	{EVHTTP_REQ_GET, "GET", "/readyz", "", hw_serve_ready},
+	{EVHTTP_REQ_GET, "GET", "/metrics", "", hw_serve_metrics},
 };
 
 /* --- replies */
@@ -91,6 +99,30 @@ void hw_reply_error(struct evhttp_request *req, int code, const char *why)
 	hw_reply(req, code, body);
 }
 
+struct evbuffer *hw_answer_begin(struct evhttp_request *req, struct hw_json *j)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (!body) {
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+		return NULL;
+	}
+	hw_json_begin(j, body);
+	hw_json_open(j, '{');
+	return body;
+}
+
+void hw_answer_end(struct evhttp_request *req, struct hw_json *j, struct evbuffer *body)
+{
+	hw_json_close(j, '}');
+	if (hw_json_end(j) < 0 || evbuffer_add(body, "\n", 1) < 0) {
+		evbuffer_free(body);
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+		return;
+	}
+	hw_reply(req, HTTP_OK, body);
+}
+
 static void serve_reload(struct hw_control *c, struct evhttp_request *req, const char *rest)
 {
 	struct evbuffer *body = evbuffer_new();
@@ -107,42 +139,56 @@ static void serve_reload(struct hw_control *c, struct evhttp_request *req, const
 
 /* --- routing */
 
-/* What follows the route's path in `path`, or NULL if that is another route's. */
-static const char *match(const struct route *r, const char *path)
+/* Whether the path is this route's; if so `rest` is what the path has in the place of the level, still encoded. */
+static bool match(const struct route *r, const char *path, char rest[REST_MAX])
 {
 	size_t len = strlen(r->path);
 
+	*rest = '\0';
 	if (strncmp(path, r->path, len) != 0)
-		return NULL;
-	if (r->path[len - 1] != '/')
-		return path[len] == '\0' ? path + len : NULL;
-	return strchr(path + len, '/') ? NULL : path + len;
+		return false;
+	if (r->path[len - 1] != '/' || len == 1)
+		return path[len] == '\0';
+	size_t level = strcspn(path + len, "/");
+	if (strcmp(path + len + level, r->tail) != 0)
+		return false;
+	snprintf(rest, REST_MAX, "%.*s", (int)level, path + len);
+	return true;
 }
 
-static void route(struct hw_control *c, struct evhttp_request *req)
+static void refuse_method(struct evhttp_request *req, const char *allow)
 {
-	enum evhttp_cmd_type method = evhttp_request_get_command(req);
-	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req));
-	char allow[64] = "";
-
-	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-		const char *rest = match(&routes[i], path);
-		if (!rest)
-			continue;
-		if (routes[i].method == method) {
-			routes[i].serve(c, req, rest);
-			return;
-		}
-		if (*allow)
-			strncat(allow, ", ", sizeof(allow) - strlen(allow) - 1);
-		strncat(allow, routes[i].method_name, sizeof(allow) - strlen(allow) - 1);
-	}
 	if (!*allow) {
 		hw_reply_error(req, HTTP_NOTFOUND, "no such path");
 		return;
 	}
 	evhttp_add_header(evhttp_request_get_output_headers(req), "Allow", allow);
 	hw_reply_error(req, HTTP_BADMETHOD, "this path does not have that method");
+}
+
+static void route(const struct hw_front *front, struct evhttp_request *req)
+{
+	enum evhttp_cmd_type method = evhttp_request_get_command(req);
+	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req));
+	char allow[64] = "", rest[REST_MAX];
+
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		if (!match(&routes[i], path, rest))
+			continue;
+		if (routes[i].method == method && front->read_only && method != EVHTTP_REQ_GET) {
+			hw_reply_error(req, HTTP_FORBIDDEN,
+			               "this address is for reading alone: ask the control socket");
+			return;
+		}
+		if (routes[i].method == method) {
+			routes[i].serve(front->c, req, rest);
+			return;
+		}
+		if (*allow)
+			strncat(allow, ", ", sizeof(allow) - strlen(allow) - 1);
+		strncat(allow, routes[i].method_name, sizeof(allow) - strlen(allow) - 1);
+	}
+	refuse_method(req, allow);
 }
 
 static void on_request(struct evhttp_request *req, void *arg)
@@ -242,7 +288,7 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
  */
 static void on_pending(evutil_socket_t fd, short what, void *arg)
 {
-	struct hw_control *c = arg;
+	struct hw_front *front = arg;
 	struct timeval second = {1, 0};
 	int spare = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* as much as accept() takes */
 
@@ -252,57 +298,80 @@ static void on_pending(evutil_socket_t fd, short what, void *arg)
 		close(spare);
 		return;
 	}
-	if (event_add(c->again, &second) < 0)
+	if (event_add(front->again, &second) < 0)
 		return;
-	evconnlistener_disable(c->listener);
-	event_del(c->pending);
+	evconnlistener_disable(front->listener);
+	event_del(front->pending);
 }
 
 static void on_again(evutil_socket_t fd, short what, void *arg)
 {
-	struct hw_control *c = arg;
+	struct hw_front *front = arg;
 	struct timeval second = {1, 0};
 
 	(void)fd;
 	(void)what;
-	if (evconnlistener_enable(c->listener) < 0 || event_add(c->pending, NULL) < 0)
-		event_add(c->again, &second);
+	if (evconnlistener_enable(front->listener) < 0 || event_add(front->pending, NULL) < 0)
+		event_add(front->again, &second);
 }
 
-static int start_listener(struct hw_control *c)
+static int start_http(struct hw_front *front)
+{
+	front->http = evhttp_new(front->c->base);
+	if (!front->http)
+		return -ENOMEM;
+	evhttp_set_max_headers_size(front->http, HEADERS_MAX);
+	evhttp_set_max_body_size(front->http, BODY_MAX);
+	/* A body that is too large is read and thrown away: a client that is still sending would not see the answer. */
+	evhttp_set_flags(front->http, EVHTTP_SERVER_LINGERING_CLOSE);
+	evhttp_set_timeout(front->http, TIMEOUT_S);
+	evhttp_set_allowed_methods(front->http, 0xffff); /* on_request() refuses, in JSON */
+	evhttp_set_bevcb(front->http, on_connection, front);
+	evhttp_set_gencb(front->http, on_request, front);
+	return 0;
+}
+
+/* Serves a listening socket, which it owns in any case. */
+static int start_front(struct hw_front *front, int fd)
 {
 	const unsigned flags = LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE;
-	int fd = c->socket.fd;
+	int rc = start_http(front);
 
-	c->listener = evconnlistener_new(c->base, NULL, NULL, flags, 0, fd);
-	if (!c->listener)
-		return -ENOMEM;
-	c->socket.fd = -1; /* the listener closes it */
-	if (!evhttp_bind_listener(c->http, c->listener)) {
-		evconnlistener_free(c->listener);
+	front->listener = rc == 0 ? evconnlistener_new(front->c->base, NULL, NULL, flags, 0, fd) : NULL;
+	if (!front->listener) {
+		close(fd);
 		return -ENOMEM;
 	}
-	c->pending = event_new(c->base, fd, EV_READ | EV_PERSIST, on_pending, c);
-	c->again = event_new(c->base, -1, 0, on_again, c);
-	if (!c->pending || !c->again || event_add(c->pending, NULL) < 0)
+	if (!evhttp_bind_listener(front->http, front->listener)) {
+		evconnlistener_free(front->listener);
+		return -ENOMEM;
+	}
+	front->pending = event_new(front->c->base, fd, EV_READ | EV_PERSIST, on_pending, front);
+	front->again = event_new(front->c->base, -1, 0, on_again, front);
+	if (!front->pending || !front->again || event_add(front->pending, NULL) < 0)
 		return -ENOMEM;
 	return 0;
 }
 
-static int start_http(struct hw_control *c)
+static void stop_front(struct hw_front *front)
 {
-	c->http = evhttp_new(c->base);
-	if (!c->http)
-		return -ENOMEM;
-	evhttp_set_max_headers_size(c->http, HEADERS_MAX);
-	evhttp_set_max_body_size(c->http, BODY_MAX);
-	/* A body that is too large is read and thrown away: a client that is still sending would not see the answer. */
-	evhttp_set_flags(c->http, EVHTTP_SERVER_LINGERING_CLOSE);
-	evhttp_set_timeout(c->http, TIMEOUT_S);
-	evhttp_set_allowed_methods(c->http, 0xffff); /* on_request() refuses, in JSON */
-	evhttp_set_bevcb(c->http, on_connection, c);
-	evhttp_set_gencb(c->http, on_request, c);
-	return 0;
+	/* Before the descriptor that it watches is closed. */
+	if (front->pending)
+		event_free(front->pending);
+	if (front->again)
+		event_free(front->again);
+	if (front->http)
+		evhttp_free(front->http);
+	*front = (struct hw_front){.c = front->c};
+}
+
+static int make_parts(struct hw_control *c)
+{
+	c->pager = hw_pager_new(c);
+	c->hub = hw_hub_new(c);
+	c->history = hw_history_new();
+	c->samples = hw_samples_new();
+	return c->pager && c->hub && c->history && c->samples ? 0 : -ENOMEM;
 }
 
 int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
@@ -314,12 +383,15 @@ int hw_control_new(struct hw_control **out, struct event_base *base, const char 
 	if (!c)
 		return -ENOMEM;
 	*c = (struct hw_control){.base = base, .monitor = m, .ops = ops, .arg = arg};
+	c->local.c = c->remote.c = c;
+	c->remote.read_only = true;
 	int rc = hw_socket_listen(&c->socket, path, group);
 	if (rc == 0)
-		rc = start_http(c);
+		rc = make_parts(c);
 	if (rc == 0) {
-		c->pager = hw_pager_new(c);
-		rc = c->pager ? start_listener(c) : -ENOMEM;
+		int fd = c->socket.fd;
+		c->socket.fd = -1;
+		rc = start_front(&c->local, fd);
 	}
 	if (rc < 0) {
 		hw_control_free(c);
@@ -329,18 +401,27 @@ int hw_control_new(struct hw_control **out, struct event_base *base, const char 
 	return 0;
 }
 
+int hw_control_listen(struct hw_control *c, const char *address, bool *local)
+{
+	int fd = hw_socket_listen_tcp(address, local);
+	if (fd < 0)
+		return fd;
+	int rc = start_front(&c->remote, fd);
+	if (rc < 0)
+		stop_front(&c->remote);
+	return rc;
+}
+
 void hw_control_free(struct hw_control *c)
 {
 	if (!c)
 		return;
-	/* Before the descriptor that it watches is closed. */
-	if (c->pending)
-		event_free(c->pending);
-	if (c->again)
-		event_free(c->again);
-	if (c->http)
-		evhttp_free(c->http);
+	stop_front(&c->remote);
+	stop_front(&c->local);
 	hw_pager_free(c->pager);
+	hw_hub_free(c->hub);
+	hw_history_free(c->history);
+	hw_samples_free(c->samples);
 	hw_socket_fini(&c->socket);
 	free(c);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control API: HTTP on a unix socket, served by libevent's evhttp on the loop. It reads devices from the core, and
- * asks the daemon through struct hw_control_ops for everything else: it knows neither Redis nor MQTT.
+ * The control API: HTTP on a unix socket, and for reading alone on an address, served by libevent's evhttp on the loop.
+ * It reads devices from the core, and asks the daemon through struct hw_control_ops for everything else: it knows
+ * neither Redis nor MQTT.
  */
 #ifndef HW_CONTROL_H
 #define HW_CONTROL_H
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heartwheel/event.h"
 #include "heartwheel/monitor.h"
 
 struct event_base;
@@ -42,6 +44,13 @@ struct hw_control_ops {
 	void (*metrics)(void *arg, struct evbuffer *body);
 	/* Whether the loop has turned lately: /healthz. */
 	bool (*healthy)(void *arg);
+	/*
+	 * Where a store keeps the event stream (both NULL: nowhere, and hw_control_event() is told of everything).
+	 * Ask for what is behind a place in it, or for its end; hw_control_page() answers. 0 or -errno. Never two at
+	 * once; one whose answer is outstanding when hw_control_store() says that the store is away has none.
+	 */
+	int (*events_after)(void *arg, struct hw_event_id at);
+	int (*events_last)(void *arg);
 };
 
 /*
@@ -51,6 +60,33 @@ struct hw_control_ops {
  */
 int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
                    const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
+/*
+ * Serves what only reads on a TCP address as well: "127.0.0.1:8731" or "[::1]:8731". `*local`: it is a loopback
+ * address. 0; -EINVAL if it is none; or -errno (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES).
+ */
+int hw_control_listen(struct hw_control *c, const char *address, bool *local);
+
+/*
+ * The event stream, for /v1/events. With a store: when it comes and goes, each edge that it has written, and the pages
+ * that were asked for, in the order in which the store answered. Without one: each transition, whose place is then
+ * given here.
+ */
+void hw_control_store(struct hw_control *c, bool up);
+void hw_control_event(struct hw_control *c, const struct hw_event *e);
+void hw_control_page(struct hw_control *c, const struct hw_event_page *page);
+
+/* Once a second: what /v1/samples remembers of the last hour. */
+void hw_control_tick(struct hw_control *c, struct hw_now now);
+/* A device was found to be silent, so long after its deadline. */
+void hw_control_detected(struct hw_control *c, int64_t delay_ns);
+
+/* For the metrics: clients of /v1/events; how many of them do not keep up; clients that were refused or cut off. */
+struct hw_control_clients {
+	unsigned now, lagging;
+	uint64_t refused;
+};
+struct hw_control_clients hw_control_clients(const struct hw_control *c);
+
 /* Closes the listener and every connection, and removes the socket. */
 void hw_control_free(struct hw_control *c);
 

@@ -1,82 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Devices: one, forgetting one, and the list.
- *
- * The list goes through the registry in the order of its records, which never move: a device that stays is met exactly
- * once, whatever comes and goes meanwhile, and a position is a record's index. Outside it is the id of the device last
- * shown; the last pages' positions are remembered, so that such a device may be forgotten before the next page is
- * asked for.
- *
- * Cost: a filter may pass over a million records to find one. A list looks at a few thousand at once; what is left goes
- * to a queue, of which each turn of the loop works off a fixed number of records, whoever's they are.
- */
-#include <errno.h>
+/* Single devices: what is known of one, and forgetting one. Cost: a look-up. */
 #include <event2/buffer.h>
-#include <event2/event.h>
 #include <event2/http.h>
-#include <event2/http_struct.h>
-#include <event2/keyvalq_struct.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "control/json.h"
 #include "control/query.h"
 #include "control/server.h"
 
-#define LIMIT_DEFAULT 100
-#define LIMIT_MAX     1000
-#define LOOKS_AT_ONCE 2000  /* records a request may look at before it waits for its turn */
-#define LOOKS_A_TURN  20000 /* ... all that wait together, in a turn of the loop */
-#define CURSORS       256
-
-struct filter {
-	int state; /* enum hw_state, or -1: any */
-	int group; /* or -1: any */
-	char prefix[HW_ID_MAX + 1];
-	size_t prefix_len;
-};
-
-/* A list being written. Owned by the pager's queue, or by the call that answers it at once. */
-struct list {
-	struct list *next, **prev;
-	struct hw_pager *pager;
-	struct evhttp_request *req;
-	struct evbuffer *body;
-	struct hw_json json;
-	struct filter filter;
-	uint32_t at; /* the next record to look at */
-	unsigned limit, found;
-	bool more; /* there is a page behind this one */
-	char last[HW_ID_MAX + 1];
-	size_t last_len;
-	uint32_t last_at;
-};
-
-struct cursor {
-	uint32_t index;
-	uint8_t len;
-	char id[HW_ID_MAX];
-};
-
-struct hw_pager {
-	struct hw_control *c;
-	struct event *turn;
-	struct list *first, **tail; /* waiting for their turn */
-	struct cursor cursors[CURSORS];
-	size_t n_cursors; /* handed out so far */
-};
-
 /* --- a device */
 
-static bool visible(const struct hw_device *d)
+bool hw_device_visible(const struct hw_device *d)
 {
 	enum hw_state s = hw_device_state(d);
 	return s == HW_STATE_ONLINE || s == HW_STATE_OFFLINE;
 }
 
-static void write_device(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+static const char *const sources[] = {"mqtt", "mqtt", "key", "both"};
+
+void hw_write_device(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
-	static const char *const sources[] = {"mqtt", "mqtt", "key", "both"};
 	struct hw_id id = hw_device_id(d);
 
 	hw_json_bytes(j, "id", id.text, id.len);
@@ -88,6 +31,27 @@ static void write_device(struct hw_json *j, const struct hw_monitor *m, struct h
 	hw_json_text(j, "group", hw_monitor_group_of(m, d)->name);
 	hw_json_text(j, "source", sources[hw_device_source(d)]);
 	hw_json_uint(j, "seq", d->seq);
+}
+
+/* The timeout and the source are those of now: the stream does not have them, and a forgotten device has none. */
+void hw_write_event(struct hw_json *j, const struct hw_monitor *m, const struct hw_event *e)
+{
+	const struct hw_registry *r = hw_monitor_registry(m);
+	uint32_t index = hw_registry_find(r, e->id, e->id_len);
+	const struct hw_device *d = index == HW_NIL ? NULL : hw_registry_at(r, index);
+
+	hw_json_bytes(j, "id", e->id, e->id_len);
+	hw_json_text(j, "state", hw_state_name(e->state));
+	hw_json_int(j, "since_ms", e->time_ms);
+	hw_json_int(j, "last_seen_ms", e->last_seen_ms);
+	if (d)
+		hw_json_int(j, "timeout_ms", hw_monitor_timeout_ms(m, d));
+	else
+		hw_json_null(j, "timeout_ms");
+	hw_json_text(j, "reason", hw_reason_name(e->reason));
+	hw_json_bytes(j, "group", e->group, e->group_len);
+	hw_json_text(j, "source", d ? sources[hw_device_source(d)] : NULL);
+	hw_json_uint(j, "seq", e->seq);
 }
 
 /* What only the single device shows: its report, and where it sits in the wheel. */
@@ -128,7 +92,7 @@ static struct hw_device *find_device(struct hw_control *c, struct evhttp_request
 	}
 	*index = hw_registry_find(r, id, (size_t)len);
 	struct hw_device *d = *index == HW_NIL ? NULL : hw_registry_at(r, *index);
-	if (!d || !visible(d)) {
+	if (!d || !hw_device_visible(d)) {
 		hw_reply_error(req, HTTP_NOTFOUND, "no such device");
 		return NULL;
 	}
@@ -144,22 +108,12 @@ void hw_serve_device(struct hw_control *c, struct evhttp_request *req, const cha
 
 	if (!d)
 		return;
-	struct evbuffer *body = evbuffer_new();
-	if (!body) {
-		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+	struct evbuffer *body = hw_answer_begin(req, &j);
+	if (!body)
 		return;
-	}
-	hw_json_begin(&j, body);
-	hw_json_open(&j, '{');
-	write_device(&j, c->monitor, now, d);
+	hw_write_device(&j, c->monitor, now, d);
 	write_details(&j, c->monitor, now, d, index);
-	hw_json_close(&j, '}');
-	if (hw_json_end(&j) < 0 || evbuffer_add(body, "\n", 1) < 0) {
-		evbuffer_free(body);
-		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
-		return;
-	}
-	hw_reply(req, HTTP_OK, body);
+	hw_answer_end(req, &j, body);
 }
 
 void hw_serve_forget(struct hw_control *c, struct evhttp_request *req, const char *rest)
@@ -176,357 +130,4 @@ void hw_serve_forget(struct hw_control *c, struct evhttp_request *req, const cha
 		hw_reply(req, HTTP_NOCONTENT, NULL);
 	else
 		hw_reply_error(req, HTTP_NOTFOUND, "no such device");
-}
-
-/* --- positions */
-
-static void remember(struct hw_pager *p, const char *id, size_t len, uint32_t index)
-{
-	struct cursor *at = &p->cursors[p->n_cursors++ % CURSORS];
-
-	memcpy(at->id, id, len);
-	at->len = (uint8_t)len;
-	at->index = index;
-}
-
-/*
- * The record of the device that a page ended with, or HW_NIL. What was handed out goes first: if the device was
- * forgotten and came back, its record is another now, and the list has to go on where it was.
- */
-static uint32_t position(const struct hw_pager *p, const char *id, size_t len)
-{
-	size_t oldest = p->n_cursors > CURSORS ? p->n_cursors - CURSORS : 0;
-
-	for (size_t i = p->n_cursors; i > oldest; i--) {
-		const struct cursor *at = &p->cursors[(i - 1) % CURSORS];
-		if (at->len == len && memcmp(at->id, id, len) == 0)
-			return at->index;
-	}
-	return hw_registry_find(hw_monitor_registry(p->c->monitor), id, len);
-}
-
-/* --- the query */
-
-static const char *set_limit(struct list *l, const struct hw_param *p)
-{
-	unsigned n = 0;
-
-	for (size_t i = 0; i < p->value_len && n <= LIMIT_MAX; i++) {
-		if (p->value[i] < '0' || p->value[i] > '9')
-			return "'limit' is not a number";
-		n = n * 10 + (unsigned)(p->value[i] - '0');
-	}
-	if (n < 1 || n > LIMIT_MAX)
-		return "'limit' is out of its range, 1 to 1000";
-	l->limit = n;
-	return NULL;
-}
-
-static const char *set_state(struct list *l, const struct hw_param *p)
-{
-	enum hw_state s;
-
-	if (hw_state_parse(p->value, &s) < 0 || (s != HW_STATE_ONLINE && s != HW_STATE_OFFLINE))
-		return "'state' is neither online nor offline";
-	l->filter.state = (int)s;
-	return NULL;
-}
-
-static const char *set_group(struct list *l, const struct hw_param *p)
-{
-	l->filter.group = hw_groups_find(hw_monitor_groups(l->pager->c->monitor), p->value);
-	return l->filter.group < 0 ? "no such group" : NULL;
-}
-
-static const char *set_prefix(struct list *l, const struct hw_param *p)
-{
-	if (p->value_len > HW_ID_MAX)
-		return "'prefix' is longer than any id";
-	memcpy(l->filter.prefix, p->value, p->value_len);
-	l->filter.prefix_len = p->value_len;
-	return NULL;
-}
-
-static const char *set_after(struct list *l, const struct hw_param *p)
-{
-	uint32_t index = HW_NIL;
-
-	if (p->value_len <= HW_ID_MAX)
-		index = position(l->pager, p->value, p->value_len);
-	if (index == HW_NIL)
-		return "the device that 'after' names is not known any more: start again without it";
-	l->at = index + 1;
-	return NULL;
-}
-
-/* NULL, or what is wrong. An empty value is as good as none. */
-static const char *read_query(struct list *l, const char *query)
-{
-	static const struct {
-		const char *key;
-		const char *(*set)(struct list *l, const struct hw_param *p);
-	} keys[] = {
-		{"state", set_state}, {"group", set_group}, {"prefix", set_prefix},
-		{"after", set_after}, {"limit", set_limit},
-	};
-	const size_t n_keys = sizeof(keys) / sizeof(keys[0]);
-	struct hw_param p;
-	int rc;
-
-	while ((rc = hw_query_next(&query, &p)) > 0) {
-		size_t i = 0;
-		while (i < n_keys && strcmp(p.key, keys[i].key) != 0)
-			i++;
-		if (i == n_keys)
-			return "unknown key in the query: there are state, group, prefix, after and limit";
-		const char *why = p.value_len ? keys[i].set(l, &p) : NULL;
-		if (why)
-			return why;
-	}
-	return rc == -EINVAL ? "the query is malformed" : rc < 0 ? "a part of the query is too long" : NULL;
-}
-
-/* --- the list */
-
-static bool matches(const struct filter *f, const struct hw_device *d)
-{
-	if (!visible(d) || (f->state >= 0 && (int)hw_device_state(d) != f->state) ||
-	    (f->group >= 0 && d->group != (unsigned)f->group))
-		return false;
-	if (f->prefix_len == 0)
-		return true;
-	struct hw_id id = hw_device_id(d);
-	return id.len >= f->prefix_len && memcmp(id.text, f->prefix, f->prefix_len) == 0;
-}
-
-/* Goes on with the list; false if the budget ended it. */
-static bool list_go_on(struct list *l, unsigned *budget)
-{
-	struct hw_control *c = l->pager->c;
-	const struct hw_registry *r = hw_monitor_registry(c->monitor);
-	struct hw_now now = c->ops->now(c->arg);
-
-	for (uint32_t bound = hw_registry_bound(r); l->at < bound; l->at++) {
-		if (*budget == 0)
-			return false;
-		--*budget;
-		const struct hw_device *d = hw_registry_at(r, l->at);
-		if (!d || !matches(&l->filter, d))
-			continue;
-		if (l->found == l->limit) {
-			l->more = true;
-			return true;
-		}
-		hw_json_open(&l->json, '{');
-		write_device(&l->json, c->monitor, now, d);
-		hw_json_close(&l->json, '}');
-		l->found++;
-		struct hw_id id = hw_device_id(d);
-		memcpy(l->last, id.text, id.len);
-		l->last_len = id.len;
-		l->last_at = l->at;
-	}
-	return true;
-}
-
-/* Ends the text. 0 or -ENOMEM. */
-static int list_end(struct list *l)
-{
-	hw_json_close(&l->json, ']');
-	if (l->more) {
-		hw_json_bytes(&l->json, "next", l->last, l->last_len);
-		remember(l->pager, l->last, l->last_len, l->last_at);
-	}
-	hw_json_close(&l->json, '}');
-	int rc = hw_json_end(&l->json);
-	return rc < 0 || evbuffer_add(l->body, "\n", 1) < 0 ? -ENOMEM : 0;
-}
-
-static void list_enqueue(struct list *l)
-{
-	struct hw_pager *p = l->pager;
-
-	l->next = NULL;
-	l->prev = p->tail;
-	*p->tail = l;
-	p->tail = &l->next;
-}
-
-static void list_dequeue(struct list *l)
-{
-	*l->prev = l->next;
-	if (l->next)
-		l->next->prev = l->prev;
-	else
-		l->pager->tail = l->prev;
-	l->prev = NULL;
-}
-
-static void list_free(struct list *l)
-{
-	if (l->prev)
-		list_dequeue(l);
-	if (l->body)
-		evbuffer_free(l->body);
-	free(l);
-}
-
-/* The client went away, or the server stops, while the list waited. */
-static void on_close(struct evhttp_connection *conn, void *arg)
-{
-	struct list *l = arg;
-
-	(void)conn;
-	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
-	if (!evhttp_request_get_connection(l->req))
-		evhttp_request_free(l->req);
-	list_free(l);
-}
-
-/* Answers a list that had to wait: its head has been sent. */
-static void list_answer_late(struct list *l)
-{
-	struct evhttp_request *req = l->req;
-	struct evhttp_connection *conn = evhttp_request_get_connection(req);
-
-	evhttp_connection_set_closecb(conn, NULL, NULL);
-	if (list_end(l) < 0) {
-		/* 200 has been said: only a broken connection can take it back. */
-		evhttp_connection_free(conn);
-	} else {
-		evhttp_send_reply_chunk(req, l->body);
-		evhttp_send_reply_end(req);
-	}
-	list_free(l);
-}
-
-static int pager_wake(struct hw_pager *p)
-{
-	struct timeval at_once = {0, 0};
-	return event_add(p->turn, &at_once) < 0 ? -ENOMEM : 0;
-}
-
-static void pager_turn(struct hw_pager *p)
-{
-	unsigned budget = LOOKS_A_TURN;
-
-	while (p->first && budget > 0) {
-		struct list *l = p->first;
-		list_dequeue(l);
-		if (list_go_on(l, &budget))
-			list_answer_late(l);
-		else
-			list_enqueue(l);
-	}
-	if (p->first && pager_wake(p) < 0)
-		while (p->first) {
-			struct evhttp_connection *conn = evhttp_request_get_connection(p->first->req);
-			evhttp_connection_free(conn); /* on_close() frees the list */
-		}
-}
-
-static void on_turn(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	pager_turn(arg);
-}
-
-/*
- * Puts the list on the queue. The head of the answer goes out now: only then does evhttp watch whether the client is
- * still there. Without a length the body is chunked, or for HTTP/1.0 ended by closing, also where it asked for
- * keep-alive.
- */
-static void list_wait(struct list *l)
-{
-	struct evhttp_request *req = l->req;
-
-	if (pager_wake(l->pager) < 0) {
-		list_free(l);
-		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
-		return;
-	}
-	list_enqueue(l);
-	evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_close, l);
-	evhttp_add_header(evhttp_request_get_output_headers(req), "Content-Type", "application/json");
-	evhttp_add_header(evhttp_request_get_output_headers(req), "Cache-Control", "no-store");
-	if (req->major == 1 && req->minor == 0)
-		evhttp_remove_header(evhttp_request_get_input_headers(req), "Connection");
-	evhttp_send_reply_start(req, HTTP_OK, NULL);
-}
-
-static struct list *list_new(struct hw_pager *p, struct evhttp_request *req)
-{
-	struct list *l = calloc(1, sizeof(*l));
-
-	if (!l)
-		return NULL;
-	l->pager = p;
-	l->req = req;
-	l->limit = LIMIT_DEFAULT;
-	l->filter.state = l->filter.group = -1;
-	l->body = evbuffer_new();
-	if (!l->body) {
-		free(l);
-		return NULL;
-	}
-	hw_json_begin(&l->json, l->body);
-	hw_json_open(&l->json, '{');
-	hw_json_key(&l->json, "devices");
-	hw_json_open(&l->json, '[');
-	return l;
-}
-
-void hw_serve_list(struct hw_control *c, struct evhttp_request *req, const char *rest)
-{
-	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req));
-	unsigned budget = LOOKS_AT_ONCE;
-	struct list *l = list_new(c->pager, req);
-
-	(void)rest;
-	if (!l) {
-		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
-		return;
-	}
-	const char *why = read_query(l, query ? query : "");
-	if (why) {
-		list_free(l);
-		hw_reply_error(req, HTTP_BADREQUEST, why);
-		return;
-	}
-	if (!list_go_on(l, &budget)) {
-		list_wait(l);
-		return;
-	}
-	if (list_end(l) < 0) {
-		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
-	} else {
-		hw_reply(req, HTTP_OK, l->body);
-		l->body = NULL;
-	}
-	list_free(l);
-}
-
-struct hw_pager *hw_pager_new(struct hw_control *c)
-{
-	struct hw_pager *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return NULL;
-	p->c = c;
-	p->tail = &p->first;
-	p->turn = event_new(c->base, -1, 0, on_turn, p);
-	if (!p->turn) {
-		free(p);
-		return NULL;
-	}
-	return p;
-}
-
-void hw_pager_free(struct hw_pager *p)
-{
-	if (!p)
-		return;
-	event_free(p->turn);
-	free(p);
 }

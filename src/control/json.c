@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,26 @@ void hw_json_uint(struct hw_json *j, const char *key, uint64_t v)
 	int n = snprintf(digits, sizeof(digits), "%" PRIu64, v);
 
 	value(j, key, digits, (size_t)n);
+}
+
+void hw_json_number(struct hw_json *j, const char *key, double v)
+{
+	char text[32];
+	int n = isfinite(v) ? hw_number_text(v, text, sizeof(text)) : 0;
+
+	if (n > 0)
+		value(j, key, text, (size_t)n);
+	else
+		hw_json_null(j, key);
+}
+
+void hw_json_element(struct hw_json *j, uint64_t v)
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof(digits), "%s%" PRIu64, j->fresh ? "" : ",", v);
+
+	put(j, digits, (size_t)n);
+	j->fresh = false;
 }
 
 void hw_json_bool(struct hw_json *j, const char *key, bool v)

@@ -32,6 +32,9 @@ int hw_json_end(struct hw_json *j);
 void hw_json_open(struct hw_json *j, char bracket);
 void hw_json_close(struct hw_json *j, char bracket);
 
+/* An element of an array. */
+void hw_json_element(struct hw_json *j, uint64_t v);
+
 /* A member of an object: its key, which needs no escaping; the value is the next thing written. */
 void hw_json_key(struct hw_json *j, const char *key);
 
@@ -40,6 +43,8 @@ void hw_json_text(struct hw_json *j, const char *key, const char *text);
 void hw_json_bytes(struct hw_json *j, const char *key, const char *text, size_t len);
 void hw_json_int(struct hw_json *j, const char *key, int64_t v);
 void hw_json_uint(struct hw_json *j, const char *key, uint64_t v);
+/* With as many digits as it takes. Not a number: null. */
+void hw_json_number(struct hw_json *j, const char *key, double v);
 void hw_json_bool(struct hw_json *j, const char *key, bool v);
 void hw_json_null(struct hw_json *j, const char *key);
 /* The fields that a report has. */

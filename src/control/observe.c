@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon as a whole: /v1/status, /healthz, /readyz, /metrics. Reads the core's counters and asks the daemon for
- * what the core does not know. Cost: /metrics is a few lines per group.
+ * The daemon as a whole: /v1/status, /v1/groups, /v1/wheel, /healthz, /readyz, /metrics. Reads the core's counters and
+ * asks the daemon for what the core does not know. Cost: /metrics is a few lines per group.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -14,15 +14,13 @@
 
 #define OWED_MAX_MS 10000 /* /readyz: how long a state may wait for the outside's word */
 
-static void finish(struct evhttp_request *req, struct hw_json *j, struct evbuffer *body)
+static uint64_t transitions_of(const struct hw_monitor_stats *stats)
 {
-	hw_json_close(j, '}');
-	if (hw_json_end(j) < 0 || evbuffer_add(body, "\n", 1) < 0) {
-		evbuffer_free(body);
-		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
-		return;
-	}
-	hw_reply(req, HTTP_OK, body);
+	uint64_t n = 0;
+
+	for (int i = 0; i < HW_REASONS; i++)
+		n += stats->transitions[i];
+	return n;
 }
 
 void hw_serve_status(struct hw_control *c, struct evhttp_request *req, const char *rest)
@@ -30,32 +28,40 @@ void hw_serve_status(struct hw_control *c, struct evhttp_request *req, const cha
 	const struct hw_monitor_stats *stats = hw_monitor_stats(c->monitor);
 	const struct hw_blind *blind = hw_monitor_blind(c->monitor);
 	struct hw_control_status s = {0};
-	struct evbuffer *body = evbuffer_new();
+	struct hw_now now = c->ops->now(c->arg);
+	bool is_blind = hw_blind_now(blind);
 	struct hw_json j;
+	struct evbuffer *body = hw_answer_begin(req, &j);
 
 	(void)rest;
-	if (!body) {
-		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+	if (!body)
 		return;
-	}
 	c->ops->status(c->arg, &s);
 	uint64_t online = stats->count[HW_STATE_ONLINE], offline = stats->count[HW_STATE_OFFLINE];
-	hw_json_begin(&j, body);
-	hw_json_open(&j, '{');
 	hw_json_text(&j, "node", s.node);
 	hw_json_text(&j, "version", s.version);
 	hw_json_int(&j, "uptime_s", s.uptime_s);
-	hw_json_bool(&j, "blind", hw_blind_now(blind));
-	hw_json_text(&j, "blind_cause", hw_blind_now(blind) ? hw_cause_name(blind->first) : NULL);
+	hw_json_bool(&j, "blind", is_blind);
+	hw_json_text(&j, "blind_cause", is_blind ? hw_cause_name(blind->first) : NULL);
+	if (is_blind)
+		hw_json_int(&j, "blind_for_ms", (now.mono.ns - blind->since.ns) / HW_NS_PER_MS);
+	else
+		hw_json_null(&j, "blind_for_ms");
 	hw_json_text(&j, "mqtt", s.mqtt);
 	hw_json_text(&j, "redis", s.redis);
 	hw_json_bool(&j, "loading", s.loading);
 	hw_json_uint(&j, "devices", online + offline);
 	hw_json_uint(&j, "online", online);
 	hw_json_uint(&j, "offline", offline);
+	hw_json_uint(&j, "candidates", stats->candidates);
 	hw_json_uint(&j, "owed", s.owed);
+	hw_json_int(&j, "owed_oldest_ms", s.owed_oldest_ms);
 	hw_json_uint(&j, "heartbeats_total", stats->heartbeats);
-	finish(req, &j, body);
+	hw_json_number(&j, "heartbeats_per_s", (double)(int64_t)(hw_samples_rate(c->samples) * 10 + .5) / 10);
+	hw_json_uint(&j, "transitions_total", transitions_of(stats));
+	hw_json_number(&j, "barrier_ms", (double)(stats->barrier_rtt_ns / 1000) / 1e3);
+	hw_json_int(&j, "now_ms", now.wall_ms);
+	hw_answer_end(req, &j, body);
 }
 
 static void reply_ok(struct evhttp_request *req)
@@ -166,6 +172,67 @@ static void core_metrics(const struct hw_monitor *m, struct hw_now now, struct e
 	}
 	hw_metric_family(b, "payload_errors_total", "counter", "Heartbeats whose payload began like JSON and was not.");
 	hw_metric_sample(b, "payload_errors_total", NULL, (double)s->payload_errors);
+}
+
+void hw_serve_groups(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	const struct hw_groups *groups = hw_monitor_groups(c->monitor);
+	struct hw_json j;
+	struct evbuffer *body = hw_answer_begin(req, &j);
+
+	(void)rest;
+	if (!body)
+		return;
+	hw_json_key(&j, "groups");
+	hw_json_open(&j, '[');
+	for (size_t i = 0; i < groups->n; i++) {
+		const struct hw_group_stats *s = hw_monitor_group_stats(c->monitor, i);
+		if (!shown(groups, s, i))
+			continue;
+		hw_json_open(&j, '{');
+		hw_json_text(&j, "name", groups->all[i]->name);
+		hw_json_uint(&j, "online", s->count[HW_STATE_ONLINE]);
+		hw_json_uint(&j, "offline", s->count[HW_STATE_OFFLINE]);
+		hw_json_int(&j, "timeout_ms", groups->all[i]->timeout_ms);
+		hw_json_uint(&j, "heartbeats_total", s->heartbeats);
+		hw_json_bool(&j, "retired", groups->all[i]->retired);
+		hw_json_close(&j, '}');
+	}
+	hw_json_close(&j, ']');
+	hw_answer_end(req, &j, body);
+}
+
+/* The wheel as it is: the loads of all slots, and where the cursor stands on each level. */
+void hw_serve_wheel(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	const struct hw_wheel *w = hw_monitor_wheel(c->monitor);
+	struct hw_json j;
+	struct evbuffer *body = hw_answer_begin(req, &j);
+
+	(void)rest;
+	if (!body)
+		return;
+	hw_json_int(&j, "ticks_per_s", HW_TICKS_PER_S);
+	hw_json_uint(&j, "cursor_tick", w->cursor);
+	hw_json_uint(&j, "length", w->length);
+	hw_json_uint(&j, "candidates", hw_monitor_stats(c->monitor)->candidates);
+	hw_json_key(&j, "levels");
+	hw_json_open(&j, '[');
+	for (int level = 0; level < HW_WHEEL_LEVELS; level++) {
+		hw_json_open(&j, '{');
+		hw_json_int(&j, "level", level);
+		hw_json_uint(&j, "slot_ticks", hw_wheel_slot_ticks(level));
+		hw_json_int(&j, "cursor", hw_wheel_cursor_slot(w, level));
+		hw_json_uint(&j, "length", w->load[level]);
+		hw_json_key(&j, "slots");
+		hw_json_open(&j, '[');
+		for (int slot = 0; slot < HW_WHEEL_SLOTS; slot++)
+			hw_json_element(&j, hw_wheel_slot_load(w, level, slot));
+		hw_json_close(&j, ']');
+		hw_json_close(&j, '}');
+	}
+	hw_json_close(&j, ']');
+	hw_answer_end(req, &j, body);
 }
 
 void hw_serve_metrics(struct hw_control *c, struct evhttp_request *req, const char *rest)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The listening unix socket. Invariant: from bind() on its mode is never wider than at the end: Linux takes the mode of
- * a bound socket's file from the socket itself, so fchmod() before bind() does what changing the umask would do, which
- * all threads share.
+ * The listening sockets. Invariant of the unix socket: from bind() on its mode is never wider than at the end: Linux
+ * takes the mode of a bound socket's file from the socket itself, so fchmod() before bind() does what changing the
+ * umask would do, which all threads share.
  */
 #include "control/socket.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <event2/util.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -112,6 +115,33 @@ int hw_socket_listen(struct hw_socket *s, const char *path, const char *group)
 out:
 	if (rc < 0)
 		hw_socket_fini(s);
+	return rc;
+}
+
+static bool is_local(const struct sockaddr_storage *sa)
+{
+	if (sa->ss_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)sa)->sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)sa)->sin6_addr);
+}
+
+int hw_socket_listen_tcp(const char *address, bool *local)
+{
+	struct sockaddr_storage sa = {0};
+	int len = sizeof(sa), on = 1;
+
+	if (evutil_parse_sockaddr_port(address, (struct sockaddr *)&sa, &len) < 0 ||
+	    ((const struct sockaddr_in *)(const void *)&sa)->sin_port == 0)
+		return -EINVAL;
+	*local = is_local(&sa);
+	int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+	    bind(fd, (const struct sockaddr *)&sa, (socklen_t)len) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	int rc = -errno;
+	close(fd);
 	return rc;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The control API's unix socket in the file system: made without a moment in which it is wider open than meant. */
+/* The sockets that the control API listens on. The unix socket is made without a moment in which it is wider open than
+ * meant. */
 #ifndef HW_CONTROL_SOCKET_H
 #define HW_CONTROL_SOCKET_H
 
@@ -20,6 +21,9 @@ struct hw_socket {
  * -EINVAL for an unknown group; or -errno.
  */
 int hw_socket_listen(struct hw_socket *s, const char *path, const char *group);
+/* Listens on "ADDRESS:PORT"; an IPv6 address stands in brackets. `*local`: a loopback address. The descriptor, -EINVAL
+ * if it is no such text, or -errno. */
+int hw_socket_listen_tcp(const char *address, bool *local);
 /* Closes it (unless fd is -1: given away) and removes its file. */
 void hw_socket_fini(struct hw_socket *s);
 

@@ -202,6 +202,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	hw_app_release(a, now);
 	tell_refused(a);
 	tell_manager(a);
+	hw_control_tick(a->control, now);
 	if (a->redis && !a->loading)
 		hw_redis_seen(a->redis, now, hw_blind_now(hw_monitor_blind(a->monitor)));
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS;
@@ -405,6 +406,25 @@ static int read_secret(struct hw_app *a, const char *key, const char *path, char
 	return error ? -error : -EIO;
 }
 
+/* The address for reading alone, where one is set. */
+static int listen_remote(struct hw_app *a)
+{
+	const char *address = a->start->http_listen;
+	bool local;
+	if (!*address)
+		return 0;
+	int rc = hw_control_listen(a->control, address, &local);
+	if (rc)
+		hw_log(a->log, HW_LOG_ERROR, "cannot listen on %s: %s; see [http] listen", address, strerror(-rc));
+	else if (!local)
+		hw_log(a->log, HW_LOG_WARNING,
+		       "%s is not a loopback address: whoever reaches it can read every device's state, unencrypted; "
+		       "see "
+		       "[http] listen",
+		       address);
+	return rc;
+}
+
 int hw_app_listen(struct hw_app *a)
 {
 	const struct hw_conf *c = a->start;
@@ -413,8 +433,9 @@ int hw_app_listen(struct hw_app *a)
 		rc = read_secret(a, "[redis] password_file", c->redis_password_file, &a->redis_password);
 	if (rc)
 		return rc;
-	rc = hw_control_new(&a->control, a->base, c->http_socket, c->http_socket_group, a->monitor, &hw_app_control_ops,
-	                    a);
+	const struct hw_control_ops *ops =
+		c->store == HW_STORE_REDIS ? &hw_app_control_ops : &hw_app_control_ops_memory;
+	rc = hw_control_new(&a->control, a->base, c->http_socket, c->http_socket_group, a->monitor, ops, a);
 	if (rc == -EADDRINUSE)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "control socket %s is in use by another process: stop it, or set [http] socket", c->http_socket);
@@ -422,7 +443,7 @@ int hw_app_listen(struct hw_app *a)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "cannot open the control socket %s: %s; see [http] socket and socket_group", c->http_socket,
 		       strerror(-rc));
-	return rc;
+	return rc ? rc : listen_remote(a);
 }
 
 static struct hw_mqtt_conf mqtt_conf(const struct hw_app *a, const char *client_id)

@@ -152,6 +152,7 @@ void hw_app_presence(struct hw_app *a, struct hw_now now);
 
 /* observe.c: what the control API asks. */
 extern const struct hw_control_ops hw_app_control_ops;
+extern const struct hw_control_ops hw_app_control_ops_memory; /* no store keeps the event stream */
 
 /* reload.c */
 struct evbuffer;

@@ -36,6 +36,26 @@ static void reap_if_done(struct hw_app *a, struct hw_ref ref, const struct hw_de
 		hw_monitor_reap(a->monitor, ref);
 }
 
+/* For the event stream's clients. The record of a forgotten device is there until the store has confirmed. */
+static void tell_clients(struct hw_app *a, struct hw_event_id at, const struct hw_transition *t)
+{
+	const struct hw_device *d = device_of(a, t->device);
+	if (!d)
+		return;
+	struct hw_id id = hw_device_id(d);
+	const char *group = hw_monitor_group_of(a->monitor, d)->name;
+	hw_control_event(a->control, &(struct hw_event){.at = at,
+	                                                .id = id.text,
+	                                                .id_len = id.len,
+	                                                .group = group,
+	                                                .group_len = strlen(group),
+	                                                .state = t->state,
+	                                                .reason = t->reason,
+	                                                .time_ms = t->time_ms,
+	                                                .last_seen_ms = t->last_seen_ms,
+	                                                .seq = t->seq});
+}
+
 /* Home Assistant has to hear of a device once, and once more when it is forgotten. */
 static void discover(struct hw_app *a, struct hw_now now, struct hw_ref ref, struct hw_device *d)
 {
@@ -53,13 +73,17 @@ static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_t
 	struct hw_id id = hw_device_id(d);
 	hw_log(a->log, HW_LOG_DEBUG, "%.*s: %s (%s), seq %llu", (int)id.len, id.text, hw_state_name(t->state),
 	       hw_reason_name(t->reason), (unsigned long long)t->seq);
-	if (t->delay_ns >= 0)
+	if (t->delay_ns >= 0) {
 		hw_histogram_add(&a->detection, (double)t->delay_ns / 1e9);
+		hw_control_detected(a->control, t->delay_ns);
+	}
 	hw_owed_add(&a->status, t->device.index);
 	discover(a, now, t->device, d);
 	if (a->redis) {
 		owe_store(a, d);
 		hw_redis_transition(a->redis, now, t);
+	} else {
+		tell_clients(a, (struct hw_event_id){0}, t);
 	}
 	if (!a->redis || a->redis_late.ns)
 		hw_owed_release(&a->status, t->device, now.mono.ns / HW_NS_PER_MS);
@@ -159,6 +183,16 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 	event_active(a->due, EV_TIMEOUT, 0);
 }
 
+static void on_event(void *arg, struct hw_event_id at, const struct hw_transition *t)
+{
+	tell_clients(arg, at, t);
+}
+
+static void on_events(void *arg, const struct hw_event_page *page)
+{
+	hw_control_page(((struct hw_app *)arg)->control, page);
+}
+
 static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
 {
 	struct hw_app *a = arg;
@@ -191,6 +225,7 @@ static void on_link(void *arg, bool up, const char *why)
 	}
 	a->redis_up = up;
 	a->redis_ever_up |= up;
+	hw_control_store(a->control, up);
 	hw_app_turn(a);
 }
 
@@ -266,6 +301,8 @@ const struct hw_redis_ops hw_app_redis_ops = {.on_link = on_link,
                                               .on_loaded = on_loaded,
                                               .on_confirmed = on_confirmed,
                                               .on_newer = on_newer,
+                                              .on_event = on_event,
+                                              .on_events = on_events,
                                               .status_payload = status_payload,
                                               .on_trouble = on_trouble,
                                               .on_emptied = on_emptied};

@@ -165,6 +165,38 @@ static void mqtt_metrics(const struct hw_app *a, struct evbuffer *b)
 	    (double)a->status.refused);
 }
 
+/* What tells, when something is wrong, where to look. */
+static void core_metrics(const struct hw_app *a, struct evbuffer *b)
+{
+	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
+	struct hw_control_clients clients = hw_control_clients(a->control);
+	struct hw_now now = hw_app_now();
+	int64_t oldest_ms;
+	hw_app_owed(a, now, &oldest_ms);
+	one(b, "owed_oldest_seconds", "gauge", "How long a device's state has been owed to a sink, at most.",
+	    (double)oldest_ms / 1e3);
+	one(b, "start_time_seconds", "gauge", "When the daemon started, as Unix time.",
+	    (double)(now.wall_ms - (now.mono.ns - a->started.ns) / HW_NS_PER_MS) / 1e3);
+	hw_metric_family(b, "link_up", "gauge", "1 while the connection is there.");
+	labelled(b, "link_up", "link", "reader", readers_up(a));
+	labelled(b, "link_up", "link", "publisher", a->publisher_up);
+	if (a->redis)
+		labelled(b, "link_up", "link", "redis", a->redis_up);
+	one(b, "loading", "gauge", "1 while devices are read from the store.", a->loading);
+	one(b, "candidates", "gauge", "Devices past their deadline that wait for their barriers.", s->candidates);
+	one(b, "barriers_sent_total", "counter", "Barriers sent through the broker.", (double)s->barriers_sent);
+	one(b, "barriers_back_total", "counter", "Barriers that came back.", (double)s->barriers_back);
+	one(b, "goodbyes_void_total", "counter", "Goodbyes that were not believed.", (double)s->goodbyes_void);
+	one(b, "relinks_total", "counter", "Entries of the wheel put elsewhere when they came due.",
+	    (double)s->relinks);
+	one(b, "wheel_entries", "gauge", "Entries in the wheel.", hw_monitor_wheel(a->monitor)->length);
+	one(b, "event_clients", "gauge", "Clients of the event stream.", clients.now);
+	one(b, "event_clients_lagging", "gauge", "Clients of the event stream that read what has been.",
+	    clients.lagging);
+	one(b, "event_clients_refused_total", "counter", "Clients of the event stream refused or cut off.",
+	    (double)clients.refused);
+}
+
 static void metrics(void *arg, struct evbuffer *b)
 {
 	const struct hw_app *a = arg;
@@ -185,7 +217,26 @@ static void metrics(void *arg, struct evbuffer *b)
 	redis_metrics(a, b);
 	keyspace_metrics(a, b);
 	mqtt_metrics(a, b);
+	core_metrics(a, b);
 }
 
-const struct hw_control_ops hw_app_control_ops = {
+static int events_after(void *arg, struct hw_event_id at)
+{
+	return hw_redis_events_after(((struct hw_app *)arg)->redis, at);
+}
+
+static int events_last(void *arg)
+{
+	return hw_redis_events_last(((struct hw_app *)arg)->redis);
+}
+
+const struct hw_control_ops hw_app_control_ops = {.now = now_of,
+                                                  .status = status,
+                                                  .forget = forget,
+                                                  .reload = reload,
+                                                  .metrics = metrics,
+                                                  .healthy = healthy,
+                                                  .events_after = events_after,
+                                                  .events_last = events_last};
+const struct hw_control_ops hw_app_control_ops_memory = {
 	.now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics, .healthy = healthy};

@@ -24,7 +24,7 @@ static const char *call_error(const redisReply *reply, const struct hw_call *c)
 
 static const char *item_error(const redisReply *item)
 {
-	if (item->type == REDIS_REPLY_INTEGER)
+	if (item->type == REDIS_REPLY_INTEGER || item->type == REDIS_REPLY_STATUS)
 		return NULL;
 	return item->str ? item->str : "ERR no answer";
 }
@@ -78,6 +78,15 @@ static void count_poison(struct hw_redis *r, uint64_t at, const char *error)
 	hw_redis_tell(r, HW_TROUBLE_ITEM, text);
 }
 
+/* Tells the place that an edge was given in the stream. */
+static void tell_event(struct hw_redis *r, uint64_t place, const redisReply *item)
+{
+	const struct hw_transition t = hw_edges_at(&r->sink.edges, place)->t;
+	struct hw_event_id at;
+	if (hw_event_id_parse(item->str, item->len, &at) == 0)
+		r->ops->on_event(r->arg, at, &t);
+}
+
 /* Hands out what the items say; returns the index of the first that failed, or their number. */
 static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const redisReply *reply)
 {
@@ -92,7 +101,10 @@ static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const r
 			continue;
 		if (i < first && !r->sink.rewind)
 			r->stats->edges_written++;
-		if (item->integer == 0)
+		bool written = item->type == REDIS_REPLY_STATUS;
+		if (written && r->ops->on_event)
+			tell_event(r, c->items[i].at, item);
+		if (written || item->integer == 0)
 			r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
 		else
 			newer(r, c->items[i].ref, (uint64_t)item->integer);

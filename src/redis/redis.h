@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heartwheel/event.h"
 #include "heartwheel/monitor.h"
 
 struct event_base;
@@ -49,6 +50,11 @@ struct hw_redis_ops {
 	void (*on_confirmed)(void *arg, struct hw_ref device, uint64_t seq);
 	/* The store holds a newer seq than ours. */
 	void (*on_newer)(void *arg, struct hw_ref device, uint64_t stored_seq);
+	/* An edge has been written to the event stream, where it has this place. Comes before its on_confirmed(); not
+	 * at all if the answer to the writing was lost: hw_redis_events_after() finds it then. May be NULL. */
+	void (*on_event)(void *arg, struct hw_event_id at, const struct hw_transition *t);
+	/* The answer to hw_redis_events_after() or hw_redis_events_last(). May be NULL if neither is called. */
+	void (*on_events)(void *arg, const struct hw_event_page *page);
 	/* The payload of a device's retained status, exactly as it will be published: written into the outbox. Returns
 	 * its length, 0 for a clearing, -1 if the group publishes none. */
 	int (*status_payload)(void *arg, const struct hw_device *device, char *buf, size_t cap);
@@ -85,6 +91,15 @@ void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device);
 /* The broker acknowledged a device's retained status as of `seq`: takes it out of the outbox if it is still current.
  * `id` because the device may be gone. */
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared);
+
+/*
+ * Asks for the event stream: what is behind a place in it ({0, 0}: from its start), or the newest entries, at most
+ * HW_EVENTS_PAGE at once. 0, or -ENOTCONN or -ENOMEM. on_events() answers, in the order of the asking, unless the link
+ * is lost first.
+ */
+#define HW_EVENTS_PAGE 200
+int hw_redis_events_after(struct hw_redis *r, struct hw_event_id after);
+int hw_redis_events_last(struct hw_redis *r);
 
 bool hw_redis_up(const struct hw_redis *r);
 /* Since when the link has been down, monotonic; {0} while up. */

@@ -59,7 +59,37 @@ static const struct hw_control_ops ops = {
 	.healthy = op_healthy,
 };
 
-void server_start(struct server *s, bool loading)
+static int op_events_after(void *arg, struct hw_event_id at)
+{
+	struct server *s = arg;
+	if (s->store_fails)
+		return -ENOTCONN;
+	s->asked_after++;
+	s->after = at;
+	return 0;
+}
+
+static int op_events_last(void *arg)
+{
+	struct server *s = arg;
+	if (s->store_fails)
+		return -ENOTCONN;
+	s->asked_last++;
+	return 0;
+}
+
+static const struct hw_control_ops ops_with_store = {
+	.now = op_now,
+	.status = op_status,
+	.forget = op_forget,
+	.reload = op_reload,
+	.metrics = op_metrics,
+	.healthy = op_healthy,
+	.events_after = op_events_after,
+	.events_last = op_events_last,
+};
+
+static void start(struct server *s, bool loading, const struct hw_control_ops *with)
 {
 	static const char *const heartbeats[] = {"nodes/{id}/heartbeat"}, *const fast[] = {"fast/{id}"};
 	const struct hw_group_spec groups[] = {
@@ -99,12 +129,22 @@ void server_start(struct server *s, bool loading)
 	s->base = event_base_new();
 	s->monitor = hw_monitor_new(&conf, groups, 2, key, s->now);
 	ck_assert_ptr_nonnull(s->monitor);
-	ck_assert_int_eq(hw_control_new(&s->control, s->base, s->path, "", s->monitor, &ops, s), 0);
+	ck_assert_int_eq(hw_control_new(&s->control, s->base, s->path, "", s->monitor, with, s), 0);
+}
+
+void server_start(struct server *s, bool loading)
+{
+	start(s, loading, &ops);
+}
+
+void server_start_with_store(struct server *s)
+{
+	start(s, false, &ops_with_store);
 }
 
 void server_stop(struct server *s)
 {
-	hw_control_free(s->control);
+	hw_control_free(s->control); /* perhaps by the test already */
 	hw_monitor_free(s->monitor);
 	event_base_free(s->base);
 	ck_assert_int_eq(rmdir(s->dir), 0); /* the socket is gone */

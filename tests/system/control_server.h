@@ -23,10 +23,16 @@ struct server {
 	int reload_code;
 	const char *reload_body;
 	unsigned forgets;
+	/* Of a server with a store: what it was asked for, and how often. */
+	unsigned asked_after, asked_last;
+	struct hw_event_id after;
+	bool store_fails;
 };
 
 /* Groups "default" (30 s) and "fast" (2 s); ids of "fast" get the prefix "f/". */
 void server_start(struct server *s, bool loading);
+/* The same where a store keeps the event stream: it is away, and the test is the store. */
+void server_start_with_store(struct server *s);
 void server_stop(struct server *s);
 
 /* One turn of the loop, without waiting for anything. */

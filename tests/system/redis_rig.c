@@ -210,6 +210,28 @@ static void on_newer(void *arg, struct hw_ref device, uint64_t stored_seq)
 		hw_redis_rewrite(g->r, device);
 }
 
+static void on_event(void *arg, struct hw_event_id at, const struct hw_transition *t)
+{
+	struct rig *g = arg;
+	g->events++;
+	g->event_at = at;
+	g->event = *t;
+}
+
+static void on_events(void *arg, const struct hw_event_page *page)
+{
+	struct rig *g = arg;
+	g->pages++;
+	g->page = *page;
+	g->page.events = g->page_events;
+	for (size_t i = 0; i < page->n; i++) {
+		const struct hw_event *e = &page->events[i];
+		g->page_events[i] = *e;
+		snprintf(g->page_ids[i], sizeof(g->page_ids[i]), "%.*s", (int)e->id_len, e->id);
+		snprintf(g->page_group, sizeof(g->page_group), "%.*s", (int)e->group_len, e->group);
+	}
+}
+
 static int status_payload(void *arg, const struct hw_device *device, char *buf, size_t cap)
 {
 	struct rig *g = arg;
@@ -241,6 +263,8 @@ static const struct hw_redis_ops ops = {
 	.on_loaded = on_loaded,
 	.on_confirmed = on_confirmed,
 	.on_newer = on_newer,
+	.on_event = on_event,
+	.on_events = on_events,
 	.status_payload = status_payload,
 	.on_trouble = on_trouble,
 	.on_emptied = on_emptied,

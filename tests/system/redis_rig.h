@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "heartwheel/topic.h"
 #include "redis/redis.h"
 
 #define GROUP_PLAIN 0 /* 30 s, publishes */
@@ -43,6 +44,12 @@ struct rig {
 	unsigned newer;
 	uint64_t newer_seq;
 	int64_t down_ms; /* of the last device loaded */
+	unsigned events, pages;
+	struct hw_event_id event_at; /* of the last edge written, and that edge */
+	struct hw_transition event;
+	struct hw_event_page page; /* the last one; its events below */
+	struct hw_event page_events[HW_EVENTS_PAGE];
+	char page_ids[HW_EVENTS_PAGE][HW_ID_MAX + 1], page_group[64]; /* of the last of them */
 };
 
 /* Only the server; then the object. `extra`: further arguments of redis-server, up to a NULL; may be NULL. */

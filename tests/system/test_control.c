@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,8 +250,9 @@ START_TEST(status_says_all)
 	s.status.owed = 7;
 	ck_assert_int_eq(get(&s, "/v1/status", &r), 200);
 	cJSON *json = cJSON_Parse(r.body);
-	expect_keys(json, "node version uptime_s blind blind_cause mqtt redis loading devices online offline owed "
-	                  "heartbeats_total");
+	expect_keys(json, "node version uptime_s blind blind_cause blind_for_ms mqtt redis loading devices online "
+	                  "offline candidates owed owed_oldest_ms heartbeats_total heartbeats_per_s transitions_total "
+	                  "barrier_ms now_ms");
 	ck_assert_str_eq(text(json, "node"), "node \"1\"");
 	ck_assert_str_eq(text(json, "version"), "1.2.3");
 	ck_assert_str_eq(text(json, "mqtt"), "up");
@@ -444,6 +446,247 @@ START_TEST(provisional_devices_are_not_told)
 	hw_monitor_loaded(s.monitor);
 	server_core(&s);
 	ck_assert_int_eq(get(&s, "/v1/devices/a", &r), 200);
+}
+END_TEST
+
+/* --- the wheel, the groups, the last hour */
+
+static double element(const cJSON *array, int i)
+{
+	return cJSON_GetArrayItem(array, i)->valuedouble;
+}
+
+START_TEST(wheel_is_shown_as_it_is)
+{
+	server_see(&s);
+	for (int i = 0; i < 5; i++) {
+		char id[8];
+		snprintf(id, sizeof(id), "d%d", i);
+		server_beat(&s, 0, id, NULL); /* in 30 s: level 1 */
+	}
+	server_beat(&s, 1, "f/x", "{\"timeout\":86400}"); /* armed an hour ahead at most: level 3 */
+	server_beat(&s, 1, "f/y", "{\"timeout\":0.5}");
+	ck_assert_int_eq(get(&s, "/v1/wheel", &r), 200);
+	cJSON *json = cJSON_Parse(r.body);
+	expect_keys(json, "ticks_per_s cursor_tick length candidates levels");
+	ck_assert_double_eq(number(json, "ticks_per_s"), 31);
+	ck_assert_double_eq(number(json, "length"), 7);
+	const cJSON *levels = cJSON_GetObjectItem(json, "levels");
+	ck_assert_int_eq(cJSON_GetArraySize(levels), 4);
+	const double ticks[] = {1, 31, 961, 29791}, loads[] = {1, 5, 0, 1};
+	for (int level = 0; level < 4; level++) {
+		const cJSON *one = cJSON_GetArrayItem(levels, level), *slots = cJSON_GetObjectItem(one, "slots");
+		double sum = 0;
+		expect_keys(one, "level slot_ticks cursor length slots");
+		ck_assert_double_eq(number(one, "level"), level);
+		ck_assert_double_eq(number(one, "slot_ticks"), ticks[level]);
+		ck_assert_double_eq(number(one, "length"), loads[level]);
+		ck_assert_double_eq(number(one, "cursor"),
+		                    (double)((uint64_t)number(json, "cursor_tick") / (uint64_t)ticks[level] % 31));
+		ck_assert_int_eq(cJSON_GetArraySize(slots), 31);
+		for (int slot = 0; slot < 31; slot++)
+			sum += element(slots, slot);
+		ck_assert_double_eq(sum, loads[level]);
+	}
+	reply_fini(&r);
+	ck_assert_int_eq(get(&s, "/v1/devices/d0", &r), 200);
+	cJSON *device = cJSON_Parse(r.body);
+	const cJSON *there = cJSON_GetArrayItem(levels, (int)number(device, "level"));
+	ck_assert_double_eq(element(cJSON_GetObjectItem(there, "slots"), (int)number(device, "slot")), 5);
+	cJSON_Delete(device);
+	cJSON_Delete(json);
+}
+END_TEST
+
+START_TEST(groups_are_counted)
+{
+	server_see(&s);
+	server_beat(&s, 0, "a", NULL);
+	server_beat(&s, 1, "f/b", "{\"online\":false}");
+	ck_assert_int_eq(get(&s, "/v1/groups", &r), 200);
+	ck_assert_str_eq(r.body,
+	                 "{\"groups\":[{\"name\":\"default\",\"online\":1,\"offline\":0,\"timeout_ms\":30000,"
+	                 "\"heartbeats_total\":1,\"retired\":false},{\"name\":\"fast\",\"online\":0,\"offline\":1,"
+	                 "\"timeout_ms\":2000,\"heartbeats_total\":0,\"retired\":false}]}\n");
+}
+END_TEST
+
+static void ticks(int seconds)
+{
+	for (int i = 0; i < seconds; i++) {
+		s.now.mono.ns += HW_NS_PER_S;
+		s.now.wall_ms += 1000;
+		hw_control_tick(s.control, s.now);
+	}
+}
+
+static cJSON *samples(void)
+{
+	reply_fini(&r);
+	ck_assert_int_eq(get(&s, "/v1/samples", &r), 200);
+	cJSON *json = cJSON_Parse(r.body);
+	ck_assert_double_eq(number(json, "period_s"), 10);
+	return json;
+}
+
+START_TEST(samples_of_the_last_hour)
+{
+	cJSON *json = samples();
+	ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "samples")), 0);
+	cJSON_Delete(json);
+	ticks(1); /* the first at once, still blind */
+	server_see(&s);
+	ticks(1);
+	server_beat(&s, 0, "a", NULL);
+	server_beat(&s, 0, "b", "{\"online\":false}");
+	hw_control_detected(s.control, 30 * HW_NS_PER_MS);
+	hw_control_detected(s.control, 10 * HW_NS_PER_MS);
+	ticks(9);
+	json = samples();
+	const cJSON *all = cJSON_GetObjectItem(json, "samples"), *one = cJSON_GetArrayItem(all, 1);
+	ck_assert_int_eq(cJSON_GetArraySize(all), 2);
+	ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetArrayItem(all, 0), "blind")));
+	ck_assert(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(all, 0), "delay_max_ms")));
+	expect_keys(one, "time_ms online offline heartbeats transitions detected delay_mean_ms delay_max_ms blind");
+	ck_assert_double_eq(number(one, "time_ms"), (double)s.now.wall_ms);
+	ck_assert_double_eq(number(one, "online"), 1);
+	ck_assert_double_eq(number(one, "offline"), 1);
+	ck_assert_double_eq(number(one, "heartbeats"), 1);
+	ck_assert_double_eq(number(one, "transitions"), 2);
+	ck_assert_double_eq(number(one, "detected"), 2);
+	ck_assert_double_eq(number(one, "delay_mean_ms"), 20);
+	ck_assert_double_eq(number(one, "delay_max_ms"), 30);
+	ck_assert(cJSON_IsFalse(cJSON_GetObjectItem(one, "blind")));
+	cJSON_Delete(json);
+	ticks(4000);
+	json = samples();
+	all = cJSON_GetObjectItem(json, "samples");
+	ck_assert_int_eq(cJSON_GetArraySize(all), 360);
+	ck_assert_double_eq(number(cJSON_GetArrayItem(all, 359), "time_ms") -
+	                            number(cJSON_GetArrayItem(all, 0), "time_ms"),
+	                    3590000);
+	cJSON_Delete(json);
+}
+END_TEST
+
+START_TEST(rate_of_heartbeats)
+{
+	server_see(&s);
+	ticks(1);
+	for (int i = 0; i < 100; i++) {
+		for (int k = 0; k < 50; k++)
+			server_beat(&s, 0, "a", NULL);
+		ticks(1);
+	}
+	ck_assert_int_eq(get(&s, "/v1/status", &r), 200);
+	cJSON *json = cJSON_Parse(r.body);
+	ck_assert_double_eq(number(json, "heartbeats_per_s"), 50);
+	cJSON_Delete(json);
+}
+END_TEST
+
+/* --- an address for reading alone */
+
+static int tcp_port(int family)
+{
+	struct sockaddr_storage sa = {.ss_family = (sa_family_t)family};
+	socklen_t len = sizeof(sa);
+	int fd = socket(family, SOCK_STREAM, 0);
+
+	if (fd < 0 ||
+	    bind(fd, (struct sockaddr *)&sa,
+	         family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6)) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&sa, &len) < 0)
+		return -1;
+	close(fd);
+	return ntohs(((struct sockaddr_in *)(void *)&sa)->sin_port);
+}
+
+/* One request to 127.0.0.1; the status, and the answer in `r`. */
+static int tcp_ask(int port, const char *method, const char *target)
+{
+	struct sockaddr_in sa = {
+		.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char request[256];
+
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	int n = snprintf(request, sizeof(request), "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", method,
+	                 target);
+	ck_assert(client_send(&s, fd, request, (size_t)n));
+	reply_fini(&r);
+	client_read(&s, fd, NULL, &r);
+	close(fd);
+	return r.code;
+}
+
+START_TEST(an_address_reads_alone)
+{
+	char address[64];
+	int port = tcp_port(AF_INET);
+	bool local = false;
+
+	server_see(&s);
+	server_beat(&s, 0, "a", NULL);
+	snprintf(address, sizeof(address), "127.0.0.1:%d", port);
+	ck_assert_int_eq(hw_control_listen(s.control, address, &local), 0);
+	ck_assert(local);
+	ck_assert_int_eq(tcp_ask(port, "GET", "/v1/status"), 200);
+	ck_assert_int_eq(tcp_ask(port, "GET", "/v1/devices/a"), 200);
+	ck_assert_int_eq(tcp_ask(port, "GET", "/metrics"), 200);
+	ck_assert_int_eq(tcp_ask(port, "DELETE", "/v1/devices/a"), 403);
+	ck_assert_ptr_nonnull(strstr(r.body, "\"error\":"));
+	ck_assert_uint_eq(s.forgets, 0);
+	ck_assert_int_eq(tcp_ask(port, "DELETE", "/v1/devices"), 405);
+	ck_assert_int_eq(tcp_ask(port, "POST", "/v1/reload"), 403);
+	ck_assert_int_eq(tcp_ask(port, "GET", "/v1/reload"), 405);
+	ck_assert_int_eq(tcp_ask(port, "GET", "/none"), 404);
+	ask(&s, "DELETE", "/v1/devices/a", NULL, &r);
+	ck_assert_int_eq(r.code, 204);
+	/* Twice is once too often. */
+	struct hw_control *c;
+	char path[128];
+	snprintf(path, sizeof(path), "%s/other", s.dir);
+	ck_assert_int_eq(hw_control_new(&c, s.base, path, "", s.monitor, NULL, NULL), 0);
+	ck_assert_int_eq(hw_control_listen(c, address, &local), -EADDRINUSE);
+	hw_control_free(c);
+}
+END_TEST
+
+START_TEST(addresses_of_every_kind)
+{
+	static const struct {
+		const char *host;
+		int family;
+		bool local;
+	} cases[] = {{"127.0.0.1", AF_INET, true},
+	             {"127.9.9.9", AF_INET, true},
+	             {"0.0.0.0", AF_INET, false},
+	             {"[::1]", AF_INET6, true},
+	             {"[::]", AF_INET6, false}};
+	static const char *const wrong[] = {"", "127.0.0.1", "x:1", "127.0.0.1:0", "[::1]", "127.0.0.1:99999"};
+	char path[128], address[64];
+
+	snprintf(path, sizeof(path), "%s/other", s.dir);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct hw_control *c;
+		bool local = !cases[i].local;
+		int port = tcp_port(cases[i].family);
+		if (port < 0)
+			continue; /* no IPv6 here */
+		ck_assert_int_eq(hw_control_new(&c, s.base, path, "", s.monitor, NULL, NULL), 0);
+		snprintf(address, sizeof(address), "%s:%d", cases[i].host, port);
+		int rc = hw_control_listen(c, address, &local);
+		ck_assert(rc == 0 || (cases[i].family == AF_INET6 && rc == -EADDRNOTAVAIL));
+		if (rc == 0)
+			ck_assert_msg(local == cases[i].local, "%s", address);
+		hw_control_free(c);
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		bool local;
+		ck_assert_int_eq(hw_control_listen(s.control, wrong[i], &local), -EINVAL);
+	}
 }
 END_TEST
 
@@ -871,6 +1114,12 @@ static void add_basic(Suite *suite)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, socket_has_its_mode);
+	tcase_add_test(tc, wheel_is_shown_as_it_is);
+	tcase_add_test(tc, groups_are_counted);
+	tcase_add_test(tc, samples_of_the_last_hour);
+	tcase_add_test(tc, rate_of_heartbeats);
+	tcase_add_test(tc, an_address_reads_alone);
+	tcase_add_test(tc, addresses_of_every_kind);
 	tcase_add_test(tc, socket_has_its_group);
 	tcase_add_test(tc, socket_in_use_is_refused);
 	tcase_add_test(tc, stale_socket_is_replaced);

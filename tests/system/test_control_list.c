@@ -112,6 +112,95 @@ START_TEST(filters)
 }
 END_TEST
 
+START_TEST(search_finds_parts)
+{
+	add("Pump-", 1, 7, 9);
+	server_beat(&s, 0, "hall/pump", "{\"online\":false}");
+	server_beat(&s, 1, "f/p\xc3\xa4mp", NULL);
+	ck_assert_str_eq(page("search=pump"), "Pump-7,Pump-8,hall/pump");
+	ck_assert_str_eq(page("search=PUMP-8"), "Pump-8");
+	ck_assert_str_eq(page("search=mp&prefix=Pump"), "Pump-7,Pump-8");
+	ck_assert_str_eq(page("search=pump&state=offline"), "hall/pump");
+	ck_assert_str_eq(page("search=%C3%A4"), "f/p\xc3\xa4mp");
+	ck_assert_str_eq(page("search=hall/pump"), "hall/pump");
+	ck_assert_str_eq(page("search=hall/pumps"), "");
+	ck_assert_str_eq(page("search=mpx"), "");
+}
+END_TEST
+
+START_TEST(sorted_by_id)
+{
+	static const char *const ids[] = {"b", "a", "c", "ab", "aa", "B", "\xc3\xa4", "b1"};
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		server_beat(&s, 0, ids[i], NULL);
+	ck_assert_str_eq(page("sort=id"), "B,a,aa,ab,b,b1,c,\xc3\xa4");
+	ck_assert_str_eq(page("sort=known"), "b,a,c,ab,aa,B,\xc3\xa4,b1");
+	ck_assert_str_eq(page("sort=id&limit=3"), "B,a,aa>aa");
+	ck_assert_str_eq(page("sort=id&limit=3&after=aa"), "ab,b,b1>b1");
+	ck_assert_str_eq(page("sort=id&limit=3&after=b1"), "c,\xc3\xa4");
+	ck_assert_str_eq(page("after=b1&sort=id&limit=2"), "c,\xc3\xa4");
+	ck_assert_str_eq(page("sort=id&after=nobody"), "\xc3\xa4"); /* a place needs nobody */
+	ck_assert_str_eq(page("sort=id&prefix=a&limit=2"), "a,aa>aa");
+	ck_assert_str_eq(page("sort=id&after=\x7f&limit=2"), "\xc3\xa4");
+}
+END_TEST
+
+static void age(int s_more)
+{
+	s.now.mono.ns += s_more * HW_NS_PER_S;
+	s.now.wall_ms += s_more * 1000;
+}
+
+START_TEST(sorted_by_time)
+{
+	add("d", 1, 0, 3); /* all at once */
+	age(5);
+	server_beat(&s, 0, "d1", "{\"online\":false}");
+	server_beat(&s, 0, "e", "{\"online\":false}");
+	age(1);
+	server_beat(&s, 0, "f", "{\"online\":false}");
+	ck_assert_str_eq(page("sort=newest&state=offline"), "f,d1,e");
+	ck_assert_str_eq(page("sort=oldest&state=offline"), "d1,e,f");
+	const char *got = page("sort=newest&limit=2");
+	ck_assert_int_eq(strncmp(got, "f,d1>", 5), 0);
+	char query[256];
+	snprintf(query, sizeof(query), "sort=newest&limit=3&after=%s", got + 5);
+	got = page(query);
+	ck_assert_int_eq(strncmp(got, "e,d0,d2", 7), 0);
+	ck_assert_int_eq(got[7], '\0');
+	/* The one that a page ended with may come and go. */
+	server_beat(&s, 0, "d1", NULL);
+	ck_assert_str_eq(page(query), "e,d0,d2");
+	refused("sort=newest&after=d1");
+	refused("sort=oldest&after=12");
+	refused("sort=oldest&after=12.-1");
+	refused("sort=oldest&after=12.1x");
+	refused("sort=age");
+}
+END_TEST
+
+/* Every device once, whatever the size of the pages and of the scan. */
+START_TEST(sorted_pages_are_whole)
+{
+	char query[512], after[HW_ID_MAX + 1] = "", want[16];
+	int n = 0;
+
+	add("d", 5, 0, 30000);
+	do {
+		snprintf(query, sizeof(query), "sort=id&limit=1000%s%s", *after ? "&after=" : "", after);
+		char *got = (char *)page(query), *next = strchr(got, '>');
+		snprintf(after, sizeof(after), "%s", next ? next + 1 : "");
+		if (next)
+			*next = '\0';
+		for (char *id = strtok(got, ","); id; id = strtok(NULL, ",")) {
+			snprintf(want, sizeof(want), "d%05d", n++);
+			ck_assert_str_eq(id, want);
+		}
+	} while (*after);
+	ck_assert_int_eq(n, 30000);
+}
+END_TEST
+
 START_TEST(bad_queries)
 {
 	static const char *const queries[] = {
@@ -465,6 +554,10 @@ int main(void)
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, a_device_in_the_list);
 	tcase_add_test(tc, filters);
+	tcase_add_test(tc, search_finds_parts);
+	tcase_add_test(tc, sorted_by_id);
+	tcase_add_test(tc, sorted_by_time);
+	tcase_add_test(tc, sorted_pages_are_whole);
 	tcase_add_test(tc, bad_queries);
 	tcase_add_test(tc, pages_end_where_devices_do);
 	tcase_add_test(tc, limits);

@@ -514,3 +514,20 @@ def test_a_clock_that_stays(env):
     one = d.device("x")
     assert abs(one["since_ms"] - int(env.hash("x")["since"])) <= 1
     assert 0 <= now_ms() - one["last_seen_ms"] < 10_000
+
+
+def test_a_status_in_flight_twice_is_owed_once(env):
+    """Heard while the store was still being read: the status goes out as a fresh one, and by the sweep after loading."""
+    env.own_redis()
+    pipe = env.redis.pipeline()
+    for k in range(60000):  # so that reading takes a while
+        pipe.set("other:%d" % k, "x")
+    pipe.execute()
+    env.beat("before")  # so that the test's client is connected
+    d = env.daemon(timeout="1h")
+    env.beat("x")
+    wait_until(lambda: d.device("x") and not d.status()["loading"])
+    wait_until(lambda: d.metrics().get("statuses_published_total") >= 1)
+    wait_until(lambda: d.status()["owed"] == 0, 5, "nothing to be owed")
+    throughout(lambda: d.status()["owed"] == 0, 0.3, "nothing owed")
+    assert d.metrics().get("owed", sink="mqtt") == 0

@@ -158,6 +158,7 @@ START_TEST(empty_file_has_the_documented_defaults)
 	ck_assert_int_eq(c->events_max, 1000000);
 	ck_assert_str_eq(c->http_socket, "/run/heartwheel/control.sock");
 	ck_assert_str_eq(c->http_socket_group, "");
+	ck_assert_str_eq(c->http_listen, "");
 	ck_assert_uint_eq(c->n_groups, 1);
 	expect_group(&c->groups[0], "default", 30000, 86400000);
 	ck_assert_uint_eq(c->groups[0].n_heartbeat, 2);
@@ -447,6 +448,30 @@ START_TEST(socket_paths_fit_an_address)
 }
 END_TEST
 
+START_TEST(listen_takes_a_numeric_address)
+{
+	static const char *const good[] = {"127.0.0.1:8731", "[::1]:8731", "0.0.0.0:1", "[::]:65535",
+	                                   "[::ffff:1.2.3.4]:80"};
+	char text[128], why[160];
+
+	static const char *const wrong[] = {
+		"8731",       "localhost:8731", "127.0.0.1",      "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536",
+		"127.1:8731", "::1:8731",       "[127.0.0.1]:80", "[::1]",      "[]:1",        ":8731",
+		"*:8731",     "[::1]:8731x",    "a.b.c.d:123",    "[::1]:"};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(text, sizeof(text), "[http]\nlisten = %s\n", wrong[i]);
+		snprintf(why, sizeof(why), ":2: key 'listen': '%s' is no address to listen on", wrong[i]);
+		REFUSE(text, why);
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		snprintf(text, sizeof(text), "[http]\nlisten = %s\n", good[i]);
+		struct hw_conf *c = load(text);
+		ck_assert_str_eq(c->http_listen, good[i]);
+		hw_conf_free(c);
+	}
+}
+END_TEST
+
 START_TEST(unknown_keys)
 {
 	REFUSE("[mqtt]\nprot = 1\n", ":2: key 'prot': unknown in [mqtt]: did you mean 'port'?");
@@ -455,7 +480,6 @@ START_TEST(unknown_keys)
 	       ":2: key 'port': unknown in [monitor]: it belongs in [mqtt] or [redis], move it there");
 	REFUSE("[mqtt]\ntimeout = 1\n", ":2: key 'timeout': unknown in [mqtt]: it belongs in [group NAME]");
 	REFUSE("[redis]\nsomething = 1\n", ":2: key 'something': unknown in [redis]: remove it");
-	REFUSE("[http]\nlisten = 127.0.0.1:1\n", ":2: key 'listen': unknown in [http]");
 	REFUSE(GROUP "payloads = json\n", ":3: key 'payloads': unknown in [group NAME]: did you mean 'payload'?");
 	REFUSE("port = 1\n", ":1: key 'port': stands before the first section: move it to [mqtt] or [redis]");
 	REFUSE("what = 1\n", ":1: key 'what': stands before the first section");
@@ -696,6 +720,8 @@ int main(void)
 	tcase_add_test(t, node_ids);
 	tcase_add_test(t, node_id_auto_is_the_host_name);
 	tcase_add_test(t, socket_paths_fit_an_address);
+	tcase_add_test(t, listen_takes_a_numeric_address);
+	tcase_add_test(t, listen_takes_a_numeric_address);
 	tcase_add_test(t, unknown_keys);
 	tcase_add_test(t, sections);
 	tcase_add_test(t, keyspace);

@@ -175,6 +175,9 @@ static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 	case HW_CONF_LOG:
 		snprintf(buf, cap, "/other");
 		break;
+	case HW_CONF_ADDRESS:
+		snprintf(buf, cap, "127.0.0.1:8731");
+		break;
 	case HW_CONF_STRING:
 	case HW_CONF_WORD:
 	case HW_CONF_NODE_ID:

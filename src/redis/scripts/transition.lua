@@ -15,8 +15,9 @@
 -- 'E' is an edge: written once, with an entry in the stream. 'W' writes the current state over whatever is there, without
 -- one. 'A': the broker has the retained status as of seq (or its clearing).
 --
--- The answer has one element per item: 0, the store holds this seq; a number above 0, it holds that newer one, and
--- nothing was written; a text, this item failed with it and is to be sent again.
+-- The answer has one element per item: a status, an edge was written and this is the place of its entry in the stream;
+-- 0, the store holds this seq; a number above 0, it holds that newer one, and nothing was written; a text, this item
+-- failed with it and is to be sent again.
 --
 -- Sending an item again changes nothing: an edge is skipped unless its seq is newer than the stored one, and a
 -- forgotten device, whose seq is gone with its hash, gets its stream entry only while that hash is there.
@@ -69,6 +70,7 @@ end
 
 local function forget(it)
 	local existed = redis.call('EXISTS', it.k_state) == 1
+	local place
 	if it.outbox then
 		redis.call('HSET', OUTBOX, it.id, '')
 	end
@@ -78,12 +80,13 @@ local function forget(it)
 		redis.call('DEL', it.k_connected)
 	end
 	if it.kind == 'E' and existed then
-		local r = add_event(it)
-		if failed(r) then
-			error(r, 0)
+		place = add_event(it)
+		if failed(place) then
+			error(place, 0)
 		end
 	end
 	redis.call('DEL', it.k_state)
+	return place
 end
 
 local function store(it, have, replace)
@@ -113,11 +116,12 @@ local function store(it, have, replace)
 	redis.call('HSET', it.k_state, 'state', it.state, 'since', it.since, 'last_seen', it.last_seen, 'reason',
 		it.reason, 'group', it.group, 'node', NODE, 'seq', it.seq, unpack(ARGV, it.first, it.last))
 	if it.kind == 'E' then
-		local r = add_event(it)
-		if failed(r) then
+		local place = add_event(it)
+		if failed(place) then
 			redis.call('HSET', it.k_state, 'seq', have >= 0 and string.format('%.0f', have) or '')
-			error(r, 0)
+			error(place, 0)
 		end
+		return place
 	end
 end
 
@@ -132,12 +136,13 @@ local function write(it)
 	if have == seq and it.kind == 'E' then
 		return 0
 	end
+	local place
 	if it.state == 'forgotten' then
-		forget(it)
+		place = forget(it)
 	else
-		store(it, have, replace)
+		place = store(it, have, replace)
 	end
-	return 0
+	return place and { ok = place } or 0
 end
 
 local function acknowledge(it)

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GET /v1/events: transitions as server-sent events.
+ *
+ * A client follows or lags. Those who follow are sent what is new, once a turn of the loop, the same bytes to each. One
+ * that does not take what it is sent, or that asks for what has been, lags: it reads the stream by itself, a page
+ * whenever it has taken the page before, until there is no more; then it follows. So nothing is skipped in a mass
+ * outage that is faster than a socket, and a client that never reads costs FOLLOW_MAX and a page until the write times
+ * out.
+ *
+ * With a store, one page at a time is asked of it, and the hub's own come first: after the store was away it reads what
+ * it has missed. Invariant: the store answers in the order in which it wrote, so who has read up to the end when a
+ * page's answer arrives has everything that hw_control_event() has told so far, and nothing that it tells later.
+ */
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/http_struct.h>
+#include <event2/keyvalq_struct.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/json.h"
+#include "control/query.h"
+#include "control/server.h"
+
+#define CLIENTS_MAX     64
+#define FOLLOW_MAX      (256 * 1024)  /* what may wait to be sent to one who follows */
+#define BUFFER_MAX      (1024 * 1024) /* ... to anybody */
+#define PAGE            200
+#define COMMENT_S       15
+#define WRITE_TIMEOUT_S 10 /* how long a client may take nothing at all */
+
+enum hub_state { HUB_AWAY, HUB_BEGINS, HUB_CATCHES_UP, HUB_LIVE };
+
+struct client {
+	struct client *next, **prev;
+	struct hw_hub *hub;
+	struct evhttp_request *req;
+	struct hw_event_id at; /* the last that was sent to it, or before which it does not look */
+	bool lags;
+};
+
+struct hw_hub {
+	struct hw_control *c;
+	enum hub_state state;
+	struct hw_event_id last; /* the newest place that is known */
+	bool known;              /* ... or it is known that there is none */
+	uint64_t begun_ms, n;    /* without a store: what places are made of */
+	struct client *first, **tail;
+	unsigned n_clients, n_lagging;
+	uint64_t refused;
+	bool asked;               /* the store, for a page that has not come */
+	struct client *asked_for; /* NULL: for the hub, or for a client that has gone */
+	bool asked_for_hub;
+	struct evbuffer *fresh; /* to be sent to those who follow */
+	struct event *flush, *comment;
+};
+
+static bool has_store(const struct hw_hub *h)
+{
+	return h->c->ops && h->c->ops->events_after != NULL;
+}
+
+/* --- writing */
+
+static void write_event(const struct hw_hub *h, struct evbuffer *out, const struct hw_event *e)
+{
+	char at[HW_EVENT_ID_TEXT];
+	struct hw_json j;
+
+	hw_event_id_text(e->at, at);
+	evbuffer_add_printf(out, "event: transition\nid: %s\ndata: ", at);
+	hw_json_begin(&j, out);
+	hw_json_open(&j, '{');
+	hw_write_event(&j, h->c->monitor, e);
+	hw_json_close(&j, '}');
+	hw_json_end(&j);
+	evbuffer_add(out, "\n\n", 2);
+}
+
+static void write_reset(const struct hw_hub *h, struct evbuffer *out)
+{
+	char at[HW_EVENT_ID_TEXT];
+
+	hw_event_id_text(h->last, at);
+	evbuffer_add_printf(out, "event: reset\nid: %s\ndata: {}\n\n", at);
+}
+
+static size_t waiting(const struct client *cl)
+{
+	struct evhttp_connection *conn = evhttp_request_get_connection(cl->req);
+	return evbuffer_get_length(bufferevent_get_output(evhttp_connection_get_bufferevent(conn)));
+}
+
+static void set_lags(struct client *cl, bool lags)
+{
+	if (lags && !cl->lags)
+		cl->hub->n_lagging++;
+	if (!lags && cl->lags)
+		cl->hub->n_lagging--;
+	cl->lags = lags;
+}
+
+static void client_free(struct client *cl)
+{
+	struct hw_hub *h = cl->hub;
+
+	set_lags(cl, false);
+	*cl->prev = cl->next;
+	if (cl->next)
+		cl->next->prev = cl->prev;
+	else
+		h->tail = cl->prev;
+	if (h->asked_for == cl)
+		h->asked_for = NULL;
+	if (--h->n_clients == 0)
+		event_del(h->comment);
+	free(cl);
+}
+
+/* The client went away, was too slow, or the server stops. */
+static void on_close(struct evhttp_connection *conn, void *arg)
+{
+	struct client *cl = arg;
+
+	(void)conn;
+	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
+	if (!evhttp_request_get_connection(cl->req))
+		evhttp_request_free(cl->req);
+	client_free(cl);
+}
+
+static void pump(struct hw_hub *h);
+
+/* All that was sent to a client has been taken. */
+static void on_drained(struct evhttp_connection *conn, void *arg)
+{
+	struct client *cl = arg;
+
+	(void)conn;
+	if (cl->lags)
+		pump(cl->hub);
+}
+
+static void cut_off(struct client *cl)
+{
+	cl->hub->refused++;
+	evhttp_connection_free(evhttp_request_get_connection(cl->req)); /* on_close() frees the client */
+}
+
+/* Sends what is in `body`, which is emptied. If it is too much, the client is gone. */
+static void send_to(struct client *cl, struct evbuffer *body)
+{
+	if (waiting(cl) + evbuffer_get_length(body) > BUFFER_MAX)
+		cut_off(cl);
+	else
+		evhttp_send_reply_chunk_with_cb(cl->req, body, on_drained, cl);
+}
+
+static void send_text(struct client *cl, const char *text, size_t len)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (!body)
+		return;
+	if (evbuffer_add(body, text, len) == 0)
+		send_to(cl, body);
+	evbuffer_free(body);
+}
+
+/* --- those who follow */
+
+static void flush(struct hw_hub *h)
+{
+	size_t len = evbuffer_get_length(h->fresh);
+	const char *text = len > 0 ? (const char *)evbuffer_pullup(h->fresh, -1) : NULL;
+	struct client *next;
+
+	event_del(h->flush);
+	for (struct client *cl = h->first; cl && len > 0; cl = next) {
+		next = cl->next;
+		if (cl->lags)
+			continue;
+		if (!text || waiting(cl) + len > FOLLOW_MAX) {
+			set_lags(cl, true);
+			continue;
+		}
+		cl->at = h->last;
+		send_text(cl, text, len);
+	}
+	evbuffer_drain(h->fresh, len);
+}
+
+static void on_flush(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	flush(arg);
+	pump(arg);
+}
+
+/* A transition that is new to the hub. */
+static void tell(struct hw_hub *h, const struct hw_event *e)
+{
+	struct timeval at_once = {0, 0};
+
+	hw_history_add(h->c->history, e);
+	h->last = e->at;
+	if (h->n_clients == h->n_lagging)
+		return;
+	write_event(h, h->fresh, e);
+	if (!event_pending(h->flush, EV_TIMEOUT, NULL))
+		event_add(h->flush, &at_once);
+}
+
+/* Whoever follows starts anew: what the stream had between is not to be had. */
+static void reset_all(struct hw_hub *h)
+{
+	if (h->n_clients == h->n_lagging)
+		return;
+	write_reset(h, h->fresh);
+	flush(h);
+}
+
+/* --- those who lag */
+
+/* Its turn is over: the others first. */
+static void to_tail(struct client *cl)
+{
+	struct hw_hub *h = cl->hub;
+
+	if (!cl->next)
+		return;
+	*cl->prev = cl->next;
+	cl->next->prev = cl->prev;
+	cl->next = NULL;
+	cl->prev = h->tail;
+	*h->tail = cl;
+	h->tail = &cl->next;
+}
+
+static void give_page(struct client *cl, const struct hw_event_page *page)
+{
+	struct hw_hub *h = cl->hub;
+	struct evbuffer *body = evbuffer_new();
+
+	if (!body) {
+		cut_off(cl);
+		return;
+	}
+	bool lost = !page->ok || page->gone;
+	if (lost) {
+		write_reset(h, body);
+		cl->at = h->last;
+	} else {
+		for (size_t i = 0; i < page->n; i++)
+			write_event(h, body, &page->events[i]);
+		cl->at = page->last;
+	}
+	if (lost || !page->more) {
+		flush(h); /* it has this already */
+		set_lags(cl, false);
+	}
+	to_tail(cl);
+	if (evbuffer_get_length(body) > 0)
+		send_to(cl, body);
+	evbuffer_free(body);
+}
+
+static struct client *next_lagging(const struct hw_hub *h)
+{
+	struct client *cl = h->first;
+
+	while (cl && (!cl->lags || waiting(cl) > 0))
+		cl = cl->next;
+	return cl;
+}
+
+/* A page out of memory for one client; for others when the flush event comes. */
+static void serve_from_memory(struct hw_hub *h, struct client *cl)
+{
+	struct hw_event events[PAGE];
+	struct hw_event_page page;
+
+	hw_history_after(h->c->history, cl->at, events, PAGE, &page);
+	give_page(cl, &page);
+	if (next_lagging(h))
+		event_active(h->flush, EV_TIMEOUT, 0);
+}
+
+/* Serves one who lags and has taken what it was sent. */
+static void pump(struct hw_hub *h)
+{
+	struct client *cl = h->n_lagging > 0 && h->state == HUB_LIVE && !h->asked ? next_lagging(h) : NULL;
+
+	if (cl && !has_store(h)) {
+		serve_from_memory(h, cl);
+	} else if (cl && h->c->ops->events_after(h->c->arg, cl->at) == 0) {
+		h->asked = true;
+		h->asked_for = cl;
+		h->asked_for_hub = false;
+	}
+}
+
+/* --- the hub itself */
+
+static void ask_for_hub(struct hw_hub *h, int rc, enum hub_state state)
+{
+	h->asked = h->asked_for_hub = rc == 0;
+	h->asked_for = NULL;
+	h->state = rc == 0 ? state : HUB_LIVE;
+}
+
+static void begin(struct hw_hub *h)
+{
+	ask_for_hub(h, h->c->ops->events_last(h->c->arg), HUB_BEGINS);
+}
+
+void hw_control_store(struct hw_control *c, bool up)
+{
+	struct hw_hub *h = c->hub;
+
+	h->asked = h->asked_for_hub = false;
+	h->asked_for = NULL;
+	if (!up)
+		h->state = HUB_AWAY;
+	else if (!h->known)
+		begin(h);
+	else
+		ask_for_hub(h, c->ops->events_after(c->arg, h->last), HUB_CATCHES_UP);
+}
+
+void hw_control_event(struct hw_control *c, const struct hw_event *e)
+{
+	struct hw_hub *h = c->hub;
+	struct hw_event numbered = *e;
+
+	if (!has_store(h)) {
+		numbered.at = (struct hw_event_id){h->begun_ms, ++h->n};
+		tell(h, &numbered);
+	} else if (h->state == HUB_LIVE) {
+		tell(h, e);
+	} /* otherwise it is in the stream, and will be read */
+}
+
+/* The end of the stream, at the first connect or after a gap. */
+static void hub_begins(struct hw_hub *h, const struct hw_event_page *page)
+{
+	bool gap = h->known;
+
+	for (size_t i = 0; page->ok && i < page->n; i++)
+		if (hw_event_id_compare(page->events[i].at, h->last) > 0)
+			hw_history_add(h->c->history, &page->events[i]);
+	if (page->ok) {
+		h->last = page->last;
+		h->known = true;
+	}
+	for (struct client *cl = h->first; cl; cl = cl->next)
+		if (!cl->lags)
+			cl->at = h->last;
+	h->state = HUB_LIVE;
+	if (gap)
+		reset_all(h);
+}
+
+static void hub_page(struct hw_hub *h, const struct hw_event_page *page)
+{
+	if (h->state == HUB_BEGINS) {
+		hub_begins(h, page);
+		return;
+	}
+	if (!page->ok || page->gone) {
+		begin(h);
+		return;
+	}
+	for (size_t i = 0; i < page->n; i++)
+		tell(h, &page->events[i]);
+	h->last = page->last;
+	if (page->more)
+		ask_for_hub(h, h->c->ops->events_after(h->c->arg, h->last), HUB_CATCHES_UP);
+	else
+		h->state = HUB_LIVE;
+}
+
+void hw_control_page(struct hw_control *c, const struct hw_event_page *page)
+{
+	struct hw_hub *h = c->hub;
+	struct client *cl = h->asked_for;
+	bool for_hub = h->asked_for_hub;
+
+	if (!h->asked)
+		return;
+	h->asked = h->asked_for_hub = false;
+	h->asked_for = NULL;
+	if (for_hub)
+		hub_page(h, page);
+	else if (cl)
+		give_page(cl, page);
+	pump(h);
+}
+
+/* --- coming in */
+
+/* A comment now and then keeps what is between from closing a quiet connection, and finds out who has gone. */
+static void on_comment(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_hub *h = arg;
+	struct client *next;
+
+	(void)fd;
+	(void)what;
+	for (struct client *cl = h->first; cl; cl = next) {
+		next = cl->next;
+		if (waiting(cl) == 0)
+			send_text(cl, ":\n\n", 3);
+	}
+	pump(h); /* should the store have refused once */
+}
+
+/* Where the client wants to go on: a header, as browsers do when they come back, or `after` in the query. */
+static const char *read_place(struct evhttp_request *req, const char **text, struct hw_param *p)
+{
+	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req));
+	int rc;
+
+	*text = evhttp_find_header(evhttp_request_get_input_headers(req), "Last-Event-ID");
+	for (query = query ? query : ""; (rc = hw_query_next(&query, p)) != 0;) {
+		if (rc < 0)
+			return "the query is malformed";
+		if (strcmp(p->key, "after") != 0)
+			return "unknown key in the query: there is after";
+		if (!*text)
+			*text = p->value;
+	}
+	return NULL;
+}
+
+static void start_reply(struct client *cl)
+{
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(cl->req);
+	struct evhttp_connection *conn = evhttp_request_get_connection(cl->req);
+	struct timeval patience = {WRITE_TIMEOUT_S, 0};
+
+	evhttp_connection_set_closecb(conn, on_close, cl);
+	evhttp_add_header(headers, "Content-Type", "text/event-stream");
+	evhttp_add_header(headers, "Cache-Control", "no-store");
+	evhttp_add_header(headers, "X-Accel-Buffering", "no");
+	/* Without chunks it ends with the connection, whatever was asked for. */
+	if (cl->req->major == 1 && cl->req->minor == 0)
+		evhttp_remove_header(evhttp_request_get_input_headers(cl->req), "Connection");
+	evhttp_send_reply_start(cl->req, HTTP_OK, NULL);
+	/* It says nothing for as long as it listens. */
+	bufferevent_set_timeouts(evhttp_connection_get_bufferevent(conn), NULL, &patience);
+	send_text(cl, "retry: 2000\n\n", 13);
+}
+
+static struct client *client_new(struct hw_hub *h, struct evhttp_request *req)
+{
+	struct timeval comment = {COMMENT_S, 0};
+	struct client *cl = calloc(1, sizeof(*cl));
+
+	if (!cl || (h->n_clients == 0 && event_add(h->comment, &comment) < 0)) {
+		free(cl);
+		return NULL;
+	}
+	cl->hub = h;
+	cl->req = req;
+	cl->prev = h->tail;
+	*h->tail = cl;
+	h->tail = &cl->next;
+	h->n_clients++;
+	return cl;
+}
+
+void hw_serve_events(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	struct hw_hub *h = c->hub;
+	struct hw_param p;
+	const char *place, *why = read_place(req, &place, &p);
+	struct client *cl = NULL;
+
+	(void)rest;
+	if (why) {
+		hw_reply_error(req, HTTP_BADREQUEST, why);
+		return;
+	}
+	flush(h); /* what is told by now is not for this one */
+	if (h->n_clients < CLIENTS_MAX)
+		cl = client_new(h, req);
+	if (!cl) {
+		h->refused++;
+		hw_reply_error(req, HTTP_SERVUNAVAIL,
+		               h->n_clients < CLIENTS_MAX ? "out of memory" : "64 clients read the events already");
+		return;
+	}
+	cl->at = h->last;
+	start_reply(cl);
+	if (!place || !*place)
+		return;
+	struct hw_event_page gone = {.ok = false};
+	if (hw_event_id_parse(place, strlen(place), &cl->at) < 0)
+		give_page(cl, &gone);
+	else
+		set_lags(cl, true); /* it is served when the head is out */
+}
+
+struct hw_control_clients hw_control_clients(const struct hw_control *c)
+{
+	const struct hw_hub *h = c->hub;
+	return (struct hw_control_clients){h->n_clients, h->n_lagging, h->refused};
+}
+
+struct hw_hub *hw_hub_new(struct hw_control *c)
+{
+	struct hw_hub *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->c = c;
+	h->tail = &h->first;
+	h->state = has_store(h) ? HUB_AWAY : HUB_LIVE;
+	/* So that a place of another run is not taken for one of this. */
+	h->begun_ms = c->ops ? (uint64_t)c->ops->now(c->arg).wall_ms : 1;
+	h->fresh = evbuffer_new();
+	h->flush = event_new(c->base, -1, 0, on_flush, h);
+	h->comment = event_new(c->base, -1, EV_PERSIST, on_comment, h);
+	if (!h->fresh || !h->flush || !h->comment) {
+		hw_hub_free(h);
+		return NULL;
+	}
+	return h;
+}
+
+void hw_hub_free(struct hw_hub *h)
+{
+	if (!h)
+		return;
+	if (h->flush)
+		event_free(h->flush);
+	if (h->comment)
+		event_free(h->comment);
+	if (h->fresh)
+		evbuffer_free(h->fresh);
+	free(h);
+}

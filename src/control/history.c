@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The last HW_HISTORY transitions, in memory: for who has just come and asks what happened, and, where no store keeps
+ * the event stream, that stream itself. Cost: an allocation for each transition, and at most about 3 MB.
+ */
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/json.h"
+#include "control/query.h"
+#include "control/server.h"
+
+#define LIMIT_DEFAULT 100
+#define LIMIT_MAX     1000
+
+struct item {
+	struct hw_event event;
+	char *texts; /* owned: its id and its group */
+};
+
+struct hw_history {
+	struct item items[HW_HISTORY];
+	uint64_t n; /* ever added; the last HW_HISTORY of them are here */
+};
+
+struct hw_history *hw_history_new(void)
+{
+	return calloc(1, sizeof(struct hw_history));
+}
+
+void hw_history_free(struct hw_history *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < HW_HISTORY; i++)
+		free(h->items[i].texts);
+	free(h);
+}
+
+void hw_history_add(struct hw_history *h, const struct hw_event *e)
+{
+	struct item *item = &h->items[h->n % HW_HISTORY];
+	char *texts = malloc(e->id_len + e->group_len + 1);
+
+	if (!texts)
+		return;
+	memcpy(texts, e->id, e->id_len);
+	memcpy(texts + e->id_len, e->group, e->group_len);
+	free(item->texts);
+	item->event = *e;
+	item->texts = texts;
+	item->event.id = texts;
+	item->event.group = texts + e->id_len;
+	h->n++;
+}
+
+/* The number of the oldest that is here. */
+static uint64_t oldest(const struct hw_history *h)
+{
+	return h->n > HW_HISTORY ? h->n - HW_HISTORY : 0;
+}
+
+static const struct hw_event *event_at(const struct hw_history *h, uint64_t number)
+{
+	return &h->items[number % HW_HISTORY].event;
+}
+
+/* The number of the first that stands behind a place: they are in the order of their places. */
+static uint64_t first_behind(const struct hw_history *h, struct hw_event_id at)
+{
+	uint64_t low = oldest(h), high = h->n;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		if (hw_event_id_compare(event_at(h, middle)->at, at) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void hw_history_after(const struct hw_history *h, struct hw_event_id at, struct hw_event *events, size_t cap,
+                      struct hw_event_page *page)
+{
+	uint64_t first = first_behind(h, at);
+	bool from_start = at.ms == 0 && at.n == 0;
+
+	*page = (struct hw_event_page){.events = events, .last = at, .ok = true};
+	page->gone = first == oldest(h) ? !from_start || first > 0
+	                                : hw_event_id_compare(event_at(h, first - 1)->at, at) != 0;
+	for (; first < h->n && page->n < cap; first++) {
+		events[page->n++] = *event_at(h, first);
+		page->last = event_at(h, first)->at;
+	}
+	page->more = first < h->n;
+}
+
+/* --- the API */
+
+static const char *read_limit(struct evhttp_request *req, unsigned *limit)
+{
+	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req)), *why = NULL;
+	struct hw_param p;
+	int rc;
+
+	*limit = LIMIT_DEFAULT;
+	for (query = query ? query : ""; !why && (rc = hw_query_next(&query, &p)) != 0;) {
+		if (rc < 0)
+			return "the query is malformed";
+		if (strcmp(p.key, "limit") != 0)
+			return "unknown key in the query: there is limit";
+		why = hw_query_limit(p.value, p.value_len, LIMIT_MAX, limit);
+	}
+	return why;
+}
+
+/* The newest first; with `id` only that device's. */
+static void serve(struct hw_control *c, struct evhttp_request *req, const char *id, size_t len)
+{
+	const struct hw_history *h = c->history;
+	struct hw_json j;
+	unsigned limit, found = 0;
+	const char *why = read_limit(req, &limit);
+
+	if (why) {
+		hw_reply_error(req, HTTP_BADREQUEST, why);
+		return;
+	}
+	struct evbuffer *body = hw_answer_begin(req, &j);
+	if (!body)
+		return;
+	hw_json_key(&j, "transitions");
+	hw_json_open(&j, '[');
+	for (uint64_t i = h->n; i > oldest(h) && found < limit; i--) {
+		const struct hw_event *e = event_at(h, i - 1);
+		char at[HW_EVENT_ID_TEXT];
+		if (id && (e->id_len != len || memcmp(e->id, id, len) != 0))
+			continue;
+		hw_event_id_text(e->at, at);
+		hw_json_open(&j, '{');
+		hw_write_event(&j, c->monitor, e);
+		hw_json_text(&j, "event_id", at);
+		hw_json_close(&j, '}');
+		found++;
+	}
+	hw_json_close(&j, ']');
+	hw_answer_end(req, &j, body);
+}
+
+void hw_serve_transitions(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	(void)rest;
+	serve(c, req, NULL, 0);
+}
+
+void hw_serve_device_events(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	char id[HW_ID_MAX + 1];
+	int len = hw_percent_decode(rest, strlen(rest), false, id, sizeof(id));
+
+	if (len < 0 || !hw_id_valid(id, (size_t)len))
+		hw_reply_error(req, HTTP_BADREQUEST, "not a valid device id");
+	else
+		serve(c, req, id, (size_t)len);
+}

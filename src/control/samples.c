@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the last hour looked like: a sample each ten seconds, for the dashboard's charts where nobody scrapes the
+ * metrics. Cost: 360 samples of 64 bytes.
+ */
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <stdlib.h>
+
+#include "control/json.h"
+#include "control/server.h"
+
+#define PERIOD_S 10
+#define SAMPLES  360
+#define RATE_S   10 /* the rate of heartbeats is smoothed over about as long */
+
+struct sample {
+	int64_t time_ms; /* wall clock, at its end */
+	uint32_t online, offline;
+	uint64_t heartbeats, transitions; /* since the sample before */
+	uint32_t detected;
+	int64_t delay_sum_ns, delay_max_ns;
+	bool blind; /* at some moment of it */
+};
+
+struct hw_samples {
+	struct sample samples[SAMPLES];
+	uint64_t n;
+	struct sample now; /* being gathered */
+	struct hw_mono last, tick;
+	uint64_t heartbeats, heartbeats_at_tick, transitions;
+	double rate;
+	bool begun;
+};
+
+struct hw_samples *hw_samples_new(void)
+{
+	return calloc(1, sizeof(struct hw_samples));
+}
+
+void hw_samples_free(struct hw_samples *s)
+{
+	free(s);
+}
+
+double hw_samples_rate(const struct hw_samples *s)
+{
+	return s->rate;
+}
+
+void hw_control_detected(struct hw_control *c, int64_t delay_ns)
+{
+	struct sample *now = &c->samples->now;
+
+	now->detected++;
+	now->delay_sum_ns += delay_ns;
+	if (delay_ns > now->delay_max_ns)
+		now->delay_max_ns = delay_ns;
+}
+
+static void update_rate(struct hw_samples *s, struct hw_now now, uint64_t heartbeats)
+{
+	double seconds = (double)(now.mono.ns - s->tick.ns) / 1e9;
+
+	if (s->begun && seconds > 0) {
+		double fresh = (double)(heartbeats - s->heartbeats_at_tick) / seconds;
+		double weight = seconds < RATE_S ? seconds / RATE_S : 1;
+		s->rate += (fresh - s->rate) * weight;
+	}
+	s->tick = now.mono;
+	s->heartbeats_at_tick = heartbeats;
+}
+
+void hw_control_tick(struct hw_control *c, struct hw_now now)
+{
+	struct hw_samples *s = c->samples;
+	const struct hw_monitor_stats *stats = hw_monitor_stats(c->monitor);
+	uint64_t transitions = 0;
+
+	for (int i = 0; i < HW_REASONS; i++)
+		transitions += stats->transitions[i];
+	update_rate(s, now, stats->heartbeats);
+	s->now.blind |= hw_blind_now(hw_monitor_blind(c->monitor));
+	/* The first is taken at once, so that a chart has something to begin with. */
+	if (s->begun && now.mono.ns - s->last.ns < PERIOD_S * HW_NS_PER_S)
+		return;
+	s->now.time_ms = now.wall_ms;
+	s->now.online = stats->count[HW_STATE_ONLINE];
+	s->now.offline = stats->count[HW_STATE_OFFLINE];
+	s->now.heartbeats = stats->heartbeats - s->heartbeats;
+	s->now.transitions = transitions - s->transitions;
+	s->samples[s->n++ % SAMPLES] = s->now;
+	s->now = (struct sample){0};
+	s->heartbeats = stats->heartbeats;
+	s->transitions = transitions;
+	s->last = now.mono;
+	s->begun = true;
+}
+
+static void write_sample(struct hw_json *j, const struct sample *one)
+{
+	hw_json_open(j, '{');
+	hw_json_int(j, "time_ms", one->time_ms);
+	hw_json_uint(j, "online", one->online);
+	hw_json_uint(j, "offline", one->offline);
+	hw_json_uint(j, "heartbeats", one->heartbeats);
+	hw_json_uint(j, "transitions", one->transitions);
+	hw_json_uint(j, "detected", one->detected);
+	if (one->detected > 0) {
+		hw_json_number(j, "delay_mean_ms", (double)(one->delay_sum_ns / one->detected / 1000) / 1e3);
+		hw_json_number(j, "delay_max_ms", (double)(one->delay_max_ns / 1000) / 1e3);
+	} else {
+		hw_json_null(j, "delay_mean_ms");
+		hw_json_null(j, "delay_max_ms");
+	}
+	hw_json_bool(j, "blind", one->blind);
+	hw_json_close(j, '}');
+}
+
+void hw_serve_samples(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	const struct hw_samples *s = c->samples;
+	struct hw_json j;
+	struct evbuffer *body = hw_answer_begin(req, &j);
+
+	(void)rest;
+	if (!body)
+		return;
+	hw_json_int(&j, "period_s", PERIOD_S);
+	hw_json_key(&j, "samples");
+	hw_json_open(&j, '[');
+	for (uint64_t i = s->n > SAMPLES ? s->n - SAMPLES : 0; i < s->n; i++)
+		write_sample(&j, &s->samples[i % SAMPLES]);
+	hw_json_close(&j, ']');
+	hw_answer_end(req, &j, body);
+}
