@@ -196,7 +196,7 @@ def test_keys_of_another_type(env, keys):
     """Somebody stored other things where the indexes, or one device, should be. The script has answered, if not as it
     should: the statuses are published all the same. Once the way is free everything is written."""
     env.check_events = False
-    d = env.configure(timeout="500ms")
+    d = env.configure(timeout="3s")
     d.start()
     env.settle(d)
     for key in keys:
@@ -511,7 +511,7 @@ def test_a_clock_that_stays(env):
     env.wait_store("x", "offline")
     d.stop()
     d.start()
-    one = d.device("x")
+    one = wait_until(lambda: d.device("x"))
     assert abs(one["since_ms"] - int(env.hash("x")["since"])) <= 1
     assert 0 <= now_ms() - one["last_seen_ms"] < 10_000
 
