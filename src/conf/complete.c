@@ -175,6 +175,7 @@ void hw_conf_complete(struct hw_conf_parse *p)
 		p->errors.no_memory = true;
 	if (p->errors.no_memory)
 		return; /* fields may be missing */
+	p->conf->user_line = mark_of(&p->marks, "monitor", "user")->line;
 	check_mqtt(p);
 	for (size_t i = 0; i < p->conf->n_groups; i++)
 		complete_group(p, i);

@@ -38,7 +38,9 @@ struct hw_conf {
 	/* [monitor] */
 	char *node_id; /* never "auto": the host name has been put in */
 	char *pid_file, *user;
-	char *log; /* "syslog", "stderr" or an absolute path */
+	unsigned user_line; /* where `user` stands in the file; 0: nowhere. Whether there is such a user is the daemon's
+	                       to find out */
+	char *log;          /* "syslog", "stderr" or an absolute path */
 	int log_level;
 	int64_t max_devices;
 	int64_t forget_after_ms, forget_once_after_ms, stop_timeout_ms, stall_after_ms;

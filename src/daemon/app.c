@@ -170,7 +170,7 @@ static void tell_manager(struct hw_app *a)
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
 	const struct hw_blind *b = hw_monitor_blind(a->monitor);
 	char text[256];
-	snprintf(text, sizeof text, "WATCHDOG=1\nSTATUS=%u online, %u offline%s%s", s->count[HW_STATE_ONLINE],
+	snprintf(text, sizeof text, "STATUS=%u online, %u offline%s%s", s->count[HW_STATE_ONLINE],
 	         s->count[HW_STATE_OFFLINE], hw_blind_now(b) ? ", blind: " : "",
 	         hw_blind_now(b) ? hw_cause_name(b->first) : "");
 	hw_notify(text);
@@ -189,6 +189,14 @@ static void check_stop(struct hw_app *a, struct hw_now now)
 		       (unsigned long long)hw_app_owed(a, now, &oldest));
 	}
 	event_base_loopbreak(a->base);
+}
+
+static void on_watchdog(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)arg;
+	hw_notify("WATCHDOG=1");
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -292,11 +300,12 @@ static bool make_events(struct hw_app *a)
 	errno = ENOMEM;
 	a->due = evtimer_new(a->base, on_due, a);
 	a->tick = event_new(a->base, -1, EV_PERSIST, on_tick, a);
+	a->watchdog = event_new(a->base, -1, EV_PERSIST, on_watchdog, NULL);
 	a->on_term = evsignal_new(a->base, SIGTERM, on_stop, a);
 	a->on_int = evsignal_new(a->base, SIGINT, on_stop, a);
 	a->on_hup = evsignal_new(a->base, SIGHUP, on_reload, a);
 	a->on_usr1 = evsignal_new(a->base, SIGUSR1, on_reopen, a);
-	return a->due && a->tick && a->on_term && a->on_int && a->on_hup && a->on_usr1;
+	return a->due && a->tick && a->watchdog && a->on_term && a->on_int && a->on_hup && a->on_usr1;
 }
 
 static bool make_monitor(struct hw_app *a)
@@ -379,6 +388,7 @@ void hw_app_free(struct hw_app *a)
 	hw_monitor_free(a->monitor);
 	free_event(a->due);
 	free_event(a->tick);
+	free_event(a->watchdog);
 	free_event(a->on_term);
 	free_event(a->on_int);
 	free_event(a->on_hup);
@@ -539,6 +549,10 @@ int hw_app_start(struct hw_app *a)
 {
 	struct timeval second = {1, 0};
 	int rc = 0;
+	long feed_ms = hw_watchdog_ms();
+	struct timeval feed = {feed_ms / 1000, feed_ms % 1000 * 1000};
+	if (feed_ms > 0 && event_add(a->watchdog, &feed))
+		rc = -ENOMEM;
 	if (event_add(a->tick, &second) || event_add(a->on_term, NULL) || event_add(a->on_int, NULL) ||
 	    event_add(a->on_hup, NULL) || event_add(a->on_usr1, NULL))
 		rc = -ENOMEM;

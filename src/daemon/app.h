@@ -62,7 +62,7 @@ struct hw_app {
 	unsigned n_readers;
 	struct hw_owed status, discovery;
 
-	struct event *due, *tick, *publisher_readable;
+	struct event *due, *tick, *watchdog, *publisher_readable;
 	struct event *on_term, *on_int, *on_hup, *on_usr1;
 
 	/* Texts that the parts borrow for as long as they live. */
@@ -125,6 +125,8 @@ bool hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget);
 
 /* feed.c: a reader's ring into the core. */
 void hw_app_on_reader(struct hw_app_reader *r);
+/* One connection has found the broker: the others need not wait for their back-off to find it too. */
+void hw_app_hurry(struct hw_app *a);
 /* Logs why a connection to the broker is down, unless another one has said the same. */
 void hw_app_tell_broker(struct hw_app *a, const char *text);
 /* The filters to subscribe to, on the heap; their texts belong to the groups. 0 or -ENOMEM. */

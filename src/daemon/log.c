@@ -91,6 +91,8 @@ static void tame(char *text)
 
 static void write_line(struct hw_log *l, enum hw_log_level level, const char *text)
 {
+	if (l->starting && l->to != HW_LOG_TO_STDERR && level >= HW_LOG_ERROR)
+		dprintf(STDERR_FILENO, "heartwheeld: %s\n", text);
 	if (l->to == HW_LOG_TO_SYSLOG) {
 		syslog(priorities[level], "%s", text);
 		return;

@@ -29,7 +29,8 @@ enum hw_log_kind {
 struct hw_log {
 	int level; /* enum hw_log_level: less is not written */
 	enum { HW_LOG_TO_STDERR, HW_LOG_TO_SYSLOG, HW_LOG_TO_FILE } to;
-	int fd; /* of a file, -1 otherwise */
+	int fd;        /* of a file, -1 otherwise */
+	bool starting; /* errors are said on stderr too: whoever starts the daemon should see why it fails */
 	char *path;
 	int64_t limit_ns[HW_LIMITS]; /* when a line of the kind was written last; 0: never */
 	uint64_t held[HW_LIMITS];

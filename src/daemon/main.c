@@ -96,10 +96,13 @@ static struct hw_conf *load(const struct options *o, struct hw_user *user)
 	}
 	hw_conf_errors_fini(&errors);
 	if (hw_user_find(user, c->user)) {
+		char line[16] = "";
+		if (c->user_line)
+			snprintf(line, sizeof line, ":%u", c->user_line);
 		fprintf(stderr,
-		        "%s: key 'user': there is no user '%s'; make it (useradd --system %s), or leave the value "
+		        "%s%s: key 'user': there is no user '%s'; make it (useradd --system %s), or leave the value "
 		        "empty to stay root\n",
-		        o->conf, c->user, c->user);
+		        o->conf, line, c->user, c->user);
 		hw_conf_free(c);
 		exit(EXIT_USAGE);
 	}
@@ -139,8 +142,6 @@ static int open_log(struct hw_log *log, const struct hw_conf *c, const struct op
 static int serve(struct hw_conf *c, const struct options *o, const struct hw_user *user, struct hw_log *log, int pid_fd,
                  int ready)
 {
-	/* The parent's terminal should see why a start fails, whatever the log is; so what fails before readiness is
-	 * said there too. */
 	struct hw_app *a = hw_app_new(log, c);
 	if (!a)
 		return 1;
@@ -161,6 +162,7 @@ static int serve(struct hw_conf *c, const struct options *o, const struct hw_use
 		return 1;
 	}
 	hw_notify("READY=1");
+	log->starting = false;
 	if (!o->foreground)
 		hw_daemon_ready(ready);
 	int status = hw_app_run(a);
@@ -177,6 +179,7 @@ int main(int argc, char **argv)
 	parse(argc, argv, &o);
 	signal(SIGPIPE, SIG_IGN);
 	hw_log_init(&log);
+	log.starting = true;
 	struct hw_conf *c = load(&o, &user);
 	if (o.test) {
 		printf("%s: ok\n", o.conf);
