@@ -417,7 +417,9 @@ START_TEST(goes_on_from_what_was_loaded)
 	uint32_t i = hw_registry_find(hw_monitor_registry(g->m), "d1", 2);
 	hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
 	settle();
-	ck_assert_uint_eq(hw_redis_stats(g->r)->refreshes, 1);
+	/* The one asked for, and each once by the sweep after the load; the two may fall together. */
+	ck_assert_uint_ge(hw_redis_stats(g->r)->refreshes, 3);
+	ck_assert_uint_le(hw_redis_stats(g->r)->refreshes, 4);
 	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 0);
 	rig_transit(g, i, HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
 	settle();
