@@ -355,6 +355,7 @@ def test_goodbye_within_grace_is_void(env):
         env.beat("probe")
         return d.status()["heartbeats_total"] > 0
     wait_until(hears, 10, "the monitor to hear", interval=0.05)
+    wait_until(lambda: d.state("g") == "online", what="g to be loaded")
     assert d.status()["blind"] is True, "grace was over too soon for this test"
     n = len(observer.messages)
     env.beat("g", {"online": False}, last="status", retain=True)
