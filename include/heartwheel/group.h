@@ -75,7 +75,8 @@ int hw_groups_find(const struct hw_groups *g, const char *name);
 enum hw_match {
 	HW_MATCH_NONE,
 	HW_MATCH_HEARTBEAT,
-	HW_MATCH_CLEARING /* an empty payload on the group's status topic: somebody clears a retained status */
+	HW_MATCH_CLEARING, /* an empty payload on the group's status topic: somebody clears a retained status */
+	HW_MATCH_STATUS    /* the group's status topic, on which no group hears heartbeats */
 };
 
 /*

@@ -197,6 +197,12 @@ enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size
 			}
 		}
 	}
+	for (size_t i = 0; i < g->n_order; i++) {
+		if (hw_topic_match(&g->all[g->order[i]]->status, topic, len, id, id_len)) {
+			*group = g->order[i];
+			return HW_MATCH_STATUS;
+		}
+	}
 	return HW_MATCH_NONE;
 }
 

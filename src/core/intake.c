@@ -316,6 +316,22 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 		hw_payload_fini(said);
 }
 
+/* On a topic that only a monitor without a store listens to, for its own statuses' sake. */
+static void take_status(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in)
+{
+	struct hw_payload p;
+	if (!m->conf.adopt_by || msg->truncated) {
+		refuse(m, HW_REFUSED_TOPIC);
+		return;
+	}
+	hw_payload_decode(&p, msg->payload, msg->payload_len);
+	bool monitors = p.kind == HW_PAYLOAD_MONITOR;
+	if (monitors && msg->retained && strcmp(p.by, m->conf.adopt_by) == 0)
+		adopt_status(m, now, in, &p);
+	refuse(m, monitors ? HW_REFUSED_MONITOR : HW_REFUSED_TOPIC);
+	hw_payload_fini(&p);
+}
+
 /* --- batches ----------------------------------------------------------------- */
 
 static void take_element(struct hw_monitor *m, struct hw_now now, uint16_t group, const struct hw_element *e)
@@ -388,13 +404,14 @@ static void match(struct hw_monitor *m, const struct hw_message *msg, struct int
 {
 	in->match = hw_groups_match(&m->groups, msg->topic, msg->topic_len, msg->payload_len == 0, &in->group, &in->id,
 	                            &in->id_len);
-	if (in->match != HW_MATCH_HEARTBEAT)
+	if (in->match != HW_MATCH_HEARTBEAT && in->match != HW_MATCH_STATUS)
 		return;
 	const struct hw_group *g = m->groups.all[in->group];
 	/* Who removes a Homie device clears its $state: that is no sign of life. */
-	if (g->format == HW_FORMAT_HOMIE && msg->payload_len == 0 && on_state_topic(msg))
+	if (in->match == HW_MATCH_HEARTBEAT && g->format == HW_FORMAT_HOMIE && msg->payload_len == 0 &&
+	    on_state_topic(msg))
 		in->match = HW_MATCH_CLEARING;
-	if (g->id_prefix_len == 0 || g->batch)
+	if (g->id_prefix_len == 0 || (g->batch && in->match == HW_MATCH_HEARTBEAT))
 		return;
 	if (in->id_len == 0 || g->id_prefix_len + in->id_len > HW_ID_MAX) {
 		in->id_len = 0; /* refused as an id */
@@ -426,6 +443,8 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 			refuse(m, HW_REFUSED_TOPIC);
 		else if (in[k].match == HW_MATCH_CLEARING)
 			continue;
+		else if (in[k].match == HW_MATCH_STATUS)
+			take_status(m, now, &msgs[k], &in[k]);
 		else if (!m->groups.all[in[k].group]->batch)
 			take_message(m, now, &msgs[k], &in[k], found[k]);
 		else if (!take_batch(m, now, &msgs[k], in[k].group, &budget))

@@ -517,6 +517,54 @@ START_TEST(test_without_a_store_own_statuses_are_adopted)
 }
 END_TEST
 
+/* A loss is over when it is found out: it is told all the same, its begin and its end. */
+START_TEST(test_a_loss_is_told)
+{
+	world_beat(w, "a", "");
+	world_pass(w, 3 * S);
+	for (int k = 0; k < 2; k++) {
+		size_t from = w->n_log;
+		hw_monitor_loss(w->m, w->now, 0);
+		world_drain(w);
+		const struct hw_out *told[2] = {NULL, NULL};
+		for (size_t i = from, n = 0; i < w->n_log; i++)
+			if (w->log[i].kind == HW_OUT_BLIND) {
+				ck_assert_uint_lt(n, 2);
+				told[n++] = &w->log[i];
+			}
+		ck_assert_ptr_nonnull(told[1]);
+		ck_assert(told[0]->blind.begun && !told[1]->blind.begun);
+		ck_assert_int_eq(told[0]->blind.cause, HW_CAUSE_LOSS);
+		ck_assert_int_eq(told[1]->blind.cause, HW_CAUSE_LOSS);
+		ck_assert(told[1]->blind.lossy);
+		ck_assert_int_gt(told[1]->blind.length_ns, 0);
+		world_pass(w, S);
+	}
+}
+END_TEST
+
+START_TEST(test_own_statuses_are_adopted_where_no_heartbeat_comes)
+{
+	static const char *const hb[] = {"hb/{id}"};
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = "me";
+	struct hw_group_spec g = world_group("default", 30000);
+	g.heartbeat = hb;
+	g.n_heartbeat = 1;
+	g.id_prefix = "p-";
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_say(v, "nodes/a/status", "{\"time\":1699990000,\"online\":true,\"by\":\"me\",\"seq\":7}", true);
+	world_say(v, "nodes/b/status", "{\"time\":1699990000,\"online\":true,\"by\":\"me\",\"seq\":7}", false);
+	world_say(v, "nodes/c/status", "{\"online\":true}", false);
+	ck_assert(world_is(v, "p-a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(v->m)), 1);
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->refused[HW_REFUSED_MONITOR], 2);
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->refused[HW_REFUSED_TOPIC], 1);
+	world_free(v);
+}
+END_TEST
+
 START_TEST(test_wall_clock_steps_cause_nothing)
 {
 	world_beat(w, "a", "");
@@ -770,6 +818,8 @@ int main(void)
 	tcase_add_test(t, test_max_offline_rate);
 	tcase_add_test(t, test_groups_by_file_order);
 	tcase_add_test(t, test_without_a_store_own_statuses_are_adopted);
+	tcase_add_test(t, test_a_loss_is_told);
+	tcase_add_test(t, test_own_statuses_are_adopted_where_no_heartbeat_comes);
 	tcase_add_test(t, test_wall_clock_steps_cause_nothing);
 	tcase_add_test(t, test_last_seen_of_the_gone_is_as_it_was_told);
 	tcase_add_test(t, test_homie);
