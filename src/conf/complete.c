@@ -61,6 +61,13 @@ static bool may_be_topic(const char *text)
 	return !strpbrk(text, "+#") && text[0] != '$' && text[0] != '/' && text[strlen(text) - 1] != '/';
 }
 
+static bool is_http_url(const char *text)
+{
+	size_t n = strncmp(text, "http://", 7) == 0 ? 7 : strncmp(text, "https://", 8) == 0 ? 8 : 0;
+
+	return n && text[n] && text[n] != '/';
+}
+
 static void check_mqtt(struct hw_conf_parse *p)
 {
 	const struct hw_conf *c = p->conf;
@@ -177,6 +184,8 @@ void hw_conf_complete(struct hw_conf_parse *p)
 		return; /* fields may be missing */
 	p->conf->user_line = mark_of(&p->marks, "monitor", "user")->line;
 	check_mqtt(p);
+	require(p, !*p->conf->notify_webhook || is_http_url(p->conf->notify_webhook), "notify", "webhook", "webhook",
+	        "must be an http:// or https:// URL");
 	for (size_t i = 0; i < p->conf->n_groups; i++)
 		complete_group(p, i);
 	check_keyspace(p);

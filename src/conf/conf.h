@@ -74,6 +74,10 @@ struct hw_conf {
 	char *http_socket, *http_socket_group;
 	char *http_listen; /* ADDRESS:PORT; "": nowhere */
 
+	/* [notify] */
+	char *notify_exec, *notify_webhook;
+	int64_t notify_interval_ms;
+
 	/* [group NAME], in the order of the file; never empty */
 	struct hw_conf_group *groups;
 	size_t n_groups;

@@ -90,6 +90,10 @@ const struct hw_conf_option hw_conf_options[] = {
 	{"http", "socket_group", WORD, AT(http_socket_group), .max = 32, .dflt = ""},
 	{"http", "listen", HW_CONF_ADDRESS, AT(http_listen), .max = HW_CONF_LINE_MAX, .dflt = ""},
 
+	{"notify", "exec", PATH, AT(notify_exec), .max = HW_CONF_LINE_MAX, .dflt = "", .live = true},
+	{"notify", "webhook", WORD, AT(notify_webhook), .max = HW_CONF_LINE_MAX, .dflt = "", .live = true},
+	{"notify", "notify_interval", DURATION, AT(notify_interval_ms), .min = 100, .max = DAY, .dflt = "10s", .live = true},
+
 	{"group", "heartbeat", HW_CONF_TOPICS, GAT(heartbeat), .min = 1, .max = HW_CONF_LINE_MAX, .live = true, .count_offset = offsetof(struct hw_conf_group, n_heartbeat)},
 	{"group", "status", HW_CONF_TOPIC, GAT(status), .max = HW_CONF_LINE_MAX, .dflt = "nodes/{id}/status", .live = true},
 	{"group", "id_prefix", WORD, GAT(id_prefix), .max = 64, .dflt = "", .live = true},

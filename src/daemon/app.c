@@ -179,7 +179,8 @@ static void tell_manager(struct hw_app *a)
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
 	bool written = !a->redis || hw_redis_stats(a->redis)->edges_waiting == 0;
-	bool idle = written && hw_owed_idle(&a->status) && hw_owed_idle(&a->discovery) && !a->presence_due;
+	bool idle = written && hw_owed_idle(&a->status) && hw_owed_idle(&a->discovery) && !a->presence_due &&
+	            hw_notifier_idle(a->notifier);
 	if (!a->stopping || (!idle && now.mono.ns < a->stop_by.ns))
 		return;
 	if (!idle) {
@@ -237,6 +238,7 @@ static void on_stop(evutil_socket_t fd, short what, void *arg)
 	hw_notify("STOPPING=1");
 	a->stopping = true;
 	a->presence_due = a->publisher_up;
+	hw_notifier_flush(a->notifier);
 	a->status.sweeping = a->discovery.sweeping = false;
 	a->discovery.line.rate = 0; /* what is in line now goes as fast as it can */
 	a->stop_by = hw_mono_add(now.mono, a->start->stop_timeout_ms * HW_NS_PER_MS);
@@ -344,6 +346,9 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_conf *conf)
 	snprintf(a->presence_topic, sizeof a->presence_topic, "heartwheel/%s/status", conf->node_id);
 	if (!make_events(a) || !make_monitor(a))
 		goto failed;
+	a->notifier = hw_notifier_new(a->base, a->monitor, hw_app_notify_trouble, a);
+	if (!a->notifier)
+		goto failed;
 	a->status.m = a->monitor;
 	a->status.node_id = conf->node_id;
 	a->status.sweep.rate = conf->republish_rate;
@@ -383,6 +388,7 @@ void hw_app_free(struct hw_app *a)
 	hw_keyspace_free(a->keyspace);
 	if (a->redis)
 		hw_redis_free(a->redis);
+	hw_notifier_free(a->notifier);
 	hw_owed_fini(&a->status);
 	hw_owed_fini(&a->discovery);
 	hw_monitor_free(a->monitor);
@@ -556,6 +562,8 @@ int hw_app_start(struct hw_app *a)
 	if (event_add(a->tick, &second) || event_add(a->on_term, NULL) || event_add(a->on_int, NULL) ||
 	    event_add(a->on_hup, NULL) || event_add(a->on_usr1, NULL))
 		rc = -ENOMEM;
+	if (!rc)
+		rc = hw_app_configure_notifier(a, a->start);
 	if (!rc)
 		rc = start_redis(a);
 	if (!rc)

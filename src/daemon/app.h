@@ -19,6 +19,7 @@
 #include "heartwheel/monitor.h"
 #include "log.h"
 #include "mqtt/mqtt.h"
+#include "notify/notify.h"
 #include "redis/keyspace.h"
 #include "redis/redis.h"
 #include "status.h"
@@ -61,6 +62,7 @@ struct hw_app {
 	struct hw_app_reader reader[HW_READERS_MAX];
 	unsigned n_readers;
 	struct hw_owed status, discovery;
+	struct hw_notifier *notifier;
 
 	struct event *due, *tick, *watchdog, *publisher_readable;
 	struct event *on_term, *on_int, *on_hup, *on_usr1;
@@ -147,6 +149,10 @@ uint64_t hw_app_owed(const struct hw_app *a, struct hw_now now, int64_t *oldest_
 
 /* keys.c: the keyspace listener into the core. */
 extern const struct hw_keyspace_ops hw_app_keyspace_ops;
+
+/* hooks.c: what notify is told of the configuration. 0 or -ENOMEM. */
+int hw_app_configure_notifier(struct hw_app *a, const struct hw_conf *c);
+void hw_app_notify_trouble(void *arg, enum hw_notifier_kind kind, const char *text);
 
 /* presence.c */
 int hw_app_presence_payload(struct hw_app *a, struct hw_now now, bool online, char *buf, size_t cap);

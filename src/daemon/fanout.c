@@ -79,6 +79,7 @@ static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_t
 	}
 	hw_owed_add(&a->status, t->device.index);
 	discover(a, now, t->device, d);
+	hw_notifier_transition(a->notifier, now, t);
 	if (a->redis) {
 		owe_store(a, d);
 		hw_redis_transition(a->redis, now, t);
@@ -126,10 +127,11 @@ static void on_reconnect(struct hw_app *a, unsigned reader)
 	hw_reader_reconnect(a->reader[reader].reader);
 }
 
-static void on_blind(struct hw_app *a, const struct hw_out *out)
+static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 {
 	const char *cause = hw_cause_name(out->blind.cause);
 	a->presence_due = true;
+	hw_notifier_blind(a->notifier, now, out);
 	if (out->blind.begun && out->blind.cause == HW_CAUSE_BARRIER)
 		tell_denied(a);
 	else if (out->blind.begun)
@@ -156,7 +158,7 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		hw_publisher_barrier(a->publisher, a->run_mark, out->barrier);
 		break;
 	case HW_OUT_BLIND:
-		on_blind(a, out);
+		on_blind(a, now, out);
 		break;
 	case HW_OUT_RECONNECT:
 		on_reconnect(a, out->reader);

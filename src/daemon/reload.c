@@ -126,6 +126,8 @@ static int apply(struct hw_app *a, struct hw_conf *to)
 	free(specs);
 	if (rc)
 		return rc;
+	if (hw_app_configure_notifier(a, to))
+		hw_log(a->log, HW_LOG_ERROR, "[notify] stays as it was: not enough memory");
 	switch_log(a, to);
 	if (a->conf != a->start)
 		hw_conf_free(a->conf);

@@ -80,10 +80,10 @@ verdict 'the core is pure: no clock, socket, log, thread'
 # Arrows only go down.
 # shellcheck disable=SC2046 # file names are words
 {
-	grep -nE '#include "(mqtt|redis|control|daemon|conf|ctl)/' $(grep -E '^(include/|src/core/)' "$work/own") /dev/null
-	grep -nE '#include "(mqtt|redis|control|daemon|ctl|heartwheel)/' $(grep -E '^src/conf/' "$work/own") /dev/null
-	for part in mqtt redis control; do
-		others=$(echo 'mqtt redis control daemon conf ctl' | tr ' ' '\n' | grep -v "^$part\$" | paste -sd '|')
+	grep -nE '#include "(mqtt|redis|control|notify|daemon|conf|ctl)/' $(grep -E '^(include/|src/core/)' "$work/own") /dev/null
+	grep -nE '#include "(mqtt|redis|control|notify|daemon|ctl|heartwheel)/' $(grep -E '^src/conf/' "$work/own") /dev/null
+	for part in mqtt redis control notify; do
+		others=$(echo 'mqtt redis control notify daemon conf ctl' | tr ' ' '\n' | grep -v "^$part\$" | paste -sd '|')
 		grep -nE "#include \"($others)/" $(grep "^src/$part/" "$work/own") /dev/null
 	done
 } >"$work/out" 2>/dev/null

@@ -227,6 +227,25 @@ START_TEST(homeassistant_prefixes)
 }
 END_TEST
 
+START_TEST(notify)
+{
+	static const char *const bad[] = {"example.org", "ftp://a/b",          "http://",
+	                                  "https:///x",  "file:///etc/passwd", "-"};
+	char text[64];
+	struct hw_conf *c = load("[notify]\nexec = /bin/tell\nwebhook = https://a.example/b?c=d\n");
+
+	ck_assert_str_eq(c->notify_exec, "/bin/tell");
+	ck_assert_str_eq(c->notify_webhook, "https://a.example/b?c=d");
+	ck_assert_int_eq(c->notify_interval_ms, 10000);
+	hw_conf_free(c);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(text, sizeof(text), "[notify]\nwebhook = %s\n", bad[i]);
+		REFUSE(text, ":2: key 'webhook': must be an http:// or https:// URL");
+	}
+	REFUSE("[notify]\nexec = tell\n", ":2: key 'exec': 'tell' must be an absolute path");
+}
+END_TEST
+
 START_TEST(values_of_every_type)
 {
 	struct hw_conf *c = load("[monitor]\nnode_id=n-1.example\nlog = /var/log/hw.log\nlog_level = warning\nuser =\n"
@@ -513,7 +532,7 @@ START_TEST(sections)
 {
 	REFUSE("[mqttt]\nport = x\n", ":1: section 'mqttt': unknown section: did you mean [mqtt]?");
 	REFUSE("[cluster]\n", ":1: section 'cluster': unknown section; there are [monitor] [mqtt] [store] [redis] "
-	                      "[keyspace] [http] [group NAME]");
+	                      "[keyspace] [http] [notify] [group NAME]");
 	REFUSE("[]\n", ":1: section '': unknown section");
 	REFUSE("[mqtt\nport = x\n", ":1: section 'mqtt': the closing ] is missing");
 	REFUSE("[mqtt ;]\n", ":1: section 'mqtt': the closing ] is missing");
@@ -712,6 +731,7 @@ int main(void)
 	tcase_add_test(t, empty_file_has_the_documented_defaults);
 	tcase_add_test(t, batches_and_homie);
 	tcase_add_test(t, homeassistant_prefixes);
+	tcase_add_test(t, notify);
 	tcase_add_test(t, values_of_every_type);
 	tcase_add_test(t, comments_line_ends_and_byte_order_mark);
 	tcase_add_test(t, table);

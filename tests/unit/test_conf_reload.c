@@ -183,7 +183,7 @@ static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 	case HW_CONF_NODE_ID:
 	case HW_CONF_TOPIC:
 	case HW_CONF_TOPICS:
-		snprintf(buf, cap, "other");
+		snprintf(buf, cap, "%s", strcmp(o->key, "webhook") == 0 ? "http://other/" : "other");
 		break;
 	}
 }
@@ -221,8 +221,9 @@ static struct hw_conf *load_with(const struct hw_conf_option *o, const char *val
 /* Every key of the table: its change is told, alone, with its name; and a restart-only one is kept at a reload. */
 START_TEST(every_key_is_compared_and_kept)
 {
-	static const char *const live[] = {"monitor.log", "monitor.log_level", "monitor.max_devices",
-	                                   "monitor.forget_after", "monitor.forget_once_after"};
+	static const char *const live[] = {"monitor.log",          "monitor.log_level",         "monitor.max_devices",
+	                                   "monitor.forget_after", "monitor.forget_once_after", "notify.exec",
+	                                   "notify.webhook",       "notify.notify_interval"};
 	char value[64], expected[128];
 
 	for (size_t i = 0; i < hw_conf_n_options; i++) {

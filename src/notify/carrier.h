@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What brings one message at a time to its target: a program (program.c) or a web server (webhook.c). Internal to
+ * src/notify.
+ */
+#ifndef HW_CARRIER_H
+#define HW_CARRIER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct event_base;
+
+/* How it ended: `why` is NULL if the message arrived. Called from the loop, never from start; may start the next. */
+typedef void hw_carrier_done(void *arg, const char *why);
+
+struct hw_program;
+struct hw_webhook;
+
+struct hw_program *hw_program_new(struct event_base *base, hw_carrier_done *done, void *arg);
+/* Kills it if it runs. */
+void hw_program_free(struct hw_program *p);
+/* Runs `path` with `text` on its standard input; `text` stays until done. 0, or -errno: it could not be started. */
+int hw_program_start(struct hw_program *p, const char *path, const char *text, size_t len, int64_t timeout_ms);
+
+struct hw_webhook *hw_webhook_new(struct event_base *base, hw_carrier_done *done, void *arg);
+void hw_webhook_free(struct hw_webhook *w);
+/* Sends `text` to `url`; `text` stays until done. 0, or -errno. */
+int hw_webhook_start(struct hw_webhook *w, const char *url, const char *text, size_t len, int64_t timeout_ms);
+
+#endif

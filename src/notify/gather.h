@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A message while it grows: everything is counted, and the first of it named. Internal to src/notify.
+ *
+ * Cost: a transition is a line of text until HW_NOTIFIER_LIST are named, then an addition.
+ */
+#ifndef HW_GATHER_H
+#define HW_GATHER_H
+
+#include "notify/notify.h"
+
+struct evbuffer;
+
+struct hw_gather {
+	const struct hw_monitor *m; /* borrowed */
+	struct evbuffer *devices, *blind;
+	unsigned listed, blind_listed;
+	uint64_t left_out, blind_left_out;
+	uint64_t total[HW_STATES];
+	uint64_t (*counts)[HW_STATES][HW_REASONS]; /* a group each */
+	size_t n_groups;
+	bool any;
+	int64_t from_ms, to_ms; /* wall clock, of the first and the last */
+	uint64_t number;        /* of the last message of this run */
+};
+
+/* A message, shared by the queues of all targets. */
+struct hw_note {
+	unsigned refs;
+	size_t len;
+	char text[]; /* with a NUL behind it */
+};
+
+/* 0 or -ENOMEM. */
+int hw_gather_init(struct hw_gather *g, const struct hw_monitor *m);
+void hw_gather_fini(struct hw_gather *g);
+void hw_gather_transition(struct hw_gather *g, struct hw_now now, const struct hw_transition *t);
+void hw_gather_blind(struct hw_gather *g, struct hw_now now, const struct hw_out *out);
+/* Makes the message, with one reference, and begins anew. NULL without memory; what was gathered is lost then. */
+struct hw_note *hw_gather_seal(struct hw_gather *g, const char *node_id);
+void hw_note_unref(struct hw_note *n);
+
+#endif

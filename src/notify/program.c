@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A message on the standard input of a program, which is run without a shell, in a process group of its own so that it
+ * can be killed with whatever it has started. It has done its work when it has ended with status 0, whether or not it
+ * has read everything. Its standard output goes nowhere, its standard error where the daemon's does.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "notify/carrier.h"
+
+struct hw_program {
+	struct event_base *base; /* borrowed */
+	hw_carrier_done *done;
+	void *arg;
+	struct event *on_child, *deadline, *writable; /* writable: while there is something to write */
+	pid_t pid;                                    /* 0: none runs */
+	int in;                                       /* its standard input; -1: closed */
+	const char *text;
+	size_t left;
+	int64_t timeout_ms;
+	bool late;
+};
+
+static void close_input(struct hw_program *p)
+{
+	if (p->writable)
+		event_free(p->writable);
+	p->writable = NULL;
+	if (p->in >= 0)
+		close(p->in);
+	p->in = -1;
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_program *p = arg;
+	(void)what;
+	ssize_t n = write(fd, p->text, p->left);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0) {
+		p->text += n;
+		p->left -= (size_t)n;
+	}
+	if (n < 0 || p->left == 0)
+		close_input(p); /* it need not read it all */
+}
+
+static void on_child(evutil_socket_t number, short what, void *arg)
+{
+	struct hw_program *p = arg;
+	char why[64];
+	int status;
+	(void)number;
+	(void)what;
+	if (p->pid == 0 || waitpid(p->pid, &status, WNOHANG) != p->pid)
+		return;
+	p->pid = 0;
+	close_input(p);
+	event_del(p->on_child);
+	event_del(p->deadline);
+	if (p->late)
+		snprintf(why, sizeof why, "it was not done after %.1f s", (double)p->timeout_ms / 1000);
+	else if (WIFSIGNALED(status))
+		snprintf(why, sizeof why, "it was killed by signal %d", WTERMSIG(status));
+	else
+		snprintf(why, sizeof why, "it ended with status %d", WEXITSTATUS(status));
+	bool arrived = !p->late && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	p->done(p->arg, arrived ? NULL : why);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_program *p = arg;
+	(void)fd;
+	(void)what;
+	p->late = true;
+	kill(-p->pid, SIGKILL); /* reaped by on_child() */
+}
+
+struct hw_program *hw_program_new(struct event_base *base, hw_carrier_done *done, void *arg)
+{
+	struct hw_program *p = calloc(1, sizeof *p);
+	if (!p)
+		return NULL;
+	*p = (struct hw_program){.base = base, .done = done, .arg = arg, .in = -1};
+	p->on_child = evsignal_new(base, SIGCHLD, on_child, p);
+	p->deadline = evtimer_new(base, on_deadline, p);
+	if (p->on_child && p->deadline)
+		return p;
+	hw_program_free(p);
+	return NULL;
+}
+
+void hw_program_free(struct hw_program *p)
+{
+	if (!p)
+		return;
+	if (p->pid) {
+		kill(-p->pid, SIGKILL);
+		waitpid(p->pid, NULL, WNOHANG);
+	}
+	close_input(p);
+	if (p->on_child)
+		event_free(p->on_child);
+	if (p->deadline)
+		event_free(p->deadline);
+	free(p);
+}
+
+/* The child's descriptors: `in`, nowhere, the daemon's standard error, and no other. */
+static int file_actions(posix_spawn_file_actions_t *a, int in)
+{
+	int rc = posix_spawn_file_actions_adddup2(a, in, STDIN_FILENO);
+	if (!rc)
+		rc = posix_spawn_file_actions_addopen(a, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+#if __GLIBC_PREREQ(2, 34)
+	/* Libraries open some without O_CLOEXEC. */
+	if (!rc)
+		rc = posix_spawn_file_actions_addclosefrom_np(a, STDERR_FILENO + 1);
+#endif
+	return rc;
+}
+
+/* Neither our signal mask nor the SIGPIPE that we ignore is its business. */
+static int attributes(posix_spawnattr_t *a)
+{
+	sigset_t none, pipe_only;
+	sigemptyset(&none);
+	sigemptyset(&pipe_only);
+	sigaddset(&pipe_only, SIGPIPE);
+	int rc = posix_spawnattr_setflags(a, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	if (!rc)
+		rc = posix_spawnattr_setpgroup(a, 0);
+	if (!rc)
+		rc = posix_spawnattr_setsigmask(a, &none);
+	return rc ? rc : posix_spawnattr_setsigdefault(a, &pipe_only);
+}
+
+static int spawn(struct hw_program *p, const char *path, int in)
+{
+	char *argv[] = {(char *)(uintptr_t)path, NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	int rc = posix_spawn_file_actions_init(&files);
+	if (rc)
+		return -rc;
+	rc = posix_spawnattr_init(&attr);
+	if (!rc) {
+		rc = file_actions(&files, in);
+		if (!rc)
+			rc = attributes(&attr);
+		if (!rc)
+			rc = posix_spawn(&p->pid, path, &files, &attr, argv, environ);
+		posix_spawnattr_destroy(&attr);
+	}
+	posix_spawn_file_actions_destroy(&files);
+	if (rc)
+		p->pid = 0;
+	return -rc;
+}
+
+int hw_program_start(struct hw_program *p, const char *path, const char *text, size_t len, int64_t timeout_ms)
+{
+	struct timeval limit = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+	int fds[2], rc;
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	fcntl(fds[1], F_SETFL, O_NONBLOCK);
+	p->in = fds[1];
+	p->text = text;
+	p->left = len;
+	p->timeout_ms = timeout_ms;
+	p->late = false;
+	p->writable = event_new(p->base, p->in, EV_WRITE | EV_PERSIST, on_writable, p);
+	/* SIGCHLD is watched before there is a child that could end. */
+	rc = p->writable && !event_add(p->writable, NULL) && !event_add(p->on_child, NULL) &&
+	                     !event_add(p->deadline, &limit)
+	             ? spawn(p, path, fds[0])
+	             : -ENOMEM;
+	close(fds[0]);
+	if (rc) {
+		close_input(p);
+		event_del(p->on_child);
+		event_del(p->deadline);
+	}
+	return rc;
+}

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: MIT
+"""Notifications: to a program, and to a web server."""
+import http.server
+import json
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from hw_env import Daemon, free_port, pass_time, throughout, wait_until
+
+
+class WebServer(http.server.ThreadingHTTPServer):
+    """Keeps what is posted to it. `answers`: the status of each request in turn, the last one for all others; "hang":
+    none at all until the server is closed."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, answers=(200,), port=0):
+        self.answers, self.requests, self.lock, self.closing = list(answers), [], threading.Lock(), threading.Event()
+        super().__init__(("127.0.0.1", port), Handler)
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def url(self):
+        return "http://127.0.0.1:%d/hook?key=secret" % self.server_address[1]
+
+    def messages(self):
+        return [r["json"] for r in self.requests]
+
+    def close(self):
+        self.closing.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        with self.server.lock:
+            n = len(self.server.requests)
+            self.server.requests.append({"json": json.loads(body), "path": self.path, "at": time.monotonic(),
+                                         "headers": dict(self.headers)})
+            answer = self.server.answers[min(n, len(self.server.answers) - 1)]
+        if answer == "hang":
+            self.server.closing.wait(60)
+            return
+        self.send_response(answer)
+        self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def web():
+    servers = []
+
+    def make(*answers, port=0):
+        servers.append(WebServer(answers or (200,), port))
+        return servers[-1]
+    yield make
+    for s in servers:
+        s.close()
+
+
+def told(env, notify, **options):
+    """The text of a configuration with [notify]."""
+    directory = env.own_dir("hw")
+    options.setdefault("timeout", "1h")
+    text = env.text(directory=directory, **options)
+    text += "\n[notify]\n" + "".join("%s = %s\n" % kv for kv in notify.items())
+    d = Daemon(directory, text, env.node, directory / "control.sock", directory / "heartwheeld.pid")
+    env.daemons.append(d)
+    return d
+
+
+def script(env, text, name="hook"):
+    path = env.dir / name
+    path.write_text("#!/bin/sh\n" + text)
+    os.chmod(path, 0o755)
+    return path
+
+
+def collector(env):
+    """A program that puts each message in a file of its own, and the messages so far."""
+    path = script(env, 'f=$(mktemp %s/note.XXXXXX) && cat >"$f.part" && mv "$f.part" "$f.json"\n' % env.dir)
+
+    def messages():
+        notes = [json.loads(p.read_text()) for p in env.dir.glob("note.*.json")]
+        return sorted(notes, key=lambda n: n["number"])
+    return path, messages
+
+
+def devices(messages):
+    return [(e["id"], e["state"], e["reason"]) for m in messages for e in m["devices"]]
+
+
+# --- the message
+
+
+def test_message_to_program_and_server(env, web):
+    server, (path, messages) = web(), collector(env)
+    d = told(env, {"exec": path, "webhook": server.url, "notify_interval": "700ms"}, timeout="400ms",
+             group={"timeout_max": "1h"}).start()
+    before = int(time.time() * 1000)
+    env.beat("a")
+    env.beat("stay", {"timeout": 600})
+    env.beat('ü"\\', {"online": False})
+    wait_until(lambda: ("a", "offline", "timeout") in devices(server.messages()))
+    wait_until(lambda: ("a", "offline", "timeout") in devices(messages()))
+    assert messages() == server.messages(), "both get the same"
+    everything = server.messages()
+    assert [m["number"] for m in everything] == list(range(1, len(everything) + 1))
+    assert devices(everything)[:4] == [("a", "online", "heartbeat"), ("stay", "online", "heartbeat"),
+                                       ('ü"\\', "offline", "will"), ("a", "offline", "timeout")]
+    assert sum(m["online"] for m in everything) == 2 and sum(m["offline"] for m in everything) == 2
+    assert [b["begun"] for m in everything for b in m["blind"]] == [False], "the blindness of the start has ended"
+    for m in everything:
+        assert set(m) == {"node", "number", "from_ms", "to_ms", "online", "offline", "forgotten", "counts", "devices",
+                          "devices_left_out", "blind", "blind_left_out", "now"}
+        assert m["node"] == env.node and before - 2000 <= m["from_ms"] <= m["to_ms"] <= time.time() * 1000
+        counted = {}
+        for c in m["counts"]:
+            assert c["group"] == "default" and c["count"] > 0
+            counted[c["state"]] = counted.get(c["state"], 0) + c["count"]
+        assert counted == {s: m[s] for s in ("online", "offline", "forgotten") if m[s]}
+    last = everything[-1]
+    assert last["now"] == {"online": 1, "offline": 2, "blind": False}
+    entry = [e for m in everything for e in m["devices"] if e["id"] == "a"][-1]
+    assert set(entry) == {"id", "state", "reason", "group", "time_ms", "last_seen_ms", "seq"}
+    assert entry["group"] == "default" and entry["seq"] == int(env.hash("a")["seq"])
+    assert 300 <= entry["time_ms"] - entry["last_seen_ms"] < 2000
+    request = server.requests[0]
+    assert request["path"] == "/hook?key=secret" and request["headers"]["Content-Type"] == "application/json"
+    assert request["headers"]["User-Agent"].startswith("heartwheel/")
+    assert d.forget("a").status == 204
+    wait_until(lambda: ("a", "forgotten", "operator") in devices(server.messages()))
+    m = d.metrics()
+    sent = len(server.messages())
+    wait_until(lambda: d.metrics().get("notify_sent_total", kind="exec") == sent)
+    assert m.get("notify_failed_total") == m.get("notify_dropped_total") == 0
+
+
+def test_ten_thousand_deaths_are_one_message(env, web):
+    server = web()
+    d = told(env, {"webhook": server.url, "notify_interval": "5s"}, timeout="3s").start()
+    ids = ["d%d" % k for k in range(10_000)]
+    for i in ids:
+        env.beat(i)
+    wait_until(lambda: d.status()["online"] == 10_000 or d.status()["offline"], 20)
+    wait_until(lambda: d.status()["offline"] == 10_000, 20)
+    wait_until(lambda: sum(m["offline"] for m in server.messages()) == 10_000, 20)
+    deaths = [m for m in server.messages() if m["offline"]]
+    assert len(deaths) <= 2, "the interval may end among them, but no more"
+    assert sum(m["online"] for m in server.messages()) == 10_000
+    for m in server.messages():
+        n = m["online"] + m["offline"]
+        assert len(m["devices"]) == min(n, 1000) and len(m["devices"]) + m["devices_left_out"] == n
+        assert len({(e["id"], e["state"]) for e in m["devices"]}) == len(m["devices"])
+    assert {(c["state"], c["reason"]) for m in deaths for c in m["counts"]} >= {("offline", "timeout")}
+
+
+def test_blindness_is_told(env, web):
+    env.own_broker()
+    server = web()
+    d = told(env, {"webhook": server.url, "notify_interval": "200ms"}).start()
+    env.broker.stop()
+    wait_until(lambda: d.status()["blind"] is True)
+    env.broker.start()
+    d.wait_seeing()
+    blind = wait_until(lambda: (lambda b: len(b) >= 3 and b)([e for m in server.messages() for e in m["blind"]]))
+    assert [e["begun"] for e in blind[:3]] == [False, True, False]
+    assert blind[1]["cause"] == "link" and blind[1]["lossy"] is True and "length_ms" not in blind[1]
+    assert blind[2]["length_ms"] > 0 and blind[2]["time_ms"] >= blind[1]["time_ms"]
+
+
+# --- what goes wrong
+
+
+def test_server_that_fails_is_tried_three_times(env, web):
+    server = web(500, 503, 200)
+    d = told(env, {"webhook": server.url, "notify_interval": "100ms"}).start()
+    wait_until(lambda: d.metrics().get("notify_sent_total", kind="webhook") == 1, 15)
+    assert len(server.requests) == 3 and server.messages()[0] == server.messages()[2]
+    times = [r["at"] for r in server.requests]
+    assert 0.9 < times[1] - times[0] < 2 and 3.5 < times[2] - times[1] < 6
+    m = d.metrics()
+    assert m.get("notify_retried_total", kind="webhook") == 2 and m.get("notify_failed_total") == 0
+
+
+@pytest.mark.parametrize("answer", [500, 404, 302])
+def test_server_that_only_fails_is_given_up(env, web, answer):
+    server = web(answer)
+    d = told(env, {"webhook": server.url, "notify_interval": "100ms"}).start()
+    wait_until(lambda: d.metrics().get("notify_failed_total", kind="webhook") == 1, 15)
+    assert len(server.requests) == 3 and d.metrics().get("notify_sent_total") == 0
+    assert "[notify] webhook: a message was given up after 3 tries: the server answered with status %d" % answer in d.log()
+    assert "secret" not in d.log()
+
+
+def test_no_server_at_all(env):
+    d = told(env, {"webhook": "http://127.0.0.1:%d/" % free_port(), "notify_interval": "100ms"}).start()
+    wait_until(lambda: d.metrics().get("notify_failed_total", kind="webhook") == 1, 15)
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
+
+
+def test_hanging_hooks_hold_nobody_up(env, web):
+    """A server that never answers, and a program that never ends and never reads: the wheel turns, the API answers, the
+    queue is bounded, and both are given up after their time."""
+    server = web("hang")
+    pid = env.dir / "pid"
+    path = script(env, "echo $$ >%s\nsleep 100 &\nsleep 100\n" % pid)
+    d = told(env, {"exec": path, "webhook": server.url, "notify_interval": "100ms"}, timeout="500ms",
+             monitor={"stop_timeout": "1s"}).start()
+    observer = env.observer()
+    wait_until(lambda: server.requests and pid.exists() and pid.read_text().strip())
+    child = int(pid.read_text())
+    at = time.monotonic()
+    k = 0
+    while d.metrics().get("notify_failed_total", kind="exec") == 0:
+        assert time.monotonic() - at < 15
+        sent = env.beat("d%d" % k)
+        m = env.wait_status(observer, "d%d" % k, False)
+        assert 0.5 <= m.at - sent < 1.3, m.at - sent
+        asked = time.monotonic()
+        assert d.get("/v1/status").status == 200 and time.monotonic() - asked < 0.5
+        k += 1
+    assert time.monotonic() - at > 8, "10 s are allowed"
+    wait_until(lambda: not os.path.exists("/proc/%d" % child), 5, "the program to be killed")
+    assert "[notify] exec: a message was given up after 1 try: it was not done after 10.0 s" in d.log()
+    m = d.metrics()
+    assert m.get("notify_waiting", kind="webhook") <= 16 and m.get("notify_waiting", kind="exec") <= 16
+    assert m.get("loop_turn_seconds_count") == m.get("loop_turn_seconds_bucket", le="0.5")
+    # The stop does not wait for longer than it may.
+    began = time.monotonic()
+    d.stop()
+    assert time.monotonic() - began < 5
+
+
+def test_full_queue_drops_the_oldest(env, web):
+    server = web("hang")
+    d = told(env, {"webhook": server.url, "notify_interval": "100ms"}, monitor={"stop_timeout": "100ms"}).start()
+    k = 0
+
+    def another():
+        nonlocal k
+        env.beat("d%d" % k)
+        k += 1
+        return d.metrics().get("notify_dropped_total") >= 2
+    wait_until(another, 20, interval=0.12)
+    assert d.metrics().get("notify_waiting", kind="webhook") == 16
+    assert "the queue is full" in d.log()
+    server.answers[:] = [200]
+
+
+@pytest.mark.parametrize("text,why", [
+    ("cat >/dev/null\nexit 3\n", "it ended with status 3"), ("kill -9 $$\n", "it was killed by signal 9"),
+    (None, "No such file or directory")])
+def test_program_that_fails(env, text, why):
+    path = script(env, text) if text else env.dir / "missing"
+    d = told(env, {"exec": path, "notify_interval": "100ms"}).start()
+    wait_until(lambda: d.metrics().get("notify_failed_total", kind="exec") >= 1)
+    assert "[notify] exec: a message was given up after 1 try: " + why in d.log()
+    if text is None:
+        assert "[notify] exec = %s cannot be run: No such file" % path in d.log()
+    assert d.metrics().get("notify_sent_total") == 0
+
+
+def test_program_that_does_not_read(env):
+    """A large message, of which nothing is read: that is no failure, and no SIGPIPE."""
+    path = script(env, "exit 0\n")
+    d = told(env, {"exec": path, "notify_interval": "300ms"}).start()
+    for k in range(2000):
+        env.beat("d%d" % k)
+    wait_until(lambda: d.status()["devices"] == 2000)
+    pass_time(0.4)  # what was gathered is on its way
+    sent = d.metrics().get("notify_sent_total", kind="exec")
+    env.beat("one more")
+    wait_until(lambda: d.metrics().get("notify_sent_total", kind="exec") > sent >= 1)
+    assert d.metrics().get("notify_failed_total") == 0
+
+
+def test_slow_program_gets_one_message_at_a_time(env):
+    path = script(env, 'echo "begin" >>%s/order\ncat >/dev/null\nsleep 0.4\necho "end" >>%s/order\n' % (env.dir, env.dir))
+    d = told(env, {"exec": path, "notify_interval": "100ms"}).start()
+    for k in range(4):
+        env.beat("d%d" % k)
+        pass_time(0.15)
+    wait_until(lambda: d.metrics().get("notify_sent_total", kind="exec") >= 4)
+    lines = (env.dir / "order").read_text().split()
+    assert lines[:8] == ["begin", "end"] * 4
+
+
+def test_the_program_inherits_nothing(env):
+    """No descriptor of the daemon's, no ignored signal, no arguments, no shell."""
+    out = env.dir / "out"
+    path = script(env, 'cat >/dev/null\n{ echo "$# $0"; ls -l /proc/self/fd; grep SigIgn /proc/self/status; } >%s.part 2>&1\n'
+                       'mv %s.part %s\n' % (out, out, out), "with space; $(touch no)")
+    told(env, {"exec": path, "notify_interval": "100ms"})
+    d = env.daemons[-1].start()
+    wait_until(out.exists)
+    text = out.read_text()
+    assert text.startswith("0 %s\n" % path)
+    assert "socket:" not in text and "eventpoll" not in text and "eventfd" not in text, text
+    assert int(text.split("SigIgn:")[1].split()[0], 16) & (1 << (signal.SIGPIPE - 1)) == 0
+    assert not (env.dir / "no").exists() and not (d.dir / "no").exists()
+
+
+# --- life
+
+
+def test_notify_is_live_on_reload(env, web):
+    server = web()
+    d = env.daemon(timeout="1h")
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
+    text = d.conf.read_text()
+    d.rewrite(text + "\n[notify]\nwebhook = %s\nnotify_interval = 200ms\n" % server.url)
+    answer = d.request("POST", "/v1/reload").json()
+    assert answer == {"changed": ["notify.webhook", "notify.notify_interval"], "restart_needed": []}
+    env.beat("b")
+    wait_until(lambda: devices(server.messages()) == [("b", "online", "heartbeat")])
+    d.rewrite(text)
+    assert d.request("POST", "/v1/reload").status == 200
+    env.beat("c")
+    wait_until(lambda: d.state("c") == "online")
+    throughout(lambda: len(server.messages()) == 1, 0.6)
+
+
+def test_what_is_gathered_goes_out_at_the_stop(env, web):
+    server, (path, messages) = web(), collector(env)
+    d = told(env, {"webhook": server.url, "exec": path, "notify_interval": "1h"}).start()
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
+    assert not server.messages()
+    d.stop()
+    assert devices(server.messages()) == devices(messages()) == [("a", "online", "heartbeat")]
+
+
+def test_server_that_comes_back(env, web):
+    port = free_port()
+    d = told(env, {"webhook": "http://127.0.0.1:%d/" % port, "notify_interval": "100ms"}).start()
+    wait_until(lambda: d.metrics().get("notify_retried_total", kind="webhook") >= 1)
+    server = web(port=port)
+    wait_until(lambda: d.metrics().get("notify_sent_total", kind="webhook") == 1, 15)
+    assert server.messages()[0]["number"] == 1
+
+
+def test_a_proxy_in_the_environment_is_not_used(env, web):
+    server, proxy = web(), web()
+    d = told(env, {"webhook": server.url, "notify_interval": "100ms"})
+    d.start(env={"http_proxy": "http://127.0.0.1:%d" % proxy.server_address[1], "no_proxy": ""})
+    wait_until(lambda: server.requests)
+    assert not proxy.requests
+
+
+def test_a_server_that_speaks_no_http(env):
+    """What is no HTTP is a failure."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=lambda: answer_nonsense(listener), daemon=True).start()
+    d = told(env, {"webhook": "http://127.0.0.1:%d/" % listener.getsockname()[1], "notify_interval": "100ms"}).start()
+    wait_until(lambda: d.metrics().get("notify_failed_total", kind="webhook") == 1, 15)
+    listener.close()
+
+
+def answer_nonsense(listener):
+    try:
+        while True:
+            c, _ = listener.accept()
+            c.recv(65536)
+            c.sendall(b"\x00\xff nonsense\r\n\r\n")
+            c.close()
+    except OSError:
+        pass
