@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heartbeat payloads: any bytes. What is read must be within its bounds, and what is written of it must read the same
- * again: a report goes through Redis and the retained status.
+ * Heartbeat payloads and batches of them: any bytes. What is read must be within its bounds, and what is written of it
+ * must read the same again: a report goes through Redis and the retained status.
  */
 #include <math.h>
 #include <string.h>
 
+#include "core/batch.h"
 #include "fuzz.h"
 #include "heartwheel/payload.h"
 
@@ -80,6 +81,27 @@ static void check_quote(const uint8_t *data, size_t size)
 	free(all);
 }
 
+/* Elements lie within the array, in its order, and an id is a string as long as it is said to be. */
+static void check_batch(const char *text, size_t size)
+{
+	struct hw_element e;
+	const char *last = text;
+	size_t at = 0;
+	if (!hw_batch_valid(text, size))
+		return;
+	MUST(size >= 2);
+	while (hw_batch_next(text, size, &at, &e)) {
+		char id[16];
+		struct hw_payload p;
+		MUST(e.len > 0 && e.text > last && e.text + e.len < text + size && at <= size);
+		last = e.text;
+		int n = hw_payload_element(&p, e.text, e.len, id, sizeof(id));
+		MUST(n < 0 || strlen(id) == ((size_t)n < sizeof(id) ? (size_t)n : sizeof(id) - 1));
+		check_report(&p.report);
+		hw_payload_fini(&p);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct hw_payload p;
@@ -97,5 +119,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_merge(&p.report);
 	hw_payload_fini(&p);
 	check_quote(data, size);
+	check_batch((const char *)data, size);
+	hw_payload_homie(&p, data, size);
+	MUST(!p.malformed || (p.kind == HW_PAYLOAD_PLAIN && !p.goodbye && !p.has_timeout));
 	return 0;
 }
