@@ -31,8 +31,8 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 	silence_ms = silence_ms > s->down_ms ? silence_ms - s->down_ms : 0;
 	if (silence_ms > most_ms)
 		silence_ms = most_ms;
-	struct hw_seen start = hw_blind_seen(&m->sight.blind, m->started);
-	d->last_seen_ns = start.ns - silence_ms * HW_NS_PER_MS;
+	/* The seeing clock began at `started`; what it showed then is not asked of it, for it forgets old periods. */
+	d->last_seen_ns = m->started.ns - silence_ms * HW_NS_PER_MS;
 	int64_t heard_ms = s->last_seen_ms;
 	if (s->state == HW_STATE_ONLINE)
 		heard_ms += now.mono.ns / HW_NS_PER_MS - now.wall_ms;

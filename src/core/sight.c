@@ -269,15 +269,21 @@ static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sigh
 }
 
 /*
- * Whether barriers are refused on this reader, rather than late: nothing at all came since the subscription, or other
+ * When barriers are refused on this reader, rather than late: nothing at all came since the subscription, or other
  * things did and for so long no barrier that no backlog explains it.
  */
-static bool denied(const struct hw_sight *s, const struct hw_sight_reader *r, int64_t quiet_ns, struct hw_mono now)
+static struct hw_mono denied_at(const struct hw_sight *s, const struct hw_sight_reader *r, struct hw_mono quiet)
 {
-	int64_t out_ns = now.ns - max64(s->sent_at[(r->back + 1) % HW_BARRIERS_OUT].ns, s->awake.ns);
+	struct hw_mono out = {max64(s->sent_at[(r->back + 1) % HW_BARRIERS_OUT].ns, s->awake.ns)};
 	if (r->ever)
-		return out_ns >= DENIED_AFTER * s->timeout_ns;
-	return quiet_ns >= s->timeout_ns || out_ns >= 2 * s->timeout_ns;
+		return hw_mono_add(out, DENIED_AFTER * s->timeout_ns);
+	return sooner(hw_mono_add(quiet, s->timeout_ns), hw_mono_add(out, 2 * s->timeout_ns));
+}
+
+/* Whether that is no news. */
+static bool denial_is_known(const struct hw_sight *s)
+{
+	return s->blind.active & 1u << HW_CAUSE_BARRIER && !s->hold[HW_CAUSE_BARRIER].ns;
 }
 
 /* Finds standstill and refusal on one reader. Returns whether its connection should be opened anew. */
@@ -291,8 +297,8 @@ static bool check_reader(struct hw_sight *s, struct hw_sight_reader *r, struct h
 		r->still = true;
 		begin_pause(s, HW_CAUSE_STANDSTILL, quiet, false);
 	}
-	bool refused = denied(s, r, quiet_ns, now);
-	if (refused && (!(s->blind.active & 1u << HW_CAUSE_BARRIER) || s->hold[HW_CAUSE_BARRIER].ns))
+	bool refused = now.ns >= denied_at(s, r, quiet).ns;
+	if (refused && !denial_is_known(s))
 		begin_cause(s, HW_CAUSE_BARRIER, r->good, true);
 	if ((!refused && quiet_ns < s->timeout_ns) || now.ns < r->reconnect_at.ns)
 		return false;
@@ -334,7 +340,10 @@ struct hw_mono hw_sight_next(const struct hw_sight *s, struct hw_mono now, uint6
 			continue;
 		if (!r->still)
 			at = sooner(at, hw_mono_add(quiet, max64(s->slow_ns, 4 * s->rtt_ns)));
-		struct hw_mono reconnect = hw_mono_add(quiet, s->timeout_ns);
+		struct hw_mono refused = denied_at(s, r, quiet);
+		if (!denial_is_known(s))
+			at = sooner(at, refused);
+		struct hw_mono reconnect = sooner(refused, hw_mono_add(quiet, s->timeout_ns));
 		at = sooner(at, reconnect.ns > r->reconnect_at.ns ? reconnect : r->reconnect_at);
 	}
 	return at.ns < now.ns ? now : at;

@@ -57,6 +57,29 @@ START_TEST(test_a_stored_device_has_one_timeout_to_be_heard)
 }
 END_TEST
 
+/* Redis may come late; the blindness there was since the run began is no silence. */
+START_TEST(test_loaded_late)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	for (int k = 0; k < 5; k++) {
+		world_pass(v, 5 * S);
+		hw_monitor_link(v->m, v->now, 0, false);
+		v->n_out = 0;
+		world_pass(v, 100 * S);
+		hw_monitor_link(v->m, v->now, 0, true);
+	}
+	load(v, "a", v->now.wall_ms, 0);
+	world_pass(v, 29 * S);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	world_pass(v, 2 * S);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
 /* Otherwise a monitor that is started again in a sleeper's nap would take it offline. */
 START_TEST(test_a_new_timeout_is_stored_at_once)
 {
@@ -210,6 +233,28 @@ START_TEST(test_a_stall_is_not_the_brokers_silence)
 }
 END_TEST
 
+/* It lies between two attempts to open the connection anew. */
+START_TEST(test_due_knows_when_barriers_count_as_denied)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	conf.barrier_timeout_ms = 1000;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	world_pass(w, 10 * S);
+	w->swallow = true;
+	uint64_t sent = hw_monitor_stats(w->m)->barriers_sent;
+	while (hw_monitor_stats(w->m)->barriers_sent == sent)
+		world_pass(w, 10 * MS);
+	int64_t out = w->now.mono.ns, told = 0;
+	world_until(w, out + 14 * S);
+	for (size_t n = 0; n < w->n_log; n++)
+		if (w->log[n].kind == HW_OUT_BLIND && w->log[n].blind.cause == HW_CAUSE_BARRIER)
+			told = w->log_ns[n];
+	ck_assert_int_ge(told, out + 12 * S - 10 * MS);
+	ck_assert_int_le(told, out + 12 * S);
+}
+END_TEST
+
 /* The barriers after the first that is back must not put the end of the grace off. */
 START_TEST(test_the_grace_after_denied_barriers_ends)
 {
@@ -328,11 +373,13 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 20);
 	tcase_add_test(t, test_a_stored_device_has_one_timeout_to_be_heard);
+	tcase_add_test(t, test_loaded_late);
 	tcase_add_test(t, test_a_new_timeout_is_stored_at_once);
 	tcase_add_test(t, test_a_pair_proves_only_what_was_sent_before_it);
 	tcase_add_test(t, test_every_period_is_told);
 	tcase_add_test(t, test_a_short_pause_does_not_begin_a_grace_anew);
 	tcase_add_test(t, test_a_stall_is_not_the_brokers_silence);
+	tcase_add_test(t, test_due_knows_when_barriers_count_as_denied);
 	tcase_add_test(t, test_the_grace_after_denied_barriers_ends);
 	tcase_add_test(t, test_goodbyes_after_a_standstill_are_doubted);
 	tcase_add_test(t, test_goodbyes_are_doubted_after_what_may_hide_a_standstill);
