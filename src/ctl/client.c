@@ -94,15 +94,15 @@ static void explain(struct hw_client *c, CURLcode rc)
 	         number ? strerror((int)number) : curl_easy_strerror(rc), advice);
 }
 
-int hw_client_ask(struct hw_client *c, const char *method, const char *path, struct hw_answer *a)
+/* Readies the handle for a request of that path. 0, or -1: it is too long. */
+static int prepare(struct hw_client *c, const char *path)
 {
 	char url[8192];
-
-	*a = (struct hw_answer){0};
-	c->len = 0;
-	*c->curl_why = '\0';
 	/* No host is looked up: the name only fills the header. */
 	int n = snprintf(url, sizeof(url), "http://heartwheel%s", path);
+
+	c->len = 0;
+	*c->curl_why = '\0';
 	if (n < 0 || (size_t)n >= sizeof(url)) {
 		snprintf(c->why, sizeof(c->why), "the request is too long");
 		return -1;
@@ -112,17 +112,23 @@ int hw_client_ask(struct hw_client *c, const char *method, const char *path, str
 	curl_easy_setopt(c->curl, CURLOPT_PATH_AS_IS, 1L);
 	curl_easy_setopt(c->curl, CURLOPT_PROXY, "");
 	curl_easy_setopt(c->curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->curl_why);
+	return curl_easy_setopt(c->curl, CURLOPT_UNIX_SOCKET_PATH, c->socket) == CURLE_OK ? 0 : -1;
+}
+
+int hw_client_ask(struct hw_client *c, const char *method, const char *path, struct hw_answer *a)
+{
+	*a = (struct hw_answer){0};
+	if (prepare(c, path) < 0)
+		return -1;
 	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT, TIMEOUT_S);
 	curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, c);
-	curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->curl_why);
 	if (strcmp(method, "POST") == 0)
 		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, "");
 	else if (strcmp(method, "GET") != 0)
 		curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, method);
-	CURLcode rc = curl_easy_setopt(c->curl, CURLOPT_UNIX_SOCKET_PATH, c->socket);
-	if (rc == CURLE_OK)
-		rc = curl_easy_perform(c->curl);
+	CURLcode rc = curl_easy_perform(c->curl);
 	if (rc != CURLE_OK) {
 		explain(c, rc);
 		return -1;
@@ -130,6 +136,83 @@ int hw_client_ask(struct hw_client *c, const char *method, const char *path, str
 	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &a->code);
 	a->json = c->len > 0 ? cJSON_ParseWithLength(c->body, c->len) : NULL;
 	return 0;
+}
+
+/* --- a stream */
+
+struct stream {
+	struct hw_client *c;
+	hw_line *line;
+	void *arg;
+	bool ended; /* by the one who reads */
+};
+
+/* Hands out whole lines; the rest waits in the body. */
+static size_t on_stream(char *bytes, size_t size, size_t n, void *arg)
+{
+	struct stream *s = arg;
+	struct hw_client *c = s->c;
+	long code = 0;
+
+	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &code);
+	if (on_body(bytes, size, n, c) != size * n)
+		return 0;
+	if (code != 200)
+		return size * n;
+	char *at = c->body, *end;
+	while (!s->ended && (end = memchr(at, '\n', c->len - (size_t)(at - c->body)))) {
+		*end = '\0';
+		s->ended = !s->line(s->arg, at);
+		at = end + 1;
+	}
+	c->len -= (size_t)(at - c->body);
+	memmove(c->body, at, c->len);
+	return s->ended ? 0 : size * n;
+}
+
+/* What an answer that is not a stream says. */
+static void read_refusal(struct hw_client *c, long code)
+{
+	cJSON *json = c->len > 0 ? cJSON_ParseWithLength(c->body, c->len) : NULL;
+	const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "error"));
+
+	if (why)
+		snprintf(c->why, sizeof(c->why), "%s", why);
+	else
+		snprintf(c->why, sizeof(c->why), "heartwheeld answered %ld", code);
+	cJSON_Delete(json);
+}
+
+int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw_line *line, void *arg, long *code)
+{
+	struct stream s = {.c = c, .line = line, .arg = arg};
+	struct curl_slist *headers = NULL;
+	char place[128];
+
+	*code = 0;
+	if (prepare(c, path) < 0)
+		return -1;
+	if (last && *last) {
+		snprintf(place, sizeof(place), "Last-Event-ID: %s", last);
+		headers = curl_slist_append(NULL, place);
+		curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+	}
+	curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_stream);
+	curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, &s);
+	/* A comment comes each 15 s: a daemon that says nothing at all does not live. */
+	curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_TIME, 60L);
+	CURLcode rc = curl_easy_perform(c->curl);
+	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, code);
+	curl_slist_free_all(headers);
+	if (s.ended)
+		return 0;
+	if (*code != 200 && rc == CURLE_OK) {
+		read_refusal(c, *code);
+		return 1;
+	}
+	explain(c, rc);
+	return rc == CURLE_OK ? 0 : -1;
 }
 
 void hw_answer_fini(struct hw_answer *a)

@@ -4,6 +4,7 @@
 #define HW_CTL_CLIENT_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct hw_client; /* opaque */
@@ -16,6 +17,14 @@ struct hw_answer {
 	long code;   /* HTTP status */
 	cJSON *json; /* NULL if the answer has no body or is no JSON */
 };
+
+/*
+ * Reads a stream of lines until it ends: `line` is called with each, without its line feed; false from it ends the
+ * stream too. `last`: NULL, or what Last-Event-ID says. Returns 0 if it was read and ended; -1 if no connection was
+ * had, or it was lost; 1 if the answer is another status than 200, which `*code` has, and hw_client_why() what it says.
+ */
+typedef bool hw_line(void *arg, const char *line);
+int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw_line *line, void *arg, long *code);
 
 /* Asks. 0, or -1 if no whole answer came: hw_client_why() tells. The answer is released with hw_answer_fini(). */
 int hw_client_ask(struct hw_client *c, const char *method, const char *path, struct hw_answer *a);

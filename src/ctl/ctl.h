@@ -18,13 +18,17 @@ struct hw_ctl {
 
 struct hw_args {
 	bool json;
-	const char *state, *group, *prefix; /* NULL: any */
-	const char *id;                     /* of commands that take one */
+	bool names;                                  /* nothing but ids, or names */
+	const char *state, *group, *prefix, *search; /* NULL: any */
+	const char *sort;                            /* NULL: the command's own */
+	uint64_t limit;                              /* 0: all */
+	const char *id;                              /* of commands that take one */
 };
 
 /* A command. Returns the exit status. */
 typedef int hw_command(struct hw_ctl *ctl, const struct hw_args *args);
-hw_command hw_cmd_status, hw_cmd_list, hw_cmd_show, hw_cmd_forget, hw_cmd_reload, hw_cmd_version;
+hw_command hw_cmd_status, hw_cmd_list, hw_cmd_groups, hw_cmd_show, hw_cmd_watch, hw_cmd_wheel, hw_cmd_forget,
+	hw_cmd_reload, hw_cmd_version;
 
 /* "heartwheelctl: ...", with what is not to be trusted made safe; returns HW_EXIT_FAILED. */
 int hw_failed(const struct hw_ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));

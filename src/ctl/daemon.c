@@ -1,58 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheelctl status, reload, version: what concerns the daemon as a whole. */
+/* heartwheelctl reload, version. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "ctl/ctl.h"
-
-static void line(const struct hw_ctl *ctl, const char *name, const char *text)
-{
-	printf("%-11s ", name);
-	hw_text_print(stdout, &ctl->screen, text);
-	fputc('\n', stdout);
-}
-
-static void print_status(const struct hw_ctl *ctl, const cJSON *s)
-{
-	char up[HW_SPAN_MAX], text[512];
-
-	snprintf(text, sizeof(text), "%s, version %s, up %s", hw_member_text(s, "node"), hw_member_text(s, "version"),
-	         hw_text_span(hw_member_int(s, "uptime_s") * 1000, up));
-	line(ctl, "node", text);
-	snprintf(text, sizeof(text), "%" PRId64 ": %" PRId64 " online, %" PRId64 " offline",
-	         hw_member_int(s, "devices"), hw_member_int(s, "online"), hw_member_int(s, "offline"));
-	line(ctl, "devices", text);
-	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, "loading")))
-		line(ctl, "loading", "yes, devices are still read from the store");
-	snprintf(text, sizeof(text), "%" PRId64, hw_member_int(s, "heartbeats_total"));
-	line(ctl, "heartbeats", text);
-	line(ctl, "mqtt", hw_member_text(s, "mqtt"));
-	line(ctl, "redis", hw_member_text(s, "redis"));
-	snprintf(text, sizeof(text), "%" PRId64, hw_member_int(s, "owed"));
-	line(ctl, "owed", text);
-	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, "blind"))) {
-		snprintf(text, sizeof(text), "yes, cause: %s; no device is judged meanwhile",
-		         hw_member_text(s, "blind_cause"));
-		line(ctl, "blind", text);
-	} else {
-		line(ctl, "blind", "no");
-	}
-}
-
-int hw_cmd_status(struct hw_ctl *ctl, const struct hw_args *args)
-{
-	struct hw_answer a;
-	int rc = hw_ask(ctl, "GET", "/v1/status", 200, &a);
-
-	if (rc)
-		return rc;
-	if (args->json)
-		rc = hw_print_json(ctl, a.json);
-	else
-		print_status(ctl, a.json);
-	hw_answer_fini(&a);
-	return rc;
-}
 
 /* The texts of an array, a line each. How many there were. */
 static int print_lines(const struct hw_ctl *ctl, FILE *f, const char *title, const cJSON *array)

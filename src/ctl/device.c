@@ -6,6 +6,8 @@
 
 #include "ctl/ctl.h"
 
+#define LATELY "/events?limit=10"
+
 static void line(const char *name)
 {
 	printf("  %-10s ", name);
@@ -19,7 +21,35 @@ static void print_when(const cJSON *device, const char *key)
 	printf("%s (%s)", hw_text_clock(at, clock), hw_text_ago(hw_wall_ms() - at, ago));
 }
 
-static void print_due(const cJSON *device, bool online)
+/* The slots of the device's level in a row: its own, and the cursor's. */
+static void print_place(struct hw_ctl *ctl, const cJSON *device)
+{
+	struct hw_answer a;
+	int64_t slot = hw_member_int(device, "slot");
+	bool ascii = ctl->screen.ascii;
+
+	if (hw_client_ask(ctl->client, "GET", "/v1/wheel", &a) < 0)
+		return;
+	const cJSON *levels = cJSON_GetObjectItemCaseSensitive(a.json, "levels");
+	const cJSON *level = cJSON_GetArrayItem(levels, (int)hw_member_int(device, "level"));
+	if (level) {
+		int64_t cursor = hw_member_int(level, "cursor");
+		line("");
+		for (int64_t i = 0; i < 31; i++)
+			if (i == slot)
+				printf("%s%s%s", hw_paint(&ctl->screen, HW_GOOD), ascii ? "O" : "●",
+				       hw_paint(&ctl->screen, HW_PLAIN));
+			else if (i == cursor)
+				printf("%s%s%s", hw_paint(&ctl->screen, HW_WARN), ascii ? "^" : "▲",
+				       hw_paint(&ctl->screen, HW_PLAIN));
+			else
+				fputs(ascii ? "." : "·", stdout);
+		printf("  the cursor is at slot %" PRId64 "\n", cursor);
+	}
+	hw_answer_fini(&a);
+}
+
+static void print_due(struct hw_ctl *ctl, const cJSON *device, bool online)
 {
 	char span[HW_SPAN_MAX];
 	int64_t due = hw_member_int(device, "due_in_ms");
@@ -33,11 +63,13 @@ static void print_due(const cJSON *device, bool online)
 		printf("in %s%s", hw_text_span(due, span), online ? ", if not heard" : "");
 	fputc('\n', stdout);
 	line("wheel");
-	if (!hw_member_has(device, "level"))
+	if (!hw_member_has(device, "level")) {
 		puts(online ? "not in it: waiting to be judged" : "not in it");
-	else
-		printf("level %" PRId64 ", slot %" PRId64 ", rounds %" PRId64 "\n", hw_member_int(device, "level"),
-		       hw_member_int(device, "slot"), hw_member_int(device, "rounds"));
+		return;
+	}
+	printf("level %" PRId64 ", slot %" PRId64 ", rounds %" PRId64 "\n", hw_member_int(device, "level"),
+	       hw_member_int(device, "slot"), hw_member_int(device, "rounds"));
+	print_place(ctl, device);
 }
 
 /* A reported field as the device said it: text without its quotes, anything else as JSON. */
@@ -80,7 +112,23 @@ static void print_text(const struct hw_ctl *ctl, const cJSON *device, const char
 	fputc('\n', stdout);
 }
 
-static void print_device(const struct hw_ctl *ctl, const cJSON *device)
+static void print_lately(struct hw_ctl *ctl, const cJSON *transitions)
+{
+	char clock[HW_SPAN_MAX];
+	const cJSON *t;
+
+	cJSON_ArrayForEach(t, transitions)
+	{
+		const char *state = hw_member_text(t, "state");
+		line(t == transitions->child ? "lately" : "");
+		printf("%s  %s%-9s%s  ", hw_text_clock(hw_member_int(t, "since_ms"), clock),
+		       hw_paint(&ctl->screen, hw_state_paint(state)), state, hw_paint(&ctl->screen, HW_PLAIN));
+		hw_text_print(stdout, &ctl->screen, hw_member_text(t, "reason"));
+		fputc('\n', stdout);
+	}
+}
+
+static void print_device(struct hw_ctl *ctl, const cJSON *device)
 {
 	char span[HW_SPAN_MAX];
 	const char *state = hw_member_text(device, "state");
@@ -89,7 +137,9 @@ static void print_device(const struct hw_ctl *ctl, const cJSON *device)
 	hw_text_print(stdout, &ctl->screen, hw_member_text(device, "id"));
 	fputc('\n', stdout);
 	line("state");
+	fputs(hw_paint(&ctl->screen, hw_state_paint(state)), stdout);
 	hw_text_print(stdout, &ctl->screen, state);
+	fputs(hw_paint(&ctl->screen, HW_PLAIN), stdout);
 	printf(" since ");
 	print_when(device, "since_ms");
 	printf(", reason ");
@@ -103,7 +153,7 @@ static void print_device(const struct hw_ctl *ctl, const cJSON *device)
 	fputc('\n', stdout);
 	line("timeout");
 	puts(hw_text_span(hw_member_int(device, "timeout_ms"), span));
-	print_due(device, online);
+	print_due(ctl, device, online);
 	print_text(ctl, device, "group");
 	print_text(ctl, device, "source");
 	line("seq");
@@ -131,6 +181,22 @@ static int ask_device(struct hw_ctl *ctl, const char *method, const char *id, lo
 	return rc;
 }
 
+/* Adds the device's recent transitions, newest first, to what is known of it. */
+static void add_transitions(struct hw_ctl *ctl, const char *id, cJSON *device)
+{
+	struct hw_path path = hw_device_path(id);
+	struct hw_answer a = {0};
+
+	hw_path_add(&path, LATELY);
+	if (path.text && hw_client_ask(ctl->client, "GET", path.text, &a) == 0 && a.code == 200) {
+		cJSON *transitions = cJSON_DetachItemFromObjectCaseSensitive(a.json, "transitions");
+		if (transitions && !cJSON_AddItemToObject(device, "transitions", transitions))
+			cJSON_Delete(transitions);
+	}
+	hw_path_fini(&path);
+	hw_answer_fini(&a);
+}
+
 int hw_cmd_show(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct hw_answer a;
@@ -138,10 +204,13 @@ int hw_cmd_show(struct hw_ctl *ctl, const struct hw_args *args)
 
 	if (rc)
 		return rc;
-	if (args->json)
+	add_transitions(ctl, args->id, a.json);
+	if (args->json) {
 		rc = hw_print_json(ctl, a.json);
-	else
+	} else {
 		print_device(ctl, a.json);
+		print_lately(ctl, cJSON_GetObjectItemCaseSensitive(a.json, "transitions"));
+	}
 	hw_answer_fini(&a);
 	return rc;
 }

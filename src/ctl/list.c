@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl list. Pages go by one at a time, so a million devices need no more memory than a thousand. A column is
- * as wide as the first page needs it; a later page may widen it. On a terminal ids and groups give way until a line
- * fits.
+ * heartwheelctl list, groups. Pages go by one at a time, so a million devices need no more memory than a thousand. A
+ * column is as wide as the first page needs it; a later page may widen it. On a terminal ids and groups give way until
+ * a line fits.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/ctl.h"
 
 enum { COL_ID, COL_STATE, COL_SINCE, COL_SEEN, COL_TIMEOUT, COL_REASON, COL_GROUP, COLS };
-#define GAP 2
+#define GAP  2
+#define PAGE 1000u
 
 static const char *const titles[COLS] = {"ID", "STATE", "SINCE", "LAST-SEEN", "TIMEOUT", "REASON", "GROUP"};
 
@@ -86,7 +88,10 @@ static void print_line(const struct table *t, const struct hw_screen *s, const c
 	for (int c = 0; c < COLS; c++) {
 		size_t width;
 		char *text = hw_text_clean(s, cells[c], s->terminal ? t->width[c] : 0, &width);
+		bool painted = c == COL_STATE && cells != titles;
+		fputs(painted ? hw_paint(s, hw_state_paint(cells[c])) : "", stdout);
 		fputs(text ? text : "?", stdout);
+		fputs(painted ? hw_paint(s, HW_PLAIN) : "", stdout);
 		if (c < COLS - 1)
 			printf("%*s", (int)((width < t->width[c] ? t->width[c] - width : 0) + GAP), "");
 		free(text);
@@ -136,45 +141,72 @@ static void add_filter(struct hw_path *path, const char *key, const char *value)
 	hw_path_add_encoded(path, value);
 }
 
+static void print_name(const struct hw_ctl *ctl, const cJSON *object, const char *key)
+{
+	hw_text_print(stdout, &ctl->screen, hw_member_text(object, key));
+	fputc('\n', stdout);
+}
+
 static int list_page(struct hw_ctl *ctl, const struct hw_args *args, struct table *t, const cJSON *devices)
 {
 	const cJSON *device;
 
 	if (!cJSON_IsArray(devices))
 		return hw_failed(ctl, "heartwheeld's answer has no list of devices");
-	if (!args->json)
+	if (!args->json && !args->names)
 		return print_page(ctl, t, devices);
 	cJSON_ArrayForEach(device, devices)
 	{
-		int rc = hw_print_json(ctl, device);
+		int rc = 0;
+		if (args->names)
+			print_name(ctl, device, "id");
+		else
+			rc = hw_print_json(ctl, device);
 		if (rc)
 			return rc;
 	}
 	return HW_EXIT_DONE;
 }
 
+static struct hw_path page_path(const struct hw_args *args, uint64_t limit, const char *after)
+{
+	struct hw_path path = {0};
+	char head[64];
+
+	snprintf(head, sizeof(head), "/v1/devices?limit=%u", limit > 0 && limit < PAGE ? (unsigned)limit : PAGE);
+	hw_path_add(&path, head);
+	add_filter(&path, "state", args->state);
+	add_filter(&path, "group", args->group);
+	add_filter(&path, "prefix", args->prefix);
+	add_filter(&path, "search", args->search);
+	/* People look for an id, programs for all of them. */
+	add_filter(&path, "sort", args->sort ? args->sort : args->json ? "known" : "id");
+	add_filter(&path, "after", after);
+	return path;
+}
+
 int hw_cmd_list(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct table table = {0};
+	uint64_t left = args->limit;
 	char *after = NULL;
 	int rc;
 
 	do {
-		struct hw_path path = {0};
+		struct hw_path path = page_path(args, left, after);
 		struct hw_answer a;
-		hw_path_add(&path, "/v1/devices?limit=1000");
-		add_filter(&path, "state", args->state);
-		add_filter(&path, "group", args->group);
-		add_filter(&path, "prefix", args->prefix);
-		add_filter(&path, "after", after);
 		free(after);
 		after = NULL;
 		rc = path.text ? hw_ask(ctl, "GET", path.text, 200, &a) : hw_failed(ctl, "out of memory");
 		hw_path_fini(&path);
 		if (rc)
 			break;
-		rc = list_page(ctl, args, &table, cJSON_GetObjectItemCaseSensitive(a.json, "devices"));
-		if (rc == 0 && hw_member_has(a.json, "next")) {
+		const cJSON *devices = cJSON_GetObjectItemCaseSensitive(a.json, "devices");
+		uint64_t n = (uint64_t)cJSON_GetArraySize(devices);
+		rc = list_page(ctl, args, &table, devices);
+		bool enough = args->limit > 0 && n >= left;
+		left -= args->limit > 0 && !enough ? n : 0;
+		if (rc == 0 && !enough && hw_member_has(a.json, "next")) {
 			after = strdup(hw_member_text(a.json, "next"));
 			if (!after)
 				rc = hw_failed(ctl, "out of memory");
@@ -182,5 +214,50 @@ int hw_cmd_list(struct hw_ctl *ctl, const struct hw_args *args)
 		hw_answer_fini(&a);
 	} while (rc == 0 && after && !ferror(stdout));
 	free(after);
+	return rc;
+}
+
+static void print_groups(const struct hw_ctl *ctl, const cJSON *groups)
+{
+	const cJSON *g;
+	size_t name = 5, width;
+
+	cJSON_ArrayForEach(g, groups)
+	{
+		free(hw_text_clean(&ctl->screen, hw_member_text(g, "name"), 0, &width));
+		name = width > name ? width : name;
+	}
+	printf("%-*s  %10s  %10s  %7s\n", (int)name, "GROUP", "ONLINE", "OFFLINE", "TIMEOUT");
+	cJSON_ArrayForEach(g, groups)
+	{
+		char online[HW_SPAN_MAX], offline[HW_SPAN_MAX], timeout[HW_SPAN_MAX];
+		char *text = hw_text_clean(&ctl->screen, hw_member_text(g, "name"), 0, &width);
+		printf("%s%*s  %10s  %10s  %7s%s\n", text ? text : "?", (int)(name - width), "",
+		       hw_text_count(hw_member_int(g, "online"), online),
+		       hw_text_count(hw_member_int(g, "offline"), offline),
+		       hw_text_span(hw_member_int(g, "timeout_ms"), timeout),
+		       cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(g, "retired"))
+		               ? "  (no longer in the configuration)"
+		               : "");
+		free(text);
+	}
+}
+
+int hw_cmd_groups(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	struct hw_answer a;
+	int rc = hw_ask(ctl, "GET", "/v1/groups", 200, &a);
+	const cJSON *g;
+
+	if (rc)
+		return rc;
+	const cJSON *groups = cJSON_GetObjectItemCaseSensitive(a.json, "groups");
+	if (args->json)
+		rc = hw_print_json(ctl, a.json);
+	else if (!args->names)
+		print_groups(ctl, groups);
+	else
+		cJSON_ArrayForEach(g, groups) print_name(ctl, g, "name");
+	hw_answer_fini(&a);
 	return rc;
 }

@@ -16,7 +16,7 @@
 #define DEFAULT_SOCKET HW_RUNSTATEDIR "/control.sock"
 
 /* Which options a command takes. */
-enum { TAKES_JSON = 1, TAKES_FILTER = 2, TAKES_ID = 4 };
+enum { TAKES_JSON = 1, TAKES_FILTER = 2, TAKES_ID = 4, TAKES_LIST = 8, TAKES_NAMES = 16 };
 
 static const struct command {
 	const char *name;
@@ -24,21 +24,32 @@ static const struct command {
 	unsigned takes;
 	const char *synopsis;
 	const char *brief; /* one line */
-	const char *more;  /* "": nothing more to say */
+	const char *more;
 } commands[] = {
-	{"status", hw_cmd_status, TAKES_JSON, "status [--json]", "how the daemon is",
-         "Shows node, devices, connections, what is owed to the outside, and whether the\n"
-         "monitor is blind.\n"},
-	{"list", hw_cmd_list, TAKES_JSON | TAKES_FILTER, "list [--state S] [--group G] [--prefix P] [--json]",
-         "all devices, or some", "Lists devices in the order in which they became known.\n"},
-	{"show", hw_cmd_show, TAKES_JSON | TAKES_ID, "show ID [--json]", "everything about one device", ""},
+	{"status", hw_cmd_status, TAKES_JSON, "status [--json]", "how the daemon and the fleet are",
+         "Shows on one screen how many devices are online and offline, whether the\n"
+         "monitor sees or is blind and why, its connections, and what it owes.\n"},
+	{"list", hw_cmd_list, TAKES_JSON | TAKES_FILTER | TAKES_LIST | TAKES_NAMES, "list [OPTION]...",
+         "all devices, or some", "Lists devices, by their ids unless --sort says otherwise.\n"},
+	{"show", hw_cmd_show, TAKES_JSON | TAKES_ID, "show ID [--json]", "everything about one device",
+         "Shows a device's state, what it reported last, its recent transitions, and where\n"
+         "it sits in the wheel.\n"},
+	{"watch", hw_cmd_watch, TAKES_JSON | TAKES_FILTER, "watch [OPTION]...", "transitions as they happen",
+         "Prints a line for each device that comes, goes or is forgotten, until it is\n"
+         "interrupted. When the daemon is restarted it goes on where it was.\n"},
+	{"wheel", hw_cmd_wheel, TAKES_JSON, "wheel [--json]", "the timing wheel, drawn",
+         "Draws the four levels of the wheel: a bar for each slot, as high as it is full,\n"
+         "and where the cursor stands.\n"},
+	{"groups", hw_cmd_groups, TAKES_JSON | TAKES_NAMES, "groups [--json]", "the groups of devices",
+         "Lists the groups with their timeouts and how many devices they have.\n"},
 	{"forget", hw_cmd_forget, TAKES_ID, "forget ID", "forget a device",
          "Takes the device out of the monitor, the store and the broker's retained\n"
          "messages. If it is heard again it is a new device.\n"},
 	{"reload", hw_cmd_reload, 0, "reload", "read the configuration again",
          "Prints what changed, and what needs a restart. A file with errors changes\n"
          "nothing: every wrong line is printed.\n"},
-	{"version", hw_cmd_version, 0, "version", "the versions of heartwheelctl and of the daemon", ""},
+	{"version", hw_cmd_version, 0, "version", "the versions of heartwheelctl and of the daemon",
+         "Shows the versions of heartwheelctl and of the daemon.\n"},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -57,17 +68,21 @@ static void print_help(void)
 
 static void print_command_help(const struct command *c)
 {
-	printf("usage: heartwheelctl [-s SOCKET] %s\n\n%s", c->synopsis, c->more);
-	if (!*c->more)
-		printf("Shows %s.\n", c->brief);
-	puts("\noptions:");
+	printf("usage: heartwheelctl [-s SOCKET] %s\n\n%s\noptions:\n", c->synopsis, c->more);
 	if (c->takes & TAKES_FILTER)
 		puts("  --state S   only devices that are online, or offline\n"
 		     "  --group G   only devices of that group\n"
 		     "  --prefix P  only devices whose id begins with P");
+	if (c->takes & TAKES_LIST)
+		puts("  --search T  only devices whose id contains T, in capitals or not\n"
+		     "  --sort S    id; newest, oldest: by the last change of state; known: as they\n"
+		     "              became known, which is the quickest\n"
+		     "  --limit N   at most N devices");
+	if (c->takes & TAKES_NAMES)
+		printf("  --names     nothing but %s, one a line\n", c->takes & TAKES_LIST ? "ids" : "names");
 	if (c->takes & TAKES_JSON)
 		printf("  --json      %s\n",
-		       c->takes & TAKES_FILTER ? "a JSON object for each device, one a line" : "as JSON, on one line");
+		       c->takes & TAKES_FILTER ? "a JSON object for each, one a line" : "as JSON, on one line");
 	puts("  -h, --help  this text");
 }
 
@@ -94,15 +109,14 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-enum { OPT_JSON = 256, OPT_STATE, OPT_GROUP, OPT_PREFIX };
+enum { OPT_JSON = 256, OPT_STATE, OPT_GROUP, OPT_PREFIX, OPT_SEARCH, OPT_SORT, OPT_LIMIT, OPT_NAMES };
 
 /* Whether the command takes that option. */
 static bool takes(const struct command *c, int option)
 {
-	if (option == OPT_JSON)
-		return c->takes & TAKES_JSON;
-	return option == 'h' ||
-	       ((option == OPT_STATE || option == OPT_GROUP || option == OPT_PREFIX) && (c->takes & TAKES_FILTER));
+	static const unsigned needs[] = {TAKES_JSON, TAKES_FILTER, TAKES_FILTER, TAKES_FILTER,
+	                                 TAKES_LIST, TAKES_LIST,   TAKES_LIST,   TAKES_NAMES};
+	return option == 'h' || (option >= OPT_JSON && option <= OPT_NAMES && (c->takes & needs[option - OPT_JSON]));
 }
 
 static const struct option command_options[] = {
@@ -110,6 +124,10 @@ static const struct option command_options[] = {
 	{"state", required_argument, NULL, OPT_STATE},
 	{"group", required_argument, NULL, OPT_GROUP},
 	{"prefix", required_argument, NULL, OPT_PREFIX},
+	{"search", required_argument, NULL, OPT_SEARCH},
+	{"sort", required_argument, NULL, OPT_SORT},
+	{"limit", required_argument, NULL, OPT_LIMIT},
+	{"names", no_argument, NULL, OPT_NAMES},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -127,9 +145,52 @@ static int bad_option(const struct command *c, int o, const char *last)
 	return usage(c, "unknown option '%s'", last);
 }
 
+static bool one_of(const char *text, const char *const *words)
+{
+	while (*words && strcmp(*words, text) != 0)
+		words++;
+	return *words != NULL;
+}
+
+/* What is wrong with the values of the options, or NULL. */
+static const char *judge(const struct hw_args *args, const char *limit)
+{
+	static const char *const states[] = {"online", "offline", NULL}, *const sorts[] = {"id", "newest", "oldest",
+	                                                                                   "known", NULL};
+
+	if (args->state && !one_of(args->state, states))
+		return "--state is 'online' or 'offline'";
+	if (args->sort && !one_of(args->sort, sorts))
+		return "--sort is 'id', 'newest', 'oldest' or 'known'";
+	if (limit && (args->limit == 0 || strspn(limit, "0123456789") != strlen(limit) || strlen(limit) > 9))
+		return "--limit is a number from 1 on";
+	if (args->json && args->names)
+		return "--json and --names exclude each other";
+	return NULL;
+}
+
+static void take_option(struct hw_args *args, int o, const char **limit)
+{
+	args->json |= o == OPT_JSON;
+	args->names |= o == OPT_NAMES;
+	if (o == OPT_STATE)
+		args->state = optarg;
+	else if (o == OPT_GROUP)
+		args->group = optarg;
+	else if (o == OPT_PREFIX)
+		args->prefix = optarg;
+	else if (o == OPT_SEARCH)
+		args->search = optarg;
+	else if (o == OPT_SORT)
+		args->sort = optarg;
+	else if (o == OPT_LIMIT)
+		args->limit = strtoull(*limit = optarg, NULL, 10);
+}
+
 /* Reads what follows the command's name. -1 if it is to be run, or an exit status. */
 static int read_args(const struct command *c, int argc, char **argv, struct hw_args *args)
 {
+	const char *limit = NULL;
 	int o;
 
 	optind = 0; /* GNU: start over, with another array */
@@ -140,13 +201,11 @@ static int read_args(const struct command *c, int argc, char **argv, struct hw_a
 			print_command_help(c);
 			return HW_EXIT_DONE;
 		}
-		args->json |= o == OPT_JSON;
-		args->state = o == OPT_STATE ? optarg : args->state;
-		args->group = o == OPT_GROUP ? optarg : args->group;
-		args->prefix = o == OPT_PREFIX ? optarg : args->prefix;
+		take_option(args, o, &limit);
 	}
-	if (args->state && strcmp(args->state, "online") != 0 && strcmp(args->state, "offline") != 0)
-		return usage(c, "--state is 'online' or 'offline'");
+	const char *wrong = judge(args, limit);
+	if (wrong)
+		return usage(c, "%s", wrong);
 	int wanted = c->takes & TAKES_ID ? 1 : 0;
 	if (argc - optind < wanted)
 		return usage(c, "which device?");

@@ -20,6 +20,8 @@ void hw_screen_init(struct hw_screen *s)
 	if (!s->terminal)
 		return;
 	s->ascii = !utf8;
+	const char *no_colour = getenv("NO_COLOR"), *kind = getenv("TERM");
+	s->colour = !(no_colour && *no_colour) && !(kind && strcmp(kind, "dumb") == 0);
 	const char *columns = getenv("COLUMNS");
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		s->width = size.ws_col;
@@ -133,6 +135,33 @@ void hw_text_print_json(FILE *f, const char *json)
 	}
 }
 
+const char *hw_paint(const struct hw_screen *s, enum hw_paint p)
+{
+	static const char *const codes[] = {"\x1b[0m", "\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[1m"};
+	return s->colour ? codes[p] : "";
+}
+
+enum hw_paint hw_state_paint(const char *state)
+{
+	if (strcmp(state, "online") == 0)
+		return HW_GOOD;
+	return strcmp(state, "offline") == 0 ? HW_BAD : HW_DIM;
+}
+
+char *hw_text_count(int64_t n, char *buf)
+{
+	char digits[HW_SPAN_MAX];
+	int len = snprintf(digits, sizeof(digits), "%" PRId64, n), at = 0;
+
+	for (int i = 0; i < len; i++) {
+		if (i > 0 && (len - i) % 3 == 0 && digits[i - 1] != '-')
+			buf[at++] = ',';
+		buf[at++] = digits[i];
+	}
+	buf[at] = '\0';
+	return buf;
+}
+
 char *hw_text_span(int64_t ms, char *buf)
 {
 	static const struct {
@@ -166,14 +195,24 @@ char *hw_text_ago(int64_t ms, char *buf)
 	return strcat(buf, " ago");
 }
 
-char *hw_text_clock(int64_t wall_ms, char *buf)
+static char *format_time(int64_t wall_ms, const char *format, char *buf)
 {
 	time_t t = (time_t)(wall_ms / 1000);
 	struct tm tm;
 
-	if (!localtime_r(&t, &tm) || strftime(buf, HW_SPAN_MAX, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+	if (!localtime_r(&t, &tm) || strftime(buf, HW_SPAN_MAX, format, &tm) == 0)
 		snprintf(buf, HW_SPAN_MAX, "%" PRId64, wall_ms / 1000);
 	return buf;
+}
+
+char *hw_text_clock(int64_t wall_ms, char *buf)
+{
+	return format_time(wall_ms, "%Y-%m-%d %H:%M:%S", buf);
+}
+
+char *hw_text_time(int64_t wall_ms, char *buf)
+{
+	return format_time(wall_ms, "%H:%M:%S", buf);
 }
 
 int64_t hw_wall_ms(void)

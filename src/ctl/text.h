@@ -17,6 +17,7 @@
 struct hw_screen {
 	bool terminal;
 	bool ascii;   /* a terminal that does not speak UTF-8 */
+	bool colour;  /* a terminal that is to be coloured: NO_COLOR is not set */
 	size_t width; /* columns; 0: as wide as it takes */
 };
 void hw_screen_init(struct hw_screen *s);
@@ -34,12 +35,23 @@ void hw_text_print(FILE *f, const struct hw_screen *s, const char *text);
 /* Prints JSON text with the same characters as \uXXXX escapes, which JSON allows for. */
 void hw_text_print_json(FILE *f, const char *json);
 
+/* What a terminal is told in order to colour what follows; "" if it is not to be. */
+enum hw_paint { HW_PLAIN, HW_GOOD, HW_BAD, HW_WARN, HW_DIM, HW_STRONG };
+const char *hw_paint(const struct hw_screen *s, enum hw_paint p);
+/* The paint of a device's state. */
+enum hw_paint hw_state_paint(const char *state);
+
+/* 1234567 as "1,234,567". `buf` holds HW_SPAN_MAX bytes, and is returned. */
+char *hw_text_count(int64_t n, char *buf);
+
 /* "350ms", "13s", "2m13s", "3h", "5d3h": the two largest units. `buf` holds HW_SPAN_MAX bytes, and is returned. */
 char *hw_text_span(int64_t ms, char *buf);
 /* "2m13s ago"; "now" for less than a second, or the future. */
 char *hw_text_ago(int64_t ms, char *buf);
 /* Local time, to the second. */
 char *hw_text_clock(int64_t wall_ms, char *buf);
+/* The same without the day. */
+char *hw_text_time(int64_t wall_ms, char *buf);
 
 /* The wall clock. */
 int64_t hw_wall_ms(void);

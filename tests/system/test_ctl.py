@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import threading
 
 import pytest
 
@@ -156,3 +157,78 @@ def test_status_while_the_servers_are_away(env):
     d = env.daemon(seeing=False)
     r = d.ctl("status")
     assert r.returncode == 0 and "link" in r.stdout, r
+
+
+class Watch:
+    """heartwheelctl watch, with its lines."""
+
+    def __init__(self, daemon, *args):
+        self.proc = subprocess.Popen([str(HEARTWHEELCTL), "-s", str(daemon.socket), "watch", *args],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.lines, self.complaints = [], []
+        self.threads = [threading.Thread(target=self.read, args=a, daemon=True)
+                        for a in ((self.proc.stdout, self.lines), (self.proc.stderr, self.complaints))]
+        for t in self.threads:
+            t.start()
+
+    @staticmethod
+    def read(f, lines):
+        for line in f:
+            lines.append(line.decode().rstrip("\n"))
+
+    def stop(self):
+        self.proc.terminate()
+        self.proc.wait(10)
+
+
+def test_watch(env):
+    d = env.daemon(timeout="1s")
+    w = Watch(d)
+    wait_until(lambda: d.metrics().get("event_clients") == 1)
+    env.beat("a")
+    wait_until(lambda: len(w.lines) == 2)
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  online     heartbeat     a  default$", w.lines[0])
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  offline    timeout       a  default, silent for [12]\S*$", w.lines[1])
+    # A restart: what happened meanwhile comes, nothing comes twice.
+    d.stop()
+    wait_until(lambda: w.complaints)
+    env.beat("b", qos=1)
+    d.start()
+    env.beat("c")
+    wait_until(lambda: len([l for l in w.lines if "  c  " in l]) == 2, 15)
+    assert [l.split("  ")[1].strip() for l in w.lines if "  a  " in l] == ["online", "offline"]
+    assert len(w.lines) == len(set(w.lines)) and len(w.complaints) == 1 and "waiting" in w.complaints[0]
+    assert w.proc.poll() is None
+    w.stop()
+
+
+def test_watch_json(env):
+    d = env.daemon(timeout="1h")
+    w = Watch(d, "--json", "--prefix", "pump")
+    wait_until(lambda: d.metrics().get("event_clients") == 1)
+    env.beat("fan-1")
+    env.beat("pump-1")
+    wait_until(lambda: w.lines)
+    assert [json.loads(l)["id"] for l in w.lines] == ["pump-1"]
+    w.stop()
+
+
+def test_watch_nobody(fleet, tmp_path):
+    r = fleet.ctl("watch", socket_path=tmp_path / "none")
+    assert r.returncode == 1 and "is it running?" in r.stderr and not r.stdout
+
+
+def test_list_of_many(env):
+    """Streams: what comes first is there long before the last, in whatever order."""
+    d = env.daemon(timeout="1h")
+    for k in range(20000):
+        env.publisher.publish("%s/d%05d/heartbeat" % (env.root, (k * 7919) % 20000), b"")
+    wait_until(lambda: d.status()["devices"] == 20000, 30)
+    want = ["d%05d" % k for k in range(20000)]
+    assert d.ctl("list", "--names", timeout=60).stdout.splitlines() == want
+    lines = d.ctl("list", timeout=60).stdout.splitlines()
+    assert [l.split()[0] for l in lines[1:]] == want
+    assert sorted(json.loads(l)["id"] for l in d.ctl("list", "--json", timeout=60).stdout.splitlines()) == want
+    newest = [json.loads(l) for l in d.ctl("list", "--json", "--sort", "newest", timeout=60).stdout.splitlines()]
+    assert sorted(x["id"] for x in newest) == want
+    assert [x["since_ms"] for x in newest] == sorted((x["since_ms"] for x in newest), reverse=True)

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* heartwheelctl status: the one screen that answers whether all is well. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+
+#define BAR_MAX    40
+#define GROUPS_MAX 8 /* more of them would scroll the rest away: `groups` shows them all */
+
+static void name(const struct hw_ctl *ctl, const char *text)
+{
+	printf("%s%-11s%s ", hw_paint(&ctl->screen, HW_DIM), text, hw_paint(&ctl->screen, HW_PLAIN));
+}
+
+static void line(const struct hw_ctl *ctl, const char *title, enum hw_paint paint, const char *text)
+{
+	name(ctl, title);
+	fputs(paint != HW_PLAIN ? hw_paint(&ctl->screen, paint) : "", stdout);
+	hw_text_print(stdout, &ctl->screen, text);
+	fputs(paint != HW_PLAIN ? hw_paint(&ctl->screen, HW_PLAIN) : "", stdout);
+	fputc('\n', stdout);
+}
+
+static bool is_true(const cJSON *s, const char *key)
+{
+	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, key));
+}
+
+static double number(const cJSON *s, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(s, key);
+	return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+/* A bar across the terminal: the online part of the fleet, and the rest. */
+static void print_bar(const struct hw_ctl *ctl, int64_t online, int64_t all)
+{
+	size_t width = ctl->screen.width > 12 ? ctl->screen.width - 12 : 0, full;
+
+	if (!ctl->screen.terminal || all == 0 || width == 0)
+		return;
+	width = width < BAR_MAX ? width : BAR_MAX;
+	full = (size_t)((double)online / (double)all * (double)width + .5);
+	/* A single device must show. */
+	if (full == width && online < all)
+		full--;
+	if (full == 0 && online > 0)
+		full++;
+	name(ctl, "");
+	fputs(hw_paint(&ctl->screen, HW_GOOD), stdout);
+	for (size_t i = 0; i < width; i++) {
+		if (i == full)
+			fputs(hw_paint(&ctl->screen, HW_BAD), stdout);
+		fputs(ctl->screen.ascii ? i < full ? "#" : "-" : i < full ? "█" : "░", stdout);
+	}
+	printf("%s\n", hw_paint(&ctl->screen, HW_PLAIN));
+}
+
+static void print_devices(const struct hw_ctl *ctl, const cJSON *s)
+{
+	char all[HW_SPAN_MAX], online[HW_SPAN_MAX], offline[HW_SPAN_MAX];
+	int64_t n_offline = hw_member_int(s, "offline");
+	const struct hw_screen *screen = &ctl->screen;
+
+	name(ctl, "devices");
+	printf("%s: %s%s online%s, %s%s offline%s\n", hw_text_count(hw_member_int(s, "devices"), all),
+	       hw_paint(screen, HW_GOOD), hw_text_count(hw_member_int(s, "online"), online), hw_paint(screen, HW_PLAIN),
+	       n_offline > 0 ? hw_paint(screen, HW_BAD) : "", hw_text_count(n_offline, offline),
+	       n_offline > 0 ? hw_paint(screen, HW_PLAIN) : "");
+	print_bar(ctl, hw_member_int(s, "online"), hw_member_int(s, "devices"));
+	if (is_true(s, "loading"))
+		line(ctl, "loading", HW_WARN, "yes, devices are still read from the store");
+}
+
+static void print_seeing(const struct hw_ctl *ctl, const cJSON *s)
+{
+	char text[512], span[HW_SPAN_MAX];
+
+	if (!is_true(s, "blind")) {
+		line(ctl, "blind", HW_GOOD, "no");
+		return;
+	}
+	snprintf(text, sizeof(text), "yes, cause: %s, for %s; no device is judged meanwhile",
+	         hw_member_text(s, "blind_cause"), hw_text_span(hw_member_int(s, "blind_for_ms"), span));
+	line(ctl, "blind", HW_BAD, text);
+}
+
+static void print_links(const struct hw_ctl *ctl, const cJSON *s)
+{
+	char text[1024];
+	const char *mqtt = hw_member_text(s, "mqtt"), *redis = hw_member_text(s, "redis");
+	bool up = strcmp(mqtt, "up") == 0, there = strcmp(redis, "up") == 0 || strcmp(redis, "off") == 0;
+
+	if (up && number(s, "barrier_ms") > 0)
+		snprintf(text, sizeof(text), "up, a round trip takes %.1f ms", number(s, "barrier_ms"));
+	else
+		snprintf(text, sizeof(text), "%s", mqtt);
+	line(ctl, "mqtt", up ? HW_GOOD : HW_BAD, text);
+	line(ctl, "redis", there ? HW_GOOD : HW_BAD, redis);
+}
+
+static void print_owed(const struct hw_ctl *ctl, const cJSON *s)
+{
+	char text[256], count[HW_SPAN_MAX], span[HW_SPAN_MAX];
+	int64_t owed = hw_member_int(s, "owed"), oldest_ms = hw_member_int(s, "owed_oldest_ms");
+
+	if (owed == 0)
+		snprintf(text, sizeof(text), "0");
+	else if (oldest_ms < 1000)
+		snprintf(text, sizeof(text), "%s, just now", hw_text_count(owed, count));
+	else
+		snprintf(text, sizeof(text), "%s, the oldest for %s", hw_text_count(owed, count),
+		         hw_text_span(oldest_ms, span));
+	line(ctl, "owed", oldest_ms > 10000 ? HW_BAD : owed > 0 ? HW_WARN : HW_PLAIN, text);
+}
+
+static void print_rates(const struct hw_ctl *ctl, const cJSON *s)
+{
+	char text[256], beats[HW_SPAN_MAX], transitions[HW_SPAN_MAX];
+
+	snprintf(text, sizeof(text), "%.1f a second, %s since the start", number(s, "heartbeats_per_s"),
+	         hw_text_count(hw_member_int(s, "heartbeats_total"), beats));
+	line(ctl, "heartbeats", HW_PLAIN, text);
+	snprintf(text, sizeof(text), "%s since the start",
+	         hw_text_count(hw_member_int(s, "transitions_total"), transitions));
+	line(ctl, "transitions", HW_PLAIN, text);
+}
+
+static void print_last(struct hw_ctl *ctl)
+{
+	struct hw_answer a;
+	char ago[HW_SPAN_MAX];
+
+	if (hw_client_ask(ctl->client, "GET", "/v1/transitions?limit=1", &a) < 0)
+		return;
+	const cJSON *t = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(a.json, "transitions"), 0);
+	if (t) {
+		const char *state = hw_member_text(t, "state");
+		name(ctl, "last");
+		hw_text_print(stdout, &ctl->screen, hw_member_text(t, "id"));
+		printf(" %s%s%s, %s (", hw_paint(&ctl->screen, hw_state_paint(state)), state,
+		       hw_paint(&ctl->screen, HW_PLAIN), hw_text_ago(hw_wall_ms() - hw_member_int(t, "since_ms"), ago));
+		hw_text_print(stdout, &ctl->screen, hw_member_text(t, "reason"));
+		puts(")");
+	}
+	hw_answer_fini(&a);
+}
+
+/* One line for each group, where there are a few. */
+static void print_groups(struct hw_ctl *ctl)
+{
+	struct hw_answer a;
+	char online[HW_SPAN_MAX], offline[HW_SPAN_MAX];
+	const cJSON *g;
+
+	if (hw_client_ask(ctl->client, "GET", "/v1/groups", &a) < 0)
+		return;
+	const cJSON *groups = cJSON_GetObjectItemCaseSensitive(a.json, "groups");
+	int n = cJSON_GetArraySize(groups);
+	if (n > 1 && n <= GROUPS_MAX)
+		cJSON_ArrayForEach(g, groups)
+		{
+			name(ctl, g == groups->child ? "groups" : "");
+			hw_text_print(stdout, &ctl->screen, hw_member_text(g, "name"));
+			printf(": %s online, %s offline\n", hw_text_count(hw_member_int(g, "online"), online),
+			       hw_text_count(hw_member_int(g, "offline"), offline));
+		}
+	hw_answer_fini(&a);
+}
+
+static void print_status(struct hw_ctl *ctl, const cJSON *s)
+{
+	char up[HW_SPAN_MAX], text[512];
+
+	snprintf(text, sizeof(text), "%s, version %s, up %s", hw_member_text(s, "node"), hw_member_text(s, "version"),
+	         hw_text_span(hw_member_int(s, "uptime_s") * 1000, up));
+	line(ctl, "node", HW_PLAIN, text);
+	print_seeing(ctl, s);
+	print_devices(ctl, s);
+	print_groups(ctl);
+	print_last(ctl);
+	print_rates(ctl, s);
+	print_links(ctl, s);
+	print_owed(ctl, s);
+}
+
+int hw_cmd_status(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	struct hw_answer a;
+	int rc = hw_ask(ctl, "GET", "/v1/status", 200, &a);
+
+	if (rc)
+		return rc;
+	if (args->json)
+		rc = hw_print_json(ctl, a.json);
+	else
+		print_status(ctl, a.json);
+	hw_answer_fini(&a);
+	return rc;
+}

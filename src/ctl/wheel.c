@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heartwheelctl wheel: a picture of the four levels. Each slot is a column, as high as its part of the fullest slot of
+ * its level; the mark below is the cursor, which goes to the right.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+
+#define SLOTS     31
+#define ROWS      4
+#define MARGIN    2
+#define CELL_MAX  6
+#define PIPE_COLS 80
+
+static const char *const eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+/* "1/31 s", "31s", "16m1s": what so many ticks are. */
+static const char *span_of(int64_t ticks, int64_t per_s, char buf[2 * HW_SPAN_MAX])
+{
+	if (per_s <= 0)
+		return "?";
+	if (ticks < per_s)
+		snprintf(buf, 2 * HW_SPAN_MAX, "%" PRId64 "/%" PRId64 " s", ticks, per_s);
+	else
+		hw_text_span(ticks / per_s * 1000, buf);
+	return buf;
+}
+
+/* One cell of a row: how many eighths of it are full. */
+static void print_cell(const struct hw_screen *s, int64_t load, int64_t most, int row, size_t cell)
+{
+	int64_t full = most > 0 ? (load * ROWS * 8 + most - 1) / most : 0; /* a single entry shows */
+	int64_t here = full - (int64_t)row * 8;
+	size_t bar = cell > 2 ? cell - 1 : cell;
+	const char *c = here <= 0  ? " "
+	                : s->ascii ? here >= 4  ? "#"
+	                             : row == 0 ? "."
+	                                        : " "
+	                           : eighths[here < 8 ? here : 8];
+
+	for (size_t i = 0; i < cell; i++)
+		fputs(i < bar ? c : " ", stdout);
+}
+
+static void print_bars(const struct hw_screen *s, const cJSON *slots, int64_t most, size_t cell)
+{
+	const cJSON *slot;
+
+	for (int row = ROWS - 1; row >= 0; row--) {
+		/* Rows that are empty all over are left out. */
+		if (most == 0 && row > 0)
+			continue;
+		printf("%*s%s", MARGIN, "", hw_paint(s, HW_GOOD));
+		cJSON_ArrayForEach(slot, slots) print_cell(s, (int64_t)slot->valuedouble, most, row, cell);
+		printf("%s\n", hw_paint(s, HW_PLAIN));
+	}
+}
+
+static void print_cursor(const struct hw_screen *s, int64_t cursor, size_t cell)
+{
+	size_t bar = cell > 2 ? cell - 1 : cell;
+
+	printf("%*s%s", MARGIN, "", hw_paint(s, HW_DIM));
+	for (int64_t i = 0; i < SLOTS; i++) {
+		if (i == cursor)
+			printf("%s%s", hw_paint(s, HW_PLAIN), hw_paint(s, HW_WARN));
+		for (size_t k = 0; k < cell; k++) {
+			const char *rule = s->ascii ? "-" : "─", *mark = s->ascii ? "^" : "▲";
+			fputs(k >= bar ? " " : i == cursor ? mark : rule, stdout);
+		}
+		if (i == cursor)
+			printf("%s%s", hw_paint(s, HW_PLAIN), hw_paint(s, HW_DIM));
+	}
+	printf("%s\n", hw_paint(s, HW_PLAIN));
+}
+
+static void print_level(const struct hw_screen *s, const cJSON *level, int64_t per_s, size_t cell)
+{
+	const cJSON *slots = cJSON_GetObjectItemCaseSensitive(level, "slots"), *slot;
+	char a[HW_SPAN_MAX], b[2 * HW_SPAN_MAX], c[2 * HW_SPAN_MAX], d[HW_SPAN_MAX];
+	int64_t ticks = hw_member_int(level, "slot_ticks"), most = 0;
+
+	cJSON_ArrayForEach(slot, slots) most = slot->valuedouble > (double)most ? (int64_t)slot->valuedouble : most;
+	printf("%slevel %" PRId64 "%s  %s in 31 slots of %s, a turn is %s", hw_paint(s, HW_STRONG),
+	       hw_member_int(level, "level"), hw_paint(s, HW_PLAIN), hw_text_count(hw_member_int(level, "length"), a),
+	       span_of(ticks, per_s, b), span_of(ticks * SLOTS, per_s, c));
+	if (most > 0)
+		printf("; at most %s in one", hw_text_count(most, d));
+	fputc('\n', stdout);
+	print_bars(s, slots, most, cell);
+	print_cursor(s, hw_member_int(level, "cursor"), cell);
+}
+
+static void print_wheel(const struct hw_ctl *ctl, const cJSON *wheel)
+{
+	size_t columns = ctl->screen.width ? ctl->screen.width : PIPE_COLS;
+	size_t cell = columns > MARGIN + SLOTS ? (columns - MARGIN) / SLOTS : 1;
+	int64_t candidates = hw_member_int(wheel, "candidates");
+	char count[HW_SPAN_MAX];
+	const cJSON *level;
+
+	cell = cell < CELL_MAX ? cell : CELL_MAX;
+	cJSON_ArrayForEach(level, cJSON_GetObjectItemCaseSensitive(wheel, "levels"))
+		print_level(&ctl->screen, level, hw_member_int(wheel, "ticks_per_s"), cell);
+	printf("%s in the wheel", hw_text_count(hw_member_int(wheel, "length"), count));
+	if (candidates > 0)
+		printf(", %s out of it, waiting to be judged", hw_text_count(candidates, count));
+	fputc('\n', stdout);
+}
+
+int hw_cmd_wheel(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	struct hw_answer a;
+	int rc = hw_ask(ctl, "GET", "/v1/wheel", 200, &a);
+
+	if (rc)
+		return rc;
+	if (args->json)
+		rc = hw_print_json(ctl, a.json);
+	else
+		print_wheel(ctl, a.json);
+	hw_answer_fini(&a);
+	return rc;
+}
