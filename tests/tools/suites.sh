@@ -60,7 +60,7 @@ test_build()
 	rm -f "$dir"/tests/*/*.log "$dir"/tests/*/*.trs
 	run "${prefix}make check" 900 "$dir/check.out" make -C "$dir" -k -j2 check
 	rc=$?
-	for kind in unit property system fuzz; do
+	for kind in unit property simulation system fuzz; do
 		mapfile -t logs < <(compgen -G "$dir/tests/$kind/*.log")
 		# There need not be a C program of each kind.
 		case $kind in

@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state machine under whatever may happen to it: heartbeats, goodbyes, barriers (late, lost, doubled, of no number
+ * that was sent), every cause of blindness, loss of the publisher, reloads, loads, forgetting, any budget. A twin
+ * writes down what was put in and when, keeps a seeing clock as a list of what was blind, and holds every transition
+ * against the rules:
+ *
+ *   - nobody goes offline before min(max(last seen, lossy end) + timeout, last seen + 3 x timeout), nor while blind,
+ * nor without two barriers that were sent after that (or after the goodbye) and are back on every reader;
+ *   - a goodbye that a heartbeat followed, or blindness touched, takes nobody offline;
+ *   - the monitor is blind while a link is down, through the grace after it, and from a stall until all is drained;
+ *   - each transition changes the state, and seq grows;
+ *   - in quiet, whoever is silent is judged at most a tick and a pair of barriers after the deadline;
+ *   - until the moment that hw_monitor_due() names there is nothing to do, and then there is;
+ *   - the counts agree with a walk.
+ *
+ * The seed is printed; HW_SEED sets it.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "heartwheel/monitor.h"
+
+/* ck_assert() writes to a pipe each time that it holds: too slow for so many. */
+#define MUST(truth)                                                                                                    \
+	do {                                                                                                           \
+		if (!(truth))                                                                                          \
+			ck_abort_msg("not true: %s", #truth);                                                          \
+	} while (0)
+
+#include "twin_clock.h"
+
+#define MS      HW_NS_PER_MS
+#define S       HW_NS_PER_S
+#define TICK_NS (S / HW_TICKS_PER_S + 1)
+#define ROUNDS  1000
+#define STEPS   300
+#define DEVICES 12
+#define READERS 3
+#define NUMBERS 8192
+#define WAITING 512
+#define RTT_NS  (2 * MS)
+
+struct device {
+	char id[8];
+	enum hw_state state; /* HW_STATE_FORGOTTEN: also not there */
+	uint64_t seq;
+	int64_t read_at; /* monotonic; -1: not in this run */
+	int64_t loaded;  /* seen silence when the run began; -1: not loaded */
+	int64_t loaded_at;
+	int64_t own_ms;
+	bool goodbye; /* one waits: no heartbeat since, no blindness */
+	uint64_t goodbye_step;
+};
+
+struct twin {
+	struct hw_monitor *m;
+	struct hw_monitor_conf conf;
+	struct hw_now now;
+	int64_t started;
+	int64_t timeout_ms;
+	struct device device[DEVICES];
+	struct twin_clock clock;
+	bool up[READERS], publisher, stalled;
+	int64_t grace_until;
+	uint64_t step, sent, floor, back[READERS];
+	uint64_t sent_step[NUMBERS];
+	int64_t sent_at[NUMBERS];
+	struct {
+		uint64_t number;
+		int64_t at;
+		unsigned reader;
+	} waiting[WAITING]; /* barriers on their way back, in any order */
+	int n_waiting;
+	bool faithful; /* the broker sends every barrier back, at once and once */
+	uint64_t outs;
+};
+
+static uint64_t seed, state;
+static struct twin t;
+
+static uint64_t random64(void) /* splitmix64 */
+{
+	uint64_t z = (state += UINT64_C(0x9e3779b97f4a7c15));
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+static int64_t below(int64_t n)
+{
+	return (int64_t)(random64() % (uint64_t)n);
+}
+
+static bool one_in(int64_t n)
+{
+	return below(n) == 0;
+}
+
+/* --- the twin's clock -------------------------------------------------------- */
+
+static int64_t seen(int64_t at)
+{
+	return twin_seen(&t.clock, at);
+}
+
+/* After each call. */
+static void watch(void)
+{
+	if (!twin_watch(&t.clock, hw_monitor_blind(t.m), t.now.mono.ns))
+		return;
+	for (int i = 0; i < DEVICES; i++)
+		t.device[i].goodbye = false; /* touched */
+}
+
+static bool all_up(void)
+{
+	for (unsigned r = 0; r < t.conf.readers; r++)
+		if (!t.up[r])
+			return false;
+	return true;
+}
+
+static void check_blind(void)
+{
+	if (!all_up() || t.stalled || t.now.mono.ns < t.grace_until)
+		MUST(hw_blind_now(hw_monitor_blind(t.m)));
+	MUST(hw_blind_seen(hw_monitor_blind(t.m), t.now.mono).ns == seen(t.now.mono.ns));
+}
+
+/* --- what comes out ---------------------------------------------------------- */
+
+static struct device *device_of(const struct hw_device *d)
+{
+	const char *id = hw_device_id(d).text;
+	return &t.device[(id[1] - '0') * 10 + id[2] - '0'];
+}
+
+static struct device *by_ref(struct hw_ref ref)
+{
+	const struct hw_device *d = hw_registry_get(hw_monitor_registry(t.m), ref);
+	MUST(d != NULL);
+	return device_of(d);
+}
+
+static int64_t timeout_ns(const struct device *d)
+{
+	return (d->own_ms ? d->own_ms : t.timeout_ms) * MS;
+}
+
+static int64_t deadline(const struct device *d)
+{
+	int64_t timeout = timeout_ns(d), lossy = seen(t.clock.lossy_end);
+	int64_t last = d->read_at >= 0 ? seen(d->read_at) : seen(t.started) - d->loaded;
+	int64_t anew = (lossy > last ? lossy : last) + timeout;
+	return anew < last + 3 * timeout ? anew : last + 3 * timeout;
+}
+
+/* One that is loaded late may be overdue already. */
+static int64_t latest(const struct device *d)
+{
+	int64_t due = deadline(d), loaded = seen(d->loaded_at);
+	return due > loaded ? due : loaded;
+}
+
+/* The first of the last two barriers that are back on every reader. */
+static uint64_t first_of_pair(void)
+{
+	uint64_t back = UINT64_MAX;
+	for (unsigned r = 0; r < t.conf.readers; r++)
+		back = t.back[r] < back ? t.back[r] : back;
+	MUST(back >= t.floor + 2);
+	return back - 1;
+}
+
+static void check_offline(struct device *d, const struct hw_transition *tr)
+{
+	if (d->state != HW_STATE_ONLINE) {
+		MUST(tr->reason == HW_REASON_WILL); /* all that is known of it */
+		return;
+	}
+	MUST(!hw_blind_now(hw_monitor_blind(t.m)));
+	uint64_t first = first_of_pair();
+	if (tr->reason == HW_REASON_WILL) {
+		MUST(d->goodbye);
+		MUST(t.sent_step[first % NUMBERS] > d->goodbye_step);
+		return;
+	}
+	MUST(tr->reason == HW_REASON_TIMEOUT);
+	int64_t due = deadline(d);
+	MUST(seen(t.now.mono.ns) >= due);
+	MUST(seen(t.sent_at[first % NUMBERS]) >= due);
+	MUST(tr->delay_ns >= 0);
+}
+
+static void on_transition(const struct hw_transition *tr)
+{
+	struct device *d = by_ref(tr->device);
+	MUST(tr->seq > d->seq);
+	MUST(tr->state != d->state);
+	if (tr->state == HW_STATE_OFFLINE)
+		check_offline(d, tr);
+	if (tr->state == HW_STATE_ONLINE)
+		MUST(d->read_at >= 0);
+	d->seq = tr->seq;
+	d->state = tr->state;
+	d->goodbye = false;
+	if (tr->state == HW_STATE_FORGOTTEN && one_in(2)) {
+		hw_monitor_reap(t.m, tr->device);
+		MUST(hw_registry_get(hw_monitor_registry(t.m), tr->device) == NULL);
+		d->seq = 0;
+		d->own_ms = 0;
+		d->read_at = d->loaded = -1;
+	}
+}
+
+static void on_barrier(uint64_t number)
+{
+	MUST(number == t.sent + 1);
+	MUST(t.publisher);
+	t.sent = number;
+	t.sent_step[number % NUMBERS] = ++t.step;
+	t.sent_at[number % NUMBERS] = t.now.mono.ns;
+	for (unsigned r = 0; r < t.conf.readers; r++) {
+		int copies = t.faithful ? 1 : one_in(12) ? 0 : one_in(12) ? 2 : 1;
+		for (int k = 0; k < copies && t.n_waiting < WAITING; k++) {
+			t.waiting[t.n_waiting].number = number;
+			t.waiting[t.n_waiting].reader = r;
+			t.waiting[t.n_waiting++].at = t.now.mono.ns + (t.faithful ? RTT_NS : below(800 * MS));
+		}
+	}
+}
+
+static void link_to(unsigned r, bool up)
+{
+	if (t.up[r] == up)
+		return;
+	t.up[r] = up;
+	t.back[r] = 0;
+	t.floor = t.sent;
+	t.clock.must_be_lossy = true;
+	if (up && all_up())
+		t.grace_until = t.now.mono.ns + t.conf.grace_ms * MS;
+	hw_monitor_link(t.m, t.now, r, up);
+	watch();
+}
+
+static void take(const struct hw_out *out)
+{
+	t.outs++;
+	if (out->kind == HW_OUT_TRANSITION)
+		on_transition(&out->transition);
+	else if (out->kind == HW_OUT_BARRIER)
+		on_barrier(out->barrier);
+	else if (out->kind == HW_OUT_RECONNECT)
+		link_to(out->reader, false);
+}
+
+/* Until nothing is left to do at this moment, in turns of any budget. */
+static void drain(void)
+{
+	struct hw_out out;
+	unsigned left;
+	int turns = 0;
+	do {
+		left = one_in(3) ? 1 + (unsigned)below(3) : 64;
+		while (hw_monitor_next(t.m, t.now, &left, &out)) {
+			watch();
+			take(&out);
+		}
+		watch();
+		MUST(++turns < 10000);
+	} while (left == 0);
+	check_blind();
+}
+
+/* --- time passes ------------------------------------------------------------- */
+
+static void set_time(int64_t ns)
+{
+	t.now.wall_ms += ns / MS - t.now.mono.ns / MS;
+	t.now.mono.ns = ns;
+}
+
+static int next_back(void)
+{
+	int k = -1;
+	for (int i = 0; i < t.n_waiting; i++)
+		if (k < 0 || t.waiting[i].at < t.waiting[k].at)
+			k = i;
+	return k;
+}
+
+static void barrier_back(int k)
+{
+	uint64_t number = t.waiting[k].number;
+	unsigned r = t.waiting[k].reader;
+	t.waiting[k] = t.waiting[--t.n_waiting];
+	if (t.up[r] && number > t.back[r])
+		t.back[r] = number;
+	hw_monitor_barrier(t.m, t.now, r, number);
+	watch();
+}
+
+/* Nothing may be said before the moment that was named. */
+static void look_in_between(int64_t until)
+{
+	struct hw_out out;
+	unsigned budget = 64;
+	if (until - t.now.mono.ns < 2 || !one_in(4))
+		return;
+	set_time(one_in(2) ? until - 1 : t.now.mono.ns + 1 + below(until - t.now.mono.ns - 1));
+	MUST(!hw_monitor_next(t.m, t.now, &budget, &out));
+	watch();
+	check_blind();
+}
+
+static void pass(int64_t ns)
+{
+	int64_t end = t.now.mono.ns + ns;
+	int still = 0;
+	for (;;) {
+		uint64_t before = t.outs;
+		drain();
+		struct hw_mono due;
+		int64_t next = end;
+		int k = next_back();
+		bool any = hw_monitor_due(t.m, t.now, &due);
+		if (any && due.ns < next)
+			next = due.ns;
+		if (k >= 0 && t.waiting[k].at < next)
+			next = t.waiting[k].at;
+		look_in_between(next);
+		still = next <= t.now.mono.ns && t.outs == before ? still + 1 : 0;
+		MUST(still < 200); /* asked for at once, and nothing done */
+		if (next > t.now.mono.ns)
+			set_time(next);
+		if (k >= 0 && t.waiting[k].at <= t.now.mono.ns)
+			barrier_back(k);
+		else if (t.now.mono.ns >= end && !(any && due.ns <= end))
+			break;
+		else if (t.now.mono.ns >= end && still > 3)
+			break;
+	}
+	drain();
+}
+
+/* --- what is put in ---------------------------------------------------------- */
+
+static void say(struct device *d, const char *payload, bool goodbye, int64_t own_ms)
+{
+	char topic[32];
+	snprintf(topic, sizeof topic, "n/%s/hb", d->id);
+	struct hw_message msg = {
+		.topic = topic, .topic_len = strlen(topic), .payload = payload, .payload_len = strlen(payload)};
+	if (own_ms >= 0)
+		d->own_ms = own_ms && own_ms < 100 ? 100 : own_ms;
+	hw_monitor_arrived(t.m, t.now, (unsigned)below(t.conf.readers));
+	watch();
+	if (goodbye && !d->goodbye) {
+		d->goodbye = d->state == HW_STATE_ONLINE && !hw_blind_now(hw_monitor_blind(t.m));
+		d->goodbye_step = ++t.step;
+	} else if (!goodbye) {
+		d->goodbye = false;
+		d->read_at = t.now.mono.ns;
+	}
+	hw_monitor_messages(t.m, t.now, &msg, 1);
+	watch();
+	drain();
+}
+
+static void beat(struct device *d)
+{
+	char payload[40] = "";
+	int64_t own_ms = -1;
+	if (one_in(6)) {
+		own_ms = one_in(3) ? 0 : 250 * (1 + below(20));
+		snprintf(payload, sizeof payload, "{\"timeout\":%" PRId64 ".%02d}", own_ms / 1000,
+		         (int)(own_ms % 1000 / 10));
+	}
+	say(d, payload, false, own_ms);
+}
+
+static void stall(int64_t length_ns)
+{
+	struct hw_mono planned = t.now.mono;
+	set_time(t.now.mono.ns + length_ns);
+	hw_monitor_stall(t.m, t.now, planned);
+	watch();
+	t.stalled = true;
+	if (length_ns > 5 * S)
+		t.clock.must_be_lossy = true;
+	if (one_in(3))
+		pass(below(100 * MS));
+	for (int k = next_back(); k >= 0 && t.waiting[k].at <= t.now.mono.ns; k = next_back())
+		barrier_back(k);
+	hw_monitor_drained(t.m, t.now);
+	t.stalled = false;
+	watch();
+}
+
+static void suspend(void)
+{
+	struct hw_mono since = {t.now.mono.ns - below(S)};
+	t.clock.must_be_lossy = true;
+	t.now.wall_ms += below(100000);
+	hw_monitor_suspended(t.m, t.now, since.ns < t.started ? t.now.mono : since);
+	if (t.conf.grace_ms && t.now.mono.ns + t.conf.grace_ms * MS > t.grace_until)
+		t.grace_until = t.now.mono.ns + t.conf.grace_ms * MS;
+	watch();
+}
+
+/* What is said on the publisher's or a reader's connection is lost with it. */
+static void lose(bool readers)
+{
+	if (!readers) {
+		t.publisher = !t.publisher;
+		if (!t.publisher) {
+			t.floor = t.sent;
+			t.n_waiting = 0;
+		}
+		hw_monitor_publisher(t.m, t.now, t.publisher);
+		watch();
+		return;
+	}
+	unsigned r = (unsigned)below(t.conf.readers);
+	link_to(r, !t.up[r]);
+}
+
+static const char *const filter[] = {"n/{id}/hb"};
+
+static struct hw_group_spec group(void)
+{
+	return (struct hw_group_spec){.name = "default",
+	                              .heartbeat = filter,
+	                              .n_heartbeat = 1,
+	                              .timeout_ms = t.timeout_ms,
+	                              .timeout_max_ms = 86400000};
+}
+
+static void reload(void)
+{
+	t.timeout_ms = 500 + 250 * below(40);
+	struct hw_group_spec g = group();
+	MUST(hw_monitor_reconfigure(t.m, t.now, &t.conf, &g, 1) == 0);
+	drain();
+}
+
+static void load(struct device *d)
+{
+	struct hw_stored s = {.id = d->id,
+	                      .id_len = strlen(d->id),
+	                      .state = one_in(2) ? HW_STATE_ONLINE : HW_STATE_OFFLINE,
+	                      .reason = HW_REASON_HEARTBEAT,
+	                      .since_ms = t.now.wall_ms - below(100000),
+	                      .last_seen_ms = t.now.wall_ms - below(20000),
+	                      .down_ms = below(20000),
+	                      .seq = 1 + (uint64_t)below(1000000)};
+	bool known = hw_registry_find(hw_monitor_registry(t.m), d->id, strlen(d->id)) != HW_NIL;
+	int64_t run_ms = (t.now.mono.ns - t.started) / MS, silence_ms = t.now.wall_ms - run_ms - s.last_seen_ms;
+	if (known)
+		return;
+	silence_ms = (silence_ms > 0 ? silence_ms : 0) - s.down_ms;
+	silence_ms = silence_ms < 0 ? 0 : silence_ms < 2 * t.timeout_ms ? silence_ms : 2 * t.timeout_ms;
+	d->state = s.state;
+	d->seq = s.seq;
+	d->read_at = -1;
+	d->loaded = silence_ms * MS;
+	d->loaded_at = t.now.mono.ns;
+	d->own_ms = 0;
+	d->goodbye = false;
+	MUST(hw_monitor_load(t.m, t.now, &s) == 0);
+}
+
+static void forget(struct device *d)
+{
+	bool known = d->state == HW_STATE_ONLINE || d->state == HW_STATE_OFFLINE;
+	MUST(hw_monitor_forget(t.m, t.now, d->id, strlen(d->id)) == known);
+	drain();
+}
+
+static void act(void)
+{
+	struct device *d = &t.device[below(DEVICES)];
+	switch (below(40)) {
+	case 0:
+		say(d, "{\"online\":false}", true, -1);
+		break;
+	case 1:
+		stall(below(one_in(4) ? 10 * S : S));
+		break;
+	case 2:
+		if (one_in(4))
+			suspend();
+		break;
+	case 3:
+		if (all_up())
+			hw_monitor_loss(t.m, t.now, (unsigned)below(t.conf.readers));
+		t.floor = all_up() ? t.sent : t.floor;
+		watch();
+		break;
+	case 4:
+		lose(one_in(2));
+		break;
+	case 5:
+		if (one_in(4))
+			reload();
+		break;
+	case 6:
+		load(d);
+		break;
+	case 7:
+		if (one_in(3))
+			forget(d);
+		break;
+	case 8: /* no number that was sent */
+		hw_monitor_barrier(t.m, t.now, (unsigned)below(5), t.sent + 1 + (uint64_t)below(100));
+		watch();
+		break;
+	case 9:
+		t.now.wall_ms += below(2 * 86400000) - 86400000;
+		break;
+	case 10: /* silence of the broker */
+		t.n_waiting = 0;
+		break;
+	default:
+		beat(d);
+	}
+}
+
+/* --- the rules that need quiet ----------------------------------------------- */
+
+static void count(void)
+{
+	const struct hw_registry *r = hw_monitor_registry(t.m);
+	uint32_t n[HW_STATES] = {0};
+	for (uint32_t i = 0; i < hw_registry_bound(r); i++) {
+		const struct hw_device *d = hw_registry_at(r, i);
+		if (!d)
+			continue;
+		n[hw_device_state(d)]++;
+		MUST(hw_device_state(d) == device_of(d)->state);
+	}
+	for (int k = 0; k < HW_STATES; k++) {
+		MUST(hw_monitor_stats(t.m)->count[k] == n[k]);
+		MUST(hw_monitor_group_stats(t.m, 0)->count[k] == n[k]);
+	}
+}
+
+/* All links up, a faithful broker, nobody beats: in a while everybody is offline, and nobody long after the deadline.
+ */
+static void quiet(void)
+{
+	if (!t.publisher)
+		lose(false);
+	for (unsigned r = 0; r < t.conf.readers; r++)
+		link_to(r, true);
+	t.n_waiting = 0;
+	t.faithful = true;
+	/* What was lost before may yet be found out, and close a connection once more. */
+	for (int k = 0; k < 6 || (k < 60 && hw_blind_now(hw_monitor_blind(t.m))); k++) {
+		pass(S);
+		for (unsigned r = 0; r < t.conf.readers; r++)
+			link_to(r, true);
+	}
+	MUST(!hw_blind_now(hw_monitor_blind(t.m)));
+	for (int k = 0; k < 40; k++) {
+		pass(below(S));
+		int64_t late_ns = twin_put_back(&t.clock) + TICK_NS + 4 * RTT_NS + 2 * MS + 200 * MS;
+		MUST(!hw_blind_now(hw_monitor_blind(t.m)));
+		for (int i = 0; i < DEVICES; i++)
+			MUST(t.device[i].state != HW_STATE_ONLINE ||
+			     seen(t.now.mono.ns) < latest(&t.device[i]) + late_ns);
+	}
+	t.faithful = false;
+}
+
+static void begin(void)
+{
+	static const uint8_t key[16] = {9};
+	memset(&t, 0, sizeof t);
+	t.now = (struct hw_now){.mono = {1000 * S + below(S)}, .wall_ms = 1700000000000};
+	t.started = t.now.mono.ns;
+	t.clock.lossy_end = INT64_MIN / 4;
+	t.timeout_ms = 500 + 250 * below(40);
+	t.conf = (struct hw_monitor_conf){.max_devices = 1000,
+	                                  .forget_after_ms = one_in(2) ? 0 : 20000,
+	                                  .forget_once_after_ms = one_in(2) ? 0 : 10000,
+	                                  .grace_ms = one_in(2) ? 0 : below(4000),
+	                                  .barrier_slow_ms = 100 + below(400),
+	                                  .barrier_timeout_ms = 1000 + below(4000),
+	                                  .readers = 1 + (unsigned)below(READERS),
+	                                  .ttl_factor = 3};
+	for (int i = 0; i < DEVICES; i++) {
+		t.device[i] = (struct device){.state = HW_STATE_FORGOTTEN, .read_at = -1, .loaded = -1};
+		snprintf(t.device[i].id, sizeof t.device[i].id, "d%02d", i);
+	}
+	struct hw_group_spec g = group();
+	t.m = hw_monitor_new(&t.conf, &g, 1, key, t.now);
+	MUST(t.m != NULL);
+	watch();
+	lose(false);
+	for (unsigned r = 0; r < t.conf.readers; r++)
+		link_to(r, true);
+}
+
+START_TEST(the_rules_hold_whatever_happens)
+{
+	uint64_t offline = 0;
+	for (int round = 0; round < ROUNDS; round++) {
+		begin();
+		for (int step = 0; step < STEPS; step++) {
+			act();
+			pass(one_in(10) ? below(3 * S) : below(100 * MS));
+			if (step % 100 == 99) {
+				count();
+				quiet();
+			}
+		}
+		count();
+		offline += hw_monitor_stats(t.m)->transitions[HW_REASON_TIMEOUT] +
+		           hw_monitor_stats(t.m)->transitions[HW_REASON_WILL];
+		hw_monitor_free(t.m);
+	}
+	MUST(offline > 10 * ROUNDS);
+}
+END_TEST
+
+int main(void)
+{
+	const char *text = getenv("HW_SEED");
+	seed = text != NULL ? strtoull(text, NULL, 0) : (uint64_t)time(NULL) * 2654435761U ^ (uint64_t)clock();
+	state = seed;
+	printf("HW_SEED=%" PRIu64 "\n", seed);
+	fflush(stdout);
+
+	Suite *suite = suite_create("monitor (random)");
+	TCase *tc = tcase_create("twin");
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, the_rules_hold_whatever_happens);
+	suite_add_tcase(suite, tc);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

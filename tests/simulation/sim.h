@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A simulated world around the real core: a broker, a fleet of devices, a store, and a host that drives the core as a
+ * daemon would; all under one virtual clock, from one seed. The oracle knows what truly happened and looks at all that
+ * the core says. See README.md in this directory.
+ *
+ * Nothing in a run depends on anything but its plan and its seed: the same seed gives the same trace, and the same
+ * hash of it.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "heartwheel/time.h"
+#include "sim_broker.h"
+#include "sim_fleet.h"
+#include "sim_host.h"
+#include "sim_metrics.h"
+#include "sim_oracle.h"
+#include "sim_plan.h"
+#include "sim_queue.h"
+#include "sim_random.h"
+#include "sim_store.h"
+
+#define SIM_BOOTED_NS (1000 * HW_NS_PER_S)
+#define SIM_WALL_MS   INT64_C(1700000000000)
+
+/* Lies that a test tells in the host's or the store's name, to see the oracle find them out. */
+enum sim_lie {
+	SIM_NO_LIE,
+	SIM_DEAF,       /* no message is passed on after a while */
+	SIM_IDLE,       /* the core is not asked for anything after a while */
+	SIM_FORGED,     /* every barrier is said to be back as soon as it is sent */
+	SIM_TWICE,      /* a transition is said twice */
+	SIM_LOST_WRITE, /* the store does not write that a device is offline */
+	SIM_LIES
+};
+
+struct sim {
+	uint64_t seed;
+	struct sim_random random;
+	int64_t now; /* true time, since the run's begin */
+	struct sim_queue queue;
+	struct sim_plan plan;
+	struct sim_broker broker;
+	struct sim_fleet fleet;
+	struct sim_host host;
+	struct sim_store store;
+	struct sim_oracle oracle;
+	struct sim_metrics *metrics; /* borrowed; NULL: none wanted */
+	uint64_t hash, events;
+	FILE *trace; /* borrowed; NULL: no trace */
+	FILE *tell;  /* borrowed; where a breach is told; NULL: nowhere */
+	enum sim_lie lie;
+	bool over;
+	unsigned breaches;
+};
+
+/* Draws the plan of a seed; the caller may then change s->plan. */
+void sim_init(struct sim *s, uint64_t seed);
+/* Runs it to its end or to the first breach. */
+void sim_run(struct sim *s);
+void sim_fini(struct sim *s);
+
+static inline int64_t sim_length(const struct sim *s)
+{
+	return s->plan.trouble_ns + s->plan.calm_ns;
+}
+
+static inline void sim_at(struct sim *s, int64_t at, enum sim_kind kind, uint32_t who, uint32_t stamp, int64_t arg)
+{
+	sim_queue_push(&s->queue, (struct sim_event){.at = at, .arg = arg, .who = who, .stamp = stamp, .kind = kind});
+}
+
+/* Goes into the hash, and into the trace if there is one. */
+void sim_trace(struct sim *s, const char *what, int64_t a, int64_t b);
+/* Goes into the trace alone. */
+void sim_note(const struct sim *s, const char *what, int64_t a, int64_t b);
+/* What must not be: told, and the run ends. */
+void sim_breach(struct sim *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static inline void *sim_calloc(size_t n, size_t size)
+{
+	void *p = calloc(n ? n : 1, size);
+	if (!p) {
+		fprintf(stderr, "simulate: out of memory\n");
+		exit(2);
+	}
+	return p;
+}
+
+#endif

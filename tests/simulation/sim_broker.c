@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* See sim_broker.h. Invariant: a client is on the list of ready sockets exactly if `ready`. */
+#include "sim_broker.h"
+
+#include <string.h>
+
+#include "sim.h"
+
+#define NOTICE_NS (5 * HW_NS_PER_MS) /* until an end of a connection is noticed by who is at its other end */
+
+void sim_broker_init(struct sim *s)
+{
+	struct sim_broker *b = &s->broker;
+	b->n_clients = s->plan.devices + s->plan.readers + 1;
+	b->client = sim_calloc(b->n_clients, sizeof *b->client);
+	b->retained = sim_calloc(s->plan.devices, sizeof *b->retained);
+	b->ready = sim_calloc(b->n_clients, sizeof *b->ready);
+	b->service_ns = s->plan.service_ns;
+	b->delay_ns = s->plan.delay_ns;
+}
+
+void sim_broker_fini(struct sim *s)
+{
+	struct sim_broker *b = &s->broker;
+	for (uint32_t c = 0; c < b->n_clients; c++)
+		sim_fifo_fini(&b->client[c].in);
+	for (uint32_t r = 0; r < SIM_READERS_MAX; r++)
+		sim_fifo_fini(&b->pipe[r].q);
+	free(b->client);
+	free(b->retained);
+	free(b->ready);
+}
+
+static bool is_reader(const struct sim *s, uint32_t c)
+{
+	return c >= s->plan.devices && c < s->plan.devices + s->plan.readers;
+}
+
+/* --- out to the readers ------------------------------------------------------ */
+
+static void pipe_push(struct sim *s, uint32_t r, struct sim_packet p)
+{
+	struct sim_broker *b = &s->broker;
+	struct sim_pipe *pipe = &b->pipe[r];
+	if (!pipe->open)
+		return;
+	if (pipe->q.n >= s->plan.pipe_bound && p.what != SIM_CLOSE) {
+		b->dropped++;
+		return;
+	}
+	p.at = s->now + b->delay_ns;
+	if (p.at < pipe->last_at)
+		p.at = pipe->last_at;
+	pipe->last_at = p.at;
+	if (b->cut)
+		p.at = SIM_NEVER;
+	else
+		sim_at(s, p.at, SIM_PIPE, r, 0, 0);
+	sim_fifo_push(&pipe->q, &p);
+}
+
+/* Several readers share the subscription: each message goes to one of them. */
+static void route(struct sim *s, struct sim_packet p)
+{
+	struct sim_broker *b = &s->broker;
+	for (uint32_t k = 0; k < s->plan.readers; k++) {
+		uint32_t r = b->turn++ % s->plan.readers;
+		if (b->pipe[r].open) {
+			pipe_push(s, r, p);
+			return;
+		}
+	}
+}
+
+bool sim_broker_read(struct sim *s, uint32_t r, struct sim_packet *p)
+{
+	struct sim_fifo *q = &s->broker.pipe[r].q;
+	if (q->n == 0 || sim_fifo_at(q, 0)->at > s->now)
+		return false;
+	*p = sim_fifo_pop(q);
+	return true;
+}
+
+unsigned sim_broker_fill(const struct sim *s, uint32_t r)
+{
+	return (unsigned)(s->broker.pipe[r].q.n * 100 / s->plan.buffer_bound);
+}
+
+/* --- connections ------------------------------------------------------------- */
+
+static void publish_will(struct sim *s, uint32_t c, bool evidence)
+{
+	if (c >= s->plan.devices || !s->broker.client[c].will)
+		return;
+	if (evidence)
+		sim_oracle_goodbye(s, c);
+	s->broker.retained[c] = (struct sim_retained){.any = true};
+	route(s, (struct sim_packet){.what = SIM_GOODBYE, .device = c});
+}
+
+static void forget_connection(struct sim *s, uint32_t c)
+{
+	struct sim_client *k = &s->broker.client[c];
+	k->connected = k->lapsed = false;
+	k->conn++;
+	k->in.n = 0;
+	k->arrived = 0;
+	k->last_at = 0;
+}
+
+/* The broker closes a connection; who is at its other end finds out. */
+static void kick(struct sim *s, uint32_t c)
+{
+	struct sim_broker *b = &s->broker;
+	if (!b->client[c].connected)
+		return;
+	forget_connection(s, c);
+	if (c < s->plan.devices) {
+		sim_at(s, s->now + NOTICE_NS, SIM_CLOSED, c, b->client[c].conn, 0);
+	} else if (is_reader(s, c)) {
+		pipe_push(s, c - s->plan.devices, (struct sim_packet){.what = SIM_CLOSE});
+		b->pipe[c - s->plan.devices].open = false;
+	} else {
+		sim_at(s, s->now + NOTICE_NS, SIM_HOST_CLOSED, c - s->plan.devices, b->client[c].conn, 0);
+	}
+}
+
+bool sim_broker_connect(struct sim *s, uint32_t c, int64_t keepalive_ns, bool will)
+{
+	struct sim_broker *b = &s->broker;
+	struct sim_client *k = &b->client[c];
+	bool ours = c >= s->plan.devices;
+	if (b->state != SIM_RUNNING || (ours && b->cut))
+		return false;
+	if (k->connected && s->plan.takeover_wills)
+		publish_will(s, c, true);
+	forget_connection(s, c);
+	k->connected = true;
+	k->keepalive_ns = keepalive_ns;
+	k->will = will;
+	if (is_reader(s, c)) {
+		struct sim_pipe *pipe = &b->pipe[c - s->plan.devices];
+		pipe->q.n = 0;
+		pipe->last_at = 0;
+		pipe->filled = false;
+		pipe->open = true;
+	}
+	return true;
+}
+
+void sim_broker_leave(struct sim *s, uint32_t c)
+{
+	forget_connection(s, c);
+	if (is_reader(s, c)) {
+		s->broker.pipe[c - s->plan.devices].open = false;
+		s->broker.pipe[c - s->plan.devices].q.n = 0;
+	}
+}
+
+/* --- in from the clients ----------------------------------------------------- */
+
+static void plan_turn(struct sim *s)
+{
+	struct sim_broker *b = &s->broker;
+	if (b->serving || b->ready_n == 0 || b->state != SIM_RUNNING)
+		return;
+	b->serving = true;
+	sim_at(s, s->now + b->service_ns, SIM_SERVE, 0, ++b->serve_stamp, 0);
+}
+
+static void make_ready(struct sim *s, uint32_t c)
+{
+	struct sim_broker *b = &s->broker;
+	if (!b->client[c].ready) {
+		b->client[c].ready = true;
+		b->ready[(b->ready_head + b->ready_n++) % b->n_clients] = c;
+	}
+	plan_turn(s);
+}
+
+void sim_broker_send(struct sim *s, uint32_t c, struct sim_packet p, int64_t delay_ns)
+{
+	struct sim_client *k = &s->broker.client[c];
+	if (!k->connected)
+		return;
+	p.at = s->now + delay_ns;
+	if (p.at < k->last_at)
+		p.at = k->last_at;
+	k->last_at = p.at;
+	if (c >= s->plan.devices && s->broker.cut)
+		p.at = SIM_NEVER;
+	else
+		sim_at(s, p.at, SIM_IN, c, k->conn, 0);
+	sim_fifo_push(&k->in, &p);
+}
+
+void sim_broker_on_in(struct sim *s, uint32_t c, uint32_t conn)
+{
+	struct sim_client *k = &s->broker.client[c];
+	if (k->conn != conn)
+		return;
+	const struct sim_packet *p = sim_fifo_at(&k->in, k->arrived++);
+	if (p->what == SIM_HEARTBEAT)
+		sim_oracle_arrived(s, p->device);
+	else if (p->what == SIM_GOODBYE)
+		sim_oracle_goodbye(s, p->device);
+	make_ready(s, c);
+}
+
+static void process(struct sim *s, uint32_t c, struct sim_packet p)
+{
+	struct sim_broker *b = &s->broker;
+	switch (p.what) {
+	case SIM_BARRIER:
+		for (uint32_t r = 0; r < s->plan.readers; r++)
+			pipe_push(s, r, p);
+		break;
+	case SIM_GOODBYE:
+		b->retained[p.device] = (struct sim_retained){.any = true};
+		route(s, p);
+		break;
+	case SIM_STATUS:
+		b->retained[p.device] = (struct sim_retained){true, p.online, true, p.number};
+		route(s, p);
+		break;
+	case SIM_CLEARING:
+		b->retained[p.device].any = false;
+		route(s, p);
+		break;
+	case SIM_ABORT:
+		publish_will(s, c, true);
+		forget_connection(s, c);
+		break;
+	case SIM_DISCONNECT:
+		forget_connection(s, c);
+		break;
+	default:
+		route(s, p);
+	}
+}
+
+void sim_broker_on_serve(struct sim *s, uint32_t stamp)
+{
+	struct sim_broker *b = &s->broker;
+	if (stamp != b->serve_stamp || !b->serving)
+		return;
+	b->serving = false;
+	uint32_t c = b->ready[b->ready_head];
+	b->ready_head = (b->ready_head + 1) % b->n_clients;
+	b->ready_n--;
+	struct sim_client *k = &b->client[c];
+	k->ready = false;
+	if (k->arrived > 0) {
+		k->arrived--;
+		process(s, c, sim_fifo_pop(&k->in));
+	}
+	if (k->arrived > 0)
+		make_ready(s, c);
+	plan_turn(s);
+}
+
+void sim_broker_on_lapse(struct sim *s, uint32_t c, uint32_t conn)
+{
+	struct sim_client *k = &s->broker.client[c];
+	const struct sim_device *d = &s->fleet.device[c];
+	if (k->conn != conn || !k->connected || (d->powered && d->reachable))
+		return;
+	k->lapsed = true;
+	if (s->broker.state == SIM_RUNNING) {
+		publish_will(s, c, true);
+		kick(s, c);
+	}
+}
+
+/* --- trouble ----------------------------------------------------------------- */
+
+void sim_broker_stop(struct sim *s)
+{
+	struct sim_broker *b = &s->broker;
+	b->state = SIM_STOPPED;
+	b->stopped_at = s->now;
+	b->serving = false;
+}
+
+/* First it throws out whom it has not heard for 1.5 keepalives (the last sign of life may be a keepalive older than the
+ * standstill), then it goes on with what is left in the sockets. */
+void sim_broker_resume(struct sim *s)
+{
+	struct sim_broker *b = &s->broker;
+	b->state = SIM_RUNNING;
+	for (uint32_t c = 0; c < b->n_clients; c++) {
+		struct sim_client *k = &b->client[c];
+		if (!k->connected)
+			continue;
+		int64_t age_ns = s->now - b->stopped_at + sim_below(&s->random, k->keepalive_ns);
+		if (!k->lapsed && age_ns <= k->keepalive_ns * 3 / 2)
+			continue;
+		publish_will(s, c, k->lapsed);
+		kick(s, c);
+	}
+	plan_turn(s);
+}
+
+void sim_broker_down(struct sim *s, bool politely)
+{
+	struct sim_broker *b = &s->broker;
+	for (uint32_t c = 0; politely && c < b->n_clients; c++)
+		if (b->client[c].connected)
+			publish_will(s, c, b->client[c].lapsed);
+	for (uint32_t c = 0; c < b->n_clients; c++)
+		kick(s, c);
+	for (uint32_t c = 0; c < b->n_clients; c++)
+		b->client[c].ready = false;
+	b->ready_n = 0;
+	b->serving = false;
+	b->state = SIM_DOWN;
+}
+
+void sim_broker_up(struct sim *s, bool remembers)
+{
+	s->broker.state = SIM_RUNNING;
+	if (!remembers)
+		memset(s->broker.retained, 0, s->plan.devices * sizeof *s->broker.retained);
+}
+
+/* What TCP held back is delivered. */
+static void release(struct sim *s, struct sim_fifo *f, int64_t *last_at, enum sim_kind kind, uint32_t who,
+                    uint32_t stamp)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		struct sim_packet *p = sim_fifo_at(f, i);
+		if (p->at != SIM_NEVER)
+			continue;
+		p->at = s->now + s->broker.delay_ns;
+		if (p->at < *last_at)
+			p->at = *last_at;
+		*last_at = p->at;
+		sim_at(s, p->at, kind, who, stamp, 0);
+	}
+}
+
+void sim_broker_cut(struct sim *s, bool cut)
+{
+	struct sim_broker *b = &s->broker;
+	b->cut = cut;
+	if (cut)
+		return;
+	for (uint32_t r = 0; r < s->plan.readers; r++)
+		release(s, &b->pipe[r].q, &b->pipe[r].last_at, SIM_PIPE, r, 0);
+	for (uint32_t c = s->plan.devices; c < b->n_clients; c++)
+		release(s, &b->client[c].in, &b->client[c].last_at, SIM_IN, c, b->client[c].conn);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model of the broker. Each client has a socket: what it sends waits there, in order, until the broker serves it, one
+ * packet of one socket a turn, the sockets in the order in which they became ready. What a reader of the monitor is
+ * sent goes through a pipe of its own: in order, with a delay, and with a bound beyond which packets are dropped
+ * silently. Clients are numbered: the devices, then the monitor's readers, then its publisher.
+ */
+#ifndef SIM_BROKER_H
+#define SIM_BROKER_H
+
+#include "sim_fifo.h"
+
+#define SIM_READERS_MAX 3
+
+struct sim;
+
+enum sim_broker_state { SIM_RUNNING, SIM_STOPPED, SIM_DOWN };
+
+struct sim_client {
+	struct sim_fifo in;
+	size_t arrived; /* of the packets in `in`: those that are in the socket; the others are under way */
+	int64_t last_at, keepalive_ns;
+	uint32_t conn; /* grows with each connection */
+	bool connected, ready, will, lapsed;
+};
+
+struct sim_pipe {
+	struct sim_fifo q;
+	int64_t last_at;
+	bool open;   /* connected and subscribed */
+	bool filled; /* the reader has said so, and it has not emptied since */
+};
+
+struct sim_retained {
+	bool any, online, by_monitor;
+	uint64_t seq;
+};
+
+struct sim_broker {
+	enum sim_broker_state state;
+	struct sim_client *client; /* owned */
+	struct sim_pipe pipe[SIM_READERS_MAX];
+	struct sim_retained *retained; /* owned; a device */
+	uint32_t *ready;               /* owned: the sockets that wait, a ring of n_clients */
+	uint32_t n_clients, ready_head, ready_n;
+	bool serving; /* a SIM_SERVE is planned */
+	uint32_t serve_stamp, turn;
+	int64_t stopped_at;
+	int64_t service_ns, delay_ns; /* a packet; a pipe */
+	bool cut;                     /* between broker and monitor: nothing gets through, nothing is lost */
+	uint64_t dropped;
+};
+
+void sim_broker_init(struct sim *s);
+void sim_broker_fini(struct sim *s);
+
+/* False if it takes no connection now. A second connection of a client ends the first, whose will is published
+ * if the plan says so. */
+bool sim_broker_connect(struct sim *s, uint32_t client, int64_t keepalive_ns, bool will);
+/* The client's side has closed the connection and forgets what was under way. */
+void sim_broker_leave(struct sim *s, uint32_t client);
+/* A client sends; lost if it is not connected. */
+void sim_broker_send(struct sim *s, uint32_t client, struct sim_packet p, int64_t delay_ns);
+/* The next packet for a reader, or false if there is none yet. */
+bool sim_broker_read(struct sim *s, uint32_t reader, struct sim_packet *p);
+/* How much of what a reader may fall behind is used up, in percent. */
+unsigned sim_broker_fill(const struct sim *s, uint32_t reader);
+
+void sim_broker_stop(struct sim *s);
+void sim_broker_resume(struct sim *s);
+/* `politely`: every will is published before the connections are closed. */
+void sim_broker_down(struct sim *s, bool politely);
+void sim_broker_up(struct sim *s, bool remembers);
+void sim_broker_cut(struct sim *s, bool cut);
+
+void sim_broker_on_in(struct sim *s, uint32_t client, uint32_t conn);
+void sim_broker_on_serve(struct sim *s, uint32_t stamp);
+void sim_broker_on_lapse(struct sim *s, uint32_t client, uint32_t conn);
+
+#endif

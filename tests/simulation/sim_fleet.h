@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model of the devices: each beats at its interval, with jitter and loss, and now and then dies, in one of four ways,
+ * comes back, or loses its network for a while. Sleepers announce a timeout of their own before a nap. A device that
+ * finds its connection closed connects again, with back-off, and beats as soon as it is connected.
+ */
+#ifndef SIM_FLEET_H
+#define SIM_FLEET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sim;
+
+enum sim_turn { SIM_CRASHES, SIM_LOSES_POWER, SIM_HANGS, SIM_SAYS_GOODBYE, SIM_RETURNS, SIM_LOSES_NET, SIM_GETS_NET };
+
+struct sim_device {
+	/* traits */
+	int64_t interval_ns, delay_ns, keepalive_ns;
+	int64_t nap_ns; /* 0: no sleeper */
+	double jitter, loss;
+	unsigned group;
+	bool will;
+
+	/* its life */
+	bool powered;   /* the machine runs, and answers pings */
+	bool beating;   /* and its program works */
+	bool reachable; /* its network works */
+	bool connected; /* as far as it knows */
+	uint32_t life;  /* grows whenever what was planned is no longer true */
+	uint32_t until_nap;
+	int64_t backoff_ns;
+	uint64_t beats; /* sent, lost ones included */
+};
+
+struct sim_fleet {
+	struct sim_device *device; /* owned */
+};
+
+void sim_fleet_init(struct sim *s);
+void sim_fleet_fini(struct sim *s);
+
+void sim_fleet_on_beat(struct sim *s, uint32_t device, uint32_t life);
+void sim_fleet_on_dial(struct sim *s, uint32_t device, uint32_t life);
+void sim_fleet_on_closed(struct sim *s, uint32_t device, uint32_t conn);
+void sim_fleet_on_life(struct sim *s, uint32_t device, enum sim_turn turn);
+
+#endif

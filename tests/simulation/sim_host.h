@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is around the core in a daemon: the loop that wakes it, its connections, what it owes the store and the broker.
+ * It does with the core what src/daemon does, in the same order, but in virtual time. It can be stopped and go on, be
+ * suspended with its machine, be killed and started again.
+ *
+ * All times that the core and the oracle see are the monotonic clock of the monitor's machine.
+ */
+#ifndef SIM_HOST_H
+#define SIM_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "heartwheel/monitor.h"
+#include "sim_broker.h"
+
+struct sim;
+
+struct sim_link {
+	bool up;
+	uint32_t stamp;
+	int64_t wait_ns;
+};
+
+struct sim_owed {
+	bool store, status;
+};
+
+struct sim_host {
+	struct hw_monitor *m; /* owned; NULL: not running */
+	uint32_t run;
+	bool stopped, asleep; /* the process; its machine */
+	int64_t slept_ns, asleep_since, slept_seen_ns;
+	struct hw_mono boot_checked, planned;
+	int64_t wall_offset_ms;
+	uint32_t due_stamp, tick_stamp;
+	struct sim_link link[SIM_READERS_MAX + 1]; /* the last: the publisher */
+	struct sim_owed *owed;                     /* owned; a device */
+	bool loading, load_wanted;
+	int64_t started_wall_ms, mark_found_ms, mark_told_ms;
+	uint32_t load_at;
+	unsigned spins; /* turns on end that did nothing and asked for another at once */
+};
+
+void sim_host_init(struct sim *s);
+void sim_host_fini(struct sim *s);
+struct hw_now sim_host_now(const struct sim *s);
+
+void sim_host_on_start(struct sim *s);
+void sim_host_on_pipe(struct sim *s, uint32_t reader);
+void sim_host_on_due(struct sim *s, uint32_t stamp);
+void sim_host_on_tick(struct sim *s, uint32_t stamp);
+void sim_host_on_dial(struct sim *s, uint32_t link, uint32_t stamp);
+void sim_host_on_closed(struct sim *s, uint32_t link, uint32_t conn);
+void sim_host_on_load(struct sim *s, uint32_t run);
+
+void sim_host_freeze(struct sim *s, bool suspended);
+void sim_host_thaw(struct sim *s);
+/* Killed: nothing is said to anybody. */
+void sim_host_crash(struct sim *s);
+void sim_host_lose_publisher(struct sim *s);
+void sim_host_forget(struct sim *s, uint32_t device);
+
+/* From the store. */
+/* It is there again, or has been read: what it holds may be older than what is known. */
+void sim_host_reconcile(struct sim *s);
+void sim_host_confirmed(struct sim *s, uint32_t device, struct hw_ref ref, uint64_t seq);
+void sim_host_newer(struct sim *s, struct hw_ref ref, uint64_t stored_seq);
+void sim_host_rewrite(struct sim *s, struct hw_ref ref);
+
+/* The record of a device, or NULL; the device of a record. */
+const struct hw_device *sim_host_device(const struct sim *s, uint32_t device);
+uint32_t sim_host_number(const struct hw_device *d);
+
+#endif

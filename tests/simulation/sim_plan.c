@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* See sim_plan.h. */
+#include "sim_plan.h"
+
+#include <string.h>
+
+#include "sim.h"
+
+#define DAY_NS (86400 * HW_NS_PER_S)
+
+/* --- drawing ----------------------------------------------------------------- */
+
+static int64_t pick(struct sim *s, const int64_t *of, int64_t n)
+{
+	return of[sim_below(&s->random, n)];
+}
+
+static void draw_conf(struct sim *s)
+{
+	static const int64_t graces_ms[] = {0, 2000, 5000, 15000}, slows_ms[] = {100, 250, 250, 1000};
+	s->plan.conf = (struct hw_monitor_conf){.max_devices = 100000,
+	                                        .forget_after_ms = INT64_C(30) * 86400000,
+	                                        .forget_once_after_ms = 86400000,
+	                                        .grace_ms = pick(s, graces_ms, 4),
+	                                        .barrier_slow_ms = pick(s, slows_ms, 4),
+	                                        .barrier_timeout_ms = sim_chance(&s->random, 0.8) ? 5000 : 2000,
+	                                        .readers = s->plan.readers,
+	                                        .ttl_factor = 3,
+	                                        .loading = true};
+}
+
+/* How long it all lasts, and with which timeouts: mostly minutes, now and then days or years. */
+static void draw_times(struct sim *s)
+{
+	struct sim_plan *p = &s->plan;
+	int64_t scale = sim_below(&s->random, 100);
+	for (int g = 0; g < SIM_GROUPS_MAX; g++)
+		p->timeout_ns[g] = scale < 90   ? sim_spread(&s->random, HW_NS_PER_S, 60 * HW_NS_PER_S)
+		                   : scale < 96 ? sim_spread(&s->random, 600 * HW_NS_PER_S, DAY_NS / 6)
+		                                : sim_spread(&s->random, DAY_NS, 300 * DAY_NS);
+	for (int g = 0; g < SIM_GROUPS_MAX; g++)
+		p->timeout_ns[g] -= p->timeout_ns[g] % HW_NS_PER_MS;
+	int64_t longest = p->timeout_ns[0];
+	if (p->groups > 1 && p->timeout_ns[1] > longest)
+		longest = p->timeout_ns[1];
+	p->sleepers = scale < 90 && sim_chance(&s->random, 0.4) ? 0.3 : 0;
+	p->trouble_ns = scale < 90 ? 60 * HW_NS_PER_S + longest * sim_between(&s->random, 10, 40)
+	                           : longest * sim_between(&s->random, 2, 4);
+	p->calm_ns = 200 * HW_NS_PER_S + longest * (p->sleepers > 0 ? 11 : 3);
+	p->tick_ns = scale < 90 ? HW_NS_PER_S : scale < 96 ? 10 * HW_NS_PER_S : 3600 * HW_NS_PER_S;
+	p->sparse = scale >= 96;
+	if (p->sparse)
+		p->devices = 3 + p->devices % 4;
+}
+
+static struct sim_trouble draw_trouble(struct sim *s)
+{
+	struct sim_plan *p = &s->plan;
+	struct sim_random *r = &s->random;
+	struct sim_trouble t = {.kind = (enum sim_trouble_kind)sim_below(r, SIM_TROUBLE_KINDS),
+	                        .at = sim_below(r, p->trouble_ns)};
+	t.length_ns = sim_spread(r, HW_NS_PER_S / 10, 40 * HW_NS_PER_S);
+	if (sim_chance(r, 0.3))
+		t.length_ns = sim_spread(r, HW_NS_PER_S, p->timeout_ns[0] * 3 + 2 * HW_NS_PER_S);
+	if (t.length_ns > p->trouble_ns - t.at)
+		t.length_ns = p->trouble_ns - t.at;
+	if (t.kind == SIM_HOST_SLEEPS && p->tick_ns > HW_NS_PER_S)
+		t.kind = SIM_HOST_STANDS; /* a suspension is noticed by the tick */
+	static const int64_t steps_ms[] = {86400000, -86400000, 3600000, -3600000, 1500, -1500};
+	switch (t.kind) {
+	case SIM_SOCKETS_SLOW:
+		t.arg = sim_spread(r, 5 * HW_NS_PER_MS, 100 * HW_NS_PER_MS);
+		break;
+	case SIM_PIPES_SLOW:
+		t.arg = sim_spread(r, 100 * HW_NS_PER_MS, 6 * HW_NS_PER_S);
+		break;
+	case SIM_WALL_STEP:
+		t.arg = pick(s, steps_ms, 6);
+		break;
+	default:
+		t.arg = sim_below(r, 1 << 20);
+	}
+	return t;
+}
+
+void sim_plan_draw(struct sim *s)
+{
+	struct sim_plan *p = &s->plan;
+	struct sim_random *r = &s->random;
+	static const int64_t budgets[] = {1, 3, 64, 2048}, bounds[] = {40, 200, 2000};
+	memset(p, 0, sizeof *p);
+	p->devices = (uint32_t)sim_between(r, 3, 30);
+	p->readers = sim_chance(r, 0.75) ? 1 : (uint32_t)sim_between(r, 2, SIM_READERS_MAX);
+	p->groups = (uint32_t)sim_between(r, 1, 2);
+	draw_times(s);
+	draw_conf(s);
+	p->jitter = 0.1 * sim_unit(r);
+	p->loss = sim_chance(r, 0.5) ? 0 : 0.4 * sim_unit(r);
+	p->lossy_share = 0.3;
+	p->wills = sim_chance(r, 0.7) ? 0.7 : 0;
+	p->delay_max_ns = sim_spread(r, HW_NS_PER_MS, 25 * HW_NS_PER_MS);
+	p->delay_ns = sim_spread(r, HW_NS_PER_MS / 5, 50 * HW_NS_PER_MS);
+	p->service_ns = sim_spread(r, 20000, HW_NS_PER_MS);
+	p->backoff_max_ns = sim_spread(r, 2 * HW_NS_PER_S, 60 * HW_NS_PER_S);
+	p->goodbye_delay_ms = sim_chance(r, 0.3) ? 3000 : 0;
+	p->takeover_wills = p->goodbye_delay_ms > 0;
+	p->buffer_bound = (size_t)pick(s, bounds, 3);
+	p->pipe_bound = p->buffer_bound + (size_t)pick(s, bounds, 3);
+	p->budget = (unsigned)pick(s, budgets, 4);
+	p->load_pace_ns = sim_spread(r, HW_NS_PER_MS, 300 * HW_NS_PER_MS);
+	p->deaths = sim_unit(r) * 2;
+	p->net_share = 0.25;
+	p->troubles = sim_chance(r, 0.1) ? 0 : (unsigned)sim_between(r, 1, SIM_TROUBLES_MAX / 2);
+	for (unsigned k = 0; k < p->troubles; k++)
+		p->trouble[k] = draw_trouble(s);
+}
+
+void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeout_ms, int64_t length_ns)
+{
+	struct sim_plan *p = &s->plan;
+	memset(p, 0, sizeof *p);
+	p->devices = devices;
+	p->readers = p->groups = 1;
+	p->timeout_ns[0] = p->timeout_ns[1] = timeout_ms * HW_NS_PER_MS;
+	p->interval_ns = HW_NS_PER_S;
+	p->loss = loss;
+	p->lossy_share = 1;
+	draw_conf(s);
+	p->conf.grace_ms = 0;
+	p->delay_max_ns = p->delay_ns = HW_NS_PER_MS;
+	p->service_ns = 20000;
+	p->backoff_max_ns = 2 * HW_NS_PER_S;
+	p->buffer_bound = p->pipe_bound = 100000;
+	p->budget = 2048;
+	p->tick_ns = 60 * HW_NS_PER_S;
+	p->load_pace_ns = HW_NS_PER_MS;
+	p->trouble_ns = length_ns;
+}
+
+size_t sim_plan_groups(const struct sim_plan *p, struct hw_group_spec groups[SIM_GROUPS_MAX])
+{
+	static const char *const nodes[] = {"nodes/{id}/heartbeat", "nodes/{id}/status"};
+	static const char *const slow[] = {"slow/{id}/heartbeat", "slow/{id}/status"};
+	for (int g = 0; g < SIM_GROUPS_MAX; g++)
+		groups[g] = (struct hw_group_spec){.name = g ? "slow" : "default",
+		                                   .heartbeat = g ? slow : nodes,
+		                                   .n_heartbeat = 2,
+		                                   .status = g ? "slow/{id}/status" : "nodes/{id}/status",
+		                                   .timeout_ms = p->timeout_ns[g] / HW_NS_PER_MS,
+		                                   .timeout_max_ms = INT64_C(3650) * 86400000,
+		                                   .goodbye_delay_ms = p->goodbye_delay_ms};
+	return p->groups;
+}
+
+/* --- beginning --------------------------------------------------------------- */
+
+/* A device dies, and perhaps returns; or is cut off for a while. */
+static void plan_life(struct sim *s, uint32_t i)
+{
+	struct sim_plan *p = &s->plan;
+	struct sim_random *r = &s->random;
+	const struct sim_device *d = &s->fleet.device[i];
+	int64_t at = 0;
+	for (double left = p->deaths; left > 0 && sim_chance(r, left); left -= 1) {
+		at += sim_below(r, p->trouble_ns - at);
+		int64_t back = at + sim_spread(r, d->interval_ns / 4 + 1, p->timeout_ns[d->group] * 8);
+		bool net = sim_chance(r, p->net_share);
+		enum sim_turn how = net ? SIM_LOSES_NET : (enum sim_turn)sim_below(r, 4);
+		sim_at(s, at, SIM_LIFE, i, 0, how);
+		if (!net && (back >= p->trouble_ns || sim_chance(r, 0.3)))
+			break;
+		at = back < p->trouble_ns ? back : p->trouble_ns;
+		sim_at(s, at, SIM_LIFE, i, 0, net ? SIM_GETS_NET : SIM_RETURNS);
+		if (at >= p->trouble_ns)
+			break;
+	}
+}
+
+void sim_plan_begin(struct sim *s)
+{
+	for (uint32_t k = 0; k < s->plan.troubles; k++)
+		sim_at(s, s->plan.trouble[k].at, SIM_TROUBLE, k, 0, 0);
+	for (uint32_t i = 0; i < s->plan.devices; i++)
+		plan_life(s, i);
+	sim_at(s, s->plan.trouble_ns + s->plan.calm_ns, SIM_END, 0, 0, 0);
+}

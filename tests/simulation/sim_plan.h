@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* What a seed says of a run: the fleet's traits, the monitor's configuration, how long it lasts, and every trouble in
+ * it. */
+#ifndef SIM_PLAN_H
+#define SIM_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "heartwheel/monitor.h"
+
+struct sim;
+
+#define SIM_GROUPS_MAX   2
+#define SIM_TROUBLES_MAX 24
+
+enum sim_trouble_kind {
+	SIM_BROKER_STANDS,  /* SIGSTOP of the broker */
+	SIM_BROKER_RESTART, /* it publishes the wills, closes the links, ends */
+	SIM_BROKER_DIES,
+	SIM_HOST_STANDS, /* SIGSTOP of the monitor */
+	SIM_HOST_SLEEPS, /* its machine is suspended */
+	SIM_HOST_DIES,
+	SIM_NET_CUT, /* between the two */
+	SIM_PUBLISHER_LOST,
+	SIM_SOCKETS_SLOW, /* the broker is overloaded: what comes in waits */
+	SIM_PIPES_SLOW,   /* ... what goes out waits */
+	SIM_STORE_AWAY,
+	SIM_WALL_STEP,
+	SIM_FORGET, /* an operator forgets a device */
+	SIM_TROUBLE_KINDS
+};
+
+struct sim_trouble {
+	enum sim_trouble_kind kind;
+	int64_t at, length_ns;
+	int64_t arg;
+	bool taken; /* it could begin */
+};
+
+struct sim_plan {
+	uint32_t devices, readers, groups;
+	int64_t timeout_ns[SIM_GROUPS_MAX];
+	int64_t interval_ns; /* 0: drawn for each device */
+	double jitter, loss, lossy_share, wills, sleepers;
+	int64_t delay_max_ns;         /* of a device's network */
+	int64_t delay_ns, service_ns; /* of the monitor's network; of the broker, a packet */
+	int64_t backoff_max_ns;
+	bool takeover_wills;
+	bool sparse; /* years: the publisher is mostly away, so that barriers do not fill them */
+	size_t pipe_bound, buffer_bound;
+	unsigned budget;
+	int64_t tick_ns, load_pace_ns;
+	int64_t trouble_ns, calm_ns; /* how long troubles may happen; the quiet after that */
+	struct hw_monitor_conf conf;
+	int64_t goodbye_delay_ms;
+	unsigned troubles;
+	struct sim_trouble trouble[SIM_TROUBLES_MAX];
+	double deaths;    /* a device's, in the time of troubles */
+	double net_share; /* how many of them are only losses of its network */
+};
+
+/* Draws the plan from s->random. */
+void sim_plan_draw(struct sim *s);
+/* No trouble: `devices` that beat each second and lose `loss` of it; a timeout of `timeout_ms`, for `length_ns`. */
+void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeout_ms, int64_t length_ns);
+/* Fills in the groups' specifications; returns how many. */
+size_t sim_plan_groups(const struct sim_plan *p, struct hw_group_spec groups[SIM_GROUPS_MAX]);
+/* Plans the troubles' and the devices' deaths as events. */
+void sim_plan_begin(struct sim *s);
+
+void sim_trouble_begin(struct sim *s, uint32_t k);
+void sim_trouble_end(struct sim *s, uint32_t k);
+const char *sim_trouble_name(enum sim_trouble_kind kind);
+
+#endif

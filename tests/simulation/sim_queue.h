@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is going to happen: a heap of events by time, and by the order in which they were planned where times are the
+ * same. An event cannot be taken back; it carries a stamp instead, which whoever planned it compares when it comes.
+ */
+#ifndef SIM_QUEUE_H
+#define SIM_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sim_kind {
+	SIM_BEAT,         /* device `who`: time for a heartbeat */
+	SIM_DIAL,         /* ... tries to connect */
+	SIM_CLOSED,       /* ... finds its connection closed */
+	SIM_LIFE,         /* ... dies, returns, loses its network or gets it back: `arg` an enum sim_turn */
+	SIM_IN,           /* the broker's socket of client `who` gets a packet */
+	SIM_SERVE,        /* the broker serves the next socket */
+	SIM_LAPSE,        /* the broker looks whether client `who` has outlived its keepalive */
+	SIM_PIPE,         /* reader `who` of the monitor has something to read */
+	SIM_DUE,          /* the monitor's timer */
+	SIM_TICK,         /* the monitor's second */
+	SIM_HOST_DIAL,    /* the monitor's connection `who` tries to connect */
+	SIM_HOST_CLOSED,  /* the monitor's publisher finds its connection closed */
+	SIM_START,        /* the monitor starts */
+	SIM_LOAD,         /* the next devices come from the store */
+	SIM_STORE,        /* the store answers */
+	SIM_TROUBLE,      /* trouble `who` begins */
+	SIM_TROUBLE_OVER, /* ... ends */
+	SIM_END
+};
+
+struct sim_event {
+	int64_t at;
+	uint64_t order;
+	int64_t arg;
+	uint32_t who, stamp;
+	enum sim_kind kind;
+};
+
+struct sim_queue {
+	struct sim_event *heap; /* owned */
+	size_t n, cap;
+	uint64_t planned;
+};
+
+void sim_queue_fini(struct sim_queue *q);
+/* Ends the program without memory: a simulation has nothing better to do then. */
+void sim_queue_push(struct sim_queue *q, struct sim_event ev);
+bool sim_queue_pop(struct sim_queue *q, struct sim_event *ev);
+
+#endif

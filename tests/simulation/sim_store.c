@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* See sim_store.h. */
+#include "sim_store.h"
+
+#include <string.h>
+
+#include "sim.h"
+
+#define DELAY_MAX_NS (20 * HW_NS_PER_MS)
+
+void sim_store_init(struct sim *s)
+{
+	s->store.record = sim_calloc(s->plan.devices, sizeof *s->store.record);
+}
+
+void sim_store_fini(struct sim *s)
+{
+	free(s->store.record);
+	free(s->store.order);
+}
+
+struct sim_record sim_store_picture(const struct sim *s, const struct hw_device *d)
+{
+	return (struct sim_record){.known = hw_device_state(d) != HW_STATE_FORGOTTEN,
+	                           .once = d->flags & HW_FLAG_ONCE,
+	                           .state = hw_device_state(d),
+	                           .reason = hw_device_reason(d),
+	                           .since_ms = d->since_ms,
+	                           .last_seen_ms = hw_device_last_seen_ms(d, sim_host_now(s)),
+	                           .own_timeout_ms = d->extra ? d->extra->own_timeout_ms : 0,
+	                           .seq = d->seq,
+	                           .group = d->group};
+}
+
+static struct sim_order *order_at(const struct sim_store *t, size_t i)
+{
+	return &t->order[(t->head + i) % t->cap];
+}
+
+static void grow(struct sim_store *t)
+{
+	size_t cap = t->cap ? 2 * t->cap : 64;
+	struct sim_order *order = sim_calloc(cap, sizeof *order);
+	for (size_t i = 0; i < t->n; i++)
+		order[i] = *order_at(t, i);
+	free(t->order);
+	t->order = order;
+	t->head = 0;
+	t->cap = cap;
+}
+
+void sim_store_give(struct sim *s, struct sim_order o)
+{
+	struct sim_store *t = &s->store;
+	if (t->n == t->cap)
+		grow(t);
+	o.run = s->host.run;
+	o.at = s->now + HW_NS_PER_MS / 10 + sim_below(&s->random, DELAY_MAX_NS);
+	if (o.at < t->last_at)
+		o.at = t->last_at;
+	t->last_at = o.at;
+	t->n++;
+	*order_at(t, t->n - 1) = o;
+	sim_at(s, o.at, SIM_STORE, 0, 0, 0);
+}
+
+/* Carries one out; what the monitor is told of it. */
+static void carry_out(struct sim *s, const struct sim_order *o)
+{
+	struct sim_record *r = &s->store.record[o->device];
+	bool listens = s->host.m && s->host.run == o->run;
+	if (s->lie == SIM_LOST_WRITE && o->kind == SIM_EDGE && o->record.state == HW_STATE_OFFLINE)
+		return;
+	switch (o->kind) {
+	case SIM_MARK:
+		s->store.mark_ms = o->mark_ms;
+		break;
+	case SIM_EDGE:
+	case SIM_REWRITE:
+		if (r->known && r->seq > o->record.seq) {
+			if (listens)
+				sim_host_newer(s, o->ref, r->seq);
+			break;
+		}
+		if (o->kind == SIM_EDGE && (!r->known || r->seq < o->record.seq))
+			sim_oracle_stored(s, o, r);
+		*r = o->record;
+		if (listens)
+			sim_host_confirmed(s, o->device, o->ref, o->record.seq);
+		break;
+	case SIM_REFRESH:
+		if (r->known && r->seq == o->record.seq && r->state == o->record.state)
+			*r = o->record;
+		else if (listens)
+			sim_host_rewrite(s, o->ref);
+	}
+}
+
+void sim_store_on_due(struct sim *s)
+{
+	struct sim_store *t = &s->store;
+	while (!t->away && t->n > 0 && t->order[t->head].at <= s->now) {
+		struct sim_order o = t->order[t->head];
+		t->head = (t->head + 1) % t->cap;
+		t->n--;
+		carry_out(s, &o);
+	}
+}
+
+void sim_store_leave(struct sim *s, bool away)
+{
+	s->store.away = away;
+	if (away)
+		return;
+	sim_store_on_due(s);
+	sim_host_reconcile(s);
+}
+
+void sim_store_crash(struct sim *s)
+{
+	struct sim_store *t = &s->store;
+	if (t->n > 0)
+		t->n = t->away ? 0 : (size_t)sim_below(&s->random, (int64_t)t->n + 1);
+}
+
+struct sim_record sim_store_newest(const struct sim *s, uint32_t device)
+{
+	struct sim_record r = s->store.record[device];
+	for (size_t i = 0; i < s->store.n; i++) {
+		const struct sim_order *o = order_at(&s->store, i);
+		if (o->kind != SIM_MARK && o->device == device)
+			r = o->record;
+	}
+	return r;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model of the store: it holds exactly what the last transition or refresh that reached it wrote. Orders are carried
+ * out in the order in which they were given, each after a delay; those that had not been sent when the monitor died
+ * are lost. A transition is written only over an older seq, a refresh only over the same one.
+ */
+#ifndef SIM_STORE_H
+#define SIM_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heartwheel/monitor.h"
+
+struct sim;
+
+struct sim_record {
+	bool known, once;
+	enum hw_state state;
+	enum hw_reason reason;
+	int64_t since_ms, last_seen_ms, own_timeout_ms;
+	uint64_t seq;
+	unsigned group;
+};
+
+enum sim_order_kind { SIM_EDGE, SIM_REWRITE, SIM_REFRESH, SIM_MARK };
+
+struct sim_order {
+	int64_t at;
+	enum sim_order_kind kind;
+	uint32_t device, run;
+	struct hw_ref ref;
+	struct sim_record record;
+	int64_t mark_ms;
+};
+
+struct sim_store {
+	struct sim_record *record; /* owned; a device */
+	struct sim_order *order;   /* owned: a queue */
+	size_t head, n, cap;
+	int64_t mark_ms; /* until when the monitor has seen, by the wall clock; 0: never */
+	bool away;
+	int64_t away_until, last_at;
+};
+
+void sim_store_init(struct sim *s);
+void sim_store_fini(struct sim *s);
+/* What the core says of a device now. */
+struct sim_record sim_store_picture(const struct sim *s, const struct hw_device *d);
+void sim_store_give(struct sim *s, struct sim_order order);
+void sim_store_on_due(struct sim *s);
+void sim_store_leave(struct sim *s, bool away);
+/* The monitor has died: some of what was under way never arrives. */
+void sim_store_crash(struct sim *s);
+/* The newest of what is stored of a device, or on its way there. */
+struct sim_record sim_store_newest(const struct sim *s, uint32_t device);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The simulation, as a test: some hundred seeds without a breach; a seed that replays itself; an oracle that finds lies
+ * out; and the failure detector's mistakes against what theory says of them.
+ *
+ * HW_SEED sets the first seed of the many (1, unless it is set), HW_RUNS how many.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim.h"
+
+#define RUNS 300
+
+static uint64_t from_env(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+	return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+START_TEST(test_no_seed_breaks_a_promise)
+{
+	uint64_t seed = from_env("HW_SEED", 1), runs = from_env("HW_RUNS", RUNS), transitions = 0;
+	unsigned breaches = 0;
+	struct sim_metrics metrics = {0};
+	printf("HW_SEED=%" PRIu64 " HW_RUNS=%" PRIu64 "\n", seed, runs);
+	for (uint64_t k = 0; k < runs; k++) {
+		struct sim s;
+		sim_init(&s, seed + k);
+		s.tell = stdout;
+		s.metrics = &metrics;
+		sim_run(&s);
+		breaches += s.breaches;
+		sim_fini(&s);
+	}
+	transitions = metrics.transitions;
+	sim_metrics_fini(&metrics);
+	fflush(stdout);
+	ck_assert_uint_eq(breaches, 0);
+	ck_assert_uint_gt(transitions, 50 * runs); /* the runs are no empty ones */
+}
+END_TEST
+
+static uint64_t hash_of(uint64_t seed)
+{
+	struct sim s;
+	sim_init(&s, seed);
+	sim_run(&s);
+	uint64_t hash = s.hash;
+	sim_fini(&s);
+	return hash;
+}
+
+START_TEST(test_a_seed_replays_its_run)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		uint64_t hash = hash_of(seed);
+		ck_assert_uint_eq(hash, hash_of(seed));
+		ck_assert_uint_ne(hash, hash_of(seed + 1));
+	}
+}
+END_TEST
+
+/* A quiet run in which half of the devices die; nothing but the lie is wrong. */
+static unsigned breaches_of(enum sim_lie lie)
+{
+	struct sim s;
+	sim_init(&s, 7);
+	sim_plan_steady(&s, 10, 0, 3500, 100 * HW_NS_PER_S);
+	s.plan.calm_ns = 60 * HW_NS_PER_S;
+	s.plan.deaths = 0.7;
+	s.lie = lie;
+	sim_run(&s);
+	unsigned n = s.breaches;
+	sim_fini(&s);
+	return n;
+}
+
+START_TEST(test_the_oracle_finds_lies_out)
+{
+	ck_assert_uint_eq(breaches_of(SIM_NO_LIE), 0);
+	ck_assert_msg(breaches_of((enum sim_lie)_i) > 0, "lie %d", _i);
+}
+END_TEST
+
+/* --- the failure detector ---------------------------------------------------- */
+
+/* A device beats each second; a message is lost with probability p; the timeout is k and a half intervals. */
+static void measure(double p, int k, uint64_t seed, struct sim_metrics *m)
+{
+	struct sim s;
+	sim_init(&s, seed);
+	sim_plan_steady(&s, 100, p, 1000 * k + 500, 3000 * HW_NS_PER_S);
+	s.tell = stdout;
+	s.metrics = m;
+	sim_run(&s);
+	ck_assert_uint_eq(s.breaches, 0);
+	sim_fini(&s);
+}
+
+/* A mistake begins when a heartbeat that was heard is followed by k that are lost: (1 - p) p^k an interval. It lasts
+ * until the next that gets through: half an interval, and 1 / p' - 1 more, where p' = 1 - p. */
+START_TEST(test_mistakes_are_as_rare_as_theory_says)
+{
+	static const double ps[] = {0.05, 0.1, 0.3, 0.5};
+	for (size_t i = 0; i < sizeof ps / sizeof *ps; i++)
+		for (int k = 1; k <= 3; k++) {
+			struct sim_metrics m = {0};
+			double p = ps[i];
+			measure(p, k, 1000 + 10 * i + (uint64_t)k, &m);
+			double n = (double)m.beats, rate = (1 - p) * pow(p, k), got = (double)m.mistakes / n;
+			double sigma = sqrt(rate / n), lasts = sim_samples_mean(&m.mistake);
+			double should = 0.5 + p / (1 - p), spread = sqrt(p) / (1 - p) / sqrt((double)m.mistake.n);
+			printf("p %.2f k %d: %.6f mistakes an interval, theory %.6f (%+.1f sigma); "
+			       "last %.3f s, theory %.3f\n",
+			       p, k, got, rate, (got - rate) / sigma, lasts, should);
+			fflush(stdout);
+			ck_assert_msg(fabs(got - rate) < 4 * sigma, "p %g k %d: %g, not %g", p, k, got, rate);
+			ck_assert_msg(fabs(lasts - should) < 4 * spread + 0.05, "p %g k %d: last %g", p, k, lasts);
+			/* Chen, Toueg, Aguilera, theorem 1: accuracy = 1 - mistake duration x mistake rate. */
+			double wrong = lasts * (double)m.mistakes / m.alive_s;
+			ck_assert_double_eq_tol(m.right_s / m.alive_s, 1 - wrong, 0.002);
+			sim_metrics_fini(&m);
+		}
+}
+END_TEST
+
+/* Without loss and trouble there is no mistake, and a death is found within the timeout, a tick and the barriers. */
+START_TEST(test_deaths_are_found_in_time)
+{
+	struct sim_metrics m = {0};
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct sim s;
+		sim_init(&s, seed);
+		sim_plan_steady(&s, 20, 0, 3500, 200 * HW_NS_PER_S);
+		s.plan.calm_ns = 60 * HW_NS_PER_S;
+		s.plan.deaths = 1;
+		s.metrics = &m;
+		sim_run(&s);
+		ck_assert_uint_eq(s.breaches, 0);
+		sim_fini(&s);
+	}
+	ck_assert_uint_eq(m.mistakes, 0);
+	ck_assert_uint_gt(m.detection.n, 100);
+	ck_assert_double_le(sim_samples_quantile(&m.detection, 1), 3.5 + 1.0 / 31 + 0.02);
+	ck_assert_double_le(sim_samples_quantile(&m.delay, 1), 1.0 / 31 + 0.02);
+	ck_assert_double_ge(sim_samples_quantile(&m.delay, 0), 0);
+	sim_metrics_fini(&m);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("simulation");
+	TCase *tc = tcase_create("runs");
+	tcase_set_timeout(tc, 600);
+	tcase_add_test(tc, test_no_seed_breaks_a_promise);
+	tcase_add_test(tc, test_a_seed_replays_its_run);
+	tcase_add_loop_test(tc, test_the_oracle_finds_lies_out, SIM_NO_LIE + 1, SIM_LIES);
+	tcase_add_test(tc, test_mistakes_are_as_rare_as_theory_says);
+	tcase_add_test(tc, test_deaths_are_found_in_time);
+	suite_add_tcase(suite, tc);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
