@@ -337,6 +337,8 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_conf *conf)
 	a->started = hw_app_now().mono;
 	a->n_readers = (unsigned)conf->readers;
 	a->loading = conf->store == HW_STORE_REDIS;
+	a->blind_told = true;
+	a->blind_cause = HW_CAUSE_LINK;
 	a->detection = (struct hw_histogram){.bounds = detection_bounds,
 	                                     .n = sizeof detection_bounds / sizeof *detection_bounds};
 	a->turn = (struct hw_histogram){.bounds = turn_bounds, .n = sizeof turn_bounds / sizeof *turn_bounds};

@@ -86,7 +86,8 @@ struct hw_app {
 	uint32_t release_at;
 	int64_t swept_refused_ms;
 
-	bool presence_due;
+	bool presence_due, blind_told; /* what the core has said last */
+	enum hw_cause blind_cause;
 	uint64_t presence_seq;
 	int64_t presence_ms; /* monotonic, of the last one; 0: none */
 

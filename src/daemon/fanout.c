@@ -127,9 +127,12 @@ static void on_reconnect(struct hw_app *a, unsigned reader)
 	hw_reader_reconnect(a->reader[reader].reader);
 }
 
+/* Presence follows at once: a period that was over when it was found out shows in it too. */
 static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 {
 	const char *cause = hw_cause_name(out->blind.cause);
+	a->blind_told = out->blind.begun;
+	a->blind_cause = out->blind.cause;
 	a->presence_due = true;
 	hw_notifier_blind(a->notifier, now, out);
 	if (out->blind.begun && out->blind.cause == HW_CAUSE_BARRIER)
@@ -139,6 +142,7 @@ static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	else
 		hw_log(a->log, HW_LOG_NOTICE, "seeing again after %.3f s blind (%s%s)",
 		       (double)out->blind.length_ns / 1e9, cause, out->blind.lossy ? ", silence counts anew" : "");
+	hw_app_presence(a, now);
 }
 
 void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *out)
@@ -350,6 +354,7 @@ static void publisher_up(struct hw_app *a, struct hw_now now)
 	hw_log(a->log, HW_LOG_NOTICE, "publisher: connected to %s:%d", a->publisher_conf.host, a->publisher_conf.port);
 	hw_monitor_publisher(a->monitor, now, true);
 	hw_app_republish(a, now);
+	hw_app_hurry(a);
 }
 
 static void publisher_down(struct hw_app *a, struct hw_now now, const char *text)

@@ -57,6 +57,14 @@ void hw_app_tell_broker(struct hw_app *a, const char *text)
 		hw_log_limited(a->log, HW_LIMIT_BROKER, HW_LOG_WARNING, "broker: %s", text);
 }
 
+void hw_app_hurry(struct hw_app *a)
+{
+	hw_publisher_hurry(a->publisher);
+	for (unsigned i = 0; i < a->n_readers; i++)
+		if (a->reader[i].reader)
+			hw_reader_hurry(a->reader[i].reader);
+}
+
 static void on_up(struct hw_app_reader *r, struct hw_now now)
 {
 	r->up = true;
@@ -68,6 +76,7 @@ static void on_up(struct hw_app_reader *r, struct hw_now now)
 	if (r->ever_up)
 		hw_owed_republish(&r->app->status, now.mono.ns / HW_NS_PER_MS);
 	r->ever_up = true;
+	hw_app_hurry(r->app);
 }
 
 static void on_down(struct hw_app_reader *r, struct hw_now now, const char *text)

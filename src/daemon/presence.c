@@ -11,12 +11,11 @@
 int hw_app_presence_payload(struct hw_app *a, struct hw_now now, bool online, char *buf, size_t cap)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
-	const struct hw_blind *b = hw_monitor_blind(a->monitor);
 	char by[512], blind[32] = "false";
 	if (hw_json_quote(a->conf->node_id, strlen(a->conf->node_id), by, sizeof by) >= sizeof by)
 		return -1;
-	if (hw_blind_now(b))
-		snprintf(blind, sizeof blind, "\"%s\"", hw_cause_name(b->first));
+	if (a->blind_told)
+		snprintf(blind, sizeof blind, "\"%s\"", hw_cause_name(a->blind_cause));
 	uint64_t wall = now.wall_ms > 0 ? (uint64_t)now.wall_ms : 0;
 	a->presence_seq = wall > a->presence_seq ? wall : a->presence_seq + 1;
 	uint32_t offline = s->count[HW_STATE_OFFLINE];

@@ -101,6 +101,8 @@ bool hw_reader_rest(struct hw_reader *r);
 int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filters, size_t n_filters);
 /* Closes the connection and opens it again. */
 void hw_reader_reconnect(struct hw_reader *r);
+/* Without a connection: tries again at once, whatever the back-off says. Somebody else has just found the broker. */
+void hw_reader_hurry(struct hw_reader *r);
 struct hw_reader_stats hw_reader_stats(const struct hw_reader *r);
 /* Bytes that wait in the ring. */
 size_t hw_reader_backlog(const struct hw_reader *r);
@@ -153,5 +155,7 @@ bool hw_publisher_send(struct hw_publisher *p, const char *topic, const void *pa
 void hw_publisher_barrier(struct hw_publisher *p, uint64_t mark, uint64_t number);
 /* Wakes the thread for what was handed over: once per turn of the loop. */
 void hw_publisher_flush(struct hw_publisher *p);
+/* As hw_reader_hurry(). */
+void hw_publisher_hurry(struct hw_publisher *p);
 
 #endif

@@ -79,7 +79,7 @@ struct hw_publisher {
 	atomic_int owners; /* the loop's side and the thread: the last one frees */
 	pthread_t thread;
 	int orders_fd;
-	atomic_bool stop;
+	atomic_bool stop, hurry;
 	atomic_int_least64_t stop_by_ns;
 
 	/* the loop's own */
@@ -377,6 +377,8 @@ static void *run(void *arg)
 {
 	struct hw_publisher *p = arg;
 	while (!has_ended(p)) {
+		if (atomic_exchange(&p->hurry, false))
+			p->link.retry_ns = 0;
 		int64_t wait_ns = p->link.retry_ns - hw_link_clock();
 		if (p->link.m) {
 			turn(p);
@@ -440,6 +442,19 @@ int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *con
 	return 0;
 }
 
+static void order(struct hw_publisher *p)
+{
+	uint64_t one = 1;
+	ssize_t n = write(p->orders_fd, &one, sizeof(one));
+	(void)n;
+}
+
+void hw_publisher_hurry(struct hw_publisher *p)
+{
+	atomic_store(&p->hurry, true);
+	order(p);
+}
+
 void hw_publisher_stop(struct hw_publisher *p, int64_t timeout_ms)
 {
 	if (!p)
@@ -447,9 +462,7 @@ void hw_publisher_stop(struct hw_publisher *p, int64_t timeout_ms)
 	hw_publisher_flush(p);
 	atomic_store(&p->stop_by_ns, hw_link_clock() + timeout_ms * HW_NS_PER_MS);
 	atomic_store(&p->stop, true);
-	uint64_t one = 1;
-	ssize_t n = write(p->orders_fd, &one, sizeof(one));
-	(void)n;
+	order(p);
 	hw_thread_end(p->thread, timeout_ms + LINGER_MS);
 	let_go(p);
 }

@@ -58,7 +58,7 @@ struct hw_reader {
 	char *share_group; /* or NULL */
 
 	pthread_mutex_t lock; /* over the orders to the thread */
-	bool stop, reconnect;
+	bool stop, reconnect, hurry;
 	struct hw_filters *ordered; /* a set that the thread has not taken over yet, or NULL */
 	int orders_fd;
 
@@ -378,7 +378,9 @@ static void obey(struct hw_reader *r)
 	bool reconnect = r->reconnect;
 	struct hw_filters *ordered = r->ordered;
 	r->stopping = r->stop;
-	r->reconnect = false;
+	if (r->hurry)
+		r->link.retry_ns = 0;
+	r->reconnect = r->hurry = false;
 	r->ordered = NULL;
 	pthread_mutex_unlock(&r->lock);
 	if (ordered) {
@@ -555,6 +557,14 @@ int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filt
 	hw_filters_free(unused);
 	order(r);
 	return 0;
+}
+
+void hw_reader_hurry(struct hw_reader *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->hurry = true;
+	pthread_mutex_unlock(&r->lock);
+	order(r);
 }
 
 void hw_reader_reconnect(struct hw_reader *r)

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""Each blindness, from its own cause: told with that cause by presence, API, log and metrics, and nobody is called dead."""
+import re
+import signal
+import time
+
+import pytest
+
+from hw_env import pass_time, throughout, wait_until
+
+
+class Period:
+    """What is said of one period of blindness, from before it begins to after its end."""
+
+    def __init__(self, env, d, cause):
+        self.env, self.d, self.cause = env, d, cause
+        self.topic = "heartwheel/%s/status" % env.node
+        self.observer = env.observer(self.topic).fence()
+        self.n, self.lines = len(self.observer.messages), len(d.log())
+        self.seconds, self.of_cause = self.metric()
+
+    def metric(self):
+        """Of all causes (one may follow the other within a period), and of this one."""
+        m = self.d.metrics()
+        return m.get("blind_seconds_total"), m.get("blind_seconds_total", cause=self.cause)
+
+    def said(self):
+        return [m.json()["blind"] for m in self.observer.on(self.topic, self.n)]
+
+    def log(self, pattern):
+        return re.findall(pattern, self.d.log()[self.lines:])
+
+    def begins(self, timeout=10):
+        """The API says so while it lasts."""
+        s = wait_until(lambda: (lambda s: s["blind"] and s)(self.d.status()), timeout, "blindness")
+        assert s["blind_cause"] == self.cause, s
+        assert self.d.get("/readyz").status == 503
+
+    def is_over(self, least, most, lossy=False, timeout=30):
+        """It ended, and lasted so long by every account. The loop and a reader may each find out about a stall, and a
+        loss may be found out in pieces: then there are several of them, told alike."""
+        wait_until(lambda: self.log("seeing again"), timeout, "a line that says that it is over")
+        assert self.d.status()["blind"] is False
+        begun = self.log(r"blind \((\w+)\): nobody is judged")
+        ended = self.log(r"seeing again after ([\d.]+) s blind \((\w+)(, silence counts anew)?\)")
+        assert begun and set(begun) == {self.cause}, self.d.log()[self.lines:]
+        assert len(begun) == 1 or self.cause in ("stall", "loss"), begun
+        assert len(ended) == len(begun) and {e[1] for e in ended} == {self.cause}, ended
+        assert any(e[2] for e in ended) is lossy, ended
+        length = sum(float(e[0]) for e in ended)
+        assert least <= length <= most, "%.3f s" % length
+        # Causes may overlap: each counts for itself.
+        seconds, of_cause = self.metric()
+        assert of_cause > self.of_cause and of_cause - self.of_cause <= length + 0.01, (of_cause, self.of_cause, length)
+        assert seconds - self.seconds >= length - 0.01, (seconds - self.seconds, length)
+        wait_until(lambda: len(self.said()) >= 2 * len(begun), 5, "presence to say that it sees")
+        assert self.said() == [self.cause, False] * len(begun), self.said()
+        return length
+
+
+def nobody_died(env, devices=("a", "b")):
+    for device in devices:
+        assert env.edges(device) == [("online", "heartbeat")], env.edges(device)
+
+
+def stopped(process, seconds):
+    process.signal(signal.SIGSTOP)
+    pass_time(seconds)
+    process.signal(signal.SIGCONT)
+
+
+# --- each cause
+
+
+def test_a_lost_link(env):
+    d = env.daemon(timeout="2s", mqtt={"reconnect_grace": "1s"})
+    with env.beating(["a", "b"], 0.1):
+        env.wait_store("b", "online")
+        p = Period(env, d, "link")
+        env.raw(client_id="heartwheel-%s-r0" % env.node).die()
+        p.begins()
+        p.is_over(1.0, 6.0, lossy=True)
+        nobody_died(env)
+    assert d.get("/readyz").status == 200
+
+
+@pytest.mark.parametrize("seconds", [2.0, 7.0])
+def test_a_stall_of_the_monitor(env, seconds):
+    """Up to a second of it may lie before the moment at which the loop had meant to wake."""
+    d = env.daemon(timeout="1h", mqtt={"reconnect_grace": "1s"})
+    p = Period(env, d, "stall")
+    stopped(d, seconds)
+    lossy = seconds > 6
+    if lossy:
+        p.begins()
+    p.is_over(seconds - 1.1 + lossy, seconds + 0.7 + lossy, lossy)
+
+
+def test_a_stall_with_a_beating_fleet(env):
+    d = env.daemon(timeout="800ms")
+    with env.beating(["a", "b"], 0.1):
+        env.wait_store("b", "online")
+        before = d.metrics().get("blind_seconds_total", cause="stall")
+        for seconds in (0.7, 1.3, 2.4):
+            stopped(d, seconds)
+            pass_time(1.0)
+            nobody_died(env)
+        assert d.metrics().get("blind_seconds_total", cause="stall") - before >= 1.4
+    assert len(re.findall(r"blind \(stall\): nobody", d.log())) == len(re.findall(r"s blind \(stall\)", d.log())) >= 2
+
+
+@pytest.mark.parametrize("seconds", [2.0, 7.0])
+def test_a_standstill_of_the_broker(env, seconds):
+    env.own_broker()
+    d = env.daemon(timeout="1500ms", mqtt={"reconnect_grace": "1s"})
+    with env.beating(["a", "b"], 0.1):
+        env.wait_store("b", "online")
+        p = Period(env, d, "standstill")
+        env.broker.signal(signal.SIGSTOP)
+        began = time.monotonic()
+        p.begins(2)
+        throughout(lambda: d.status()["blind"] is True, seconds - (time.monotonic() - began))
+        env.broker.signal(signal.SIGCONT)
+        lossy = seconds > 5
+        p.is_over(seconds - 0.6 + lossy, seconds + 1.5 + 3 * lossy, lossy)
+        pass_time(2.0)
+        nobody_died(env)
+    env.wait_store("a", "offline")
+
+
+class Gaps:
+    """A broker that denies the barriers for a while, so that their numbers have a gap afterwards."""
+
+    def __init__(self, env):
+        allow = "topic readwrite #\n"
+        self.broker = env.own_broker(acl=allow)
+        self.lists = {False: allow, True: "topic deny heartwheel/%s/barrier\n" % env.node + allow}
+
+    def deny(self, seconds):
+        for denied in (True, False):
+            (self.broker.dir / "acl").write_text(self.lists[denied])
+            self.broker.signal(signal.SIGHUP)
+            pass_time(seconds if denied else 0)
+
+
+def test_messages_that_got_lost_on_the_way(env):
+    """The numbers of the barriers have a gap, while heartbeats went on."""
+    gaps = Gaps(env)
+    d = env.daemon(timeout="1s")
+    with env.beating(["a", "b"], 0.05):
+        env.wait_store("b", "online")
+        p = Period(env, d, "loss")
+        gaps.deny(1.0)
+        p.is_over(0.5, 2.5, lossy=True)
+        nobody_died(env)
+    env.wait_store("a", "offline")
+
+
+def test_a_receive_buffer_that_filled(env):
+    """The reader was away while the broker had more for it than fits: what did not fit was dropped."""
+    env.own_broker()
+    d = env.daemon(timeout="3s", monitor={"stall_after": "30s"})
+    env.beat("a")
+    env.wait_store("a", "online")
+    p = Period(env, d, "loss")
+    raw = env.raw()
+    flood = [(env.topic("flood"), b"x" * 100)] * 1000
+    d.signal(signal.SIGSTOP)
+    try:
+        for _ in range(200):
+            raw.publish(*flood)
+        wait_until(lambda: "are being dropped" in env.broker.log(), 10, "the broker to drop messages")
+    finally:
+        d.signal(signal.SIGCONT)
+    p.is_over(0.0, 12.0, lossy=True)
+    raw.die()
+    env.wait_store("a", "offline")
+
+
+def test_connections_that_come_back_together(env):
+    """Each backs off by itself; but one that has found the broker calls the others."""
+    env.own_broker()
+    d = env.daemon(timeout="1h", mqtt={"readers": 2})
+    for _ in range(2):
+        env.broker.kill()
+        wait_until(lambda: d.status()["blind"] is True, 5)
+        pass_time(5.0)  # both are seconds apart by now
+        n = len(d.log())
+        env.broker.start()
+        wait_until(lambda: "connected to 127" in d.log()[n:], 20)
+        at = time.monotonic()
+        wait_until(lambda: d.log()[n:].count("connected to 127") == 3, 20)
+        assert time.monotonic() - at < 0.5
+        assert d.status()["mqtt"] == "up"
+
+
+# --- blind, and what follows
+
+
+def test_blind_again_and_again_postpones_no_death_for_ever(env):
+    """Lossy blindness makes silence count anew, but three timeouts of seen silence are enough."""
+    gaps = Gaps(env)
+    d = env.daemon(timeout="1500ms")
+    with env.beating(["b"], 0.05):
+        env.beat("a")
+        env.wait_store("a", "online")
+        before = d.metrics().get("blind_seconds_total")
+
+        def blind_once_more():
+            gaps.deny(0.6)
+            pass_time(0.5)
+            return env.edges("a")[1:]
+        wait_until(blind_once_more, 60, "the death to be told")
+        blind_s = d.metrics().get("blind_seconds_total") - before
+        assert env.edges("b") == [("online", "heartbeat")]
+    assert env.edges("a") == [("online", "heartbeat"), ("offline", "timeout")]
+    event = env.events("a")[1]
+    silent = (int(event["time_ms"]) - int(event["last_seen_ms"])) / 1000
+    assert silent > 4.5, "not postponed at all: %.2f s" % silent
+    assert silent - blind_s < 4.5 + 1.2, "%.2f s of seen silence" % (silent - blind_s)
+
+
+def test_the_keys_of_the_living_outlive_a_long_blindness(env):
+    """While blind, refreshes go on: their time to live is 10 s here."""
+    env.own_broker()
+    d = env.daemon(timeout="1s")
+    env.beat("a")
+    env.wait_store("a", "online")
+    env.broker.stop()
+    wait_until(lambda: d.status()["blind"] is True, 10)
+    throughout(lambda: env.redis.exists(env.key("connected", "a")), 13, "device:connected of a living device")
+    env.broker.start()
+    env.wait_store("a", "offline", 40)
