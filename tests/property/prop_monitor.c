@@ -46,7 +46,7 @@
 #define RTT_NS  (2 * MS)
 
 struct device {
-	char id[8];
+	char id[16];
 	enum hw_state state; /* HW_STATE_FORGOTTEN: also not there */
 	uint64_t seq;
 	int64_t read_at; /* monotonic; -1: not in this run */
