@@ -10,8 +10,9 @@
 #define TICK_NS (HW_NS_PER_S / HW_TICKS_PER_S + 1)
 #define LOSSY_AFTER_NS                                                                                                 \
 	(5 * HW_NS_PER_S) /* a pause this long has outlived keepalives: what came meanwhile is not all there */
-#define RECONNECT_MAX_NS (60 * HW_NS_PER_S)
-#define DENIED_AFTER     12 /* barrier timeouts: no backlog is that old, so barriers that are still out were refused */
+#define KEEPALIVE_LEAST_NS (3 * HW_NS_PER_S / 2) /* the shortest there is is a second, and half of it is added */
+#define RECONNECT_MAX_NS   (60 * HW_NS_PER_S)
+#define DENIED_AFTER       12 /* barrier timeouts: no backlog is that old, so barriers that are still out were refused */
 
 static const struct hw_mono FOREVER = {INT64_MAX};
 
@@ -103,7 +104,7 @@ static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono no
 	bool lossy = now.ns - p->since.ns > LOSSY_AFTER_NS;
 	if (lossy) {
 		begin_cause(s, cause, now, true);
-		s->doubt = s->sent + 1;
+		s->doubt = s->sent + 2;
 	}
 	if (!lossy && p->hold.ns > now.ns)
 		s->hold[cause] = p->hold;
@@ -120,7 +121,8 @@ static void moves(struct hw_sight *s, struct hw_sight_reader *r, struct hw_mono 
 	for (unsigned i = 0; i < s->n_readers; i++)
 		if (s->reader[i].still)
 			return;
-	s->doubt = s->sent;
+	/* Past the shortest keepalive the broker may have given devices up: it says so in its next turns. */
+	s->doubt = s->sent + (now.ns - s->standstill.since.ns > KEEPALIVE_LEAST_NS ? 2 : 0);
 	end_pause(s, HW_CAUSE_STANDSTILL, now);
 }
 
