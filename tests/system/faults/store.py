@@ -228,7 +228,8 @@ def duration(rng, index, timeout, least):
 
 
 def check_told_in_time(world, victims):
-    """Redis or not: a death is told by MQTT within the timeout, a second of patience with Redis, and a second."""
+    """Redis or not: a death is told by MQTT within the timeout, a second of patience with Redis, which is looked at
+    once a second, and half a second."""
     world.check_told()
     for n in victims:
         topic = world.env.status_topic(n)
@@ -236,7 +237,7 @@ def check_told_in_time(world, victims):
               b'"online":false' in m.payload and (m.json() or {}).get("by") == world.env.node]
         last = world.fleet.by_name[n].last
         assert at, "%s was never told to be dead" % n
-        assert at[0] - last <= world.timeout + 2.0, "%s was told dead only %.2f s after its last heartbeat" % (
+        assert at[0] - last <= world.timeout + 2.5, "%s was told dead only %.2f s after its last heartbeat" % (
             n, at[0] - last)
 
 

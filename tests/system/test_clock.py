@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""Steps of the wall clock, by a day and in both directions: no event, no wrong age."""
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from hw_env import SRC, pass_time, throughout, wait_until
+
+sys.path.append(os.path.join(SRC, "tests", "system", "faults"))
+from shim import Shim  # noqa: E402
+
+DAY = 86400
+
+
+@pytest.fixture
+def shim(env):
+    return Shim(env.own_dir("shim"))
+
+
+def online_ages(d, names, offset):
+    """How old the API says that each one's last heartbeat is, by the daemon's own wall clock."""
+    now = time.time() + offset
+    return [now - d.device(n)["last_seen_ms"] / 1000 for n in names]
+
+
+def test_steps_of_a_day(env, shim):
+    names = ["a", "b", "c"]
+    d = env.daemon(timeout="1s", env=shim.env)
+    assert shim.loaded
+    with env.beating(names, 0.1):
+        for n in names:
+            env.wait_store(n, "online")
+        events = env.events()
+        for step in (DAY, -DAY, -DAY, DAY):
+            shim.step_wall(step)
+            throughout(lambda: env.events() == events, 2.5, "no event because of a step to %d s" % step)
+            assert all(-0.2 <= age <= 0.8 for age in online_ages(d, names, step)), online_ages(d, names, step)
+            assert d.status()["blind"] is False
+        assert d.metrics().get("blind_seconds_total", cause="stall") == 0
+    for n in names:
+        env.wait_store(n, "offline")
+    for e in env.events()[3:]:
+        assert 900 <= int(e["time_ms"]) - int(e["last_seen_ms"]) <= 2000, e
+
+
+@pytest.mark.parametrize("step", [DAY, -DAY])
+def test_a_death_across_a_step(env, shim, step):
+    """It is found in time, tells a silence of one timeout, and seq grows although the clock went back."""
+    observer = env.observer()
+    env.daemon(timeout="1500ms", env=shim.env)
+    at = env.beat("a")
+    env.wait_store("a", "online")
+    seq = int(env.hash("a")["seq"])
+    pass_time(0.5)
+    shim.step_wall(step)
+    m = env.wait_status(observer, "a", False)
+    assert 1.5 <= m.at - at <= 2.5, m.at - at
+    event = env.events("a")[1]
+    assert 1400 <= int(event["time_ms"]) - int(event["last_seen_ms"]) <= 2500, event
+    assert int(event["seq"]) > seq
+    # It comes back in yet another time.
+    shim.step_wall(-2 * step)
+    env.beat("a")
+    env.wait_store("a", "online")
+    assert env.edges("a") == [("online", "heartbeat"), ("offline", "timeout"), ("online", "heartbeat")]
+    assert int(env.hash("a")["seq"]) > int(event["seq"])
+
+
+@pytest.mark.parametrize("step", [DAY, -DAY])
+def test_a_step_while_the_monitor_was_away(env, shim, step):
+    """The age by the wall clock is all that a start has to go by: it is no evidence."""
+    d = env.daemon(timeout="2s", env=shim.env)
+    env.beat("a")
+    env.wait_store("a", "online")
+    pass_time(1.2)  # the mark says until when it saw
+    d.signal(signal.SIGKILL)
+    d.wait()
+    shim.step_wall(step)
+    d.start(env=shim.env)
+    began = time.monotonic()
+    with env.beating(["a"], 0.2):
+        throughout(lambda: env.edges("a") == [("online", "heartbeat")], 3.0)
+    wait_until(lambda: len(env.edges("a")) == 2, 6)
+    assert time.monotonic() - began >= 1.5
