@@ -36,9 +36,10 @@ static void heard(struct hw_monitor *m, struct hw_now now, struct hw_device *d)
 }
 
 /* A device that was known by a key alone beats as well. */
-static void known_by_both(struct hw_monitor *m, uint32_t i)
+static void known_by_both(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	hw_monitor_at(m, i)->node.user |= HW_SOURCE_MQTT << 5;
+	hw_monitor_arm_earlier(m, now, i);
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
@@ -76,7 +77,7 @@ static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_device *d = hw_monitor_at(m, i);
 	heard(m, now, d);
 	if (hw_device_source(d) == HW_SOURCE_KEY)
-		known_by_both(m, i);
+		known_by_both(m, now, i);
 	switch (hw_device_state(d)) {
 	case HW_STATE_ONLINE:
 		if (d->flags & HW_FLAG_GOODBYE) {

@@ -19,6 +19,7 @@
 #define AFTER_MS   2                 /* a time to live is over then, whatever the store's clock was rounded to */
 #define SLACK_NS   HW_NS_PER_S       /* two looks at a key that nobody touched agree within this */
 #define DOUBT_NS   (2 * HW_NS_PER_S) /* within this an emptied store is found out */
+#define LOST       (HW_KEY_REMOVED | HW_KEY_EXPIRED | HW_KEY_EVICTED)
 #define RECHECK_NS (5 * HW_NS_PER_S) /* a look that was asked for and not answered is asked for again */
 
 /* The key's data, made if need be; NULL without memory. */
@@ -195,11 +196,15 @@ static void alive(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned 
 	struct hw_device *d = hw_monitor_at(m, i);
 	unsigned source = hw_device_source(d);
 	enum hw_state state = hw_device_state(d);
-	if (state == HW_STATE_ONLINE && !(source & HW_SOURCE_KEY) && !(why & HW_KEY_WRITTEN))
+	if (state == HW_STATE_ONLINE && !hw_device_key_is_foreign(d) && !(why & HW_KEY_WRITTEN))
 		return; /* the key is the monitor's own */
 	struct hw_key *k = key_of(m, i);
 	if (!k)
 		return;
+	if (state == HW_STATE_ONLINE && (source & HW_SOURCE_MQTT) && (why & LOST) && !(why & HW_KEY_WRITTEN)) {
+		k->present = false; /* the monitor has put its own in the place of the one that went */
+		return;
+	}
 	note_present(m, now, d, k, why, ttl_ms);
 	set_source(d, source | HW_SOURCE_KEY);
 	if (state == HW_STATE_ONLINE) {
@@ -288,8 +293,9 @@ static void gone_online(struct hw_monitor *m, struct hw_now now, uint32_t i, uns
 		if (why & HW_KEY_EVICTED && evicted > k->spare_ns)
 			k->spare_ns = evicted;
 	}
-	if (!k || beats(m, now, d)) {
-		/* It is online, and its key is to say so. */
+	bool overdue = hw_monitor_deadline(m, d).ns <= hw_monitor_seen(m, now).ns;
+	if (!k || (!overdue && (hw_device_source(d) & HW_SOURCE_MQTT))) {
+		/* It beats, and its key is to say so. */
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 		if (k)
 			k->present = false;
@@ -297,6 +303,7 @@ static void gone_online(struct hw_monitor *m, struct hw_now now, uint32_t i, uns
 			hw_monitor_arm(m, now, i);
 		return;
 	}
+	k->silent_ns = d->last_seen_ns;
 	bool convicted = convicts(m, now, k, why);
 	if (d->node.place > HW_PLACE_LEVEL3) {
 		k->present = false; /* a candidate: it is judged anyway */
@@ -313,7 +320,6 @@ static void gone(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned w
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
 	struct hw_key *k = hw_device_key(d);
-	const unsigned lost = HW_KEY_REMOVED | HW_KEY_EXPIRED | HW_KEY_EVICTED;
 	if (hw_device_state(d) == HW_STATE_ONLINE) {
 		gone_online(m, now, i, why);
 		return;
@@ -324,7 +330,7 @@ static void gone(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned w
 	}
 	/* Written, and gone although nobody took it: it was the monitor, which wrote at the same time that its device
 	 * is offline. */
-	if ((why & HW_KEY_WRITTEN) && !(why & lost) && (hw_device_source(d) & HW_SOURCE_MQTT)) {
+	if ((why & HW_KEY_WRITTEN) && !(why & LOST) && (hw_device_source(d) & HW_SOURCE_MQTT)) {
 		struct hw_id id = hw_device_id(d);
 		set_source(hw_monitor_at(m, i), HW_SOURCE_MQTT | HW_SOURCE_KEY);
 		hw_monitor_key_back(m, now, id.text, id.len);

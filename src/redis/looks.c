@@ -13,7 +13,7 @@
 struct hw_look {
 	struct hw_looks *l;
 	unsigned why;
-	bool again; /* the second time, since the first answer was slow */
+	bool again; /* the second time, since Redis stood still the first */
 	int64_t sent_ns;
 	size_t len;
 	char id[];
@@ -108,8 +108,11 @@ static void answered(struct hw_looks *l, struct hw_look *look, const redisReply 
 		free(look);
 		return;
 	}
-	bool slow = reply->integer == HW_KEY_GONE && mono_ns() - look->sent_ns > HW_LOOKS_SLOW_NS;
-	if (slow && !look->again && !(look->why & HW_KEY_REMOVED)) {
+	int64_t now = mono_ns();
+	if (now - look->sent_ns > HW_LOOKS_SLOW_NS)
+		l->calm_ns = now + HW_LOOKS_CALM_NS;
+	bool early = reply->integer == HW_KEY_GONE && now < l->calm_ns;
+	if (early && !look->again && !(look->why & HW_KEY_REMOVED)) {
 		look->again = true;
 		if (push(l, look) == 0)
 			return;
@@ -136,6 +139,12 @@ static void on_ttl(redisAsyncContext *ac, void *answer, void *arg)
 
 static void pump(struct hw_looks *l)
 {
+	int64_t wait_ns = l->calm_ns - mono_ns();
+	if (wait_ns > 0) {
+		struct timeval calm = {0, wait_ns / 1000 + 1};
+		event_add(l->pump, &calm);
+		return;
+	}
 	while (l->head != l->tail && l->in_flight < HW_LOOKS_IN_FLIGHT) {
 		struct hw_look *look = l->at[l->head & (l->cap - 1)];
 		const char *argv[] = {"PTTL", l->key};

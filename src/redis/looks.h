@@ -3,9 +3,11 @@
  * Looks at devices' connected keys: a queue of ids, and PTTL for each, pipelined. An id that waits already is not
  * queued again; what it is looked at for is added up. At most HW_LOOKS_MARK wait and HW_LOOKS_IN_FLIGHT are in flight.
  *
- * PTTL makes Redis delete a key whose time is over there and then, with its notification, and -2 says so at once. An
- * answer of -2 that took long to come is asked for once more: a Redis that stood still may have served this connection
- * before that of the program which has renewed the key meanwhile.
+ * PTTL makes Redis delete a key whose time is over there and then, with its notification, and -2 says so at once.
+ *
+ * A Redis that stood still serves this connection, perhaps, before that of the program which has renewed the key
+ * meanwhile. So after an answer that took HW_LOOKS_SLOW_NS it is left alone for HW_LOOKS_CALM_NS, and each -2 that
+ * comes before that is over is asked for once more.
  */
 #ifndef HW_REDIS_LOOKS_H
 #define HW_REDIS_LOOKS_H
@@ -19,7 +21,8 @@
 
 #define HW_LOOKS_MARK      262144
 #define HW_LOOKS_IN_FLIGHT 1024
-#define HW_LOOKS_SLOW_NS   INT64_C(250000000)
+#define HW_LOOKS_SLOW_NS   INT64_C(100000000)
+#define HW_LOOKS_CALM_NS   INT64_C(100000000)
 #define HW_LOOKS_FILTER    4096
 
 struct hw_look;
@@ -42,6 +45,7 @@ struct hw_looks {
 	uint64_t filter[HW_LOOKS_FILTER]; /* by hash of the id: the place of the last that was queued, + 1 */
 	char *key;
 	unsigned in_flight;
+	int64_t calm_ns; /* monotonic: Redis is left alone before */
 	uint64_t sent, dropped;
 };
 

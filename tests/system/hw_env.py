@@ -713,7 +713,8 @@ class Env:
             ("redis", {"host": "127.0.0.1", "port": self.redis_server.port, "key_prefix": self.prefix,
                        **(redis or {})}),
             ("http", {"socket": d / "control.sock", **(http or {})}),
-        ] + ([("keyspace", keyspace)] if keyspace else []) + [("group " + n, keys) for n, keys in (groups or [("default", {**default, **(group or {})})])]
+            *([("keyspace", keyspace)] if keyspace else []),
+        ] + [("group " + n, keys) for n, keys in (groups or [("default", {**default, **(group or {})})])]
 
     def text(self, **options):
         return render(self.sections(**options))

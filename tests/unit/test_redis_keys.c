@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "redis/edges.h"
+#include "redis/flags.h"
 #include "redis/keys.h"
 #include "redis/resolve.h"
 #include "redis/script.h"
@@ -98,6 +99,46 @@ static void push(struct hw_edges *q, uint64_t seq)
 	}
 	ck_assert_int_eq(hw_edges_push(q, &e), 0);
 }
+
+START_TEST(id_of_a_key_that_others_touch)
+{
+	struct hw_keys k;
+	enum hw_device_key which;
+	const char *id;
+	size_t len;
+	ck_assert_int_eq(hw_keys_init(&k, "device:", "n"), 0);
+	ck_assert(hw_keys_device_id(&k, "device:connected:a:b", 20, &which, &id, &len));
+	ck_assert(which == HW_KEY_CONNECTED && len == 3 && memcmp(id, "a:b", 3) == 0);
+	ck_assert(hw_keys_device_id(&k, "device:disconnected:x", 21, &which, &id, &len));
+	ck_assert(which == HW_KEY_DISCONNECTED && len == 1 && *id == 'x');
+	ck_assert(!hw_keys_device_id(&k, "device:state:a", 14, &which, &id, &len));
+	ck_assert_str_eq(k.connected_match, "device:connected:*");
+	hw_keys_fini(&k);
+	char *self = hw_keys_self("device:", "n", 0xabc);
+	ck_assert_str_eq(self, "device:self:n:0000000000000abc");
+	free(self);
+}
+END_TEST
+
+/* What is missing of Exg$e is put behind what is there, which stays. */
+START_TEST(notification_flags)
+{
+	static const struct {
+		const char *have, *want;
+	} cases[] = {{"", "Exg$e"},    {"Exg$e", NULL}, {"AKE", NULL},      {"AK", "AKE"},
+	             {"Kx", "KxEg$e"}, {"xE", "xEg$e"}, {"gxElKn$e", NULL}, {"E", "Exg$e"}};
+	char buf[HW_FLAGS_MAX];
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool missing = hw_flags_complete(cases[i].have, buf);
+		ck_assert_int_eq(missing, cases[i].want != NULL);
+		ck_assert_str_eq(buf, missing ? cases[i].want : cases[i].have);
+	}
+	char junk[200];
+	memset(junk, 'z', sizeof(junk));
+	junk[sizeof(junk) - 1] = '\0';
+	ck_assert(hw_flags_complete(junk, buf));
+}
+END_TEST
 
 START_TEST(ring_keeps_the_order_while_it_grows)
 {
@@ -255,6 +296,8 @@ static Suite *suite(void)
 	tcase_add_test(t, glob_characters_are_escaped);
 	tcase_add_test(t, longest_id_fits);
 	tcase_add_test(t, id_of_a_state_key);
+	tcase_add_test(t, id_of_a_key_that_others_touch);
+	tcase_add_test(t, notification_flags);
 	tcase_add_test(t, ring_keeps_the_order_while_it_grows);
 	tcase_add_test(t, ring_ends_at_its_mark);
 	tcase_add_test(t, a_call_in_the_wire_format);
