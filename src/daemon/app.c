@@ -169,10 +169,13 @@ static void tell_manager(struct hw_app *a)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
 	const struct hw_blind *b = hw_monitor_blind(a->monitor);
-	char text[256];
+	char text[sizeof a->manager_told];
 	snprintf(text, sizeof text, "STATUS=%u online, %u offline%s%s", s->count[HW_STATE_ONLINE],
 	         s->count[HW_STATE_OFFLINE], hw_blind_now(b) ? ", blind: " : "",
 	         hw_blind_now(b) ? hw_cause_name(b->first) : "");
+	if (strcmp(text, a->manager_told) == 0)
+		return;
+	memcpy(a->manager_told, text, sizeof text);
 	hw_notify(text);
 }
 

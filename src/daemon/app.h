@@ -88,6 +88,7 @@ struct hw_app {
 
 	bool presence_due, blind_told; /* what the core has said last */
 	enum hw_cause blind_cause;
+	char manager_told[128]; /* the status that the service manager was told last */
 	uint64_t presence_seq;
 	int64_t presence_ms; /* monotonic, of the last one; 0: none */
 

@@ -278,7 +278,10 @@ static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, bool compl
 	hw_monitor_loaded(a->monitor);
 	if (a->keyspace)
 		hw_keyspace_loaded(a->keyspace);
-	hw_app_republish(a, hw_app_now());
+	struct hw_now now = hw_app_now();
+	hw_app_republish(a, now);
+	/* From now on a store that is emptied is found to be. */
+	hw_redis_seen(a->redis, now, hw_blind_now(hw_monitor_blind(a->monitor)));
 	hw_app_turn(a);
 }
 

@@ -194,8 +194,10 @@ void hw_app_on_reader(struct hw_app_reader *r)
 	hw_app_turn(a);
 }
 
-/* Every group's filters; with a memory store also its status topics' retained messages, which are all that is left of
- * the run before. */
+/*
+ * Every group's filters. Without a store also its status topic, for the retained messages that are all that is left of
+ * the run before.
+ */
 int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
@@ -208,11 +210,15 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 	bool memory = a->conf->store == HW_STORE_MEMORY;
 	for (size_t k = 0; k < g->n_order; k++) {
 		const struct hw_group *group = g->all[g->order[k]];
+		bool listened = !group->status.filter;
 		for (size_t h = 0; h < group->n_heartbeat; h++) {
 			bool own =
 				group->status.filter && strcmp(group->heartbeat[h].filter, group->status.filter) == 0;
+			listened |= own;
 			f[n++] = (struct hw_mqtt_filter){group->heartbeat[h].filter, memory && own};
 		}
+		if (memory && !listened)
+			f[n++] = (struct hw_mqtt_filter){group->status.filter, true};
 	}
 	*out = f;
 	*n_out = n;
