@@ -478,11 +478,13 @@ def test_both_servers_down_and_back(env):
 # --- without a store
 
 
-@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
-def test_memory_store_learns_from_its_own_retained_statuses(env, protocol):
+@pytest.mark.parametrize("protocol, heard", [("5", True), ("3.1.1", True), ("5", False)])
+def test_memory_store_learns_from_its_own_retained_statuses(env, protocol, heard):
+    """Also where the status topic is none that heartbeats come on."""
     env.check_events = False
     env.own_redis(start=False)
-    d = env.daemon(store={"type": "memory"}, timeout="1500ms", mqtt={"protocol": protocol})
+    group = {} if heard else {"heartbeat": [env.root + "/{id}/heartbeat"]}
+    d = env.daemon(store={"type": "memory"}, timeout="1500ms", mqtt={"protocol": protocol}, group=group)
     env.beat("on", {"version": "4"})
     env.beat("off", {"online": False})
     wait_until(lambda: d.state("on") == "online" and d.state("off") == "offline")
