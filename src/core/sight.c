@@ -95,6 +95,13 @@ static void begin_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono 
 	begin_cause(s, cause, at, lossy);
 }
 
+/* Goodbyes are doubted until so many more barriers are back; never for fewer than before. */
+static void doubt(struct hw_sight *s, unsigned barriers)
+{
+	if (s->sent + barriers > s->doubt)
+		s->doubt = s->sent + barriers;
+}
+
 /* A pause is lossless unless it was long. */
 static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono now)
 {
@@ -104,7 +111,7 @@ static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono no
 	bool lossy = now.ns - p->since.ns > LOSSY_AFTER_NS;
 	if (lossy) {
 		begin_cause(s, cause, now, true);
-		s->doubt = s->sent + 2;
+		doubt(s, 2);
 	}
 	if (!lossy && p->hold.ns > now.ns)
 		s->hold[cause] = p->hold;
@@ -122,7 +129,7 @@ static void moves(struct hw_sight *s, struct hw_sight_reader *r, struct hw_mono 
 		if (s->reader[i].still)
 			return;
 	/* Past the shortest keepalive the broker may have given devices up: it says so in its next turns. */
-	s->doubt = s->sent + (now.ns - s->standstill.since.ns > KEEPALIVE_LEAST_NS ? 2 : 0);
+	doubt(s, now.ns - s->standstill.since.ns > KEEPALIVE_LEAST_NS ? 2 : 0);
 	end_pause(s, HW_CAUSE_STANDSTILL, now);
 }
 
@@ -176,8 +183,10 @@ void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned reader, u
 	hw_sight_arrived(s, now, reader);
 	if (!r->up || number <= r->back || number > s->sent)
 		return;
-	int64_t rtt = now.ns - s->sent_at[number % HW_BARRIERS_OUT].ns;
-	s->rtt_ns = s->rtt_ns ? s->rtt_ns + (rtt - s->rtt_ns) / 8 : rtt;
+	struct hw_mono sent = s->sent_at[number % HW_BARRIERS_OUT];
+	int64_t rtt = now.ns - sent.ns;
+	if (sent.ns >= s->awake.ns) /* else it has waited for us, not for the broker */
+		s->rtt_ns = s->rtt_ns ? s->rtt_ns + (rtt - s->rtt_ns) / 8 : rtt;
 	if (number > r->back + 1)
 		lost_between(s, r->good, now);
 	r->back = number;
@@ -208,7 +217,7 @@ void hw_sight_drained(struct hw_sight *s, struct hw_mono now)
 void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono now)
 {
 	begin_cause(s, HW_CAUSE_SUSPEND, since, true);
-	s->doubt = s->sent + 1;
+	doubt(s, 1);
 	end_cause(s, HW_CAUSE_SUSPEND, now, true);
 }
 
@@ -288,6 +297,14 @@ static bool denial_is_known(const struct hw_sight *s)
 	return s->blind.active & 1u << HW_CAUSE_BARRIER && !s->hold[HW_CAUSE_BARRIER].ns;
 }
 
+/* How long nothing comes in a standstill. By when the connection is given up it is one in any case: what is lost then
+ * was not seen from the silence on. */
+static int64_t still_after(const struct hw_sight *s)
+{
+	int64_t after_ns = max64(s->slow_ns, 4 * s->rtt_ns);
+	return after_ns < s->timeout_ns ? after_ns : s->timeout_ns;
+}
+
 /* Finds standstill and refusal on one reader. Returns whether its connection should be opened anew. */
 static bool check_reader(struct hw_sight *s, struct hw_sight_reader *r, struct hw_mono now)
 {
@@ -295,7 +312,7 @@ static bool check_reader(struct hw_sight *s, struct hw_sight_reader *r, struct h
 	if (quiet.ns == FOREVER.ns)
 		return false;
 	int64_t quiet_ns = now.ns - quiet.ns;
-	if (!r->still && quiet_ns >= max64(s->slow_ns, 4 * s->rtt_ns)) {
+	if (!r->still && quiet_ns >= still_after(s)) {
 		r->still = true;
 		begin_pause(s, HW_CAUSE_STANDSTILL, quiet, false);
 	}
@@ -341,7 +358,7 @@ struct hw_mono hw_sight_next(const struct hw_sight *s, struct hw_mono now, uint6
 		if (quiet.ns == FOREVER.ns)
 			continue;
 		if (!r->still)
-			at = sooner(at, hw_mono_add(quiet, max64(s->slow_ns, 4 * s->rtt_ns)));
+			at = sooner(at, hw_mono_add(quiet, still_after(s)));
 		struct hw_mono refused = denied_at(s, r, quiet);
 		if (!denial_is_known(s))
 			at = sooner(at, refused);

@@ -233,6 +233,45 @@ START_TEST(test_a_stall_is_not_the_brokers_silence)
 }
 END_TEST
 
+/* A barrier that waited for the monitor itself says nothing of the broker's pace. */
+START_TEST(test_a_stall_is_no_round_trip)
+{
+	world_pass(w, 10 * S);
+	uint64_t sent = hw_monitor_stats(w->m)->barriers_sent, back = hw_monitor_stats(w->m)->barriers_back;
+	int64_t rtt = hw_monitor_stats(w->m)->barrier_rtt_ns;
+	w->rtt_ns = 7 * S;
+	while (hw_monitor_stats(w->m)->barriers_sent == sent)
+		world_pass(w, 10 * MS);
+	int64_t planned = w->now.mono.ns;
+	w->now.mono.ns += 7 * S;
+	hw_monitor_stall(w->m, w->now, (struct hw_mono){planned});
+	world_pass(w, MS);
+	ck_assert_uint_gt(hw_monitor_stats(w->m)->barriers_back, back);
+	ck_assert_int_eq(hw_monitor_stats(w->m)->barrier_rtt_ns, rtt);
+}
+END_TEST
+
+/* However slow the broker was: when the connection is given up, nothing has been seen since it fell silent. */
+START_TEST(test_a_connection_is_given_up_blind)
+{
+	w->rtt_ns = 4 * S;
+	for (int k = 0; k < 1000; k++) {
+		world_pass(w, 100 * MS);
+		world_beat(w, "a", "");
+	}
+	ck_assert_int_gt(4 * hw_monitor_stats(w->m)->barrier_rtt_ns, 6 * S);
+	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+	ck_assert_uint_eq(world_count(w, HW_OUT_RECONNECT, 0), 0);
+	w->n_out = 0;
+	w->swallow = true;
+	int64_t last = w->now.mono.ns;
+	while (world_count(w, HW_OUT_RECONNECT, 0) == 0)
+		world_pass(w, 100 * MS);
+	ck_assert(hw_blind_now(hw_monitor_blind(w->m)));
+	ck_assert_int_eq(hw_monitor_blind(w->m)->since.ns, last);
+}
+END_TEST
+
 /* It lies between two attempts to open the connection anew. */
 START_TEST(test_due_knows_when_barriers_count_as_denied)
 {
@@ -344,6 +383,32 @@ START_TEST(test_goodbyes_are_doubted_after_what_may_hide_a_standstill)
 }
 END_TEST
 
+/* A short standstill does not end the doubts that a long stall has left. */
+START_TEST(test_doubts_do_not_shrink)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_pass(v, 7 * S);
+	world_beat(v, "a", "");
+	int64_t planned = v->now.mono.ns;
+	v->now.mono.ns += 6 * S;
+	hw_monitor_stall(v->m, v->now, (struct hw_mono){planned});
+	hw_monitor_drained(v->m, v->now);
+	v->swallow = true;
+	world_drain(v);
+	while (!hw_blind_now(hw_monitor_blind(v->m)))
+		world_pass(v, 100 * MS);
+	hw_monitor_barrier(v->m, v->now, 0, hw_monitor_stats(v->m)->barriers_sent);
+	world_drain(v);
+	ck_assert(!hw_blind_now(hw_monitor_blind(v->m)));
+	world_beat(v, "a", "{\"online\":false}");
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->goodbyes_void, 1);
+	world_free(v);
+}
+END_TEST
+
 START_TEST(test_a_goodbye_in_the_load_proves_nothing_of_who_was_heard)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -379,10 +444,13 @@ int main(void)
 	tcase_add_test(t, test_every_period_is_told);
 	tcase_add_test(t, test_a_short_pause_does_not_begin_a_grace_anew);
 	tcase_add_test(t, test_a_stall_is_not_the_brokers_silence);
+	tcase_add_test(t, test_a_stall_is_no_round_trip);
+	tcase_add_test(t, test_a_connection_is_given_up_blind);
 	tcase_add_test(t, test_due_knows_when_barriers_count_as_denied);
 	tcase_add_test(t, test_the_grace_after_denied_barriers_ends);
 	tcase_add_test(t, test_goodbyes_after_a_standstill_are_doubted);
 	tcase_add_test(t, test_goodbyes_are_doubted_after_what_may_hide_a_standstill);
+	tcase_add_test(t, test_doubts_do_not_shrink);
 	tcase_add_test(t, test_a_goodbye_in_the_load_proves_nothing_of_who_was_heard);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
