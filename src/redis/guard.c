@@ -16,52 +16,46 @@ static struct hw_guard *guard_of(const redisReadTask *task)
 	return task->privdata;
 }
 
-/* After SUBSCRIBE: an array that begins with two strings, which is all that hiredis bears then. */
-static bool is_published(const redisReadTask *task)
+static bool refuse(const redisReadTask *task)
 {
-	return task->parent ? task->idx > 1 || task->type == REDIS_REPLY_STRING : task->type == REDIS_REPLY_ARRAY;
+	guard_of(task)->refused = "it says what nobody has asked for: is it Redis?";
+	return false;
 }
 
-/* The reader asks for an object while the callback that it is for still waits. An error is let through: hiredis bears
- * that one, and has its text for us. */
+static bool is_subscribed(const redisReadTask *task)
+{
+	const redisAsyncContext *ac = guard_of(task)->ac;
+	return ac->c.flags & REDIS_SUBSCRIBED && !ac->replies.head;
+}
+
+/* The reader asks for an object while the callback that it is for still waits; or, after SUBSCRIBE, for an array, whose
+ * first two elements must be strings. An error is let through: hiredis bears that one, and has its text for us. */
 static bool asked_for(const redisReadTask *task)
 {
-	struct hw_guard *g = guard_of(task);
-	bool subscribed = g->ac->c.flags & REDIS_SUBSCRIBED && !g->ac->replies.head;
-	if (subscribed ? is_published(task) : task->parent || g->ac->replies.head)
-		return true;
-	if (!task->parent && task->type == REDIS_REPLY_ERROR)
-		return true;
-	g->refused = "it says what nobody has asked for: is it Redis?";
-	return false;
+	bool good = task->parent || guard_of(task)->ac->replies.head;
+	if (is_subscribed(task))
+		good = task->parent ? task->idx > 1 || task->type == REDIS_REPLY_STRING
+		                    : task->type == REDIS_REPLY_ARRAY;
+	return good || (!task->parent && task->type == REDIS_REPLY_ERROR) || refuse(task);
 }
 
-/* hiredis takes the first string for what happened, and does not bear all that could be said there. */
+/* hiredis takes the first string after SUBSCRIBE for what happened, and does not bear all that could be said there. */
 static bool is_news(const redisReadTask *task, const char *text, size_t len)
 {
-	struct hw_guard *g = guard_of(task);
-	if (!(g->ac->c.flags & REDIS_SUBSCRIBED) || g->ac->replies.head || !task->parent || task->idx > 0 ||
-	    (len == 7 && memcmp(text, "message", len) == 0) || (len == 9 && memcmp(text, "subscribe", len) == 0))
-		return true;
-	g->refused = "it says what nobody has asked for: is it Redis?";
-	return false;
+	return !is_subscribed(task) || !task->parent || task->idx > 0 ||
+	       (len == 7 && memcmp(text, "message", len) == 0) || (len == 9 && memcmp(text, "subscribe", len) == 0) ||
+	       refuse(task);
 }
 
 static void *string(const redisReadTask *task, char *text, size_t len)
 {
-	if (task->type != REDIS_REPLY_ERROR && !is_news(task, text, len))
-		return NULL;
-	return asked_for(task) ? guard_of(task)->real->createString(task, text, len) : NULL;
+	return asked_for(task) && is_news(task, text, len) ? guard_of(task)->real->createString(task, text, len) : NULL;
 }
 
 static void *array(const redisReadTask *task, elements n)
 {
-	if (!asked_for(task))
+	if (!asked_for(task) || (n < 2 && !task->parent && is_subscribed(task) && !refuse(task)))
 		return NULL;
-	if (!task->parent && n < 2 && (guard_of(task)->ac->c.flags & REDIS_SUBSCRIBED)) {
-		guard_of(task)->refused = "it says what nobody has asked for: is it Redis?";
-		return NULL;
-	}
 	if (n > HW_GUARD_ELEMENTS_MAX) {
 		guard_of(task)->refused = "its answer is too large";
 		return NULL;
@@ -76,6 +70,8 @@ static void *integer(const redisReadTask *task, long long value)
 
 static void *nil(const redisReadTask *task)
 {
+	if (is_subscribed(task) && !(task->parent && task->idx > 1) && !refuse(task))
+		return NULL;
 	return asked_for(task) ? guard_of(task)->real->createNil(task) : NULL;
 }
 
