@@ -138,7 +138,7 @@ void hw_link_lost(struct hw_link *l, int rc, int err)
 	const struct hw_mqtt_conf *c = &l->conf;
 	bool opening = l->state != HW_LINK_OPEN;
 	if (rc == MOSQ_ERR_EAI)
-		hw_link_say(l, "cannot resolve %s: %s", c->host, gai_strerror(err));
+		hw_link_say(l, "cannot resolve %s: %s; see [mqtt] host", c->host, gai_strerror(err));
 	else if (rc == MOSQ_ERR_TLS || (opening && l->tls[0]) ||
 	         (opening && c->tls_ca[0] && (err == EPROTO || l->state == HW_LINK_OPENING)))
 		say_tls(l);

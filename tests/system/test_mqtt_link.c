@@ -68,7 +68,7 @@ START_TEST(test_unknown_host)
 	struct hw_mqtt_conf conf = conf_for(&b, 5, 0, "hw-t-r0");
 	conf.host = "no-such-host.invalid";
 	struct hw_reader *r = reader_start(&conf);
-	expect_text(r, HW_READER_DOWN, "cannot resolve no-such-host.invalid: ", "");
+	expect_text(r, HW_READER_DOWN, "cannot resolve no-such-host.invalid: ", "; see [mqtt] host");
 	hw_reader_stop(r);
 }
 END_TEST
