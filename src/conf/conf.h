@@ -91,6 +91,8 @@ struct hw_conf_errors {
 	char **lines;
 	size_t n;
 	bool no_memory; /* for the rest: what stands in the file need not be wrong */
+	char *user;     /* that the file names, if it does: whether there is such a user is not ours to find out */
+	unsigned user_line;
 };
 
 enum hw_conf_template {

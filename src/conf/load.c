@@ -41,6 +41,11 @@ struct hw_conf *hw_conf_load(const char *path, hw_conf_template_check *check, st
 	if (!hw_conf_any_wrong(&p.errors))
 		return conf;
 	hw_conf_hand_over(&p.errors, errors);
+	if (conf && conf->user_line) {
+		errors->user = conf->user;
+		errors->user_line = conf->user_line;
+		conf->user = NULL;
+	}
 	hw_conf_free(conf);
 	return NULL;
 }

@@ -460,6 +460,9 @@ int hw_app_listen(struct hw_app *a)
 	if (rc == -EADDRINUSE)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "control socket %s is in use by another process: stop it, or set [http] socket", c->http_socket);
+	else if (rc == -EINVAL)
+		hw_log(a->log, HW_LOG_ERROR, "there is no group '%s' for the control socket: see [http] socket_group",
+		       c->http_socket_group);
 	else if (rc)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "cannot open the control socket %s: %s; see [http] socket and socket_group", c->http_socket,

@@ -79,6 +79,48 @@ static void parse(int argc, char **argv, struct options *o)
 	}
 }
 
+static void say_unknown_user(const char *path, unsigned where, const char *name)
+{
+	char line[16] = "";
+	if (where)
+		snprintf(line, sizeof line, ":%u", where);
+	fprintf(stderr,
+	        "%s%s: key 'user': there is no user '%s'; make it (useradd --system %s), or leave the value empty to "
+	        "stay "
+	        "root\n",
+	        path, line, name, name);
+}
+
+/* Says all that is wrong with the file: a wrong user as well, which only we can tell. */
+static _Noreturn void refuse(const char *path, struct hw_conf_errors *errors)
+{
+	struct hw_user user;
+	for (size_t k = 0; k < errors->n; k++)
+		fprintf(stderr, "%s\n", errors->lines[k]);
+	if (errors->user && hw_user_find(&user, errors->user))
+		say_unknown_user(path, errors->user_line, errors->user);
+	hw_conf_errors_fini(errors);
+	exit(EXIT_USAGE);
+}
+
+/* A reload has to find the file also from the directory of a daemon. */
+static int make_absolute(char **path)
+{
+	char *dir, *whole;
+	if (**path == '/')
+		return 0;
+	dir = getcwd(NULL, 0);
+	if (!dir)
+		return -errno;
+	int n = asprintf(&whole, "%s/%s", dir, *path);
+	free(dir);
+	if (n < 0)
+		return -ENOMEM;
+	free(*path);
+	*path = whole;
+	return 0;
+}
+
 /* Reads the configuration and finds the user, or exits after saying what is wrong. */
 static struct hw_conf *load(const struct options *o, struct hw_user *user)
 {
@@ -88,23 +130,19 @@ static struct hw_conf *load(const struct options *o, struct hw_user *user)
 		fprintf(stderr, "heartwheeld: cannot read %s: out of memory\n", o->conf);
 		exit(EXIT_FAILURE);
 	}
-	if (!c) {
-		for (size_t k = 0; k < errors.n; k++)
-			fprintf(stderr, "%s\n", errors.lines[k]);
-		hw_conf_errors_fini(&errors);
-		exit(EXIT_USAGE);
-	}
+	if (!c)
+		refuse(o->conf, &errors);
 	hw_conf_errors_fini(&errors);
 	if (hw_user_find(user, c->user)) {
-		char line[16] = "";
-		if (c->user_line)
-			snprintf(line, sizeof line, ":%u", c->user_line);
-		fprintf(stderr,
-		        "%s%s: key 'user': there is no user '%s'; make it (useradd --system %s), or leave the value "
-		        "empty to stay root\n",
-		        o->conf, line, c->user, c->user);
+		say_unknown_user(o->conf, c->user_line, c->user);
 		hw_conf_free(c);
 		exit(EXIT_USAGE);
+	}
+	int rc = make_absolute(&c->path);
+	if (rc) {
+		fprintf(stderr, "heartwheeld: cannot tell where %s is: %s\n", o->conf, strerror(-rc));
+		hw_conf_free(c);
+		exit(EXIT_FAILURE);
 	}
 	return c;
 }
@@ -138,6 +176,29 @@ static int open_log(struct hw_log *log, const struct hw_conf *c, const struct op
 	return rc;
 }
 
+/* Gives the control socket and itself to the user. The socket's group is the user's, unless the file names one. */
+static int become(const struct hw_conf *c, const struct hw_user *user, struct hw_log *log)
+{
+	int rc = 0;
+	if (user->drop && chown(c->http_socket, user->uid, c->http_socket_group[0] ? (gid_t)-1 : user->gid))
+		rc = -errno;
+	if (!rc)
+		rc = hw_user_become(user);
+	if (rc)
+		hw_log(log, HW_LOG_ERROR, "cannot start as user '%s': %s; see [monitor] user", user->name,
+		       strerror(-rc));
+	return rc;
+}
+
+static int write_pid(const struct hw_conf *c, int fd, struct hw_log *log)
+{
+	int rc = hw_pidfile_write(fd);
+	if (rc)
+		hw_log(log, HW_LOG_ERROR, "cannot write the pid file %s: %s; see [monitor] pid_file", c->pid_file,
+		       strerror(-rc));
+	return rc;
+}
+
 /* From the locked pid file to the end. Returns the exit status. */
 static int serve(struct hw_conf *c, const struct options *o, const struct hw_user *user, struct hw_log *log, int pid_fd,
                  int ready)
@@ -147,14 +208,10 @@ static int serve(struct hw_conf *c, const struct options *o, const struct hw_use
 		return 1;
 	hw_make_parent(c->http_socket, user);
 	int rc = hw_app_listen(a);
-	if (!rc && user->drop && chown(c->http_socket, user->uid, (gid_t)-1))
-		rc = -errno;
 	if (!rc)
-		rc = hw_user_become(user);
-	if (rc)
-		hw_log(log, HW_LOG_ERROR, "cannot start as user '%s': %s", user->name, strerror(-rc));
+		rc = become(c, user, log);
 	if (!rc)
-		rc = hw_pidfile_write(pid_fd);
+		rc = write_pid(c, pid_fd, log);
 	if (!rc)
 		rc = hw_app_start(a);
 	if (rc) {

@@ -97,6 +97,7 @@ def test_a_directory_that_is_not_there(env, what):
     d.start(seeing=False, ready=False)
     assert d.wait() == 1
     assert len([l for l in d.log().splitlines() if str(missing) in l]) == 1, d.log()
+    assert "cannot start as user" not in d.log()
 
 
 def test_socket_path_that_is_too_long(env):
@@ -116,6 +117,14 @@ def test_group_of_the_control_socket(env):
     group = grp.getgrnam("daemon")
     d = env.daemon(http={"socket_group": "daemon"})
     assert d.socket.stat().st_gid == group.gr_gid and stat.S_IMODE(d.socket.stat().st_mode) == 0o660
+
+
+def test_unknown_group_of_the_control_socket(env):
+    d = env.configure(http={"socket_group": "nobody-of-that-name"})
+    d.start(seeing=False, ready=False)
+    assert d.wait() == 1
+    wrong = [l for l in d.log().splitlines() if "error:" in l]
+    assert len(wrong) == 1 and "nobody-of-that-name" in wrong[0] and "socket_group" in wrong[0], d.log()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -202,8 +211,9 @@ def daemonized(env):
 
     def start(**options):
         log = env.dir / "daemon.log"
+        name_as = options.pop("name_as", str)
         d = env.configure(monitor={"log": log, "log_level": "debug", **options.pop("monitor", {})}, **options)
-        r = run("-c", d.conf)
+        r = run("-c", name_as(d.conf))
         if d.pid_file.exists():
             pids.append((int(d.pid_file.read_text()), d))
         return d, r, log
@@ -230,6 +240,12 @@ def test_daemonized(env, daemonized):
     os.kill(pid, signal.SIGTERM)
     wait_until(lambda: gone(pid), 10, "the daemon to end")
     assert not d.pid_file.exists() and not d.socket.exists()
+
+
+def test_a_relative_path_is_found_again_by_a_reload(env, daemonized, monkeypatch):
+    monkeypatch.chdir(env.dir)
+    d, r, _ = daemonized(name_as=lambda path: os.path.relpath(path, env.dir))
+    assert r.returncode == 0 and d.request("POST", "/v1/reload").status == 200
 
 
 def test_daemonized_with_everything_away(env, daemonized):
@@ -310,9 +326,19 @@ def test_privileges_are_dropped(env):
     assert re.search(r"^Uid:\t(\d+)\t(\d+)\t(\d+)\t(\d+)", status, re.M).groups() == (str(user.pw_uid),) * 4
     assert re.search(r"^Gid:\t(\d+)\t(\d+)\t(\d+)\t(\d+)", status, re.M).groups() == (str(user.pw_gid),) * 4
     assert "0" not in re.search(r"^Groups:\t(.*)$", status, re.M)[1].split()
+    socket_of = d.socket.stat()
+    assert (socket_of.st_uid, socket_of.st_gid) == (user.pw_uid, user.pw_gid), "no socket_group: the daemon's own"
     env.settle(d)
     assert d.request("POST", "/v1/reload").status == 200
     d.stop()
+
+
+@root_only
+def test_unknown_user_beside_another_mistake(env):
+    d = env.configure(monitor={"user": "nobody-of-that-name", "colour": "red"})
+    r = run("-t", "-c", d.conf)
+    assert r.returncode == 2 and "key 'colour'" in r.stderr, r
+    assert len([l for l in r.stderr.splitlines() if "nobody-of-that-name" in l and "key 'user'" in l]) == 1, r
 
 
 def test_unknown_user(env):
