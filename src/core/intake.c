@@ -49,7 +49,8 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 	if (p->timeout_refused)
 		refuse(m, HW_REFUSED_TIMEOUT);
 	struct hw_device *d = hw_monitor_at(m, i);
-	bool timeout = p->has_timeout && (p->timeout_s > 0 || d->extra);
+	bool provisional = m->conf.loading && hw_device_state(d) == HW_STATE_PROVISIONAL;
+	bool timeout = p->has_timeout && (p->timeout_s > 0 || d->extra || provisional);
 	if (!p->report.has && !timeout)
 		return;
 	struct hw_extra *x = hw_registry_extra(m->registry, i);
@@ -65,6 +66,8 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 	x->own_timeout_ms = ms > (double)HW_TIMEOUT_MAX_MS ? HW_TIMEOUT_MAX_MS : (int64_t)ms;
 	if (x->own_timeout_ms > 0 && x->own_timeout_ms < HW_TIMEOUT_MIN_MS)
 		x->own_timeout_ms = HW_TIMEOUT_MIN_MS;
+	if (x->own_timeout_ms == 0 && provisional)
+		x->own_timeout_ms = HW_OWN_TIMEOUT_OVER;
 	/* A monitor that starts again in the nap must know of it. */
 	if (x->own_timeout_ms != was_ms && hw_device_state(d) == HW_STATE_ONLINE)
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);

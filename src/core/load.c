@@ -42,6 +42,13 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 		hw_device_set_heard_ms(d, heard_ms);
 }
 
+/* From now on it is what its record says, whatever was to be remembered until the load. */
+static void no_longer_provisional(struct hw_device *d)
+{
+	if (d->extra && d->extra->own_timeout_ms == HW_OWN_TIMEOUT_OVER)
+		d->extra->own_timeout_ms = 0;
+}
+
 /* What is the store's alone to say: state, since, seq, and the fields that nothing newer was heard of. */
 static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 {
@@ -61,6 +68,7 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 			hw_monitor_note_own_timeout(m, x->own_timeout_ms);
 		}
 	}
+	no_longer_provisional(d);
 	hw_monitor_place(m, i, s->state, s->reason);
 	if (s->source & (HW_SOURCE_MQTT | HW_SOURCE_KEY))
 		d->node.user = (uint8_t)((d->node.user & 0x1f) | (s->source & 3) << 5);
@@ -186,6 +194,7 @@ void hw_monitor_settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_device *d = hw_monitor_at(m, i);
 	if (hw_device_state(d) != HW_STATE_PROVISIONAL)
 		return;
+	no_longer_provisional(d);
 	bool goodbye = d->flags & HW_FLAG_GOODBYE;
 	if (goodbye && d->last_heard_ms == HW_NEVER_MS) { /* it is all that is known */
 		hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_WILL, -1);

@@ -255,7 +255,7 @@ bool hw_monitor_adopt_seq(struct hw_monitor *m, struct hw_ref ref, uint64_t seq)
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)
 {
 	const struct hw_group *g = m->groups.all[d->group];
-	if (!d->extra || !d->extra->own_timeout_ms)
+	if (!d->extra || d->extra->own_timeout_ms <= 0)
 		return g->timeout_ms;
 	int64_t own = d->extra->own_timeout_ms;
 	if (own > g->timeout_max_ms)

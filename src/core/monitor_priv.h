@@ -13,7 +13,9 @@
 #define HW_OUTS       512 /* what inputs may cause between two drains: at most 2 a message or element of a batch */
 #define HW_ELEMENTS   128 /* of batches that are taken between two drains */
 #define HW_ARM_MAX_NS (3600 * HW_NS_PER_S) /* an online device is looked at, and refreshed, at least this often */
-#define HW_SEQ_MAX    ((UINT64_C(1) << 48) - 1)
+/* Of a provisional device: it asked for the group's timeout, whatever is stored. */
+#define HW_OWN_TIMEOUT_OVER (-1)
+#define HW_SEQ_MAX          ((UINT64_C(1) << 48) - 1)
 
 /* A walk over all records, a few at a time. */
 struct hw_sweep {

@@ -80,6 +80,32 @@ START_TEST(test_loaded_late)
 }
 END_TEST
 
+/* A sleeper that wakes before its record is read says so once. */
+START_TEST(test_what_is_said_in_the_load_goes_over_what_is_stored)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	conf.loading = true;
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_beat(v, "woke", "{\"timeout\":0}");
+	world_beat(v, "naps", "{\"timeout\":400}");
+	world_beat(v, "silent", "");
+	world_beat(v, "new", "{\"timeout\":0}");
+	load(v, "woke", v->now.wall_ms, 310000);
+	load(v, "naps", v->now.wall_ms, 310000);
+	load(v, "silent", v->now.wall_ms, 310000);
+	hw_monitor_loaded(v->m);
+	world_drain(v);
+	ck_assert_int_eq(hw_monitor_timeout_ms(v->m, world_device(v, "woke")), 30000);
+	ck_assert_int_eq(world_device(v, "woke")->extra->own_timeout_ms, 0);
+	ck_assert_int_eq(world_device(v, "new")->extra->own_timeout_ms, 0);
+	ck_assert_int_eq(hw_monitor_timeout_ms(v->m, world_device(v, "naps")), 400000);
+	ck_assert_int_eq(hw_monitor_timeout_ms(v->m, world_device(v, "silent")), 310000);
+	world_free(v);
+}
+END_TEST
+
 /* Otherwise a monitor that is started again in a sleeper's nap would take it offline. */
 START_TEST(test_a_new_timeout_is_stored_at_once)
 {
@@ -439,6 +465,7 @@ int main(void)
 	tcase_set_timeout(t, 20);
 	tcase_add_test(t, test_a_stored_device_has_one_timeout_to_be_heard);
 	tcase_add_test(t, test_loaded_late);
+	tcase_add_test(t, test_what_is_said_in_the_load_goes_over_what_is_stored);
 	tcase_add_test(t, test_a_new_timeout_is_stored_at_once);
 	tcase_add_test(t, test_a_pair_proves_only_what_was_sent_before_it);
 	tcase_add_test(t, test_every_period_is_told);
