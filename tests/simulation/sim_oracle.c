@@ -197,6 +197,9 @@ void sim_oracle_started(struct sim *s)
 void sim_oracle_amnesia(struct sim *s)
 {
 	s->oracle.amnesia = true;
+	for (uint32_t i = 0; i < s->plan.devices; i++)
+		if (!s->oracle.watched[i].said_own)
+			s->oracle.watched[i].own_ms = 0;
 }
 
 void sim_oracle_crashed(struct sim *s)
@@ -253,10 +256,10 @@ void sim_oracle_read(struct sim *s, uint32_t i, int64_t timeout_ms)
 void sim_oracle_loaded(struct sim *s, uint32_t i, const struct sim_record *r)
 {
 	struct sim_watched *w = &s->oracle.watched[i];
-	if (w->state == HW_STATE_PROVISIONAL) {
-		w->state = r->state;
-		w->seq = r->seq;
-	}
+	if (w->state != HW_STATE_PROVISIONAL)
+		return; /* what was heard without the store is news, and stays */
+	w->state = r->state;
+	w->seq = r->seq;
 	if (!w->said_own)
 		w->own_ms = r->own_timeout_ms;
 }
