@@ -9,10 +9,16 @@ import time
 import pytest
 import redis
 
-from hw_env import now_ms, pass_time, throughout, wait_until
+from hw_env import HEARTWHEELD, now_ms, pass_time, throughout, wait_until
 
 TICK_MS = 1000 / 31
 FLAGS = "Exg$e"
+
+# Figures are for a daemon that has its processor: neither sanitizers nor other tests beside it.
+ALONE = "PYTEST_XDIST_WORKER" not in os.environ and not (
+    HEARTWHEELD.exists() and b"__asan_init" in HEARTWHEELD.read_bytes())
+AT_ONCE = 1 if ALONE else 5
+LATE_MS = TICK_MS + (60 if ALONE else 900)
 
 
 @pytest.fixture
@@ -72,13 +78,13 @@ def test_it_lives_and_dies_with_its_key(ks):
     assert d.device("a")["source"] == "key" and d.device("a")["group"] == "default"
     start = len(watcher.messages)
     ks.redis.delete(connected(ks, "a"))
-    said = ks.wait_status(watcher, "a", False, start, 1).json()
+    said = ks.wait_status(watcher, "a", False, start, AT_ONCE).json()
     assert said["reason"] == "keyspace"
     wait_until(lambda: seen(ks, "a") == (False, True, True, "offline", "key"))
     assert ks.hash("a")["reason"] == "keyspace"
     start = len(watcher.messages)
     setex(ks, "a")
-    ks.wait_status(watcher, "a", True, start, 1)
+    ks.wait_status(watcher, "a", True, start, AT_ONCE)
     wait_until(lambda: seen(ks, "a") == (True, False, False, "online", "key"))
     assert ks.edges("a") == [ON, OFF, ON]
 
@@ -111,7 +117,7 @@ def test_the_disconnected_key_removed_brings_it_back_for_one_timeout(ks):
     wait_edges(ks, "a", 4)
     assert ks.edges("a") == [ON, OFF, ON, OFF]
     on, off = [int(e["time_ms"]) for e in ks.events("a")[2:]]
-    assert 1000 <= off - on <= 1000 + TICK_MS + 60, off - on
+    assert 1000 <= off - on <= 1000 + LATE_MS, off - on
 
 
 def test_the_group_of_keys(ks):
@@ -181,7 +187,7 @@ def test_each_form_of_going(ks, form):
     ks.redis.set(connected(ks, "a"), "x")
     wait_edges(ks, "a", 1)
     GOING[form](ks.redis, connected(ks, "a"))
-    wait_edges(ks, "a", 2, 1)
+    wait_edges(ks, "a", 2, AT_ONCE)
     assert ks.edges("a") == [ON, OFF]
 
 
@@ -198,7 +204,7 @@ def test_a_changed_time_to_live(ks):
     wait_edges(ks, "b", 2)
     off = {e["id"]: int(e["time_ms"]) - at for e in ks.events() if e["state"] == "offline"}
     assert set(off) == {"a", "b"}
-    assert 300 <= off["a"] <= 300 + TICK_MS + 60 and 2500 <= off["b"] <= 2500 + TICK_MS + 60, off
+    assert 300 <= off["a"] <= 300 + LATE_MS and 2500 <= off["b"] <= 2500 + LATE_MS, off
 
 
 def test_a_renamed_key_takes_its_device_along(ks):
@@ -206,15 +212,15 @@ def test_a_renamed_key_takes_its_device_along(ks):
     ks.redis.set(connected(ks, "a"), "x", px=60000)
     wait_edges(ks, "a", 1)
     ks.redis.rename(connected(ks, "a"), connected(ks, "b"))
-    wait_edges(ks, "b", 1, 1)
-    wait_edges(ks, "a", 2, 1)
+    wait_edges(ks, "b", 1, AT_ONCE)
+    wait_edges(ks, "a", 2, AT_ONCE)
     assert ks.edges("a") == [ON, OFF] and ks.edges("b") == [ON]
 
 
 # --- not late
 
 
-def test_two_thousand_keys(ks):
+def test_two_thousand_keys(ks, capsys):
     """Each gives one offline transition, and that soon after its time is over; Redis itself would take seconds."""
     d = listen(ks, timeout="1h")
     n, ends = 2000, {}
@@ -231,10 +237,11 @@ def test_two_thousand_keys(ks):
     assert len(events) == 2 * n and d.metrics().get("transitions_total", reason="keyspace") == n
     delays = sorted(int(e["time_ms"]) - ends[e["id"]] for e in events if (e["state"], e["reason"]) == OFF)
     assert len(delays) == n and {e["id"] for e in events if e["state"] == "offline"} == set(ends)
-    print("delay past the time to live, ms: min %d p50 %d p90 %d p99 %d max %d" % (
-        delays[0], delays[n // 2], delays[n * 9 // 10], delays[n * 99 // 100], delays[-1]))
+    with capsys.disabled():
+        print("\n2,000 keys, past their time to live: min %d  p50 %d  p90 %d  p99 %d  max %d ms" % (
+            delays[0], delays[n // 2], delays[n * 9 // 10], delays[n * 99 // 100], delays[-1]))
     assert delays[0] >= 0, "called offline before its time was over"
-    assert delays[n * 99 // 100] <= TICK_MS + 20
+    assert delays[n * 99 // 100] <= (TICK_MS + 20 if ALONE else 1000)
     assert d.metrics().get("keyspace_missed_total") == 0
 
 
@@ -243,7 +250,7 @@ def test_a_renewed_key_is_not_touched(ks):
     d = listen(ks, timeout="1h")
     before = d.metrics()
     for _ in range(30):
-        ks.redis.set(connected(ks, "a"), "x", px=400)
+        ks.redis.set(connected(ks, "a"), "x", px=1000)
         pass_time(0.1)
     m = d.metrics()
     assert ks.edges("a") == [ON]
@@ -294,7 +301,7 @@ def test_online_while_either_speaks(ks):
     wait_until(lambda: ks.hash("a")["source"] == "both")
     wait_edges(ks, "a", 2)  # the beat's timeout is over long before the key's
     assert ks.edges("a") == [ON, OFF]
-    assert 0 <= int(ks.events("a")[1]["time_ms"]) - ends <= TICK_MS + 100
+    assert 0 <= int(ks.events("a")[1]["time_ms"]) - ends <= LATE_MS + 40
     setex(ks, "a", 1)
     wait_edges(ks, "a", 3)
     with ks.beating(["a"]):
@@ -318,7 +325,7 @@ def test_a_beating_device_keeps_its_key(ks):
         wait_until(lambda: ks.redis.pttl(key) > 1000, 8)
     at = time.monotonic()
     ks.redis.delete(key)
-    wait_until(lambda: ks.redis.get(key) == "a", 0.2, interval=0.001)
+    wait_until(lambda: ks.redis.get(key) == "a", AT_ONCE / 5, interval=0.001)
     print("back after %.1f ms" % ((time.monotonic() - at) * 1000))
     assert ks.edges("a") == [ON] and d.device("a")["source"] == "mqtt"
 
@@ -396,7 +403,7 @@ def test_the_listeners_connection_is_lost(ks):
     p.set(connected(ks, "new"), "x", px=60000)
     p.execute()
     wait_until(lambda: d.metrics().get("keyspace_resyncs_total") > resyncs, 5)
-    wait_edges(ks, "new", 1, 1)
+    wait_edges(ks, "new", 1, AT_ONCE)
     wait_edges(ks, "deleted", 2, 4)
     m = d.metrics()
     assert m.get("keyspace_missed_total") >= 1 and m.get("keyspace_repaired_total") >= 1
@@ -418,7 +425,7 @@ def test_flushed_devices_get_one_more_time_to_live(ks):
         ks.redis.set(connected(ks, "kept"), "x", px=2000)
         pass_time(0.5)
     wait_until(lambda: ks.edges("gone") == [OFF])  # the stream begins anew with the flush
-    assert 2000 <= int(ks.events("gone")[0]["time_ms"]) - at <= 4200
+    assert 2000 <= int(ks.events("gone")[0]["time_ms"]) - at <= 3200 + LATE_MS
     assert ks.edges("kept") == []
 
 
@@ -522,7 +529,7 @@ def test_it_says_which_flags_are_missing(env):
     env.redis.config_set("notify-keyspace-events", want)
     wait_edges(env, "a", 1, 8)  # looked at every few seconds, and then all keys are gone through
     env.redis.delete(connected(env, "a"))
-    wait_edges(env, "a", 2, 1)
+    wait_edges(env, "a", 2, AT_ONCE)
 
 
 def test_what_the_acl_must_allow(env):
