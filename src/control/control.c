@@ -55,6 +55,8 @@ static const struct route {
 	{EVHTTP_REQ_GET, "GET", "/healthz", "", hw_serve_health},
 	{EVHTTP_REQ_GET, "GET", "/readyz", "", hw_serve_ready},
 	{EVHTTP_REQ_GET, "GET", "/metrics", "", hw_serve_metrics},
+	{EVHTTP_REQ_GET, "GET", "/", "", hw_serve_web},
+	{EVHTTP_REQ_GET, "GET", "/web/", "", hw_serve_web},
 };
 
 /* --- replies */

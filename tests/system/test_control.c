@@ -145,19 +145,10 @@ static void expect_error(int code)
 
 START_TEST(unknown_paths)
 {
-	static const char *const paths[] = {"/",
-	                                    "/v1",
-	                                    "/v1/",
-	                                    "/v1/status/",
-	                                    "/v1/statu",
-	                                    "/v1/status2",
-	                                    "/v1/devices/a/b",
-	                                    "/v2/status",
-	                                    "//v1/status",
-	                                    "/healthz/x",
-	                                    "/v1/events/a",
-	                                    "/metrics%00",
-	                                    "/..%2fhealthz"};
+	static const char *const paths[] = {
+		"/web",         "/web/none",   "/index.html",     "/v1",        "/v1/",        "/v1/status/",
+		"/v1/statu",    "/v1/status2", "/v1/devices/a/b", "/v2/status", "//v1/status", "/healthz/x",
+		"/v1/events/a", "/metrics%00", "/..%2fhealthz"};
 
 	server_see(&s);
 	server_beat(&s, 0, "a/b", NULL); /* its slash has to be encoded */

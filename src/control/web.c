@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Serves the dashboard's files. The page may load nothing from anywhere else, and run nothing that is not one of them.
+ */
+#include "control/web.h"
+
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <string.h>
+
+#include "control/server.h"
+
+static const char policy[] =
+	"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+static const struct hw_web_file *find(const char *name)
+{
+	for (size_t i = 0; i < hw_web_n_files; i++)
+		if (strcmp(hw_web_files[i].name, name) == 0)
+			return &hw_web_files[i];
+	return NULL;
+}
+
+void hw_serve_web(struct hw_control *c, struct evhttp_request *req, const char *rest)
+{
+	const struct hw_web_file *f = find(*rest ? rest : "index.html");
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
+	const char *has = evhttp_find_header(evhttp_request_get_input_headers(req), "If-None-Match");
+	struct evbuffer *body = f ? evbuffer_new() : NULL;
+
+	(void)c;
+	if (!f) {
+		hw_reply_error(req, HTTP_NOTFOUND, "no such file");
+		return;
+	}
+	if (!body || evbuffer_add_reference(body, f->bytes, f->len, NULL, NULL) < 0) {
+		if (body)
+			evbuffer_free(body);
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+		return;
+	}
+	evhttp_add_header(headers, "ETag", f->etag);
+	evhttp_add_header(headers, "Cache-Control", "no-cache"); /* asked for each time, sent when it has changed */
+	evhttp_add_header(headers, "Content-Security-Policy", policy);
+	evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+	evhttp_add_header(headers, "Referrer-Policy", "no-referrer");
+	if (has && strcmp(has, f->etag) == 0) {
+		evbuffer_free(body);
+		evhttp_send_reply(req, HTTP_NOTMODIFIED, NULL, NULL);
+		return;
+	}
+	evhttp_add_header(headers, "Content-Type", f->type);
+	evhttp_send_reply(req, HTTP_OK, NULL, body);
+	evbuffer_free(body);
+}

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: MIT
+"""The dashboard in a real browser, as an operator sees it. Needs node, Chromium (Debian packages nodejs, chromium) and
+playwright-core: `npm install playwright-core` in a directory that HW_NODE names."""
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hw_env import free_port, now_ms, pass_time, wait_until
+
+NODE, CHROMIUM = shutil.which("node"), shutil.which("chromium")
+MODULES = os.environ.get("HW_NODE", "")
+
+
+def missing():
+    if not NODE:
+        return "no node (Debian package: nodejs)"
+    if not CHROMIUM:
+        return "no Chromium (Debian package: chromium)"
+    if not MODULES or not (Path(MODULES) / "node_modules" / "playwright-core").is_dir():
+        return "no playwright-core: npm install it in a directory, and name that in HW_NODE"
+    return ""
+
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+class Browser:
+    def __init__(self, **options):
+        options = {"viewport": {"width": 1280, "height": 900}, **options}
+        self.proc = subprocess.Popen([NODE, Path(__file__).with_name("browser.mjs"), MODULES, CHROMIUM, json.dumps(options)],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.answer() == "ready"
+
+    def answer(self):
+        line = self.proc.stdout.readline()
+        assert line, "the browser is gone"
+        answer = json.loads(line)
+        assert "error" not in answer, answer["error"]
+        return answer["value"]
+
+    def run(self, body):
+        self.proc.stdin.write(json.dumps(body) + "\n")
+        self.proc.stdin.flush()
+        return self.answer()
+
+    def get(self, expression):
+        """The value of an expression in the page."""
+        return self.run("return await page.evaluate(() => (%s))" % expression)
+
+    def text(self, selector):
+        return self.run("return await page.locator(%s).innerText()" % json.dumps(selector))
+
+    def open(self, url):
+        self.run("await page.goto(%s)" % json.dumps(url))
+        wait_until(lambda: self.text("#online") != "–", 15, "the page to be filled")
+
+    def rows(self):
+        return self.get('[...document.querySelectorAll("#space .row")].sort((a, b) => a.dataset.index - b.dataset.index)'
+                        '.map((r) => r.children[0].textContent)')
+
+    def feed(self):
+        return self.get('[...document.querySelectorAll("#feed li")].map((l) => [l.querySelector("button").textContent,'
+                        ' l.querySelector(".state").textContent])')
+
+    def close(self):
+        self.proc.stdin.close()
+        try:
+            self.proc.wait(10)
+        except subprocess.TimeoutExpired:
+            self.proc.kill()
+
+
+@pytest.fixture
+def browser():
+    open_ones = []
+
+    def make(**options):
+        open_ones.append(Browser(**options))
+        return open_ones[-1]
+
+    yield make
+    for b in open_ones:
+        b.close()
+
+
+def start(env, **options):
+    port = free_port()
+    d = env.daemon(http={"listen": "127.0.0.1:%d" % port}, **options)
+    d.url = "http://127.0.0.1:%d/" % port
+    return d
+
+
+def say_nothing(b, also=()):
+    complaints = [c for c in b.run("return state.complaints") if not any(a in c for a in also)]
+    assert not complaints, complaints
+    assert b.run("return state.dialogs") == []
+
+
+def test_loads(env, browser):
+    d = start(env, groups=[("pumps", {"heartbeat": env.root + "/p/{id}", "timeout": "1h"}),
+                           ("fans", {"heartbeat": env.root + "/f/{id}", "timeout": "20m"})])
+    env.publisher.publish(env.root + "/p/pump-1", '{"battery":51}')
+    env.publisher.publish(env.root + "/f/fan-1", "")
+    env.publisher.publish(env.root + "/f/fan-2", '{"online":false}')
+    wait_until(lambda: d.status()["devices"] == 3)
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: b.rows() == ["fan-2"])
+    assert b.text("#seeing") == "Seeing" and b.text("#offline") == "1" and b.text("#online") == "2"
+    assert env.node in b.text("#node")
+    wait_until(lambda: b.text("#offline-since").startswith("since "))
+    assert b.text("#redis") == "up" and b.text("#mqtt").startswith("up")
+    assert sorted(b.feed()) == [["fan-1", "online"], ["fan-2", "offline"], ["pump-1", "online"]]
+    assert b.run("return await page.title()") == "(1) heartwheel"
+    # The wheel: 4 rings of 31 slots, and what is in them.
+    assert b.get('document.querySelectorAll("#wheel .slot").length') == 124
+    wait_until(lambda: b.get('[...document.querySelectorAll("#levels td:last-child")].map((c) => Number(c.textContent))'
+                             '.reduce((a, n) => a + n, 0)') == 3)
+    # The charts are drawn: more than one colour is on each canvas.
+    for canvas in ("chart-devices", "chart-delay"):
+        assert b.get('(() => { const c = document.getElementById("%s"); const d = c.getContext("2d").getImageData(0, 0,'
+                     ' c.width, c.height).data; const seen = new Set(); for (let i = 0; i < d.length; i += 4)'
+                     ' seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return seen.size > 3; })()' % canvas), canvas
+    # Everything comes from here, and nothing complains.
+    assert all(r.startswith(d.url) for r in b.run("return state.requests"))
+    say_nothing(b)
+
+
+def test_policy(env):
+    d = start(env, timeout="1h")
+    a = d.get("/")
+    assert a.status == 200 and a.headers["Content-Type"] == "text/html; charset=utf-8"
+    policy = a.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy and "*" not in policy
+    assert a.headers["X-Content-Type-Options"] == "nosniff"
+    text = a.body.decode()
+    assert "http://" not in text and "https://" not in text and "style=" not in text and "onclick" not in text
+    for name, kind in (("app.js", "text/javascript"), ("style.css", "text/css"), ("icon.svg", "image/svg+xml"),
+                       ("chart.js", "text/javascript")):
+        a = d.get("/web/" + name)
+        assert a.status == 200 and a.headers["Content-Type"].startswith(kind), (name, a)
+        again = d.request("GET", "/web/" + name, headers={"If-None-Match": a.headers["ETag"]})
+        assert again.status == 304 and not again.body
+    assert d.get("/web/").status == 200
+    for path in ("/web/none.js", "/web/../monitor.conf", "/web/..%2findex.html", "/index.html", "/web/app.js/"):
+        assert d.get(path).status == 404, path
+
+
+def test_lives(env, browser):
+    """A device dies and comes back: the page shows it by itself."""
+    d = start(env, timeout="1500ms")
+    b = browser()
+    with env.beating(["steady"]):
+        env.beat("mortal")
+        wait_until(lambda: d.status()["online"] == 2)
+        b.open(d.url)
+        b.run("page.evaluate(() => { window.untouched = true; })")
+        wait_until(lambda: b.rows() == ["mortal"], 10, "the dead device in the table")
+        assert b.feed()[0] == ["mortal", "offline"]
+        wait_until(lambda: b.text("#offline") == "1" and b.text("#online") == "1")
+        env.beat("mortal", {"timeout": 600})
+        wait_until(lambda: b.rows() == [], 10, "the table to be empty")
+        wait_until(lambda: b.text("#offline") == "0")
+        assert b.feed()[0] == ["mortal", "online"] and "No device is offline" in b.text("#found")
+        assert b.text("#offline-since") == "everybody is there"
+        d.forget("mortal")
+        wait_until(lambda: b.feed()[0] == ["mortal", "forgotten"])
+    wait_until(lambda: b.rows() == ["steady"], 10)
+    assert b.get("window.untouched") is True
+    say_nothing(b)
+
+
+def test_searches_and_sorts(env, browser):
+    d = start(env, groups=[("halls", {"heartbeat": env.root + "/h/{id}", "timeout": "1h"}),
+                           ("yards", {"heartbeat": env.root + "/y/{id}", "timeout": "1h"})])
+    for name in ("h/Pump-3", "h/pump-1", "y/gate", "h/pump-2"):
+        env.publisher.publish("%s/%s" % (env.root, name), '{"online":false}')
+        pass_time(0.02)
+    env.publisher.publish(env.root + "/y/lamp", "")
+    wait_until(lambda: d.status()["devices"] == 5)
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: b.rows() == ["pump-2", "gate", "pump-1", "Pump-3"])
+    b.run('await page.getByRole("searchbox", { name: "Search" }).fill("PUMP")')
+    wait_until(lambda: b.rows() == ["pump-2", "pump-1", "Pump-3"])
+    assert b.text("#found") == "3 offline devices"
+    b.run('await page.getByLabel("Order").selectOption("id")')
+    wait_until(lambda: b.rows() == ["Pump-3", "pump-1", "pump-2"])
+    b.run('await page.getByRole("searchbox", { name: "Search" }).fill("nobody")')
+    wait_until(lambda: b.rows() == [] and "No offline device that matches" in b.text("#found"))
+    b.run('await page.getByRole("searchbox", { name: "Search" }).fill("")')
+    b.run('await page.getByLabel("Group").selectOption("yards")')
+    wait_until(lambda: b.rows() == ["gate"])
+    b.run('await page.getByLabel("State").selectOption("")')
+    wait_until(lambda: b.rows() == ["gate", "lamp"])
+    # What comes fits the filters, or does not show.
+    env.publisher.publish(env.root + "/h/other", '{"online":false}')
+    env.publisher.publish(env.root + "/y/door", '{"online":false}')
+    wait_until(lambda: b.rows() == ["door", "gate", "lamp"])
+    say_nothing(b)
+
+
+def test_survives_a_restart(env, browser):
+    d = start(env, timeout="1h")
+    env.beat("a")
+    wait_until(lambda: d.device("a"))
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: d.metrics().get("event_clients") == 1)
+    d.stop()
+    wait_until(lambda: b.get('!document.getElementById("trouble").hidden'), 10, "the page to say so")
+    assert b.text("#seeing") == "No answer" and "does not answer" in b.text("#trouble")
+    d.start()
+    wait_until(lambda: b.get('document.getElementById("trouble").hidden') and b.text("#seeing") == "Seeing", 15)
+    wait_until(lambda: d.metrics().get("event_clients") == 1, 15, "the page to listen again")
+    env.beat("a", {"online": False})
+    wait_until(lambda: b.rows() == ["a"] and b.text("#offline") == "1")
+    assert b.feed()[0] == ["a", "offline"]
+    say_nothing(b, also=["ERR_", "Failed to load", "net::"])
+
+
+def test_a_hundred_thousand(env, browser):
+    """So many offline, and the table stays quick: only what is in sight exists."""
+    n = 100000
+    d = start(env, timeout="1h", store={"type": "memory"}, group={"status": ""})
+    for k in range(n):
+        env.publisher.publish("%s/dev-%06d/heartbeat" % (env.root, k), '{"online":false}')
+    wait_until(lambda: d.status()["offline"] == n, 120)
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: len(b.rows()) > 5)
+    assert b.text("#offline") == "100,000"
+    at = now_ms()
+    b.run('await page.getByRole("searchbox", { name: "Search" }).fill("99999")')
+    wait_until(lambda: b.rows() == ["dev-099999"], 10)
+    took = now_ms() - at
+    print("a search took %d ms" % took)
+    assert took < 3000
+    b.run('await page.getByRole("searchbox", { name: "Search" }).fill("")')
+    b.run('await page.getByLabel("Order").selectOption("id")')
+    wait_until(lambda: b.rows()[:2] == ["dev-000000", "dev-000001"], 10)
+    for _ in range(12):  # on and on, page by page
+        b.get('document.getElementById("grid").scrollTo(0, 1e9)')
+        pass_time(0.1)
+    rows = wait_until(lambda: len(b.rows()) > 5 and b.rows(), 10)
+    assert rows == sorted(rows) and rows[0] > "dev-001000"
+    assert b.get('document.querySelectorAll("#space .row").length') < 60
+    # Live all the same.
+    env.publisher.publish(env.root + "/new/heartbeat", "")
+    wait_until(lambda: b.feed()[0] == ["new", "online"])
+    say_nothing(b)
+
+
+def test_keyboard_and_names(env, browser):
+    d = start(env, timeout="1h")
+    for k in range(30):
+        env.beat("d%02d" % k, {"online": False, "battery": 7, "data": {"x": 1}})
+    wait_until(lambda: d.status()["offline"] == 30)
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: len(b.rows()) > 10)
+    for role, name in (("searchbox", "Search"), ("combobox", "State"), ("combobox", "Order"), ("grid", "Devices"),
+                       ("img", "The timing wheel"), ("img", "Devices over the last hour"), ("list", "What just happened"),
+                       ("heading", "heartwheel"), ("region", "Devices"), ("region", "At a glance")):
+        assert b.run('return await page.getByRole("%s", { name: "%s" }).first().count()' % (role, name)) == 1, (role, name)
+    # To the table by the link for that purpose, then row by row.
+    b.run('await page.keyboard.press("Tab")')
+    assert b.get("document.activeElement.textContent") == "Skip to the devices"
+    b.run('await page.keyboard.press("Enter")')
+    b.run('await page.locator("#grid").focus()')
+    for key in ("ArrowDown", "ArrowDown", "End", "Home", "PageDown", "ArrowUp"):
+        b.run('await page.keyboard.press("%s")' % key)
+    active = b.get('document.getElementById(document.getElementById("grid").getAttribute("aria-activedescendant"))'
+                   '.children[0].textContent')
+    assert active in b.rows()
+    b.run('await page.keyboard.press("Enter")')
+    wait_until(lambda: b.get('document.getElementById("detail").open') and "Battery" in b.text("#facts"))
+    assert b.text("#detail-title") == active and '{"x":1}' in b.text("#facts") and "offline" in b.text("#detail-feed")
+    assert b.run('return await page.getByRole("dialog", { name: "%s" }).count()' % active) == 1
+    b.run('await page.keyboard.press("Escape")')
+    assert b.get('document.getElementById("detail").open') is False
+    say_nothing(b)
+
+
+def test_hostile_ids(env, browser):
+    d = start(env, timeout="1h")
+    name = "<img src=x onerror=alert(1)>\u202e"
+    env.publisher.publish("%s/%s/heartbeat" % (env.root, name), '{"online":false,"version":"<script>alert(2)</script>"}')
+    wait_until(lambda: d.status()["offline"] == 1)
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: b.rows() == [name])
+    b.run('await page.locator("#space .row").first().click()')
+    wait_until(lambda: "<script>" in b.text("#facts"))
+    assert b.get('document.querySelectorAll("#grid img, #feed img, #facts script").length') == 0
+    say_nothing(b)
+
+
+def test_blind(env, browser):
+    env.own_broker()
+    d = start(env, timeout="1h")
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: b.text("#seeing") == "Seeing")
+    env.broker.stop()
+    wait_until(lambda: b.text("#seeing").startswith("Blind: link"), 15)
+    assert b.run("return await page.title()").startswith("BLIND")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_phone(env, browser, scheme):
+    d = start(env, timeout="1h")
+    env.beat("a-device-with-a-name-that-is-longer-than-a-phone-is-wide-" + "x" * 60, {"online": False})
+    wait_until(lambda: d.status()["offline"] == 1)
+    b = browser(viewport={"width": 360, "height": 780}, isMobile=True, hasTouch=True, deviceScaleFactor=2, colorScheme=scheme)
+    b.open(d.url)
+    wait_until(lambda: b.rows())
+    assert b.get("document.documentElement.scrollWidth <= innerWidth")
+    light = b.get('getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every((c) => c > 200)')
+    assert light == (scheme == "light")
+    say_nothing(b)
