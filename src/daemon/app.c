@@ -42,11 +42,25 @@ struct hw_now hw_app_now(void)
 	                       .wall_ms = read_clock(CLOCK_REALTIME) / HW_NS_PER_MS};
 }
 
+/* A machine that slept has BOOTTIME run ahead of MONOTONIC. Looked at before anything is judged. */
+static void check_suspend(struct hw_app *a, struct hw_now now)
+{
+	int64_t ahead = read_clock(CLOCK_BOOTTIME) - now.mono.ns;
+	if (a->boot_checked.ns && ahead - a->boot_ahead_ns > SUSPENDED_NS) {
+		hw_log(a->log, HW_LOG_WARNING, "the machine was suspended for %.1f s",
+		       (double)(ahead - a->boot_ahead_ns) / 1e9);
+		hw_monitor_suspended(a->monitor, now, a->boot_checked);
+	}
+	a->boot_ahead_ns = ahead;
+	a->boot_checked = now.mono;
+}
+
 struct hw_now hw_app_woke(struct hw_app *a)
 {
 	struct hw_now now = hw_app_now();
 	a->wakeups++;
 	a->turn_began = now.mono;
+	check_suspend(a, now);
 	int64_t late_ns = now.mono.ns - a->planned.ns;
 	if (a->planned.ns && late_ns > a->start->stall_after_ms * HW_NS_PER_MS) {
 		hw_monitor_stall(a->monitor, now, a->planned);
@@ -118,19 +132,6 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 }
 
 /* --- each second ------------------------------------------------------------- */
-
-/* A machine that slept has BOOTTIME run ahead of MONOTONIC. */
-static void check_suspend(struct hw_app *a, struct hw_now now)
-{
-	int64_t ahead = read_clock(CLOCK_BOOTTIME) - read_clock(CLOCK_MONOTONIC);
-	if (a->boot_checked.ns && ahead - a->boot_ahead_ns > SUSPENDED_NS) {
-		hw_log(a->log, HW_LOG_WARNING, "the machine was suspended for %.1f s",
-		       (double)(ahead - a->boot_ahead_ns) / 1e9);
-		hw_monitor_suspended(a->monitor, now, a->boot_checked);
-	}
-	a->boot_ahead_ns = ahead;
-	a->boot_checked = now.mono;
-}
 
 static void tell_refused(struct hw_app *a)
 {
@@ -209,7 +210,6 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct hw_now now = hw_app_woke(a);
 	(void)fd;
 	(void)what;
-	check_suspend(a, now);
 	check_loading(a, now);
 	hw_app_release(a, now);
 	tell_refused(a);

@@ -142,6 +142,9 @@ static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	else
 		hw_log(a->log, HW_LOG_NOTICE, "seeing again after %.3f s blind (%s%s)",
 		       (double)out->blind.length_ns / 1e9, cause, out->blind.lossy ? ", silence counts anew" : "");
+	/* A will that was lost meanwhile may stand where a retained status was. */
+	if (!out->blind.begun && out->blind.lossy && !a->loading)
+		hw_app_republish(a, now);
 	hw_app_presence(a, now);
 }
 
