@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* heartwheeld: reads the command line, becomes a daemon, runs the application. See heartwheeld(8). */
 #include <errno.h>
+#include <event2/event.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -227,6 +228,13 @@ static int serve(struct hw_conf *c, const struct options *o, const struct hw_use
 	return status;
 }
 
+/* What libevent only warns of, its callers are told too; it would say it to standard error, each time. */
+static void on_libevent(int severity, const char *text)
+{
+	if (severity >= EVENT_LOG_ERR)
+		fprintf(stderr, "heartwheeld: libevent: %s\n", text);
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {.conf = HW_SYSCONFDIR "/monitor.conf"};
@@ -235,6 +243,7 @@ int main(int argc, char **argv)
 	int ready = -1;
 	parse(argc, argv, &o);
 	signal(SIGPIPE, SIG_IGN);
+	event_set_log_callback(on_libevent);
 	hw_log_init(&log);
 	log.starting = true;
 	struct hw_conf *c = load(&o, &user);
