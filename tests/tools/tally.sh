@@ -4,7 +4,7 @@
 #   check   .log files of Check programs with their .trs beside them: counts single checks; a program that died without
 #           a summary, or whose exit status was bad though its checks passed, counts as one failure
 #   pytest  the output of one run of pytest
-#   lines   output that ends with "WORD: N passed, N failed"
+#   lines   output that ends with "WORD: N passed, N failed", or with that and ", N skipped"
 # A suite without any result is one failure: a suite that did not run must not look like one that passed.
 set -u
 name=$1 kind=$2
@@ -56,10 +56,13 @@ add_pytest()
 
 add_lines()
 {
-	set -- "$(sed -n 's/^[a-z][a-z -]*: \([0-9]*\) passed, \([0-9]*\) failed.*$/\1 \2/p' "$1" | tail -n 1)"
-	[ -n "$1" ] || return
-	passed=$((passed + ${1% *}))
-	failed=$((failed + ${1#* }))
+	# shellcheck disable=SC2046 # two or three numbers
+	set -- $(sed -n 's/^[a-z][a-z -]*: \([0-9]*\) passed, \([0-9]*\) failed\(, \([0-9]*\) skipped\)\{0,1\}.*$/\1 \2 \4/p' "$1" |
+		tail -n 1)
+	[ $# -ge 2 ] || return
+	passed=$((passed + $1))
+	failed=$((failed + $2))
+	skipped=$((skipped + ${3:-0}))
 }
 
 for file; do
