@@ -451,7 +451,7 @@ START_TEST(wheel_is_shown_as_it_is)
 {
 	server_see(&s);
 	for (int i = 0; i < 5; i++) {
-		char id[8];
+		char id[16];
 		snprintf(id, sizeof(id), "d%d", i);
 		server_beat(&s, 0, id, NULL); /* in 30 s: level 1 */
 	}

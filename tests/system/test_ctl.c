@@ -326,7 +326,7 @@ END_TEST
 START_TEST(wheel)
 {
 	for (int i = 0; i < 3; i++) {
-		char id[8];
+		char id[16];
 		snprintf(id, sizeof(id), "d%d", i);
 		server_beat(&s, 0, id, NULL);
 	}

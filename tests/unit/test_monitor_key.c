@@ -563,7 +563,7 @@ END_TEST
 START_TEST(paced)
 {
 	struct hw_group_spec g = world_group("default", 30000);
-	char id[8];
+	char id[16];
 	g.max_offline_rate = 10;
 	teardown();
 	begin(&g, false); /* no broker: that paces keys as well */
@@ -637,7 +637,7 @@ START_TEST(at_random)
 	rnd_state = env ? strtoull(env, NULL, 0) : (uint64_t)time(NULL);
 	printf("HW_SEED=%llu\n", (unsigned long long)rnd_state);
 	rnd_state = rnd_state * 2862933555777941757u + 3037000493u;
-	char id[8];
+	char id[16];
 	size_t seen_log = 0;
 	for (int round = 0; round < 3000; round++) {
 		snprintf(id, sizeof(id), "d%u", rnd(20));
