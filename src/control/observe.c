@@ -170,7 +170,9 @@ static void core_metrics(const struct hw_monitor *m, struct hw_now now, struct e
 		const char *labels[] = {"kind", hw_refused_name((enum hw_refused)i), NULL};
 		hw_metric_sample(b, "refused_total", labels, (double)s->refused[i]);
 	}
-	hw_metric_family(b, "payload_errors_total", "counter", "Heartbeats whose payload began like JSON and was not.");
+	hw_metric_family(
+		b, "payload_errors_total", "counter",
+		"Heartbeats whose payload began like JSON and was not, or had a field of a wrong type or length.");
 	hw_metric_sample(b, "payload_errors_total", NULL, (double)s->payload_errors);
 }
 
