@@ -27,12 +27,13 @@ function timeAxis() {
 	};
 }
 
-function valueAxis(text) {
+function valueAxis(text, more = {}) {
 	return {
 		beginAtZero: true,
 		grid: { color: colour("--line") },
 		ticks: { precision: 0, maxTicksLimit: 6, color: colour("--soft"), callback: (v) => count(v) },
 		title: { display: Boolean(text), text, color: colour("--soft") },
+		...more,
 	};
 }
 
@@ -72,14 +73,16 @@ const blindness = {
 	},
 };
 
+// A few that are offline must show beside thousands that are not: they have a scale of their own.
 function makeDevices() {
-	const scales = { x: timeAxis(), y: { ...valueAxis(""), stacked: true } };
-	const label = (item) => `${item.dataset.label}: ${count(item.raw.n)}`;
+	const right = { position: "right", grid: { display: false }, suggestedMax: 5 };
+	const scales = { x: timeAxis(), y: valueAxis("online"), offline: valueAxis("offline", right) };
+	const label = (item) => `${item.dataset.label}: ${count(item.parsed.y)}`;
 	return new Chart(byId("chart-devices"), {
 		type: "line",
 		data: { datasets: [
-			{ label: "offline", data: [], fill: "origin", borderColor: colour("--bad"), backgroundColor: colour("--bad-soft") },
-			{ label: "online", data: [], fill: "-1", borderColor: colour("--good"), backgroundColor: colour("--good-soft") },
+			{ label: "offline", data: [], yAxisID: "offline", borderColor: colour("--bad"), backgroundColor: colour("--bad-soft") },
+			{ label: "online", data: [], fill: "origin", borderColor: colour("--good"), backgroundColor: colour("--good-soft") },
 		] },
 		options: options(scales, label),
 		plugins: [blindness],
@@ -107,10 +110,10 @@ function draw() {
 	const from = Math.max(end - HOUR_MS, Math.min(samples[0]?.time_ms ?? end, end - 300000));
 	for (const chart of [devices, delay]) {
 		chart.options.scales.x.min = from;
-		chart.options.scales.x.max = end;
+		chart.options.scales.x.max = end + (end - from) * .01; // the last point whole
 	}
-	devices.data.datasets[0].data = samples.map((s) => ({ x: s.time_ms, y: s.offline, n: s.offline }));
-	devices.data.datasets[1].data = samples.map((s) => ({ x: s.time_ms, y: s.online, n: s.online }));
+	devices.data.datasets[0].data = samples.map((s) => ({ x: s.time_ms, y: s.offline }));
+	devices.data.datasets[1].data = samples.map((s) => ({ x: s.time_ms, y: s.online }));
 	const detected = samples.filter((s) => s.detected > 0);
 	delay.data.datasets[0].data = detected.map((s) => ({ x: s.time_ms, y: s.delay_max_ms }));
 	delay.data.datasets[1].data = detected.map((s) => ({ x: s.time_ms, y: s.delay_mean_ms }));
