@@ -633,6 +633,7 @@ START_TEST(an_address_reads_alone)
 	ck_assert_int_eq(tcp_ask(port, "POST", "/v1/reload"), 403);
 	ck_assert_int_eq(tcp_ask(port, "GET", "/v1/reload"), 405);
 	ck_assert_int_eq(tcp_ask(port, "GET", "/none"), 404);
+	reply_fini(&r);
 	ask(&s, "DELETE", "/v1/devices/a", NULL, &r);
 	ck_assert_int_eq(r.code, 204);
 	/* Twice is once too often. */
