@@ -17,10 +17,10 @@
  * Keys: a device may also be known by a key in the store that another program writes, with a time to live
  * (HW_SOURCE_KEY). Whoever drives the monitor looks at keys, when somebody touched one and when HW_OUT_KEY_CHECK asks
  * for it, and puts the answers in. Such a device is offline when its key is gone; one that beats over MQTT as well,
- * when both are silent. What the store answers is the evidence itself: no barrier proves it further. Keys have a seeing
- * clock and a wheel of their own, because a broker that is away does not keep anybody from seeing keys, nor the other
- * way round. Their blindness is lossy always: a key that is missing after it gets its device one more time to live,
- * counted from its end.
+ * when both are silent. What the store answers is the evidence itself: no barrier proves it further; but if the store
+ * was emptied, that is to be said first (hw_monitor_key_loss()). Keys have a seeing clock and a wheel of their own,
+ * because a broker that is away does not keep anybody from seeing keys, nor the other way round. Their blindness is
+ * lossy always: a key that is missing after it gets its device one more time to live, counted from its end.
  *
  * Cost: a heartbeat is a look-up and two stores; the wheel is touched once per timeout (lazy re-arm). All other work is
  * spent from the caller's budget, a unit per device looked at.

@@ -29,8 +29,6 @@ struct hw_key {
 	int64_t until_ns;  /* its time to live ends then; HW_KEY_FOREVER: it has none */
 	int64_t proved_ns; /* its writer was heard of last; HW_KEY_NEVER */
 	int64_t spare_ns;  /* a missing key is not held against the device before this */
-	int64_t doubt_ns;  /* it was missing before its time, and nobody said why: it is looked at again then;
-	                      HW_KEY_NEVER */
 	int64_t ttl_ms;    /* what its writer gives it to live */
 	int64_t silent_ns; /* the device's last_seen_ns when it was found silent over MQTT: since then it lives by the
 	                      key alone */

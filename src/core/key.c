@@ -16,9 +16,8 @@
 #include "heartwheel/topic.h"
 #include "monitor_priv.h"
 
-#define AFTER_MS   2                 /* a time to live is over then, whatever the store's clock was rounded to */
-#define SLACK_NS   HW_NS_PER_S       /* two looks at a key that nobody touched agree within this */
-#define DOUBT_NS   (2 * HW_NS_PER_S) /* within this an emptied store is found out */
+#define AFTER_MS   2           /* a time to live is over then, whatever the store's clock was rounded to */
+#define SLACK_NS   HW_NS_PER_S /* two looks at a key that nobody touched agree within this */
 #define LOST       (HW_KEY_REMOVED | HW_KEY_EXPIRED | HW_KEY_EVICTED)
 #define RECHECK_NS (5 * HW_NS_PER_S) /* a look that was asked for and not answered is asked for again */
 
@@ -28,7 +27,7 @@ static struct hw_key *key_of(struct hw_monitor *m, uint32_t i)
 	bool made;
 	struct hw_key *k = hw_registry_key(m->registry, i, &made);
 	if (made) {
-		k->until_ns = k->proved_ns = k->spare_ns = k->doubt_ns = HW_KEY_NEVER;
+		k->until_ns = k->proved_ns = k->spare_ns = HW_KEY_NEVER;
 		k->silent_ns = INT64_MIN;
 		k->ttl_ms = hw_monitor_timeout_ms(m, hw_monitor_at(m, i));
 	}
@@ -54,8 +53,8 @@ static int64_t spared_ns(const struct hw_monitor *m, const struct hw_key *k)
 
 static int64_t due_ns(const struct hw_monitor *m, const struct hw_key *k)
 {
-	int64_t spared = spared_ns(m, k), own = k->present ? k->until_ns : k->doubt_ns;
-	return own > spared ? own : spared;
+	int64_t spared = spared_ns(m, k);
+	return k->present && k->until_ns > spared ? k->until_ns : spared;
 }
 
 bool hw_monitor_key_was_last(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
@@ -187,7 +186,6 @@ static void note_present(struct hw_monitor *m, struct hw_now now, struct hw_devi
 		prove(m, now, d, k, ttl_ms);
 	k->until_ns = until;
 	k->present = true;
-	k->doubt_ns = HW_KEY_NEVER;
 	k->looked = now.mono;
 }
 
@@ -245,41 +243,26 @@ static void appeared(struct hw_monitor *m, struct hw_now now, struct hw_id id, u
 
 /* --- the key is not there ---------------------------------------------------- */
 
-/*
- * Whether a missing key is evidence. Somebody's removing it is, at once. Otherwise its time must be over, or said
- * to be, and what it is spared; one that is missing before, and nobody said why, may have gone with all others: that is
- * found out before it is looked at again.
- */
-static bool convicts(struct hw_monitor *m, struct hw_now now, struct hw_key *k, unsigned why)
+/* Somebody's removing a key is evidence at once; that it is missing is, unless the device is spared. */
+static bool convicts(const struct hw_monitor *m, struct hw_now now, const struct hw_key *k, unsigned why)
 {
-	int64_t seen = hw_monitor_key_seen(m, now).ns;
-	if (why & HW_KEY_REMOVED)
-		return true;
-	if (seen < spared_ns(m, k))
-		return false;
-	if (why & (HW_KEY_EXPIRED | HW_KEY_TTL) || seen >= k->until_ns)
-		return true;
-	if (k->doubt_ns != HW_KEY_NEVER)
-		return seen >= k->doubt_ns;
-	k->doubt_ns = seen + DOUBT_NS;
-	m->stats.keys_missed++;
-	return false;
+	return (why & HW_KEY_REMOVED) || hw_monitor_key_seen(m, now).ns >= spared_ns(m, k);
 }
 
-static void silent(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_key *k)
+static void silent(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_key *k, unsigned why)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
-	int64_t late_ns = hw_monitor_key_seen(m, now).ns - due_ns(m, k);
+	int64_t seen = hw_monitor_key_seen(m, now).ns, late_ns = seen - due_ns(m, k);
+	bool missed = !why && k->present && seen < k->until_ns;
+	m->stats.keys_missed += missed;
 	if (hw_device_source(d) & HW_SOURCE_MQTT) {
 		hw_monitor_candidate(m, i); /* and its heartbeats are judged by their own rule */
 		return;
 	}
 	if (hw_monitor_paced(m, now, i))
 		return;
-	m->stats.keys_repaired += k->doubt_ns != HW_KEY_NEVER;
-	if (k->until_ns > hw_monitor_key_seen(m, now).ns)
-		k->until_ns = hw_monitor_key_seen(m, now).ns;
-	k->doubt_ns = HW_KEY_NEVER;
+	m->stats.keys_repaired += missed;
+	k->until_ns = k->until_ns < seen ? k->until_ns : seen;
 	hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_KEYSPACE, late_ns >= 0 ? late_ns : -1);
 }
 
@@ -308,7 +291,7 @@ static void gone_online(struct hw_monitor *m, struct hw_now now, uint32_t i, uns
 	if (d->node.place > HW_PLACE_LEVEL3) {
 		k->present = false; /* a candidate: it is judged anyway */
 	} else if (convicted) {
-		silent(m, now, i, k);
+		silent(m, now, i, k, why);
 		k->present = false;
 	} else {
 		k->present = false;

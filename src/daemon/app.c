@@ -390,9 +390,9 @@ void hw_app_free(struct hw_app *a)
 		hw_publisher_stop(a->publisher, 1000);
 	if (a->control)
 		hw_control_free(a->control);
-	hw_keyspace_free(a->keyspace);
 	if (a->redis)
 		hw_redis_free(a->redis);
+	hw_keyspace_free(a->keyspace);
 	hw_notifier_free(a->notifier);
 	hw_owed_fini(&a->status);
 	hw_owed_fini(&a->discovery);
@@ -554,8 +554,8 @@ static int start_redis(struct hw_app *a)
 	hw_redis_load(a->redis);
 	if (!c->keyspace_enabled)
 		return 0;
-	a->keyspace =
-		hw_keyspace_new(a->base, &a->redis_conf, c->keyspace_configure, a->monitor, &hw_app_keyspace_ops, a);
+	a->keyspace = hw_keyspace_new(a->base, &a->redis_conf, c->keyspace_configure, a->redis, a->monitor,
+	                              &hw_app_keyspace_ops, a);
 	return a->keyspace ? 0 : -ENOMEM;
 }
 

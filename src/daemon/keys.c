@@ -37,6 +37,12 @@ static void on_key(void *arg, unsigned why, const char *id, size_t id_len, int64
 	follow(a, now);
 }
 
+static void on_loss(void *arg)
+{
+	struct hw_app *a = arg;
+	hw_monitor_key_loss(a->monitor, hw_app_now());
+}
+
 static void on_back(void *arg, const char *id, size_t id_len)
 {
 	struct hw_app *a = arg;
@@ -53,5 +59,9 @@ static void on_trouble(void *arg, const char *what)
 	hw_log_limited(a->log, HW_LIMIT_KEYSPACE_TROUBLE, HW_LOG_WARNING, "keyspace: %s", what);
 }
 
-const struct hw_keyspace_ops hw_app_keyspace_ops = {
-	.on_link = on_link, .on_sight = on_sight, .on_key = on_key, .on_back = on_back, .on_trouble = on_trouble};
+const struct hw_keyspace_ops hw_app_keyspace_ops = {.on_link = on_link,
+                                                    .on_sight = on_sight,
+                                                    .on_key = on_key,
+                                                    .on_loss = on_loss,
+                                                    .on_back = on_back,
+                                                    .on_trouble = on_trouble};

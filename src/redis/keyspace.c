@@ -52,6 +52,7 @@ struct resync {
 struct hw_keyspace {
 	struct event_base *base;
 	const struct hw_monitor *m;
+	struct hw_redis *store;
 	const struct hw_keyspace_ops *ops;
 	void *arg;
 	bool configure, active;
@@ -263,7 +264,22 @@ static void on_look_error(void *arg, const char *reply)
 	tell_error(arg, reply);
 }
 
-static const struct hw_looks_ops looks_ops = {on_answer, on_look_error};
+static void on_fenced(void *arg, bool known, bool marked)
+{
+	struct hw_keyspace *ks = arg;
+	if (known && !marked && ks->active)
+		ks->ops->on_loss(ks->arg);
+	hw_looks_fenced(&ks->looks, known);
+}
+
+static int fence(void *arg)
+{
+	struct hw_keyspace *ks = arg;
+	return hw_redis_fence(ks->store, on_fenced, ks);
+}
+
+static const struct hw_looks_ops looks_ops = {on_answer, on_look_error, fence},
+				 unfenced_ops = {on_answer, on_look_error, NULL};
 
 void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref ref)
 {
@@ -612,7 +628,8 @@ static int start_links(struct hw_keyspace *ks, const struct hw_redis_conf *conf)
 }
 
 struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_redis_conf *conf, bool configure,
-                                    const struct hw_monitor *m, const struct hw_keyspace_ops *ops, void *arg)
+                                    struct hw_redis *store, const struct hw_monitor *m,
+                                    const struct hw_keyspace_ops *ops, void *arg)
 {
 	struct timeval second = {1, 0};
 	struct hw_keyspace *ks = calloc(1, sizeof(*ks));
@@ -620,6 +637,7 @@ struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_red
 		return NULL;
 	ks->base = base;
 	ks->m = m;
+	ks->store = store;
 	ks->ops = ops;
 	ks->arg = arg;
 	ks->configure = configure;
@@ -629,7 +647,7 @@ struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_red
 	ks->tick = event_new(base, -1, EV_PERSIST, on_tick, ks);
 	ks->resync.step = event_new(base, -1, 0, on_step, ks);
 	if (ks->self && ks->tick && ks->resync.step && hw_keys_init(&ks->keys, conf->key_prefix, conf->node_id) == 0 &&
-	    hw_looks_init(&ks->looks, base, &ks->look_link, &ks->keys, &looks_ops, ks) == 0 &&
+	    hw_looks_init(&ks->looks, base, &ks->look_link, &ks->keys, store ? &looks_ops : &unfenced_ops, ks) == 0 &&
 	    start_links(ks, conf) == 0 && event_add(ks->tick, &second) == 0)
 		return ks;
 	hw_keyspace_free(ks);

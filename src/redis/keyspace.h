@@ -32,6 +32,8 @@ struct hw_keyspace_ops {
 	void (*on_sight)(void *arg, bool sees);
 	/* A look's answer, for hw_monitor_key(). */
 	void (*on_key)(void *arg, unsigned why, const char *id, size_t id_len, int64_t ttl_ms);
+	/* For hw_monitor_key_loss(). */
+	void (*on_loss)(void *arg);
 	/* For hw_monitor_key_back(). */
 	void (*on_back)(void *arg, const char *id, size_t id_len);
 	/* Something is to be set right, or has been. */
@@ -49,10 +51,12 @@ struct hw_keyspace_stats {
 	int64_t lag_ns; /* how long the last message to itself took; 0: none yet */
 };
 
-/* Starts connecting. `conf`, `m` and `ops` are borrowed; of `conf` what its strings point to as well. `configure`: add
+/* Starts connecting. `store` (NULL in tests: then what is missing is believed at once) must be freed before this. It,
+ * `conf`, `m` and `ops` are borrowed; of `conf` what its strings point to as well. `configure`: add
  * what notify-keyspace-events lacks. NULL without memory. */
 struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_redis_conf *conf, bool configure,
-                                    const struct hw_monitor *m, const struct hw_keyspace_ops *ops, void *arg);
+                                    struct hw_redis *store, const struct hw_monitor *m,
+                                    const struct hw_keyspace_ops *ops, void *arg);
 /* Not from one of the callbacks. */
 void hw_keyspace_free(struct hw_keyspace *ks);
 

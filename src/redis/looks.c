@@ -10,11 +10,14 @@
 
 #include "heartwheel/monitor.h"
 
+#define FENCE_AGAIN_MS 100
+
 struct hw_look {
 	struct hw_looks *l;
 	unsigned why;
 	bool again; /* the second time, since Redis stood still the first */
 	int64_t sent_ns;
+	struct hw_look *next; /* of those that wait for a fence */
 	size_t len;
 	char id[];
 };
@@ -100,6 +103,62 @@ int hw_looks_add(struct hw_looks *l, unsigned why, const char *id, size_t len)
 	return rc;
 }
 
+/* --- the fence --------------------------------------------------------------------------------------------------- */
+
+static void ask_fence(struct hw_looks *l, int ms)
+{
+	struct timeval tv = {0, ms * 1000};
+	if (l->gone && !l->covered && !event_pending(l->fence, EV_TIMEOUT, NULL))
+		event_add(l->fence, &tv);
+}
+
+static void hold(struct hw_looks *l, struct hw_look *look)
+{
+	look->next = NULL;
+	*l->gone_end = look;
+	l->gone_end = &look->next;
+	l->n_gone++;
+	ask_fence(l, 0);
+}
+
+static void on_ask_fence(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_looks *l = arg;
+	(void)fd, (void)what;
+	if (!l->gone || l->covered)
+		return;
+	if (l->ops->fence(l->arg) == 0)
+		l->covered = l->gone_end;
+	else
+		ask_fence(l, FENCE_AGAIN_MS);
+}
+
+void hw_looks_fenced(struct hw_looks *l, bool known)
+{
+	struct hw_look *look = l->gone;
+	if (l->stale > 0) {
+		l->stale--;
+		return;
+	}
+	if (known) {
+		l->gone = *l->covered;
+		if (l->covered == l->gone_end)
+			l->gone_end = &l->gone;
+		*l->covered = NULL;
+	}
+	l->covered = NULL;
+	while (known && look) {
+		struct hw_look *next = look->next;
+		l->n_gone--;
+		l->ops->on_answer(l->arg, look->why, look->id, look->len, HW_KEY_GONE);
+		free(look);
+		look = next;
+	}
+	ask_fence(l, known ? 0 : FENCE_AGAIN_MS);
+}
+
+/* --- answers ----------------------------------------------------------------------------------------------------- */
+
 static void answered(struct hw_looks *l, struct hw_look *look, const redisReply *reply)
 {
 	if (reply->type != REDIS_REPLY_INTEGER) {
@@ -116,6 +175,10 @@ static void answered(struct hw_looks *l, struct hw_look *look, const redisReply 
 		look->again = true;
 		if (push(l, look) == 0)
 			return;
+	}
+	if (reply->integer == HW_KEY_GONE && l->ops->fence && !(look->why & HW_KEY_REMOVED)) {
+		hold(l, look);
+		return;
 	}
 	l->ops->on_answer(l->arg, look->why, look->id, look->len, reply->integer);
 	free(look);
@@ -166,7 +229,7 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 
 uint32_t hw_looks_waiting(const struct hw_looks *l)
 {
-	return (uint32_t)(l->tail - l->head) + l->in_flight;
+	return (uint32_t)(l->tail - l->head) + l->in_flight + l->n_gone;
 }
 
 void hw_looks_up(struct hw_looks *l)
@@ -179,6 +242,15 @@ void hw_looks_lost(struct hw_looks *l)
 	l->in_flight = 0;
 	for (; l->head != l->tail; l->head++)
 		free(l->at[l->head & (l->cap - 1)]);
+	for (struct hw_look *look = l->gone, *next; look; look = next) {
+		next = look->next;
+		free(look);
+	}
+	l->stale += l->covered != NULL;
+	l->gone = NULL;
+	l->gone_end = &l->gone;
+	l->covered = NULL;
+	l->n_gone = 0;
 }
 
 int hw_looks_init(struct hw_looks *l, struct event_base *base, struct hw_redis_link *link, const struct hw_keys *keys,
@@ -189,8 +261,10 @@ int hw_looks_init(struct hw_looks *l, struct event_base *base, struct hw_redis_l
 	l->ops = ops;
 	l->arg = arg;
 	l->key = malloc(hw_keys_device_max(keys));
+	l->gone_end = &l->gone;
 	l->pump = event_new(base, -1, 0, on_pump, l);
-	return l->key && l->pump ? 0 : -ENOMEM;
+	l->fence = event_new(base, -1, 0, on_ask_fence, l);
+	return l->key && l->pump && l->fence ? 0 : -ENOMEM;
 }
 
 void hw_looks_fini(struct hw_looks *l)
@@ -198,6 +272,8 @@ void hw_looks_fini(struct hw_looks *l)
 	hw_looks_lost(l);
 	if (l->pump)
 		event_free(l->pump);
+	if (l->fence)
+		event_free(l->fence);
 	free(l->at);
 	free(l->key);
 }

@@ -5,6 +5,9 @@
  *
  * PTTL makes Redis delete a key whose time is over there and then, with its notification, and -2 says so at once.
  *
+ * What is missing may be missing because the store was emptied. So answers of -2 are held until a fence has told that
+ * it was not (or the owner has been told that it was), which is asked for once for all that are there.
+ *
  * A Redis that stood still serves this connection, perhaps, before that of the program which has renewed the key
  * meanwhile. So after an answer that took HW_LOOKS_SLOW_NS it is left alone for HW_LOOKS_CALM_NS, and each -2 that
  * comes before that is over is asked for once more.
@@ -31,6 +34,9 @@ struct hw_looks_ops {
 	/* `why` and `ttl_ms` as for hw_monitor_key(). */
 	void (*on_answer)(void *arg, unsigned why, const char *id, size_t id_len, int64_t ttl_ms);
 	void (*on_error)(void *arg, const char *reply);
+	/* Asks for the fence: hw_looks_fenced() follows, unless it returns something else than 0. NULL: there is none.
+	 */
+	int (*fence)(void *arg);
 };
 
 struct hw_looks {
@@ -45,7 +51,12 @@ struct hw_looks {
 	uint64_t filter[HW_LOOKS_FILTER]; /* by hash of the id: the place of the last that was queued, + 1 */
 	char *key;
 	unsigned in_flight;
-	int64_t calm_ns; /* monotonic: Redis is left alone before */
+	int64_t calm_ns;                  /* monotonic: Redis is left alone before */
+	struct hw_look *gone, **gone_end; /* those that wait for a fence, oldest first */
+	struct hw_look **covered;         /* the end of those that the fence under way is for; NULL: none is */
+	uint32_t n_gone;
+	unsigned stale; /* fences under way that are for none that is left */
+	struct event *fence;
 	uint64_t sent, dropped;
 };
 
@@ -57,6 +68,8 @@ void hw_looks_fini(struct hw_looks *l);
 
 /* 0; or -ENOBUFS at the mark, or -ENOMEM: it is dropped, and counted. */
 int hw_looks_add(struct hw_looks *l, unsigned why, const char *id, size_t id_len);
+/* The fence is there, and what it told is done; or it could not be had (`known` false) and is asked for again. */
+void hw_looks_fenced(struct hw_looks *l, bool known);
 uint32_t hw_looks_waiting(const struct hw_looks *l);
 /* The link is there: goes on. It is lost: all that wait are dropped. */
 void hw_looks_up(struct hw_looks *l);

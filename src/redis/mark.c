@@ -7,6 +7,7 @@
  * MS is never later than what the store knows of: it stands still while the monitor is blind and until the load has
  * ended.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,4 +131,38 @@ void hw_mark_seen(struct hw_redis *r, struct hw_now now, bool blind)
 void hw_mark_lost(struct hw_redis *r)
 {
 	r->mark.in_flight = false;
+}
+
+/* --- the fence --------------------------------------------------------------------------------------------------- */
+
+struct fence {
+	struct hw_redis *r;
+	hw_redis_fenced *fn;
+	void *arg;
+};
+
+static void on_fence(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct fence f = *(struct fence *)arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	free(arg);
+	if (reply)
+		hw_redis_link_got(&f.r->link);
+	bool known = reply && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL);
+	f.fn(f.arg, known, known && (reply->type == REDIS_REPLY_STRING || !f.r->mark.written));
+}
+
+int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg)
+{
+	const char *argv[] = {"GET", r->keys.monitor};
+	const size_t len[] = {3, strlen(r->keys.monitor)};
+	struct fence *f = r->up ? malloc(sizeof(*f)) : NULL;
+	if (!f)
+		return r->up ? -ENOMEM : -ENOTCONN;
+	*f = (struct fence){r, fn, arg};
+	int rc = hw_redis_link_command(&r->link, on_fence, f, 2, argv, len);
+	if (rc != 0)
+		free(f);
+	return rc;
 }

@@ -110,6 +110,11 @@ static void on_key(void *arg, unsigned why, const char *id, size_t id_len, int64
 	ck_abort_msg("a look that nobody asked for");
 }
 
+static void on_loss(void *arg)
+{
+	(void)arg;
+}
+
 static void on_back(void *arg, const char *id, size_t id_len)
 {
 	(void)arg, (void)id, (void)id_len;
@@ -121,7 +126,7 @@ static void on_trouble(void *arg, const char *what)
 	(void)arg, (void)what;
 }
 
-static const struct hw_keyspace_ops ops = {on_link, on_sight, on_key, on_back, on_trouble};
+static const struct hw_keyspace_ops ops = {on_link, on_sight, on_key, on_loss, on_back, on_trouble};
 
 START_TEST(what_nobody_asked_for)
 {
@@ -140,7 +145,7 @@ START_TEST(what_nobody_asked_for)
 	                                   .key_prefix = "device:",
 	                                   .node_id = "n",
 	                                   .run_mark = 7};
-	struct hw_keyspace *ks = hw_keyspace_new(s.base, &conf, false, m, &ops, &s);
+	struct hw_keyspace *ks = hw_keyspace_new(s.base, &conf, false, NULL, m, &ops, &s);
 	ck_assert_ptr_nonnull(ks);
 	hw_keyspace_loaded(ks);
 	for (int turns = 0; s.downs == 0 && turns < 1000; turns++)

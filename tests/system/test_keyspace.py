@@ -241,7 +241,8 @@ def test_two_thousand_keys(ks, capsys):
         print("\n2,000 keys, past their time to live: min %d  p50 %d  p90 %d  p99 %d  max %d ms" % (
             delays[0], delays[n // 2], delays[n * 9 // 10], delays[n * 99 // 100], delays[-1]))
     assert delays[0] >= 0, "called offline before its time was over"
-    assert delays[n * 99 // 100] <= (TICK_MS + 20 if ALONE else 1000)
+    idle = ALONE and os.getloadavg()[0] < 2 * os.cpu_count()
+    assert delays[n * 99 // 100] <= (TICK_MS + 20 if idle else 1000)
     assert d.metrics().get("keyspace_missed_total") == 0
 
 
@@ -427,6 +428,28 @@ def test_flushed_devices_get_one_more_time_to_live(ks):
     wait_until(lambda: ks.edges("gone") == [OFF])  # the stream begins anew with the flush
     assert 2000 <= int(ks.events("gone")[0]["time_ms"]) - at <= 3200 + LATE_MS
     assert ks.edges("kept") == []
+
+
+def test_a_look_just_after_a_flush(ks):
+    """Due by what was told last, and missing because everything is: whether the store was emptied is asked first."""
+    d = listen(ks, timeout="1h")
+    wait_until(lambda: ks.redis.exists(ks.key("monitor", ks.node)))
+    ks.redis.set(connected(ks, "a"), "x", px=1500)
+    wait_edges(ks, "a", 1)
+    pass_time(0.7)
+    p = ks.redis.pipeline(transaction=True)
+    p.config_set("notify-keyspace-events", "")
+    p.set(connected(ks, "a"), "x", px=60000)  # renewed, and not told
+    p.config_set("notify-keyspace-events", FLAGS)
+    p.execute()
+    looks = d.metrics().get("keyspace_looks_total")
+    wait_until(lambda: d.device("a")["due_in_ms"] < 120, interval=0.002)
+    ks.redis.flushall()
+    wait_until(lambda: d.metrics().get("keyspace_looks_total") > looks)
+    pass_time(0.3)
+    ks.redis.set(connected(ks, "a"), "x", px=60000)
+    pass_time(1.5)
+    assert ks.edges("a") == []
 
 
 def test_redis_restarted(ks):
