@@ -264,6 +264,11 @@ static void on_look_error(void *arg, const char *reply)
 	tell_error(arg, reply);
 }
 
+/*
+ * The fence: the mark, asked for behind the looks. If Redis was emptied before them, the mark is missing; or it has
+ * been written again since, and then the sink has been told, unless the answer to that is still on its way: it is
+ * waited for.
+ */
 static void on_fenced(void *arg, bool known, bool marked)
 {
 	struct hw_keyspace *ks = arg;
@@ -272,10 +277,26 @@ static void on_fenced(void *arg, bool known, bool marked)
 	hw_looks_fenced(&ks->looks, known);
 }
 
+static void on_mark(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_keyspace *ks = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (reply)
+		hw_redis_link_got(&ks->look_link);
+	if (!reply || (reply->type != REDIS_REPLY_STRING && reply->type != REDIS_REPLY_NIL))
+		on_fenced(ks, false, false);
+	else if (!hw_redis_is_marking(ks->store))
+		on_fenced(ks, true, reply->type == REDIS_REPLY_STRING || !hw_redis_is_marked(ks->store));
+	else if (hw_redis_fence(ks->store, on_fenced, ks) != 0)
+		on_fenced(ks, false, false);
+}
+
 static int fence(void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	return hw_redis_fence(ks->store, on_fenced, ks);
+	const char *argv[] = {"GET", ks->keys.monitor};
+	return command(ks, on_mark, 2, argv);
 }
 
 static const struct hw_looks_ops looks_ops = {on_answer, on_look_error, fence},

@@ -133,6 +133,16 @@ void hw_mark_lost(struct hw_redis *r)
 	r->mark.in_flight = false;
 }
 
+bool hw_redis_is_marked(const struct hw_redis *r)
+{
+	return r->mark.written;
+}
+
+bool hw_redis_is_marking(const struct hw_redis *r)
+{
+	return r->mark.in_flight;
+}
+
 /* --- the fence --------------------------------------------------------------------------------------------------- */
 
 struct fence {

@@ -109,10 +109,14 @@ bool hw_redis_idle(const struct hw_redis *r);
 /* Says in device:monitor:NODE_ID until when this monitor has seen: called each second with the wall time, and before a
  * clean stop. */
 void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind);
+/* Whether Redis has confirmed a mark of this run, so that one that is missing means that Redis was emptied. */
+bool hw_redis_is_marked(const struct hw_redis *r);
+/* Whether a mark is on its way: if Redis was emptied before, that is known when its answer is here. */
+bool hw_redis_is_marking(const struct hw_redis *r);
 /*
- * Calls `fn` when Redis has been asked for the mark after all that was sent before, which is after on_emptied() for
- * whatever had happened by now. `marked`: whether it is there, or cannot be yet. `known` is false if the link was lost.
- * 0, or -ENOTCONN or -ENOMEM and fn is not called; it is called by hw_redis_free() at the latest.
+ * Asks for the mark after all that was sent before, so that `fn` is called after on_emptied() for whatever had happened
+ * by now. `marked`: it is there, or cannot be yet. `known` is false if the link was lost. 0; or -ENOTCONN or -ENOMEM
+ * and fn is not called. It is called by hw_redis_free() at the latest.
  */
 typedef void hw_redis_fenced(void *arg, bool known, bool marked);
 int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg);

@@ -230,6 +230,7 @@ def test_two_thousand_keys(ks, capsys):
             p.set(connected(ks, "d%d" % i), "x", px=3000)
             p.execute_command("PEXPIRETIME", connected(ks, "d%d" % i))
         ends.update(("d%d" % (first + i), t) for i, t in enumerate(p.execute()[1::2]))
+    pass_time(3.2)  # in peace: asking is work
     wait_until(lambda: d.metrics().get("transitions_total", reason="keyspace") >= n, 10)
     wait_until(lambda: len(ks.events()) >= 2 * n, 10)
     pass_time(0.3)
