@@ -77,7 +77,6 @@ enum {
 	HW_FLAG_KEYED = 1 << 4,   /* the wheel that it is armed in is the keys' */
 	HW_FLAG_OWED_STORE = 1 << 8,
 	HW_FLAG_OWED_STATUS = 1 << 9,
-	HW_FLAG_QUEUED_STORE = 1 << 10,
 	HW_FLAG_QUEUED_STATUS = 1 << 11,
 	HW_FLAG_OWED_DISCOVERY = 1 << 12,
 	HW_FLAG_QUEUED_DISCOVERY = 1 << 13,

@@ -84,7 +84,6 @@ struct hw_app {
 	struct hw_mono redis_late; /* since when Redis has not confirmed: 0: it does */
 	bool releasing;            /* statuses no longer wait for Redis: sweep under way */
 	uint32_t release_at;
-	int64_t swept_refused_ms;
 
 	bool presence_due, blind_told; /* what the core has said last */
 	enum hw_cause blind_cause;
@@ -94,7 +93,6 @@ struct hw_app {
 
 	bool stopping;
 	struct hw_mono stop_by;
-	int exit_status;
 
 	uint64_t refused_told[HW_REFUSED_KINDS];
 	int refused_quiet_s[HW_REFUSED_KINDS]; /* until more of the kind are told of */
