@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""What every bench shares: its command line, the figures that it prints, and what a process has used.
+
+A bench does one run: it is called as `bench/NAME.py --build DIR [--smoke]` and prints one JSON object a line, each by
+figure(). bench/run repeats it, takes medians and judges them.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1] / "tests" / "system"
+HZ = os.sysconf("SC_CLK_TCK")
+
+
+def options(description):
+    """The command line of a bench: .build (a directory), .smoke (small sizes). Makes hw_env importable for it."""
+    p = argparse.ArgumentParser(description=description)
+    p.add_argument("--build", default=os.environ.get("HW_BUILD", "build"), type=Path, help="the build directory")
+    p.add_argument("--smoke", action="store_true", help="small sizes: does it run at all")
+    o = p.parse_args()
+    o.build = o.build.resolve()
+    os.environ["HW_BUILD"] = str(o.build)
+    sys.path.insert(0, str(TESTS))
+    return o
+
+
+def figure(target, label, value, unit, goal=None, note=None):
+    """One measured figure. `target`: the section of the table that it belongs to. `label` names it uniquely among all
+    benches. `unit`: "ns", "bytes", "/s", "ms", "x" (a ratio within this run), ... `goal`: (">=" or "<=", number) or
+    None."""
+    print(json.dumps({"target": target, "label": label, "value": value, "unit": unit, "goal": goal, "note": note}),
+          flush=True)
+
+
+def relay(o, program, *arguments):
+    """Runs a program of the bench that prints lines `KEY VALUE` and gives them back as {key: float}."""
+    out = subprocess.run([str(o.build / "bench" / program), *map(str, arguments)], check=True, stdout=subprocess.PIPE,
+                         text=True).stdout
+    return {key: float(value) for key, value in (line.rsplit(None, 1) for line in out.splitlines() if line)}
+
+
+def cpu_s(pid):
+    """User and system time of a process, in seconds."""
+    fields = Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / HZ
+
+
+def rss_kb(pid):
+    for line in Path("/proc/%d/status" % pid).read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    return 0
+
+
+def percentile(values, p):
+    """The p-th percentile (0-100) of some values, by nearest rank; the values need not be sorted."""
+    values = sorted(values)
+    return values[min(len(values) - 1, int(len(values) * p / 100))]
+
+
+class Stopwatch:
+    """Wall time and the CPU time of some processes since it was made."""
+
+    def __init__(self, *pids):
+        self.pids, self.began, self.used = pids, time.monotonic(), [cpu_s(p) for p in pids]
+
+    def wall(self):
+        return time.monotonic() - self.began
+
+    def cpu(self):
+        return sum(cpu_s(p) for p in self.pids) - sum(self.used)
