@@ -35,6 +35,12 @@ _counter = itertools.count(1)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def sanitizer_runtime():
+    """The address sanitizer's library if the daemon is built with it, in a list."""
+    linked = subprocess.run(["ldd", str(HEARTWHEELD)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return re.findall(r"=> (\S*/libasan\.\S*)", linked)
+
+
 # --- time
 
 

@@ -6,7 +6,7 @@ import random
 import socket
 import struct
 
-from hw_env import wait_until
+from hw_env import sanitizer_runtime, wait_until
 
 KNOWN, CHUNK = 10_000, 2_000
 
@@ -60,5 +60,6 @@ def test_a_flood_of_junk_ids(env):
     status = d.status()
     assert status["devices"] == status["online"] == KNOWN and refused() == count
     assert len(env.events()) == events
-    assert after < before + 8192
+    if not sanitizer_runtime():  # which keeps freed memory back
+        assert after < before + 8192
     assert "max_devices" in d.log() and d.log().count("the table is full") < 10

@@ -5,6 +5,8 @@
  *
  * HW_SHIM names a file that is mapped and shared with the test, which can so arm it at any moment; struct control is
  * its layout, and shim.py writes it. Without the variable the shim does nothing.
+ *
+ * WITHOUT_ALLOCATIONS leaves malloc() and its kin to a sanitizer, which has its own.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -52,6 +54,16 @@ static struct control *control;
 
 /* --- allocations that fail -------------------------------------------------------------------------------------- */
 
+#ifdef WITHOUT_ALLOCATIONS
+static void *own_malloc(size_t size)
+{
+	return malloc(size);
+}
+
+static void find_ranges(void)
+{
+}
+#else
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
@@ -117,6 +129,18 @@ EXPORT char *strdup(const char *text)
 	return copy ? memcpy(copy, text, size) : NULL;
 }
 
+/* Never refused. */
+static void *own_malloc(size_t size)
+{
+	return __libc_malloc(size);
+}
+
+static void find_ranges(void)
+{
+	dl_iterate_phdr(note_range, NULL);
+}
+#endif
+
 /* --- named points ------------------------------------------------------------------------------------------------ */
 
 static void *next(const char *name)
@@ -166,7 +190,7 @@ EXPORT int redisAsyncFormattedCommand(void *ac, redis_fn *fn, void *arg, const c
 	int (*real)(void *, redis_fn *, void *, const char *, size_t) = next("redisAsyncFormattedCommand");
 	int kinds = memmem(command, len, "\r\n$1\r\nE\r\n", 9) ? EDGE : 0;
 	kinds |= memmem(command, len, "\r\n$1\r\nA\r\n", 9) ? ACK : 0;
-	struct waiting *w = kinds ? __libc_malloc(sizeof(*w)) : NULL;
+	struct waiting *w = kinds ? own_malloc(sizeof(*w)) : NULL;
 	if (!w)
 		return real(ac, fn, arg, command, len);
 	*w = (struct waiting){fn, arg, kinds};
@@ -275,7 +299,7 @@ __attribute__((constructor)) static void load(void)
 	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return;
-	dl_iterate_phdr(note_range, NULL);
+	find_ranges();
 	void *at = mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (at == MAP_FAILED)

@@ -6,6 +6,8 @@ import struct
 import subprocess
 from pathlib import Path
 
+from hw_env import sanitizer_runtime
+
 POINTS = ["script-before", "script-sent", "script-reply", "script-done", "publish-before", "publish-after",
           "puback-before", "puback-after", "outbox-before", "outbox-sent", "outbox-reply"]
 WALL, POINT, COUNTDOWN, ALLOC_MODE, ALLOC_N, ALLOC_CALLS, ALLOC_FAILED, LOADED = range(8)
@@ -18,14 +20,14 @@ class Shim:
     def __init__(self, directory):
         directory = Path(directory)
         library, control = directory / "shim.so", directory / "shim.control"
+        runtime = sanitizer_runtime()  # has to come first, and calls what is next: the shim
         subprocess.run([os.environ.get("CC") or "cc", "-std=gnu17", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC",
+                        *(["-DWITHOUT_ALLOCATIONS"] if runtime else []),
                         "-o", str(library), str(Path(__file__).with_name("shim.c")), "-ldl"], check=True)
         control.write_bytes(bytes(8 * 8))
         with open(control, "r+b") as f:
             self.memory = mmap.mmap(f.fileno(), 8 * 8)
-        self.env = {"LD_PRELOAD": str(library), "HW_SHIM": str(control),
-                    # a build with sanitizers wants to be the first library
-                    "ASAN_OPTIONS": "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")}
+        self.env = {"LD_PRELOAD": " ".join([*runtime, str(library)]), "HW_SHIM": str(control)}
 
     def get(self, slot):
         return struct.unpack_from("q", self.memory, 8 * slot)[0]
