@@ -576,6 +576,45 @@ START_TEST(paced)
 }
 END_TEST
 
+/* A key that is gone shows no deadline any more: those that wait for their turn keep theirs. */
+START_TEST(the_delay_of_those_that_waited)
+{
+	struct hw_group_spec g = world_group("default", 30000);
+	char id[16];
+	int64_t sum_ns = 0, turns = 0;
+	g.max_offline_rate = 10;
+	teardown();
+	begin(&g, true);
+	for (int i = 0; i < 20; i++) {
+		snprintf(id, sizeof(id), "d%d", i);
+		put(id, i < 10 ? 1000 : -1);
+	}
+	pass(S);
+	for (int i = 10; i < 20; i++) {
+		snprintf(id, sizeof(id), "d%d", i);
+		drop(id, HW_KEY_REMOVED);
+	}
+	pass(S / 2);
+	for (int i = 0; i < 20; i++) {
+		snprintf(id, sizeof(id), "d%d", i);
+		if (world_is(w, id, HW_STATE_ONLINE))
+			ck_assert_int_ge(hw_monitor_due_in_ms(w->m, w->now, world_device(w, id)), -500);
+	}
+	pass(3 * S);
+	ck_assert_uint_eq(edges(HW_STATE_OFFLINE), 20);
+	for (size_t k = 0; k < w->n_log; k++) {
+		const struct hw_transition *t = &w->log[k].transition;
+		if (w->log[k].kind != HW_OUT_TRANSITION || t->state != HW_STATE_OFFLINE || t->delay_ns < 0)
+			continue;
+		sum_ns += t->delay_ns; /* as whoever shows a mean does */
+		turns++;
+		ck_assert_int_le(t->delay_ns, 2 * S + SOON);
+	}
+	ck_assert_int_ge(turns, 19);
+	ck_assert_int_ge(sum_ns, turns * S / 2);
+}
+END_TEST
+
 START_TEST(off)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -699,6 +738,7 @@ int main(void)
 	tcase_add_test(t, the_machine_slept);
 	tcase_add_test(t, loaded_from_the_store);
 	tcase_add_test(t, paced);
+	tcase_add_test(t, the_delay_of_those_that_waited);
 	tcase_add_test(t, off);
 	tcase_add_test(t, at_random);
 	suite_add_tcase(s, t);
