@@ -175,6 +175,18 @@ static void complete_group(struct hw_conf_parse *p, size_t i)
 	check_payload(p, g, marks);
 }
 
+static int keep_lines(struct hw_conf_parse *p)
+{
+	p->conf->lines = calloc(hw_conf_n_options, sizeof(*p->conf->lines));
+	if (!p->conf->lines) {
+		p->errors.no_memory = true;
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < hw_conf_n_options; i++)
+		p->conf->lines[i] = p->marks.key[i].line;
+	return 0;
+}
+
 void hw_conf_complete(struct hw_conf_parse *p)
 {
 	set_defaults(p, false, p->conf, &p->marks);
@@ -182,7 +194,8 @@ void hw_conf_complete(struct hw_conf_parse *p)
 		p->errors.no_memory = true;
 	if (p->errors.no_memory)
 		return; /* fields may be missing */
-	p->conf->user_line = mark_of(&p->marks, "monitor", "user")->line;
+	if (keep_lines(p))
+		return;
 	check_mqtt(p);
 	require(p, !*p->conf->notify_webhook || is_http_url(p->conf->notify_webhook), "notify", "webhook", "webhook",
 	        "must be an http:// or https:// URL");

@@ -33,14 +33,13 @@ enum hw_log_level { HW_LOG_DEBUG, HW_LOG_INFO, HW_LOG_NOTICE, HW_LOG_WARNING, HW
 
 /* Strings are owned and never NULL ("" where nothing was set). Durations are milliseconds. */
 struct hw_conf {
-	char *path; /* the file that it came from */
+	char *path;      /* the file that it came from */
+	unsigned *lines; /* where each key stands in it: ask hw_conf_line() */
 
 	/* [monitor] */
 	char *node_id; /* never "auto": the host name has been put in */
 	char *pid_file, *user;
-	unsigned user_line; /* where `user` stands in the file; 0: nowhere. Whether there is such a user is the daemon's
-	                       to find out */
-	char *log;          /* "syslog", "stderr" or an absolute path */
+	char *log; /* "syslog", "stderr" or an absolute path */
 	int log_level;
 	int64_t max_devices;
 	int64_t forget_after_ms, forget_once_after_ms, stop_timeout_ms, stall_after_ms;
@@ -114,6 +113,11 @@ typedef int hw_conf_template_check(const char *text, enum hw_conf_template kind,
  */
 struct hw_conf *hw_conf_load(const char *path, hw_conf_template_check *check, struct hw_conf_errors *errors);
 void hw_conf_free(struct hw_conf *c);
+
+/* The line of a key outside of the groups; 0: it is not in the file. For what only the daemon can find out of a value:
+ * whether there is such a user, such a file. */
+unsigned hw_conf_line(const struct hw_conf *c, const char *section, const char *key);
+
 void hw_conf_errors_fini(struct hw_conf_errors *e);
 
 /*

@@ -41,9 +41,9 @@ struct hw_conf *hw_conf_load(const char *path, hw_conf_template_check *check, st
 	if (!hw_conf_any_wrong(&p.errors))
 		return conf;
 	hw_conf_hand_over(&p.errors, errors);
-	if (conf && conf->user_line) {
+	if (conf && conf->lines && hw_conf_line(conf, "monitor", "user")) {
 		errors->user = conf->user;
-		errors->user_line = conf->user_line;
+		errors->user_line = hw_conf_line(conf, "monitor", "user");
 		conf->user = NULL;
 	}
 	hw_conf_free(conf);
@@ -64,8 +64,14 @@ void hw_conf_free(struct hw_conf *c)
 	for (size_t g = 0; g < c->n_groups; g++)
 		free(c->groups[g].name);
 	free(c->groups);
+	free(c->lines);
 	free(c->path);
 	free(c);
+}
+
+unsigned hw_conf_line(const struct hw_conf *c, const char *section, const char *key)
+{
+	return c->lines[hw_conf_option_find(section, key)];
 }
 
 static void print_section(const struct hw_conf_option *first, const void *base, FILE *out)

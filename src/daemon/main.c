@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <getopt.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,35 @@ static _Noreturn void refuse(const char *path, struct hw_conf_errors *errors)
 	exit(EXIT_USAGE);
 }
 
+/*
+ * -t: what the file names and the daemon needs: readable files, a group. Says so of each that is wrong; whether the
+ * user that it will run as may read them, too, is found at start.
+ */
+static bool surroundings_are_right(const char *path, const struct hw_conf *c)
+{
+	const struct {
+		const char *section, *key, *path;
+	} files[] = {{"mqtt", "password_file", c->mqtt_password_file},
+	             {"mqtt", "tls_ca", c->tls_ca},
+	             {"mqtt", "tls_cert", c->tls_cert},
+	             {"mqtt", "tls_key", c->tls_key},
+	             {"redis", "password_file", c->redis_password_file}};
+	bool right = true;
+	for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+		if (!*files[k].path || access(files[k].path, R_OK) == 0)
+			continue;
+		right = false;
+		fprintf(stderr, "%s:%u: key '%s': cannot read %s: %s\n", path,
+		        hw_conf_line(c, files[k].section, files[k].key), files[k].key, files[k].path, strerror(errno));
+	}
+	if (*c->http_socket_group && !getgrnam(c->http_socket_group)) {
+		right = false;
+		fprintf(stderr, "%s:%u: key 'socket_group': there is no group '%s'\n", path,
+		        hw_conf_line(c, "http", "socket_group"), c->http_socket_group);
+	}
+	return right;
+}
+
 /* A reload has to find the file also from the directory of a daemon. */
 static int make_absolute(char **path)
 {
@@ -135,7 +165,7 @@ static struct hw_conf *load(const struct options *o, struct hw_user *user)
 		refuse(o->conf, &errors);
 	hw_conf_errors_fini(&errors);
 	if (hw_user_find(user, c->user)) {
-		say_unknown_user(o->conf, c->user_line, c->user);
+		say_unknown_user(o->conf, hw_conf_line(c, "monitor", "user"), c->user);
 		hw_conf_free(c);
 		exit(EXIT_USAGE);
 	}
@@ -248,9 +278,11 @@ int main(int argc, char **argv)
 	log.starting = true;
 	struct hw_conf *c = load(&o, &user);
 	if (o.test) {
-		printf("%s: ok\n", o.conf);
+		bool right = surroundings_are_right(o.conf, c);
+		if (right)
+			printf("%s: ok\n", o.conf);
 		hw_conf_free(c);
-		return 0;
+		return right ? 0 : EXIT_FAILURE;
 	}
 	int pid_fd = lock_pid_file(c, &user);
 	if (pid_fd < 0 || open_log(&log, c, &o, &user)) {

@@ -41,6 +41,22 @@ def test_checking_starts_nothing(env):
     assert subprocess.run([str(HEARTWHEELD), "--test", "-c", str(d.conf)], capture_output=True).returncode == 0
 
 
+def test_files_and_groups_that_are_not_there(env):
+    missing = env.dir / "nowhere"
+    path, r = check_text(env, env.text(
+        mqtt={"username": "u", "password_file": missing, "tls_ca": missing, "tls_cert": missing, "tls_key": missing},
+        redis={"password_file": missing}, http={"socket_group": "nobody-of-that-name"}))
+    assert r.returncode == 1 and ": ok" not in r.stdout, r
+    lines = path.read_text().splitlines()
+    told = [l.split(": ", 2) for l in r.stderr.splitlines()]
+    assert [key for _, key, _ in told] == ["key '%s'" % k for k in (
+        "password_file", "tls_ca", "tls_cert", "tls_key", "password_file", "socket_group")], r.stderr
+    for where, key, what in told:
+        number = int(where.rpartition(":")[2])
+        assert lines[number - 1].startswith(key.split("'")[1]) and where == "%s:%d" % (path, number)
+        assert str(missing) in what or "nobody-of-that-name" in what
+
+
 WRONG = [  # section, line, key that has to be named
     ("monitor", "colour = red", "colour"),
     ("monitor", "max_devices = many", "max_devices"),
