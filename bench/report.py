@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""From the figures of several runs to medians, a verdict on each goal, a table, and README's section.
+
+Nothing here measures or runs anything. Results are what results.json holds:
+  {"machine": {...}, "smoke": false, "benches": {NAME: bench}}, in the order in which they are shown, and a bench:
+  {"date", "commit", "seconds": [one a run], "failed": ["run 2: ..."], "figures": [figure]}, and a figure:
+  {"target", "label", "unit", "note", "values": [one a run], "median", "min", "max", "goal": [">=", 15] or null,
+  "met": true, false, or null where there is nothing to judge}.
+"""
+import statistics
+
+TITLES = {"1": "A heartbeat in the core", "2": "Memory", "3": "Detection delay", "4": "Ingest behind mosquitto",
+          "5": "Ingest without a broker", "6": "Refreshing, against SETEX and DEL for each heartbeat",
+          "7": "A million deaths at once", "8": "Idle", "9": "Restart", "10": "Growth"}
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+
+
+def title(target):
+    return TITLES.get(str(target), str(target))
+
+
+def as_line(text):
+    """What a median is called in the table: nothing of it may break a row."""
+    return " ".join(str(text).split())
+
+
+# --- figures
+
+
+def combine(runs):
+    """The figures of a bench's runs, [[what figure() printed, ...], ...], as one list with medians, in order of first
+    appearance. A figure that is missing from a run has a value less."""
+    found = {}
+    for run in runs:
+        for f in run:
+            have = found.setdefault(f["label"], {"target": str(f["target"]), "label": f["label"], "unit": f["unit"],
+                                                 "note": f.get("note"), "values": [], "goals": []})
+            have["values"].append(f["value"])
+            if f.get("goal"):
+                have["goals"].append(f["goal"])
+    return [judge(f) for f in found.values()]
+
+
+def judge(f):
+    """Median, extremes and verdict. A goal that differs from run to run (what it allows was counted in the run) counts
+    with its median."""
+    goals, values = f.pop("goals"), f["values"]
+    f.update(median=statistics.median(values), min=min(values), max=max(values), goal=None, met=None)
+    if goals:
+        f["goal"] = [goals[0][0], statistics.median([g[1] for g in goals])]
+        f["met"] = f["median"] >= f["goal"][1] if f["goal"][0] == ">=" else f["median"] <= f["goal"][1]
+    return f
+
+
+def margin(f):
+    """How many times better than its goal a figure is; below 1 it missed. None where that cannot be said."""
+    if not f["goal"] or f["goal"][1] <= 0 or f["median"] < 0:
+        return None
+    better, worse = (f["median"], f["goal"][1]) if f["goal"][0] == ">=" else (f["goal"][1], f["median"])
+    return better / worse if worse > 0 else float("inf")
+
+
+def figures(results):
+    """Every figure, those of one target side by side, targets in order of their number, or else of appearance."""
+    every = [f for b in results["benches"].values() for f in b["figures"]]
+    order = {}
+    for f in every:
+        order.setdefault(f["target"], (0, int(f["target"])) if f["target"].isdigit() else (1, len(order)))
+    return sorted(every, key=lambda f: order[f["target"]])
+
+
+def failures(results):
+    """[(bench, what went wrong)]"""
+    return [(name, why) for name, b in results["benches"].items() for why in b["failed"]]
+
+
+# --- text
+
+
+def number(v):
+    """Three digits that count, and thousands in groups."""
+    if v is None:
+        return "-"
+    if v != v or v in (float("inf"), float("-inf")):
+        return str(v)
+    if abs(v) >= 100 or v == int(v):
+        return format(round(v), ",d")
+    return format(v, ".1f") if abs(v) >= 10 else format(v, ".2f") if abs(v) >= 1 else format(v, ".3g")
+
+
+def span(f):
+    return "%s - %s" % (number(f["min"]), number(f["max"])) if f["min"] != f["max"] else ""
+
+
+def goal(f):
+    return "%s %s" % (f["goal"][0], number(f["goal"][1])) if f["goal"] else ""
+
+
+def verdict(f, smoke=False):
+    return "" if f["met"] is None else "-" if smoke else "met" if f["met"] else "MISSED"
+
+
+def table(results):
+    """The one table, as text."""
+    rows = [("", "median", "min - max", "unit", "goal", "")]
+    for f in figures(results):
+        rows.append((f["target"], as_line(f["label"]), number(f["median"]), span(f), f["unit"], goal(f),
+                     verdict(f, results["smoke"])))
+    if len(rows) == 1:
+        return "no figures\n"
+    wide = [max(len(r[i]) for r in rows[1:]) for i in range(1, 7)]
+    wide = [max(w, len(h)) for w, h in zip(wide, rows[0])]
+    head = "  %-*s  %*s  %*s  %-*s  %-*s" % (
+        wide[0], "", wide[1], "median", wide[2], "min - max", wide[3], "unit", wide[4], "goal")
+    out, target = [head.rstrip()], None
+    for t, label, median, extremes, unit, wanted, met in rows[1:]:
+        if t != target:
+            out.append(("%s. %s" % (t, title(t))) if t in TITLES else title(t))
+            target = t
+        out.append(("  %-*s  %*s  %*s  %-*s  %-*s  %s" % (
+            wide[0], label, wide[1], median, wide[2], extremes, wide[3], unit, wide[4], wanted, met)).rstrip())
+    return "\n".join(out) + "\n"
+
+
+def closing(results):
+    """One line: how many goals hold, and what failed."""
+    judged = [f for f in figures(results) if f["met"] is not None]
+    failed = sorted({name for name, _ in failures(results)})
+    if results["smoke"]:
+        text = "%d figures (small sizes: goals are not judged)" % len(figures(results))
+    else:
+        text = "%d goals met, %d missed" % (sum(f["met"] for f in judged), sum(not f["met"] for f in judged))
+    return text + ("; failed: " + ", ".join(failed) if failed else "")
+
+
+def machine_line(results):
+    m = results["machine"]
+    versions = ", ".join("%s %s" % pair for pair in m["versions"].items())
+    return "%s, %d cores, %s GB, Linux %s; %s" % (m["cpu"], m["cores"], number(m["memory_gb"]), m["kernel"], versions)
+
+
+def readme(results, picture):
+    """README's section, between its markers. `picture`: the path of the drawing, as README names it."""
+    benches = results["benches"].values()
+    runs = min((len(b["seconds"]) for b in benches), default=0)
+    dates = sorted({b["date"] for b in benches})
+    out = ["Medians of %d runs, %s, on: %s. Commit %s." % (
+        runs, " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "never", machine_line(results),
+        ", ".join(sorted({b["commit"] for b in benches}))), "", "| | median | min - max | goal | |",
+        "|---|--:|--:|--:|---|"]
+    target = None
+    for f in figures(results):
+        if f["target"] != target:
+            target = f["target"]
+            out.append("| **%s** | | | | |" % title(target))
+        unit = "" if f["unit"] == "x" else " " + f["unit"]
+        out.append("| %s | %s%s | %s | %s | %s |" % (
+            as_line(f["label"]).replace("|", "/"), number(f["median"]), "x" if f["unit"] == "x" else unit, span(f),
+            goal(f), {"MISSED": "missed"}.get(verdict(f), verdict(f))))
+    out += ["", "![Each goal, and how far it was met or missed; what grows with the number of devices](%s)" % picture]
+    return "\n".join([BEGIN, *out, END])
+
+
+def put_between(text, section):
+    """`text` with the section in the place of the one that is there; ValueError if its markers are not."""
+    head, begin, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise ValueError("no lines %s and %s" % (BEGIN, END))
+    return head + section + tail
