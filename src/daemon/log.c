@@ -57,6 +57,14 @@ int hw_log_open(struct hw_log *l, const char *where, int level)
 	return 0;
 }
 
+int hw_log_try(const char *where)
+{
+	int fd = where[0] == '/' ? open_file(where) : 0;
+	if (fd > 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
 int hw_log_reopen(struct hw_log *l)
 {
 	if (l->to != HW_LOG_TO_FILE)

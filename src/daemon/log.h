@@ -42,6 +42,9 @@ void hw_log_init(struct hw_log *l);
 /* Opens what `where` says ("syslog", "stderr" or a path). Returns 0, or -errno with the log as it was. */
 int hw_log_open(struct hw_log *l, const char *where, int level);
 
+/* Whether hw_log_open() could open it: 0 or -errno. Makes the file. */
+int hw_log_try(const char *where);
+
 /* Opens a log file anew after it was renamed; -errno leaves the old one in use. */
 int hw_log_reopen(struct hw_log *l);
 void hw_log_close(struct hw_log *l);

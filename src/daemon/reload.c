@@ -144,10 +144,25 @@ static int apply(struct hw_app *a, struct hw_conf *to)
 	return 0;
 }
 
+/* The file, if it is right and its log can be opened; otherwise NULL, with all that is wrong. */
+static struct hw_conf *load(struct hw_app *a, struct hw_conf_errors *errors)
+{
+	struct hw_conf *to = hw_conf_load(a->conf->path, hw_app_template_check, errors);
+	int rc = to && strcmp(a->conf->log, to->log) != 0 ? hw_log_try(to->log) : 0;
+	if (!rc)
+		return to;
+	errors->lines = calloc(1, sizeof *errors->lines);
+	if (errors->lines && asprintf(&errors->lines[0], "%s:%u: key 'log': cannot log to %s: %s", to->path,
+	                              hw_conf_line(to, "monitor", "log"), to->log, strerror(-rc)) >= 0)
+		errors->n = 1;
+	hw_conf_free(to);
+	return NULL;
+}
+
 int hw_app_reload(struct hw_app *a, struct evbuffer *body)
 {
 	struct hw_conf_errors errors = {0};
-	struct hw_conf *to = hw_conf_load(a->conf->path, hw_app_template_check, &errors);
+	struct hw_conf *to = load(a, &errors);
 	if (!to) {
 		int status = refuse(a, &errors, body);
 		hw_conf_errors_fini(&errors);

@@ -326,6 +326,23 @@ def test_a_bad_reload_changes_nothing_and_says_so(env):
     assert d.request("POST", "/v1/reload").status == 200
 
 
+def test_a_log_that_cannot_be_opened_refuses_a_reload(env):
+    d = env.daemon(timeout="1h")
+    good = d.conf.read_text()
+    d.edit("timeout = 1h", "timeout = 2h")
+    d.edit("log = stderr", "log = %s/no/such.log" % env.dir)
+    line = d.conf.read_text().splitlines().index("log = %s/no/such.log" % env.dir) + 1
+    a = d.request("POST", "/v1/reload")
+    assert a.status == 400 and a.json()["lines"] == [
+        "%s:%d: key 'log': cannot log to %s/no/such.log: No such file or directory" % (d.conf, line, env.dir)], a
+    env.beat("x")
+    wait_until(lambda: d.device("x"))
+    assert d.device("x")["timeout_ms"] == 3_600_000, "nothing of it is in force"
+    d.rewrite(good.replace("log = stderr", "log = %s/such.log" % env.dir))
+    assert d.request("POST", "/v1/reload").json()["changed"] == ["monitor.log"]
+    assert "reloaded" in (env.dir / "such.log").read_text()
+
+
 def test_what_a_reload_answers(env):
     d = env.daemon(timeout="1h")
     a = d.request("POST", "/v1/reload")
