@@ -7,6 +7,7 @@ Nothing here measures or runs anything. Results are what results.json holds:
   {"target", "label", "unit", "note", "values": [one a run], "median", "min", "max", "goal": [">=", 15] or null,
   "met": true, false, or null where there is nothing to judge}.
 """
+import re
 import statistics
 
 TITLES = {"1": "A heartbeat in the core", "2": "Memory", "3": "Detection delay", "4": "Ingest behind mosquitto",
@@ -15,8 +16,14 @@ TITLES = {"1": "A heartbeat in the core", "2": "Memory", "3": "Detection delay",
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
+def target_of(text):
+    """A target by its number, whatever word stands behind it ("6 refresh")."""
+    found = re.match(r"(\d+)\b", str(text))
+    return found[1] if found else str(text)
+
+
 def title(target):
-    return TITLES.get(str(target), str(target))
+    return TITLES.get(target, target)
 
 
 def as_line(text):
@@ -33,7 +40,7 @@ def combine(runs):
     found = {}
     for run in runs:
         for f in run:
-            have = found.setdefault(f["label"], {"target": str(f["target"]), "label": f["label"], "unit": f["unit"],
+            have = found.setdefault(f["label"], {"target": target_of(f["target"]), "label": f["label"], "unit": f["unit"],
                                                  "note": f.get("note"), "values": [], "goals": []})
             have["values"].append(f["value"])
             if f.get("goal"):

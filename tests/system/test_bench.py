@@ -102,6 +102,10 @@ def test_the_table_has_each_figure_under_its_target():
     assert lines[heads[1] + 1].split() == ["slow", "3", "x", ">=", "15", "MISSED"]
 
 
+def test_a_target_goes_by_its_number():
+    assert [report.target_of(t) for t in (6, "6", "6 refresh", "10. growth", "own words")] == ["6", "6", "6", "10", "own words"]
+
+
 def test_extremes_are_shown_where_the_runs_differ():
     assert "1 - 9" in report.table(results([fig("a", 1)], [fig("a", 4)], [fig("a", 9)]))
 
