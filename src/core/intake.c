@@ -71,7 +71,7 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 	/* A monitor that starts again in the nap must know of it. */
 	if (x->own_timeout_ms != was_ms && hw_device_state(d) == HW_STATE_ONLINE)
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
-	hw_monitor_note_own_timeout(m, x->own_timeout_ms);
+	hw_monitor_note_own_timeout(m, now, x->own_timeout_ms);
 	hw_monitor_arm_earlier(m, now, i);
 }
 

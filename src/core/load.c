@@ -65,7 +65,6 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 			if (x->own_timeout_ms == 0 && s->own_timeout_ms > 0)
 				x->own_timeout_ms =
 					s->own_timeout_ms < HW_TIMEOUT_MAX_MS ? s->own_timeout_ms : HW_TIMEOUT_MAX_MS;
-			hw_monitor_note_own_timeout(m, x->own_timeout_ms);
 		}
 	}
 	no_longer_provisional(d);

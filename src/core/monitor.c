@@ -49,7 +49,7 @@ static int fit_groups(struct hw_monitor *m, size_t was)
 /* A quarter of the shortest timeout in use, within bounds: a standstill is noticed before anybody is judged for it. */
 static void set_pace(struct hw_monitor *m)
 {
-	int64_t shortest_ms = m->own_timeout_min_ms;
+	int64_t shortest_ms = m->own_timeout.in_force_ms;
 	for (size_t k = 0; k < m->groups.n_order; k++) {
 		int64_t t = m->groups.all[m->groups.order[k]]->timeout_ms;
 		shortest_ms = t < shortest_ms ? t : shortest_ms;
@@ -58,12 +58,20 @@ static void set_pace(struct hw_monitor *m)
 	m->pace_ns = pace < PACE_MIN_NS ? PACE_MIN_NS : pace;
 }
 
-void hw_monitor_note_own_timeout(struct hw_monitor *m, int64_t timeout_ms)
+void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_t timeout_ms)
 {
-	if (timeout_ms <= 0 || timeout_ms >= m->own_timeout_min_ms)
-		return;
-	m->own_timeout_min_ms = timeout_ms;
-	set_pace(m);
+	int64_t seen = hw_monitor_seen(m, now).ns, was_ms = m->own_timeout.in_force_ms;
+	if (seen >= m->own_timeout.until_ns) {
+		m->own_timeout.in_force_ms = m->own_timeout.noted_ms;
+		m->own_timeout.noted_ms = INT64_MAX;
+		m->own_timeout.until_ns = seen + HW_ARM_MAX_NS + HW_NS_PER_S;
+	}
+	if (timeout_ms > 0 && timeout_ms < m->own_timeout.noted_ms)
+		m->own_timeout.noted_ms = timeout_ms;
+	if (m->own_timeout.noted_ms < m->own_timeout.in_force_ms)
+		m->own_timeout.in_force_ms = m->own_timeout.noted_ms;
+	if (m->own_timeout.in_force_ms != was_ms)
+		set_pace(m);
 }
 
 static int set_groups(struct hw_monitor *m, const struct hw_group_spec *specs, size_t n)
@@ -85,7 +93,7 @@ struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const stru
 		return NULL;
 	m->conf = *conf;
 	m->started = now.mono;
-	m->own_timeout_min_ms = INT64_MAX;
+	m->own_timeout.in_force_ms = m->own_timeout.noted_ms = INT64_MAX;
 	hw_groups_init(&m->groups);
 	hw_queue_init(&m->candidates);
 	hw_sight_init(&m->sight, conf, now.mono);
@@ -316,6 +324,7 @@ void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_device *d = hw_monitor_at(m, i);
 	switch (hw_device_state(d)) {
 	case HW_STATE_ONLINE:
+		hw_monitor_note_own_timeout(m, now, d->extra ? d->extra->own_timeout_ms : 0);
 		if (hw_monitor_has_key(m, d))
 			hw_monitor_key_arm(m, now, i);
 		else

@@ -43,7 +43,15 @@ struct hw_monitor {
 		uint64_t period;      /* the count of the period it spoke of */
 		struct hw_mono since; /* when that began */
 	} told;
-	int64_t own_timeout_min_ms; /* the shortest that devices asked for; INT64_MAX: none */
+	/*
+	 * The shortest timeout that a device asks for itself; INT64_MAX: none. Each one that is in use is noted at
+	 * least once in HW_ARM_MAX_NS, when its device is armed: what was noted in one such window is in force until
+	 * the end of the next.
+	 */
+	struct {
+		int64_t in_force_ms, noted_ms;
+		int64_t until_ns; /* seeing clock: the window ends */
+	} own_timeout;
 
 	struct hw_sweep relink; /* after a reload: deadlines that moved earlier */
 	struct hw_sweep settle; /* after loading: provisional devices become what was heard of them */
@@ -80,8 +88,9 @@ void hw_monitor_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_t i)
 void hw_monitor_unlink(struct hw_monitor *m, uint32_t i);
 /* Arms for a moment of the seeing clock. */
 void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
-/* A device asks for a timeout of its own: the steady pace of barriers follows the shortest in use. */
-void hw_monitor_note_own_timeout(struct hw_monitor *m, int64_t timeout_ms);
+/* A device is armed, and has a timeout of its own or (0) not: the steady pace of barriers follows the shortest in use.
+ */
+void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_t timeout_ms);
 void hw_monitor_candidate(struct hw_monitor *m, uint32_t i);
 /* Under max_offline_rate: whether this device has to wait for its turn; if so it is armed for it. */
 bool hw_monitor_paced(struct hw_monitor *m, struct hw_now now, uint32_t i);

@@ -202,6 +202,31 @@ START_TEST(test_own_timeout)
 }
 END_TEST
 
+/* b beats for so long; how many barriers the monitor sent meanwhile. */
+static uint64_t barriers_in(int64_t ns)
+{
+	uint64_t before = hw_monitor_stats(w->m)->barriers_sent;
+	for (int64_t end = w->now.mono.ns + ns; w->now.mono.ns < end; world_pass(w, 5 * S)) {
+		w->n_log = 0;
+		world_beat(w, "b", "");
+	}
+	return hw_monitor_stats(w->m)->barriers_sent - before;
+}
+
+START_TEST(test_barriers_keep_pace_with_the_shortest_timeout_in_use)
+{
+	world_beat(w, "b", "{\"timeout\":8}");
+	world_beat(w, "a", "{\"timeout\":0.1}");
+	ck_assert_uint_ge(barriers_in(60 * S), 230);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	barriers_in(7300 * S);
+	ck_assert(world_is(w, "b", HW_STATE_ONLINE));
+	uint64_t n = barriers_in(600 * S); /* every 2 s, for b, and a pair when it is looked at */
+	ck_assert_uint_ge(n, 300);
+	ck_assert_uint_le(n, 500);
+}
+END_TEST
+
 START_TEST(test_reload_shortens_a_day_to_a_second)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -805,6 +830,7 @@ int main(void)
 	tcase_add_test(t, test_first_message_is_a_goodbye);
 	tcase_add_test(t, test_goodbye_delay);
 	tcase_add_test(t, test_own_timeout);
+	tcase_add_test(t, test_barriers_keep_pace_with_the_shortest_timeout_in_use);
 	tcase_add_test(t, test_reload_shortens_a_day_to_a_second);
 	tcase_add_test(t, test_extreme_timeouts);
 	tcase_add_test(t, test_start_is_blind_until_grace_is_over);
