@@ -255,7 +255,7 @@ static void silent(struct hw_monitor *m, struct hw_now now, uint32_t i, struct h
 	int64_t seen = hw_monitor_key_seen(m, now).ns, due = due_ns(m, k), late_ns = seen - due;
 	bool missed = !why && k->present && seen < k->until_ns;
 	m->stats.keys_missed += missed;
-	/* The key that showed its deadline is gone; yet it may have to wait for its turn, and be asked for its delay. */
+	/* The key that showed its deadline is gone; it may have to wait for its turn, and be asked for its delay. */
 	k->spare_ns = due < seen ? due : seen;
 	if (hw_device_source(d) & HW_SOURCE_MQTT) {
 		hw_monitor_candidate(m, i); /* and its heartbeats are judged by their own rule */

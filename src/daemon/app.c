@@ -554,8 +554,8 @@ static int start_redis(struct hw_app *a)
 	hw_redis_load(a->redis);
 	if (!c->keyspace_enabled)
 		return 0;
-	a->keyspace = hw_keyspace_new(a->base, &a->redis_conf, c->keyspace_configure, a->redis, a->monitor,
-	                              &hw_app_keyspace_ops, a);
+	const struct hw_keyspace_conf keyspace = {.redis = &a->redis_conf, .configure = c->keyspace_configure};
+	a->keyspace = hw_keyspace_new(a->base, &keyspace, a->redis, a->monitor, &hw_app_keyspace_ops, a);
 	return a->keyspace ? 0 : -ENOMEM;
 }
 

@@ -8,22 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "redis/clock.h"
 #include "redis/flags.h"
 #include "redis/keys.h"
 #include "redis/link.h"
 #include "redis/looks.h"
+#include "redis/resync.h"
 #include "redis/trouble.h"
 
-#define DEAF_NS        (5 * HW_NS_PER_S) /* so long may a message to itself take */
 #define FLAGS_EVERY_NS (5 * HW_NS_PER_S) /* notify-keyspace-events is looked at, since anybody may change it */
-#define RESYNC_NS      (3600 * HW_NS_PER_S)
-#define RESYNC_DEAF_NS (60 * HW_NS_PER_S)
-#define PAGE_TEXT      "500"
-#define PAGE_PACED_MS  50
-#define SWEEP_BITE     1000
-#define LOOKS_ENOUGH   4096 /* a resync waits while as many look */
 
 static const struct {
 	const char *name;
@@ -39,28 +33,19 @@ static const struct {
 	{"append", HW_KEY_WRITTEN, false},    {"incrby", HW_KEY_WRITTEN, false},
 };
 
-struct resync {
-	enum { RESYNC_NONE, RESYNC_SCAN, RESYNC_SWEEP } stage;
-	bool wanted; /* one more, from the start */
-	bool paced;
-	char cursor[32];
-	uint32_t at; /* of the sweep */
-	struct hw_mono began, ended;
-	struct event *step;
-};
-
 struct hw_keyspace {
 	struct event_base *base;
 	const struct hw_monitor *m;
 	struct hw_redis *store;
 	const struct hw_keyspace_ops *ops;
 	void *arg;
-	bool configure, active;
+	struct hw_keyspace_conf conf;
+	bool active;
 	struct hw_keys keys;
 	char *self, channel[32]; /* the notifications' channels but for the event */
 	struct hw_redis_link look_link, hear_link;
 	struct hw_looks looks;
-	struct resync resync;
+	struct hw_resync resync;
 	bool sees;       /* look_link has proved useful */
 	bool subscribed; /* to all channels */
 	bool listening;  /* and what is published arrives */
@@ -74,13 +59,6 @@ struct hw_keyspace {
 	char told[512]; /* what on_trouble() said last of the looking link, or of the flags */
 	struct hw_keyspace_stats stats;
 };
-
-static struct hw_mono mono(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (struct hw_mono){(int64_t)t.tv_sec * HW_NS_PER_S + t.tv_nsec};
-}
 
 const char *hw_keyspace_event_name(unsigned place)
 {
@@ -103,151 +81,28 @@ static void tell_error(struct hw_keyspace *ks, const char *reply)
 	tell(ks, text);
 }
 
+/* On the connection that looks: what it says, or NULL if it is lost. */
+static const redisReply *said(struct hw_keyspace *ks, const redisReply *reply)
+{
+	if (reply)
+		hw_redis_link_got(&ks->look_link);
+	return reply;
+}
+
+/* Whether it said something else than an error, which is told. */
+static bool said_well(struct hw_keyspace *ks, const redisReply *reply)
+{
+	if (said(ks, reply) && reply->type == REDIS_REPLY_ERROR)
+		tell_error(ks, reply->str);
+	return reply && reply->type != REDIS_REPLY_ERROR;
+}
+
 static int command(struct hw_keyspace *ks, redisCallbackFn *fn, int argc, const char **argv)
 {
 	size_t len[8];
 	for (int i = 0; i < argc; i++)
 		len[i] = strlen(argv[i]);
 	return hw_redis_link_command(&ks->look_link, fn, ks, argc, argv, len);
-}
-
-/* --- going through all keys --------------------------------------------------------------------------------------- */
-
-static void step_in(struct hw_keyspace *ks, int ms)
-{
-	struct timeval tv = {0, ms * 1000};
-	event_add(ks->resync.step, &tv);
-}
-
-static void resync_begin(struct hw_keyspace *ks)
-{
-	struct resync *r = &ks->resync;
-	if (!r->wanted || !ks->active || !ks->sees || r->stage != RESYNC_NONE)
-		return;
-	r->wanted = false;
-	r->stage = RESYNC_SCAN;
-	r->began = mono();
-	r->at = 0;
-	snprintf(r->cursor, sizeof(r->cursor), "0");
-	step_in(ks, 0);
-}
-
-/* From the start, whatever is under way. */
-static void resync_want(struct hw_keyspace *ks, bool paced)
-{
-	ks->resync.wanted = true;
-	ks->resync.paced = paced;
-	resync_begin(ks);
-}
-
-static void resync_end(struct hw_keyspace *ks, bool complete)
-{
-	struct resync *r = &ks->resync;
-	r->stage = RESYNC_NONE;
-	r->ended = mono();
-	ks->stats.resyncs += complete;
-	resync_begin(ks);
-}
-
-/*
- * Whether a key that is there says anything about its device: not if the device is online by its heartbeats alone, for
- * then the key is ours; nor if it was, and Redis has not confirmed yet that it is not.
- */
-static bool is_of_interest(const struct hw_keyspace *ks, const char *id, size_t len)
-{
-	const struct hw_registry *devices = hw_monitor_registry(ks->m);
-	uint32_t i = hw_registry_find(devices, id, len);
-	if (i == HW_NIL)
-		return true;
-	const struct hw_device *d = hw_registry_at(devices, i);
-	return (hw_device_source(d) & HW_SOURCE_KEY) ||
-	       (hw_device_state(d) != HW_STATE_ONLINE && !(d->flags & HW_FLAG_OWED_STORE));
-}
-
-static void take_page(struct hw_keyspace *ks, const redisReply *page)
-{
-	enum hw_device_key which;
-	const char *id;
-	size_t len;
-	for (size_t i = 0; i < page->elements; i++) {
-		const redisReply *key = page->element[i];
-		if (key->type == REDIS_REPLY_STRING &&
-		    hw_keys_device_id(&ks->keys, key->str, key->len, &which, &id, &len) && which == HW_KEY_CONNECTED &&
-		    is_of_interest(ks, id, len))
-			hw_looks_add(&ks->looks, 0, id, len);
-	}
-}
-
-static void on_page(redisAsyncContext *ac, void *answer, void *arg)
-{
-	struct hw_keyspace *ks = arg;
-	struct resync *r = &ks->resync;
-	const redisReply *reply = answer;
-	(void)ac;
-	if (!reply)
-		return;
-	hw_redis_link_got(&ks->look_link);
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
-	    reply->element[1]->type != REDIS_REPLY_ARRAY || reply->element[0]->len >= sizeof(r->cursor)) {
-		tell_error(ks, reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR SCAN's answer makes no sense");
-		resync_end(ks, false);
-		return;
-	}
-	take_page(ks, reply->element[1]);
-	snprintf(r->cursor, sizeof(r->cursor), "%s", reply->element[0]->str);
-	if (strcmp(r->cursor, "0") == 0)
-		r->stage = RESYNC_SWEEP;
-	step_in(ks, r->paced ? PAGE_PACED_MS : 0);
-}
-
-static void resync_scan(struct hw_keyspace *ks)
-{
-	const char *argv[] = {"SCAN", ks->resync.cursor, "MATCH", ks->keys.connected_match, "COUNT", PAGE_TEXT};
-	if (command(ks, on_page, 6, argv) != 0)
-		resync_end(ks, false);
-}
-
-/* Devices that were online by a key, of which the scan has seen none. */
-static void resync_sweep(struct hw_keyspace *ks)
-{
-	const struct hw_registry *devices = hw_monitor_registry(ks->m);
-	struct resync *r = &ks->resync;
-	uint32_t bound = hw_registry_bound(devices);
-	for (unsigned n = 0; n < SWEEP_BITE && r->at < bound; n++, r->at++) {
-		const struct hw_device *d = hw_registry_at(devices, r->at);
-		if (!d || hw_device_state(d) != HW_STATE_ONLINE || !(hw_device_source(d) & HW_SOURCE_KEY))
-			continue;
-		const struct hw_key *k = hw_device_key(d);
-		struct hw_id id = hw_device_id(d);
-		if (!k || k->looked.ns < r->began.ns)
-			hw_looks_add(&ks->looks, 0, id.text, id.len);
-	}
-	if (r->at >= bound)
-		resync_end(ks, true);
-	else
-		step_in(ks, r->paced ? PAGE_PACED_MS : 0);
-}
-
-static void resync_step(struct hw_keyspace *ks)
-{
-	struct resync *r = &ks->resync;
-	if (!ks->sees || r->stage == RESYNC_NONE)
-		return;
-	if (r->wanted)
-		resync_end(ks, false);
-	else if (hw_looks_waiting(&ks->looks) > LOOKS_ENOUGH ||
-	         (r->stage == RESYNC_SWEEP && hw_looks_waiting(&ks->looks)))
-		step_in(ks, 5);
-	else if (r->stage == RESYNC_SCAN)
-		resync_scan(ks);
-	else
-		resync_sweep(ks);
-}
-
-static void on_step(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd, (void)what;
-	resync_step(arg);
 }
 
 /* --- looks -------------------------------------------------------------------------------------------------------- */
@@ -259,7 +114,7 @@ static void on_answer(void *arg, unsigned why, const char *id, size_t len, int64
 		ks->ops->on_key(ks->arg, why, id, len, ttl_ms);
 }
 
-static void on_look_error(void *arg, const char *reply)
+static void on_error(void *arg, const char *reply)
 {
 	tell_error(arg, reply);
 }
@@ -280,10 +135,8 @@ static void on_fenced(void *arg, bool known, bool marked)
 static void on_mark(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const redisReply *reply = answer;
+	const redisReply *reply = said(ks, answer);
 	(void)ac;
-	if (reply)
-		hw_redis_link_got(&ks->look_link);
 	if (!reply || (reply->type != REDIS_REPLY_STRING && reply->type != REDIS_REPLY_NIL))
 		on_fenced(ks, false, false);
 	else if (!hw_redis_is_marking(ks->store))
@@ -299,8 +152,7 @@ static int fence(void *arg)
 	return command(ks, on_mark, 2, argv);
 }
 
-static const struct hw_looks_ops looks_ops = {on_answer, on_look_error, fence},
-				 unfenced_ops = {on_answer, on_look_error, NULL};
+static const struct hw_looks_ops looks_ops = {on_answer, on_error, fence}, unfenced_ops = {on_answer, on_error, NULL};
 
 void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref ref)
 {
@@ -344,10 +196,10 @@ static void on_event(struct hw_keyspace *ks, unsigned e, const char *key, size_t
 	bool lost = why & (HW_KEY_REMOVED | HW_KEY_EXPIRED | HW_KEY_EVICTED);
 	if (lost && !is_online(ks, id, len))
 		return;
-	if ((why & HW_KEY_TTL) && !is_of_interest(ks, id, len))
+	if ((why & HW_KEY_TTL) && !hw_resync_is_of_interest(ks->m, id, len))
 		return;
 	if (hw_looks_add(&ks->looks, why, id, len) != 0)
-		resync_want(ks, true);
+		hw_resync_want(&ks->resync, true);
 }
 
 static void begin_listening(struct hw_keyspace *ks)
@@ -360,7 +212,7 @@ static void begin_listening(struct hw_keyspace *ks)
 	snprintf(text, sizeof(text), "listening to other programs' keys at %s", ks->hear_link.where);
 	ks->flags_at.ns = 0;
 	ks->ops->on_link(ks->arg, true, text);
-	resync_want(ks, false);
+	hw_resync_want(&ks->resync, false);
 }
 
 /* On our own channel: '+' and '-' from the scripts, or when it was sent. None is sent within a script. */
@@ -369,8 +221,11 @@ static void on_self(struct hw_keyspace *ks, const char *text)
 	ks->own = text[0] == '+';
 	if (text[0] == '+' || text[0] == '-')
 		return;
+	int64_t now = hw_clock_mono().ns, sent = strtoll(text, NULL, 10);
+	if (!ks->asked.ns || sent < ks->asked.ns || sent > now)
+		return; /* somebody else's, or one of the time before a link was lost */
 	ks->asked.ns = 0;
-	ks->stats.lag_ns = mono().ns - strtoll(text, NULL, 10);
+	ks->stats.lag_ns = now - sent;
 	if (!ks->listening && ks->subscribed)
 		begin_listening(ks);
 }
@@ -414,13 +269,9 @@ static void on_message(redisAsyncContext *ac, void *answer, void *arg)
 static void on_asked(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const redisReply *reply = answer;
 	(void)ac;
-	if (!reply)
-		return;
-	hw_redis_link_got(&ks->look_link);
-	if (reply->type == REDIS_REPLY_ERROR)
-		tell_error(ks, reply->str);
+	if (!said_well(ks, answer))
+		ks->asked.ns = 0; /* nothing was published */
 }
 
 /* A message to itself: whether what is published arrives, and how late. */
@@ -430,7 +281,7 @@ static void ask_self(struct hw_keyspace *ks)
 	const char *argv[] = {"PUBLISH", ks->self, text};
 	if (!ks->sees || !ks->subscribed)
 		return;
-	struct hw_mono now = mono();
+	struct hw_mono now = hw_clock_mono();
 	snprintf(text, sizeof(text), "%" PRId64, now.ns);
 	if (command(ks, on_asked, 3, argv) == 0 && !ks->asked.ns)
 		ks->asked = now;
@@ -439,15 +290,9 @@ static void ask_self(struct hw_keyspace *ks)
 static void on_flags_set(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const redisReply *reply = answer;
 	(void)ac;
-	if (!reply)
+	if (!said_well(ks, answer))
 		return;
-	hw_redis_link_got(&ks->look_link);
-	if (reply->type == REDIS_REPLY_ERROR) {
-		tell_error(ks, reply->str);
-		return;
-	}
 	tell(ks, "added what was missing to Redis' notify-keyspace-events");
 	ks->told[0] = '\0';
 	ks->flags_at.ns = 0;
@@ -458,7 +303,7 @@ static void flags_missing(struct hw_keyspace *ks, const char *have, const char *
 	const char *argv[] = {"CONFIG", "SET", "notify-keyspace-events", want};
 	char text[400];
 	ks->flags_wrong = true;
-	if (ks->configure) {
+	if (ks->conf.configure) {
 		command(ks, on_flags_set, 4, argv);
 		return;
 	}
@@ -472,12 +317,11 @@ static void flags_missing(struct hw_keyspace *ks, const char *have, const char *
 static void on_flags(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const redisReply *reply = answer;
+	const redisReply *reply = said(ks, answer);
 	char want[HW_FLAGS_MAX], text[HW_TROUBLE_TEXT + 200];
 	(void)ac;
 	if (!reply)
 		return;
-	hw_redis_link_got(&ks->look_link);
 	ks->flags_asked = false;
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[1]->type != REDIS_REPLY_STRING) {
 		snprintf(text, sizeof(text),
@@ -492,7 +336,7 @@ static void on_flags(redisAsyncContext *ac, void *answer, void *arg)
 		flags_missing(ks, reply->element[1]->str, want);
 	} else if (was_wrong) {
 		ks->told[0] = '\0';
-		resync_want(ks, false); /* what happened meanwhile was not told */
+		hw_resync_want(&ks->resync, false); /* what happened meanwhile was not told */
 	}
 }
 
@@ -507,16 +351,16 @@ static void check_flags(struct hw_keyspace *ks, struct hw_mono now)
 
 static void tick(struct hw_keyspace *ks)
 {
-	struct hw_mono now = mono();
-	int64_t every = ks->listening && !ks->flags_wrong ? RESYNC_NS : RESYNC_DEAF_NS;
+	struct hw_mono now = hw_clock_mono();
+	int64_t every_ms = ks->listening && !ks->flags_wrong ? ks->conf.resync_ms : ks->conf.resync_deaf_ms;
 	check_flags(ks, now);
-	if (ks->asked.ns && ks->listening && now.ns - ks->asked.ns > DEAF_NS) {
+	if (ks->asked.ns && now.ns - ks->asked.ns > ks->conf.deaf_ms * HW_NS_PER_MS) {
 		hw_redis_link_fail(&ks->hear_link, "what is published does not arrive");
 		return;
 	}
 	ask_self(ks);
-	if (ks->sees && ks->resync.stage == RESYNC_NONE && now.ns - ks->resync.ended.ns > every)
-		resync_want(ks, true);
+	if (ks->sees && hw_resync_is_due(&ks->resync, now, every_ms * HW_NS_PER_MS))
+		hw_resync_want(&ks->resync, true);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -531,25 +375,26 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 static void on_hello(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
-	const redisReply *reply = answer;
+	const redisReply *reply = said(ks, answer);
 	(void)ac;
 	if (!reply)
 		return;
-	hw_redis_link_got(&ks->look_link);
 	if (reply->type != REDIS_REPLY_INTEGER) {
 		hw_redis_link_fail(&ks->look_link, reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer");
 		return;
 	}
 	hw_redis_link_settled(&ks->look_link);
 	ks->sees = true;
+	if (ks->active)
+		hw_resync_ready(&ks->resync);
 	ks->told[0] = '\0';
 	ks->flags_at.ns = 0;
 	ks->ops->on_sight(ks->arg, true);
 	hw_looks_up(&ks->looks);
-	check_flags(ks, mono());
+	check_flags(ks, hw_clock_mono());
 	ask_self(ks);
 	if (ks->listening)
-		resync_want(ks, false);
+		hw_resync_want(&ks->resync, false);
 }
 
 static void on_look_ready(void *arg)
@@ -567,9 +412,7 @@ static void on_look_lost(void *arg, const char *why)
 	ks->sees = false;
 	ks->asked.ns = 0;
 	ks->flags_asked = false;
-	ks->resync.stage = RESYNC_NONE;
-	ks->resync.wanted = true;
-	event_del(ks->resync.step);
+	hw_resync_lost(&ks->resync);
 	hw_looks_lost(&ks->looks);
 	if (saw)
 		ks->ops->on_sight(ks->arg, false);
@@ -616,8 +459,10 @@ static const struct hw_redis_link_ops hear_ops = {on_hear_ready, on_hear_lost};
 void hw_keyspace_loaded(struct hw_keyspace *ks)
 {
 	ks->active = true;
+	if (ks->sees)
+		hw_resync_ready(&ks->resync);
 	if (ks->listening)
-		resync_want(ks, false);
+		hw_resync_want(&ks->resync, false);
 }
 
 bool hw_keyspace_up(const struct hw_keyspace *ks)
@@ -627,6 +472,7 @@ bool hw_keyspace_up(const struct hw_keyspace *ks)
 
 const struct hw_keyspace_stats *hw_keyspace_stats(struct hw_keyspace *ks)
 {
+	ks->stats.resyncs = ks->resync.completed;
 	ks->stats.looks = ks->looks.sent;
 	ks->stats.dropped = ks->looks.dropped;
 	ks->stats.waiting = hw_looks_waiting(&ks->looks);
@@ -648,11 +494,40 @@ static int start_links(struct hw_keyspace *ks, const struct hw_redis_conf *conf)
 	return rc ? rc : hw_redis_link_init(&ks->hear_link, ks->base, &c, &hear_ops, ks);
 }
 
-struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_redis_conf *conf, bool configure,
+static struct hw_keyspace_conf complete(const struct hw_keyspace_conf *conf)
+{
+	struct hw_keyspace_conf c = *conf;
+	c.resync_ms = c.resync_ms ? c.resync_ms : HW_KEYSPACE_RESYNC_MS;
+	c.resync_deaf_ms = c.resync_deaf_ms ? c.resync_deaf_ms : HW_KEYSPACE_RESYNC_DEAF_MS;
+	c.deaf_ms = c.deaf_ms ? c.deaf_ms : HW_KEYSPACE_DEAF_MS;
+	c.looks_max = c.looks_max ? c.looks_max : HW_LOOKS_MAX;
+	return c;
+}
+
+static int start(struct hw_keyspace *ks)
+{
+	struct timeval second = {1, 0};
+	const struct hw_redis_conf *r = ks->conf.redis;
+	const struct hw_looks_ops *ops = ks->store ? &looks_ops : &unfenced_ops;
+	ks->self = hw_keys_self(r->key_prefix, r->node_id, r->run_mark);
+	snprintf(ks->channel, sizeof(ks->channel), "__keyevent@%d__:", r->db);
+	ks->tick = event_new(ks->base, -1, EV_PERSIST, on_tick, ks);
+	int rc = ks->self && ks->tick ? 0 : -ENOMEM;
+	if (!rc)
+		rc = hw_keys_init(&ks->keys, r->key_prefix, r->node_id);
+	if (!rc)
+		rc = hw_looks_init(&ks->looks, ks->base, &ks->look_link, &ks->keys, ks->conf.looks_max, ops, ks);
+	if (!rc)
+		rc = hw_resync_init(&ks->resync, ks->base, &ks->look_link, &ks->keys, ks->m, &ks->looks, on_error, ks);
+	if (!rc)
+		rc = start_links(ks, r);
+	return rc ? rc : event_add(ks->tick, &second);
+}
+
+struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_keyspace_conf *conf,
                                     struct hw_redis *store, const struct hw_monitor *m,
                                     const struct hw_keyspace_ops *ops, void *arg)
 {
-	struct timeval second = {1, 0};
 	struct hw_keyspace *ks = calloc(1, sizeof(*ks));
 	if (!ks)
 		return NULL;
@@ -661,15 +536,8 @@ struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_red
 	ks->store = store;
 	ks->ops = ops;
 	ks->arg = arg;
-	ks->configure = configure;
-	ks->resync.ended = mono();
-	ks->self = hw_keys_self(conf->key_prefix, conf->node_id, conf->run_mark);
-	snprintf(ks->channel, sizeof(ks->channel), "__keyevent@%d__:", conf->db);
-	ks->tick = event_new(base, -1, EV_PERSIST, on_tick, ks);
-	ks->resync.step = event_new(base, -1, 0, on_step, ks);
-	if (ks->self && ks->tick && ks->resync.step && hw_keys_init(&ks->keys, conf->key_prefix, conf->node_id) == 0 &&
-	    hw_looks_init(&ks->looks, base, &ks->look_link, &ks->keys, store ? &looks_ops : &unfenced_ops, ks) == 0 &&
-	    start_links(ks, conf) == 0 && event_add(ks->tick, &second) == 0)
+	ks->conf = complete(conf);
+	if (start(ks) == 0)
 		return ks;
 	hw_keyspace_free(ks);
 	return NULL;
@@ -681,12 +549,11 @@ void hw_keyspace_free(struct hw_keyspace *ks)
 		return;
 	hw_redis_link_fini(&ks->look_link);
 	hw_redis_link_fini(&ks->hear_link);
+	hw_resync_fini(&ks->resync);
 	hw_looks_fini(&ks->looks);
 	hw_keys_fini(&ks->keys);
 	if (ks->tick)
 		event_free(ks->tick);
-	if (ks->resync.step)
-		event_free(ks->resync.step);
 	free(ks->self);
 	free(ks);
 }

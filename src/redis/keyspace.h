@@ -40,7 +40,20 @@ struct hw_keyspace_ops {
 	void (*on_trouble)(void *arg, const char *what);
 };
 
-#define HW_KEYSPACE_EVENTS 14
+#define HW_KEYSPACE_RESYNC_MS      INT64_C(3600000)
+#define HW_KEYSPACE_RESYNC_DEAF_MS INT64_C(60000)
+#define HW_KEYSPACE_DEAF_MS        INT64_C(5000)
+#define HW_KEYSPACE_EVENTS         14
+
+/* Members that are 0 are as above: only tests have other ones. Intervals are kept to a second. */
+struct hw_keyspace_conf {
+	const struct hw_redis_conf *redis; /* borrowed, with what its strings point to */
+	bool configure;                    /* add what notify-keyspace-events lacks */
+	int64_t resync_ms;                 /* how often all keys are gone through, paced */
+	int64_t resync_deaf_ms;            /* ... while notifications do not come */
+	int64_t deaf_ms;                   /* how long a message to itself may take before it connects anew */
+	uint32_t looks_max;                /* HW_LOOKS_MAX: how many looks may wait */
+};
 
 struct hw_keyspace_stats {
 	uint64_t notifications[HW_KEYSPACE_EVENTS]; /* of devices' keys, our own among them */
@@ -52,9 +65,8 @@ struct hw_keyspace_stats {
 };
 
 /* Starts connecting. `store` (NULL in tests: then what is missing is believed at once) must be freed before this. It,
- * `conf`, `m` and `ops` are borrowed; of `conf` what its strings point to as well. `configure`: add
- * what notify-keyspace-events lacks. NULL without memory. */
-struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_redis_conf *conf, bool configure,
+ * `m` and `ops` are borrowed; `conf` is copied. NULL without memory. */
+struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_keyspace_conf *conf,
                                     struct hw_redis *store, const struct hw_monitor *m,
                                     const struct hw_keyspace_ops *ops, void *arg);
 /* Not from one of the callbacks. */

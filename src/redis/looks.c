@@ -6,9 +6,9 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "heartwheel/monitor.h"
+#include "redis/clock.h"
 
 #define FENCE_AGAIN_MS 100
 
@@ -21,13 +21,6 @@ struct hw_look {
 	size_t len;
 	char id[];
 };
-
-static int64_t mono_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * HW_NS_PER_S + t.tv_nsec;
-}
 
 /* FNV-1a (Fowler, Noll, Vo): a collision costs a second look at a key, never one too few. */
 static uint32_t hash_of(const char *id, size_t len)
@@ -70,7 +63,7 @@ static struct hw_look *waiting_for(struct hw_looks *l, uint32_t hash, const char
 
 static int push(struct hw_looks *l, struct hw_look *look)
 {
-	if (l->tail - l->head >= HW_LOOKS_MARK)
+	if (l->tail - l->head >= l->max)
 		return -ENOBUFS;
 	if (l->tail - l->head == l->cap && grow(l) != 0)
 		return -ENOMEM;
@@ -167,7 +160,7 @@ static void answered(struct hw_looks *l, struct hw_look *look, const redisReply 
 		free(look);
 		return;
 	}
-	int64_t now = mono_ns();
+	int64_t now = hw_clock_mono().ns;
 	if (now - look->sent_ns > HW_LOOKS_SLOW_NS)
 		l->calm_ns = now + HW_LOOKS_CALM_NS;
 	bool early = reply->integer == HW_KEY_GONE && now < l->calm_ns;
@@ -202,7 +195,7 @@ static void on_ttl(redisAsyncContext *ac, void *answer, void *arg)
 
 static void pump(struct hw_looks *l)
 {
-	int64_t wait_ns = l->calm_ns - mono_ns();
+	int64_t wait_ns = l->calm_ns - hw_clock_mono().ns;
 	if (wait_ns > 0) {
 		struct timeval calm = {0, wait_ns / 1000 + 1};
 		event_add(l->pump, &calm);
@@ -212,7 +205,7 @@ static void pump(struct hw_looks *l)
 		struct hw_look *look = l->at[l->head & (l->cap - 1)];
 		const char *argv[] = {"PTTL", l->key};
 		const size_t len[] = {4, hw_keys_device(l->keys, HW_KEY_CONNECTED, look->id, look->len, l->key)};
-		look->sent_ns = mono_ns();
+		look->sent_ns = hw_clock_mono().ns;
 		if (hw_redis_link_command(l->link, on_ttl, look, 2, argv, len) != 0)
 			return; /* it is down, or there is no memory: an answer or the link's return wakes it */
 		l->head++;
@@ -254,10 +247,11 @@ void hw_looks_lost(struct hw_looks *l)
 }
 
 int hw_looks_init(struct hw_looks *l, struct event_base *base, struct hw_redis_link *link, const struct hw_keys *keys,
-                  const struct hw_looks_ops *ops, void *arg)
+                  uint32_t max, const struct hw_looks_ops *ops, void *arg)
 {
 	l->link = link;
 	l->keys = keys;
+	l->max = max;
 	l->ops = ops;
 	l->arg = arg;
 	l->key = malloc(hw_keys_device_max(keys));

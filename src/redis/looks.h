@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Looks at devices' connected keys: a queue of ids, and PTTL for each, pipelined. An id that waits already is not
- * queued again; what it is looked at for is added up. At most HW_LOOKS_MARK wait and HW_LOOKS_IN_FLIGHT are in flight.
+ * queued again; what it is looked at for is added up. At most `max` (HW_LOOKS_MAX) wait and HW_LOOKS_IN_FLIGHT are in
+ * flight.
  *
  * PTTL makes Redis delete a key whose time is over there and then, with its notification, and -2 says so at once.
  *
@@ -22,7 +23,7 @@
 #include "redis/keys.h"
 #include "redis/link.h"
 
-#define HW_LOOKS_MARK      262144
+#define HW_LOOKS_MAX       262144
 #define HW_LOOKS_IN_FLIGHT 1024
 #define HW_LOOKS_SLOW_NS   INT64_C(100000000)
 #define HW_LOOKS_CALM_NS   INT64_C(100000000)
@@ -47,7 +48,7 @@ struct hw_looks {
 	struct event *pump;
 	struct hw_look **at; /* places count up for ever: head <= tail */
 	uint64_t head, tail;
-	uint32_t cap;                     /* a power of two, or 0 */
+	uint32_t max, cap;                /* cap: a power of two, or 0 */
 	uint64_t filter[HW_LOOKS_FILTER]; /* by hash of the id: the place of the last that was queued, + 1 */
 	char *key;
 	unsigned in_flight;
@@ -62,11 +63,11 @@ struct hw_looks {
 
 /* Readies zeroed storage; all is borrowed. 0 or -ENOMEM. */
 int hw_looks_init(struct hw_looks *l, struct event_base *base, struct hw_redis_link *link, const struct hw_keys *keys,
-                  const struct hw_looks_ops *ops, void *arg);
+                  uint32_t max, const struct hw_looks_ops *ops, void *arg);
 /* After the link's end. */
 void hw_looks_fini(struct hw_looks *l);
 
-/* 0; or -ENOBUFS at the mark, or -ENOMEM: it is dropped, and counted. */
+/* 0; or -ENOBUFS when `max` wait, or -ENOMEM: it is dropped, and counted. */
 int hw_looks_add(struct hw_looks *l, unsigned why, const char *id, size_t id_len);
 /* The fence is there, and what it told is done; or it could not be had (`known` false) and is asked for again. */
 void hw_looks_fenced(struct hw_looks *l, bool known);

@@ -145,7 +145,7 @@ START_TEST(what_nobody_asked_for)
 	                                   .key_prefix = "device:",
 	                                   .node_id = "n",
 	                                   .run_mark = 7};
-	struct hw_keyspace *ks = hw_keyspace_new(s.base, &conf, false, NULL, m, &ops, &s);
+	struct hw_keyspace *ks = hw_keyspace_new(s.base, &(struct hw_keyspace_conf){.redis = &conf}, NULL, m, &ops, &s);
 	ck_assert_ptr_nonnull(ks);
 	hw_keyspace_loaded(ks);
 	for (int turns = 0; s.downs == 0 && turns < 1000; turns++)
