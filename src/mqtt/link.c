@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "heartwheel/time.h"
+#include "mqtt/ahead.h"
 
 #define HANDSHAKE_NS        (10 * HW_NS_PER_S)
 #define GOOD_AFTER_NS       (10 * HW_NS_PER_S) /* a link that was up this long was good: back-off starts anew */
@@ -265,6 +266,7 @@ void hw_link_fini(struct hw_link *l)
 	if (l->m)
 		mosquitto_destroy(l->m);
 	l->m = NULL;
+	free(l->ahead);
 	drop_strings(&l->conf);
 }
 
@@ -344,6 +346,7 @@ int hw_link_open(struct hw_link *l)
 		return -1;
 	}
 	l->state = HW_LINK_OPENING;
+	hw_ahead_begin(l);
 	l->opened_ns = l->misc_ns = hw_link_clock();
 	return 0;
 }
@@ -364,26 +367,37 @@ bool hw_link_wants_write(const struct hw_link *l)
  * The library reads one packet a call, or several when TLS or messages in flight say so. EAGAIN without a callback in
  * between is what tells that nothing is left: neither FIONREAD nor poll() knows what TLS has decrypted already.
  */
-enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget)
+enum hw_link_read hw_link_read_one(struct hw_link *l)
+{
+	uint64_t before = l->progress;
+	errno = 0;
+	int rc = mosquitto_loop_read(l->m, 1), err = errno;
+	if (rc || mosquitto_socket(l->m) < 0) {
+		hw_link_lost(l, rc, err);
+		return HW_LINK_LOST;
+	}
+	return err == EAGAIN && l->progress == before ? HW_LINK_DRAINED : HW_LINK_MORE;
+}
+
+static enum hw_link_read read_by_library(struct hw_link *l, unsigned budget)
 {
 	if (l->state == HW_LINK_OPENING)
 		budget = 1; /* a TLS handshake has no callbacks to tell progress by */
 	for (unsigned i = 0; i < budget; i++) {
 		if (l->has_room && !l->has_room(l->owner))
 			return HW_LINK_NO_ROOM;
-		uint64_t before = l->progress;
-		errno = 0;
-		int rc = mosquitto_loop_read(l->m, 1), err = errno;
-		if (rc || mosquitto_socket(l->m) < 0) {
-			hw_link_lost(l, rc, err);
-			return HW_LINK_LOST;
-		}
-		if (err == EAGAIN && l->progress == before)
-			return HW_LINK_DRAINED;
+		enum hw_link_read got = hw_link_read_one(l);
+		if (got != HW_LINK_MORE)
+			return got;
 	}
 	if (l->state == HW_LINK_OPEN)
 		mosquitto_log_callback_set(l->m, NULL);
 	return HW_LINK_MORE;
+}
+
+enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget)
+{
+	return l->ahead && l->state == HW_LINK_OPEN ? hw_ahead_read(l, budget) : read_by_library(l, budget);
 }
 
 int hw_link_write(struct hw_link *l)

@@ -16,6 +16,8 @@
 
 #include "mqtt/mqtt.h"
 
+struct hw_ahead;
+struct hw_packet;
 struct mosquitto;
 
 #define HW_LINK_WHY 256
@@ -40,8 +42,11 @@ struct hw_link {
 	 * hw_link_say() */
 	int (*prepare)(struct hw_link *l);
 	bool (*has_room)(void *owner); /* asked before each read; NULL: always */
+	/* Takes a message that did not come through the library, or has no room: see ahead.h. NULL: none is to. */
+	bool (*take)(void *owner, const struct hw_packet *message);
 
 	struct mosquitto *m;
+	struct hw_ahead *ahead; /* NULL: the library reads everything */
 	enum hw_link_state state;
 	unsigned receive_max; /* of CONNACK: how many QoS 1 messages the broker takes unacknowledged */
 	uint64_t progress; /* counted up by every callback: tells a read that brought something from one that did not */
@@ -65,8 +70,10 @@ void hw_link_fini(struct hw_link *l);
 int hw_link_open(struct hw_link *l);
 int hw_link_socket(const struct hw_link *l);
 bool hw_link_wants_write(const struct hw_link *l);
-/* Reads at most `budget` times; callbacks run in here. */
+/* Reads about `budget` packets, messages ahead of the library where that can be: see ahead.h. Callbacks run in here. */
 enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget);
+/* One packet, by the library, or as much of it as there is. */
+enum hw_link_read hw_link_read_one(struct hw_link *l);
 /* 0, or -1 with `why`. */
 int hw_link_write(struct hw_link *l);
 /*

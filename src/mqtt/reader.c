@@ -25,6 +25,7 @@
 #include "mqtt/filters.h"
 #include "mqtt/link.h"
 #include "mqtt/mqtt.h"
+#include "mqtt/packet.h"
 #include "mqtt/receive.h"
 #include "mqtt/ring.h"
 
@@ -77,6 +78,7 @@ struct hw_reader {
 
 	atomic_uint_least64_t messages, bytes, wakeups, reconnects, ring_waits, junk_barriers;
 };
+	size_t barrier_len; /* of the barrier topic */
 
 /* One writer: no locked instruction needed. */
 static void count(atomic_uint_least64_t *counter, uint64_t by)
@@ -140,23 +142,22 @@ static bool has_room(void *owner)
 	return hw_ring_reserve(r->ring, RECORD_MAX) != NULL;
 }
 
-static void put_message(struct hw_reader *r, const struct mosquitto_message *msg)
+static void put_message(struct hw_reader *r, const struct hw_packet *p)
 {
-	size_t len = (size_t)msg->payloadlen, kept = len > HW_READER_PAYLOAD_MAX ? HW_READER_PAYLOAD_MAX : len;
-	size_t topic_len = strlen(msg->topic);
-	struct record *rec = reserve(r, topic_len + kept);
+	size_t len = p->payload_len, kept = len > HW_READER_PAYLOAD_MAX ? HW_READER_PAYLOAD_MAX : len;
+	struct record *rec = reserve(r, p->topic_len + kept);
 	if (!rec)
 		return;
 	*rec = (struct record){.kind = HW_READER_MESSAGE,
-	                       .retained = msg->retain,
+	                       .retained = p->retained,
 	                       .truncated = kept < len,
-	                       .topic_len = (uint16_t)topic_len,
+	                       .topic_len = (uint16_t)p->topic_len,
 	                       .size = (uint32_t)kept};
 	char *to = (char *)(rec + 1);
-	memcpy(to, msg->topic, topic_len);
+	memcpy(to, p->topic, p->topic_len);
 	if (kept)
-		memcpy(to + topic_len, msg->payload, kept);
-	hw_ring_commit(r->ring, sizeof(*rec) + topic_len + kept);
+		memcpy(to + p->topic_len, p->payload, kept);
+	hw_ring_commit(r->ring, sizeof(*rec) + p->topic_len + kept);
 	count(&r->messages, 1);
 	count(&r->bytes, len);
 }
@@ -164,16 +165,34 @@ static void put_message(struct hw_reader *r, const struct mosquitto_message *msg
 static void on_message(struct mosquitto *m, void *arg, const struct mosquitto_message *msg)
 {
 	struct hw_link *l = arg;
-	struct hw_reader *r = l->owner;
+static void put(struct hw_reader *r, const struct hw_packet *p)
+{
 	struct hw_barrier b;
-	(void)m;
-	l->progress++;
-	if (strcmp(msg->topic, l->conf.barrier_topic) != 0)
-		put_message(r, msg);
-	else if (!msg->retain && hw_barrier_parse(msg->payload, (size_t)msg->payloadlen, &b))
+	if (p->topic_len != r->barrier_len || memcmp(p->topic, r->link.conf.barrier_topic, p->topic_len) != 0)
+		put_message(r, p);
+	else if (!p->retained && hw_barrier_parse(p->payload, p->payload_len, &b))
 		emit(r, HW_READER_BARRIER, &b, sizeof(b));
 	else
 		count(&r->junk_barriers, 1);
+}
+
+/* Most messages come this way: see ahead.h. */
+static bool take(void *owner, const struct hw_packet *p)
+{
+	if (!has_room(owner))
+		return false;
+	put(owner, p);
+	return true;
+}
+
+	struct hw_reader *r = l->owner;
+	(void)m;
+	l->progress++;
+	put(r, &(struct hw_packet){.topic = msg->topic,
+	                           .topic_len = strlen(msg->topic),
+	                           .payload = msg->payload,
+	                           .payload_len = (size_t)msg->payloadlen,
+	                           .retained = msg->retain});
 	/* The library may hold more packets (TLS, QoS 2) and hand them over in the same call: this ends it. */
 	errno = has_room(r) ? 0 : EAGAIN;
 }
@@ -491,6 +510,8 @@ void hw_reader_stop(struct hw_reader *r)
 	if (!r)
 		return;
 	pthread_mutex_lock(&r->lock);
+	r->link.take = take;
+	r->barrier_len = strlen(r->link.conf.barrier_topic);
 	r->stop = true;
 	pthread_mutex_unlock(&r->lock);
 	order(r);

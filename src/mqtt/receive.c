@@ -7,6 +7,7 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -58,4 +59,16 @@ unsigned hw_receive_percent(int fd, size_t waiting)
 		size = granted(fd) / 2;
 	}
 	return size ? (unsigned)(used * 100 / size) : 0;
+}
+
+void hw_receive_await(int fd, size_t bytes)
+{
+	int low = (int)bytes;
+	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
+}
+
+bool hw_receive_ended(int fd)
+{
+	struct pollfd p = {fd, POLLRDHUP, 0};
+	return poll(&p, 1, 0) > 0;
 }

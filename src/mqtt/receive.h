@@ -5,6 +5,7 @@
 #ifndef HW_MQTT_RECEIVE_H
 #define HW_MQTT_RECEIVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Makes the receive buffer as large as the system allows, 8 MiB at most. */
@@ -13,5 +14,9 @@ void hw_receive_widen(int fd);
 size_t hw_receive_waiting(int fd);
 /* How full the buffer is, in percent, when `waiting` bytes wait. */
 unsigned hw_receive_percent(int fd, size_t waiting);
+/* From now on the socket is readable only when it holds that many bytes, or has ended; 1: as usual. */
+void hw_receive_await(int fd, size_t bytes);
+/* Whether what it holds is all that will ever come. */
+bool hw_receive_ended(int fd);
 
 #endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Publishes heartbeats of many devices to a broker as fast as one subscriber takes them, and no faster: a closed loop.
+ *
+ * A broker drops QoS 0 silently when a subscriber is slow, so that an open flood measures the dropping. Here at most
+ * WINDOW messages are under way. How far the subscriber is, is asked of the kernel (sock_diag: bytes received by its
+ * socket, less those that wait in there), which needs no help from it: a packet is as long for it as it was for us. So
+ * all subscribers are measured alike, and none is burdened with answering.
+ *
+ *     flood PORT CONNECTIONS DEVICES SECONDS WINDOW PAYLOAD SUBSCRIBER_PORT...
+ *
+ * The subscriber's ports are its ends of its connections to the broker. SECONDS 0: every device once, in order.
+ * Prints `sent N`, `seconds S` (from the first write until the last message was read) and `unread N` (0, or lost).
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "frames.h"
+
+#define CONNECTIONS_MAX 64
+#define PORTS_MAX       16
+#define BURST           256 /* messages that are written before the subscriber is looked at again */
+#define PATIENCE_S      2   /* without progress of the subscriber */
+#define TCP_NODELAY     1
+
+struct flood {
+	struct frames frames;
+	uint16_t port;
+	unsigned n_connections, n_ports;
+	int fd[CONNECTIONS_MAX], diag;
+	uint16_t subscriber[PORTS_MAX];
+	uint64_t window, sent, read_before; /* window in messages, read_before in bytes */
+	size_t at;                          /* the next frame */
+	unsigned turn;                      /* the next connection */
+};
+
+static double now_s(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+/* --- how far the subscriber is */
+
+/* What one socket has read: received by the kernel, less what still waits there. */
+static uint64_t read_by(const struct nlmsghdr *h)
+{
+	const struct inet_diag_msg *d = (const struct inet_diag_msg *)NLMSG_DATA(h);
+	unsigned left = h->nlmsg_len - (unsigned)NLMSG_LENGTH(sizeof(*d));
+	for (struct rtattr *a = (struct rtattr *)(uintptr_t)(d + 1); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		struct tcp_info info = {0};
+		if (a->rta_type != INET_DIAG_INFO)
+			continue;
+		memcpy(&info, RTA_DATA(a), RTA_PAYLOAD(a) < sizeof(info) ? RTA_PAYLOAD(a) : sizeof(info));
+		return info.tcpi_bytes_received - d->idiag_rqueue;
+	}
+	errno = ENODATA;
+	die("sock_diag");
+	return 0;
+}
+
+static uint64_t ask(const struct flood *f, uint16_t port)
+{
+	struct {
+		struct nlmsghdr h;
+		struct inet_diag_req_v2 r;
+	} q = {.h = {.nlmsg_len = sizeof(q), .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST},
+	       .r = {.sdiag_family = AF_INET,
+	             .sdiag_protocol = IPPROTO_TCP,
+	             .idiag_ext = 1 << (INET_DIAG_INFO - 1),
+	             .idiag_states = UINT32_MAX,
+	             .id = {.idiag_sport = htons(port),
+	                    .idiag_dport = htons(f->port),
+	                    .idiag_src = {htonl(INADDR_LOOPBACK)},
+	                    .idiag_dst = {htonl(INADDR_LOOPBACK)},
+	                    .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}}}};
+	union {
+		struct nlmsghdr h;
+		char room[4096];
+	} answer;
+	if (send(f->diag, &q, sizeof(q), 0) < 0)
+		die("sock_diag");
+	ssize_t n = recv(f->diag, &answer, sizeof(answer), 0);
+	if (n < (ssize_t)sizeof(answer.h) || answer.h.nlmsg_type != SOCK_DIAG_BY_FAMILY) {
+		fprintf(stderr, "no connection from port %u to port %u\n", port, f->port);
+		exit(1);
+	}
+	return read_by(&answer.h);
+}
+
+static uint64_t read_so_far(const struct flood *f)
+{
+	uint64_t bytes = 0;
+	for (unsigned i = 0; i < f->n_ports; i++)
+		bytes += ask(f, f->subscriber[i]);
+	return bytes;
+}
+
+/* Messages under way. What the subscriber reads besides (answers, barriers) is little, and cannot make it negative. */
+static uint64_t under_way(const struct flood *f)
+{
+	uint64_t read = (read_so_far(f) - f->read_before) / f->frames.len;
+	return read < f->sent ? f->sent - read : 0;
+}
+
+/* --- publishing */
+
+static void write_all(int fd, const unsigned char *from, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, from, len);
+		if (n < 0)
+			die("the broker");
+		from += n;
+		len -= (size_t)n;
+	}
+}
+
+static int connected(uint16_t port, unsigned number)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	/* MQTT 5, clean start, no keepalive, no properties, a client id of seven bytes */
+	unsigned char hello[32] = {0x10, 20, 0, 4, 'M', 'Q', 'T', 'T', 5, 2, 0, 0, 0, 0, 7}, answer[256];
+	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	snprintf((char *)hello + 15, 8, "flood%02u", number % 100);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)))
+		die("connect");
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	write_all(fd, hello, 22);
+	ssize_t n = read(fd, answer, sizeof(answer));
+	if (n < 4 || answer[0] != 0x20 || answer[3] != 0) {
+		fprintf(stderr, "refused by the broker\n");
+		exit(1);
+	}
+	return fd;
+}
+
+/* A few messages over the next connection. */
+static void burst(struct flood *f, uint64_t n)
+{
+	if (n > BURST)
+		n = BURST;
+	if (n > f->frames.n - f->at)
+		n = f->frames.n - f->at;
+	write_all(f->fd[f->turn], f->frames.all + f->at * f->frames.len, n * f->frames.len);
+	f->at = (f->at + n) % f->frames.n;
+	f->turn = (f->turn + 1) % f->n_connections;
+	f->sent += n;
+}
+
+static void pause_us(long us)
+{
+	nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+}
+
+static void publish(struct flood *f, double seconds)
+{
+	double until = now_s() + seconds;
+	while (seconds > 0 ? now_s() < until : f->sent < f->frames.n) {
+		uint64_t n = under_way(f);
+		if (n + BURST <= f->window)
+			burst(f, f->window - n);
+		else
+			pause_us(200);
+	}
+}
+
+/* The time when the last message was read; or gives up. */
+static double wait_for_the_last(const struct flood *f)
+{
+	uint64_t before = UINT64_MAX, n;
+	double since = now_s();
+	while ((n = under_way(f)) > 0 && now_s() - since < PATIENCE_S) {
+		if (n != before)
+			since = now_s();
+		before = n;
+		pause_us(200);
+	}
+	return n ? since : now_s();
+}
+
+int main(int argc, char **argv)
+{
+	static struct flood f;
+	if (argc < 8 || argc - 7 > PORTS_MAX || atoi(argv[2]) < 1 || atoi(argv[2]) > CONNECTIONS_MAX ||
+	    atoi(argv[3]) < 1) {
+		fprintf(stderr, "usage: %s PORT CONNECTIONS DEVICES SECONDS WINDOW PAYLOAD SUBSCRIBER_PORT...\n",
+		        argv[0]);
+		return 2;
+	}
+	f.port = (uint16_t)atoi(argv[1]);
+	f.n_connections = (unsigned)atoi(argv[2]);
+	double seconds = atof(argv[4]);
+	f.window = strtoull(argv[5], NULL, 10);
+	f.n_ports = (unsigned)argc - 7;
+	for (unsigned i = 0; i < f.n_ports; i++)
+		f.subscriber[i] = (uint16_t)atoi(argv[7 + i]);
+	if (frames_make(&f.frames, (size_t)atoi(argv[3]), argv[6]))
+		die("frames");
+	if (seconds > 0)
+		frames_shuffle(&f.frames);
+	f.diag = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	if (f.diag < 0)
+		die("sock_diag");
+	for (unsigned i = 0; i < f.n_connections; i++)
+		f.fd[i] = connected(f.port, i);
+	f.read_before = read_so_far(&f);
+	double began = now_s();
+	publish(&f, seconds);
+	double ended = wait_for_the_last(&f);
+	printf("sent %llu\nseconds %.6f\nunread %llu\n", (unsigned long long)f.sent, ended - began,
+	       (unsigned long long)under_way(&f));
+	free(f.frames.all);
+	return 0;
+}

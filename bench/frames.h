@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Heartbeats of many devices as MQTT 5 PUBLISH packets of QoS 0, encoded once and all of the same length, so that a
+ * load generator has nothing to do but to write them.
+ */
+#ifndef HW_BENCH_FRAMES_H
+#define HW_BENCH_FRAMES_H
+
+#include <stddef.h>
+
+struct frames {
+	unsigned char *all; /* n * len bytes */
+	size_t n, len;
+};
+
+/* Topics nodes/sensor-0000000/heartbeat and on, in this order. 0 or -ENOMEM. The caller frees `all`. */
+int frames_make(struct frames *f, size_t n, const char *payload);
+/* Into a random order, always the same one: devices do not beat in the order in which they were first heard. */
+void frames_shuffle(struct frames *f);
+
+#endif

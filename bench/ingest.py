@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Heartbeats a second through a real mosquitto, and CPU a heartbeat: the monitor beside a plain libmosquitto
+subscriber that only counts.
+
+One closed loop for both (bench/flood.c): at most WINDOW messages are under way, so that the broker has nothing to drop.
+The order is plain, monitor, monitor, plain, so that neither has the fresher machine."""
+import shutil
+import subprocess
+import tempfile
+
+from measure import figure, options
+
+o = options(__doc__)
+
+from hw_env import Broker, Env, Redis  # noqa: E402
+from receivers import Counter, Monitor, Share  # noqa: E402
+
+DEVICES = 2000 if o.smoke else 100_000
+SECONDS = 0.5 if o.smoke else 5
+CONNECTIONS = 4
+WINDOW = 4000
+PAYLOAD = "1"
+# What is under way fits into the broker's queue: nothing may depend on how large the subscriber's socket buffer is.
+SETTINGS = ["set_tcp_nodelay true", "max_queued_messages %d" % (10 * WINDOW), "max_inflight_messages 1000"]
+
+
+def flood(receiver, port, seconds):
+    """One flood: what it says, and what the receiver did meanwhile."""
+    share = Share(receiver)
+    out = subprocess.run([str(o.build / "bench" / "flood"), *map(str, (port, CONNECTIONS, DEVICES, seconds, WINDOW,
+                                                                     PAYLOAD, *receiver.ports()))],
+                         check=True, stdout=subprocess.PIPE, text=True).stdout
+    said = {key: float(value) for key, value in map(str.split, out.splitlines())}
+    n = share.wait_for(said["sent"])
+    whole, readers = share.cpu_us(n)
+    return {"lost": said["sent"] - n, "rate": n / said["seconds"], "cpu": whole, "reader": readers}
+
+
+def plain(broker, base):
+    c = Counter(base, o.build / "bench" / "counter", broker.port)
+    flood(c, broker.port, 0)
+    result = flood(c, broker.port, SECONDS)
+    c.stop()
+    return result
+
+
+def mean(results, key):
+    return sum(r[key] for r in results) / len(results)
+
+
+def main():
+    base = tempfile.mkdtemp(prefix="hwb-", dir="/tmp")
+    broker, server = Broker(base, settings=SETTINGS).start(), Redis(base).start()
+    env = Env(broker, server, base)
+    env.check_events = False
+    try:
+        counted = [plain(broker, base)]
+        monitor = Monitor(env)
+        flood(monitor, broker.port, 0)
+        monitor.settle(DEVICES)
+        watched = [flood(monitor, broker.port, SECONDS) for _ in range(2)]
+        monitor.stop()
+        counted.append(plain(broker, base))
+    finally:
+        env.close()
+        broker.stop()
+        server.stop()
+        shutil.rmtree(base, ignore_errors=True)
+    report(counted, watched)
+
+
+def report(counted, watched):
+    target = 4
+    figure(target, "ingest: lost by either", sum(r["lost"] for r in counted + watched), "messages", ("<=", 0))
+    figure(target, "ingest: plain subscriber", mean(counted, "rate"), "/s", note="mosquitto_loop_forever, counts only")
+    figure(target, "ingest: heartwheeld", mean(watched, "rate"), "/s", note="%d devices" % DEVICES)
+    figure(target, "ingest: rate, heartwheeld to plain", mean(watched, "rate") / mean(counted, "rate"), "x", (">=", 1))
+    figure(target, "ingest: CPU, plain subscriber", mean(counted, "cpu"), "us/message")
+    figure(target, "ingest: CPU, heartwheeld, all threads", mean(watched, "cpu"), "us/message")
+    figure(target, "ingest: CPU, heartwheeld, its reader", mean(watched, "reader"), "us/message",
+           note="within all threads")
+    figure(target, "ingest: CPU, plain to heartwheeld", mean(counted, "cpu") / mean(watched, "cpu"), "x", (">=", 2))
+
+
+main()

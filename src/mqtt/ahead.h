@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages taken from the socket ahead of the library.
+ *
+ * The library takes three system calls and several allocations for each packet. So where it can be, what lies in the
+ * socket is looked at while it still lies there (MSG_PEEK), the messages at its beginning are handed to the link's
+ * `take`, and then thrown away there, many at a time. Every other packet is left to the library, which reads it from
+ * its beginning and knows of no other: CONNECT, subscriptions, keepalive and errors stay its own.
+ *
+ * It can be without TLS, with QoS 0 (else the library acknowledges), and with a library that reads no further than to
+ * the end of a packet: 2.1 has a buffer of its own, and there the library reads everything.
+ */
+#ifndef HW_MQTT_AHEAD_H
+#define HW_MQTT_AHEAD_H
+
+#include "mqtt/link.h"
+
+/* A new connection: sets link->ahead, or leaves it NULL. Freed with free(). */
+void hw_ahead_begin(struct hw_link *l);
+/* As hw_link_read(), once the link is open. */
+enum hw_link_read hw_ahead_read(struct hw_link *l, unsigned budget);
+
+#endif

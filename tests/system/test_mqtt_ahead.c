@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A reader and bytes: what it makes of a stream of packets, however that is cut, and of its end. No broker cuts a
+ * stream on request or breaks the rules, so that here the test itself is the other end of the connection.
+ */
+#include <arpa/inet.h>
+#include <check.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mqtt_broker.h"
+
+#define MARK   "0123456789abcdef "
+#define LONG   70000 /* a payload that is cut off when it is handed over */
+#define STREAM (24 << 20)
+
+static const int protocols[] = {5, 311};
+static uint64_t seed;
+
+static uint32_t random_below(uint32_t n)
+{
+	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(seed >> 33) % n;
+}
+
+/* --- the other end */
+
+struct server {
+	int listener, fd;
+	bool v5;
+	struct broker at; /* its port, for conf_for() */
+	uint8_t *bytes;   /* what it is going to send */
+	size_t n;
+};
+
+static void read_exactly(int fd, void *to, size_t n)
+{
+	ck_assert_int_eq(recv(fd, to, n, MSG_WAITALL), (ssize_t)n);
+}
+
+static void write_all(int fd, const uint8_t *from, size_t n)
+{
+	for (ssize_t written; n > 0; from += written, n -= (size_t)written) {
+		written = send(fd, from, n, MSG_NOSIGNAL);
+		ck_assert_int_gt(written, 0);
+	}
+}
+
+/* The next packet that it is sent: its first byte, and its body of at most 127 bytes. */
+static uint8_t hear(struct server *s, uint8_t body[128])
+{
+	uint8_t head[2];
+	read_exactly(s->fd, head, 2);
+	ck_assert_uint_lt(head[1], 128);
+	read_exactly(s->fd, body, head[1]);
+	return head[0];
+}
+
+static void listen_on(struct server *s, int protocol)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(a);
+	*s = (struct server){.v5 = protocol == 5, .listener = socket(AF_INET, SOCK_STREAM, 0)};
+	ck_assert_int_eq(bind(s->listener, (struct sockaddr *)&a, len), 0);
+	ck_assert_int_eq(listen(s->listener, 4), 0);
+	ck_assert_int_eq(getsockname(s->listener, (struct sockaddr *)&a, &len), 0);
+	s->at.port = ntohs(a.sin_port);
+	s->bytes = malloc(STREAM);
+	ck_assert_ptr_nonnull(s->bytes);
+}
+
+/* Takes the connection, and grants the heartbeats' filter and the barriers'. */
+static void welcome(struct server *s)
+{
+	uint8_t body[128];
+	int one = 1;
+	s->fd = accept(s->listener, NULL, NULL);
+	ck_assert_int_ge(s->fd, 0);
+	setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	ck_assert_uint_eq(hear(s, body), 0x10);
+	write_all(s->fd, (const uint8_t *)(s->v5 ? "\x20\3\0\0\0" : "\x20\2\0\0"), s->v5 ? 5 : 4);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_uint_eq(hear(s, body), 0x82);
+		uint8_t granted[] = {0x90, s->v5 ? 4 : 3, body[0], body[1], 0, 0};
+		write_all(s->fd, granted, s->v5 ? 6 : 5);
+	}
+}
+
+static struct hw_reader *meet(struct server *s, int protocol)
+{
+	static const struct hw_mqtt_filter filter = {"n/+", false};
+	struct hw_reader *r;
+	listen_on(s, protocol);
+	struct hw_mqtt_conf conf = conf_for(&s->at, protocol, 0, "hw-t-r0");
+	ck_assert_int_eq(hw_reader_start(&r, &conf, &filter, 1, NULL, 0, 30000), 0);
+	welcome(s);
+	reader_await(r, HW_READER_UP);
+	return r;
+}
+
+static void part(struct server *s, struct hw_reader *r)
+{
+	hw_reader_stop(r);
+	close(s->fd);
+	close(s->listener);
+	free(s->bytes);
+}
+
+/* --- packets */
+
+static void add(struct server *s, const void *bytes, size_t n)
+{
+	ck_assert_uint_le(s->n + n, STREAM);
+	memcpy(s->bytes + s->n, bytes, n);
+	s->n += n;
+}
+
+static void add_message(struct server *s, const char *topic, const void *payload, size_t len, bool retained)
+{
+	size_t topic_len = strlen(topic), rest = 2 + topic_len + s->v5 + len;
+	uint8_t head[8] = {(uint8_t)(0x30 | retained)};
+	size_t n = 1;
+	for (; rest > 127; rest >>= 7)
+		head[n++] = (uint8_t)(rest | 128);
+	head[n++] = (uint8_t)rest;
+	head[n++] = (uint8_t)(topic_len >> 8);
+	head[n++] = (uint8_t)topic_len;
+	add(s, head, n);
+	add(s, topic, topic_len);
+	add(s, "\0", s->v5);
+	add(s, payload, len);
+}
+
+/* Everything that a broker may send at any time, and that is no message. */
+static void add_other(struct server *s)
+{
+	if (random_below(2))
+		add(s, "\xd0", 2); /* PINGRESP */
+	else if (s->v5)
+		add(s, "\xb0\4\7\7\0\0", 6); /* UNSUBACK */
+	else
+		add(s, "\xb0\2\7\7", 4);
+}
+
+/* Message number `i`: its length, topic and bytes follow from the number. */
+static size_t length_of(int i)
+{
+	return i % 97 == 96 ? LONG + (size_t)i : i % 31 == 30 ? 5000 + (size_t)i * 7 % 9000 : (size_t)i % 50;
+}
+
+static void fill(char *payload, size_t len, int i)
+{
+	for (size_t k = 0; k < len; k++)
+		payload[k] = (char)((size_t)i + k * 7 + k / 251);
+}
+
+static void add_numbered(struct server *s, int i)
+{
+	static char payload[2 * LONG];
+	char topic[32];
+	snprintf(topic, sizeof(topic), "n/%d", i);
+	fill(payload, length_of(i), i);
+	add_message(s, topic, payload, length_of(i), i % 3 == 0);
+}
+
+static void expect_numbered(struct hw_reader *r, int i)
+{
+	static char payload[2 * LONG];
+	struct hw_reader_event ev;
+	char topic[32];
+	size_t len = length_of(i), kept = len > HW_READER_PAYLOAD_MAX ? HW_READER_PAYLOAD_MAX : len;
+	do
+		ck_assert_msg(reader_next(r, &ev, PATIENCE), "message %d did not come", i);
+	while (ev.kind == HW_READER_NEARLY_FULL);
+	ck_assert_msg(ev.kind == HW_READER_MESSAGE, "event %d '%s' instead of message %d", (int)ev.kind, ev.text, i);
+	snprintf(topic, sizeof(topic), "n/%d", i);
+	fill(payload, len, i);
+	ck_assert_msg(ev.topic_len == strlen(topic) && memcmp(ev.topic, topic, ev.topic_len) == 0, "%.*s instead of %s",
+	              (int)ev.topic_len, ev.topic, topic);
+	ck_assert_uint_eq(ev.payload_len, kept);
+	ck_assert_int_eq(memcmp(ev.payload, payload, kept), 0);
+	ck_assert_int_eq(ev.truncated, kept < len);
+	ck_assert_int_eq(ev.retained, i % 3 == 0);
+}
+
+/* --- tests */
+
+/* A child writes the stream: in pieces that fit no packet, some of them one byte, with moments between some. */
+static pid_t send_in_pieces(const struct server *s)
+{
+	pid_t pid = fork();
+	if (pid != 0)
+		return pid;
+	for (size_t at = 0; at < s->n;) {
+		static const uint32_t sizes[] = {1, 3, 40, 1000, 70000, 300000};
+		size_t n = 1 + random_below(sizes[random_below(6)]);
+		if (n > s->n - at)
+			n = s->n - at;
+		write_all(s->fd, s->bytes + at, n);
+		at += n;
+		if (random_below(4) == 0)
+			poll(NULL, 0, (int)random_below(5));
+	}
+	_exit(0);
+}
+
+START_TEST(test_any_pieces)
+{
+	enum { MESSAGES = 3000, BARRIERS = 500 };
+	struct server s;
+	struct hw_reader *r = meet(&s, protocols[_i]);
+	char barrier[64];
+	for (int i = 0; i < MESSAGES; i++) {
+		add_numbered(&s, i);
+		if (random_below(5) == 0)
+			add_other(&s);
+		if (i % BARRIERS == BARRIERS - 1) {
+			snprintf(barrier, sizeof(barrier), MARK "%d", i);
+			add_message(&s, "heartwheel/t/barrier", barrier, strlen(barrier), false);
+			add_message(&s, "heartwheel/t/barrier", barrier, strlen(barrier), true); /* history */
+			add_message(&s, "heartwheel/t/barrier", "junk", 4, false);
+		}
+	}
+	pid_t pid = send_in_pieces(&s);
+	for (int i = 0; i < MESSAGES; i++) {
+		struct hw_reader_event ev;
+		expect_numbered(r, i);
+		if (i % BARRIERS != BARRIERS - 1)
+			continue;
+		do
+			ck_assert(reader_next(r, &ev, PATIENCE));
+		while (ev.kind == HW_READER_NEARLY_FULL);
+		ck_assert_int_eq(ev.kind, HW_READER_BARRIER);
+		ck_assert_uint_eq(ev.number, (uint64_t)i);
+		ck_assert_uint_eq(ev.mark, UINT64_C(0x0123456789abcdef));
+	}
+	ck_assert_uint_eq(hw_reader_stats(r).messages, MESSAGES);
+	ck_assert_uint_eq(hw_reader_stats(r).junk_barriers, 2 * MESSAGES / BARRIERS);
+	waitpid(pid, NULL, 0);
+	part(&s, r);
+}
+END_TEST
+
+/* The ring is full, the sender goes on: nothing is lost, nothing comes twice. */
+START_TEST(test_full_ring)
+{
+	enum { MESSAGES = 9000 };
+	struct server s;
+	struct hw_reader *r = meet(&s, protocols[_i]);
+	for (int i = 0; i < MESSAGES; i++)
+		add_numbered(&s, i);
+	pid_t pid = send_in_pieces(&s);
+	int64_t until = now_ms() + PATIENCE;
+	while (hw_reader_stats(r).ring_waits == 0) {
+		ck_assert_msg(now_ms() < until, "the ring does not fill up");
+		poll(NULL, 0, 5);
+	}
+	for (int i = 0; i < MESSAGES; i++)
+		expect_numbered(r, i);
+	ck_assert_uint_eq(hw_reader_stats(r).messages, MESSAGES);
+	waitpid(pid, NULL, 0);
+	part(&s, r);
+}
+END_TEST
+
+static void expect_rest(struct hw_reader *r, int ms, uint64_t most)
+{
+	uint64_t before = hw_reader_stats(r).wakeups;
+	struct hw_reader_event ev;
+	ck_assert_msg(!reader_next(r, &ev, ms), "event %d '%s'", (int)ev.kind, ev.text);
+	ck_assert_uint_le(hw_reader_stats(r).wakeups - before, most);
+}
+
+/* Half a packet wakes the thread once, and not for as long as it stays half; the rest wakes it at once. */
+START_TEST(test_half_a_packet)
+{
+	struct server s;
+	struct hw_reader *r = meet(&s, protocols[_i]);
+	add_numbered(&s, 10);
+	for (size_t cut = 1; cut < s.n; cut += s.n / 3) {
+		write_all(s.fd, s.bytes, cut);
+		expect_rest(r, 700, 6);
+		write_all(s.fd, s.bytes + cut, s.n - cut);
+		expect_numbered(r, 10);
+	}
+	write_all(s.fd, s.bytes, s.n); /* whole again: as quick as ever, and a short packet too */
+	expect_numbered(r, 10);
+	part(&s, r);
+}
+END_TEST
+
+START_TEST(test_end_in_a_packet)
+{
+	struct server s;
+	struct hw_reader *r = meet(&s, protocols[_i]);
+	add_numbered(&s, 10);
+	for (int times = 0; times < 2; times++) { /* at once, and after a while */
+		add_numbered(&s, 11);
+		write_all(s.fd, s.bytes, s.n - 1);
+		expect_numbered(r, 10);
+		if (times)
+			expect_rest(r, 300, 6);
+		s.n = 0;
+		add_numbered(&s, 10);
+		close(s.fd);
+		struct hw_reader_event ev = reader_await(r, HW_READER_DOWN);
+		ck_assert_msg(strstr(ev.text, "closed by"), "%s", ev.text);
+		hw_reader_hurry(r);
+		welcome(&s);
+		reader_await(r, HW_READER_UP);
+	}
+	part(&s, r);
+}
+END_TEST
+
+/* Bytes that are no MQTT end the connection; what came before them has been read. */
+START_TEST(test_broken)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+	} broken[] = {{"\x30\4\0\3ab", 6}, {"\x30\0", 2}, {"\x36\6\0\1a\0\1\0", 8}, {"\x10\2\0\0", 4}};
+	struct server s;
+	struct hw_reader *r = meet(&s, protocols[_i]);
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		s.n = 0;
+		add_numbered(&s, 10);
+		add(&s, broken[i].bytes, broken[i].n);
+		write_all(s.fd, s.bytes, s.n);
+		expect_numbered(r, 10);
+		reader_await(r, HW_READER_DOWN);
+		close(s.fd);
+		hw_reader_hurry(r);
+		welcome(&s);
+		reader_await(r, HW_READER_UP);
+	}
+	part(&s, r);
+}
+END_TEST
+
+/* --- the list */
+
+static void add_tests(void *suite)
+{
+	const int n = sizeof(protocols) / sizeof(protocols[0]);
+	TCase *t = tcase_create("ahead");
+	tcase_set_timeout(t, 90);
+	tcase_add_loop_test(t, test_any_pieces, 0, n);
+	tcase_add_loop_test(t, test_full_ring, 0, n);
+	tcase_add_loop_test(t, test_half_a_packet, 0, n);
+	tcase_add_loop_test(t, test_end_in_a_packet, 0, n);
+	tcase_add_loop_test(t, test_broken, 0, n);
+	suite_add_tcase(suite, t);
+}
+
+int main(void)
+{
+	const char *given = getenv("HW_SEED");
+	seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
+	printf("HW_SEED=%llu\n", (unsigned long long)seed);
+	return test_mqtt_main("mqtt, ahead of the library", add_tests);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where packets end and what messages say: cases by hand, then random packets that are taken apart again, cut anywhere.
+ * All bytes lie in blocks of exactly their size, so that a checker sees a read beyond them.
+ */
+#include <check.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "mqtt/packet.h"
+
+#define RANDOM_PACKETS 3000
+
+static uint64_t seed;
+
+static uint32_t random_below(uint32_t n)
+{
+	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(seed >> 33) % n;
+}
+
+static enum hw_packet_kind look(const void *bytes, size_t n, bool v5, struct hw_packet *p)
+{
+	static char *block;
+	free(block); /* what `p` points to is good until the next look */
+	block = malloc(n ? n : 1);
+	memcpy(block, bytes, n);
+	return hw_packet_look(block, n, v5, p);
+}
+
+/* --- by hand */
+
+START_TEST(test_cases)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		bool v5;
+		enum hw_packet_kind kind;
+		size_t size;
+		const char *topic, *payload;
+	} cases[] = {
+		{"", 0, true, HW_PACKET_PART, 1, NULL, NULL},
+		{"\x30", 1, true, HW_PACKET_PART, 2, NULL, NULL},
+		{"\x30\x80", 2, true, HW_PACKET_PART, 3, NULL, NULL},
+		{"\x30\x80\x80\x80", 4, true, HW_PACKET_PART, 5, NULL, NULL},
+		{"\x30\x80\x80\x80\x80", 5, true, HW_PACKET_OTHER, 0, NULL, NULL}, /* a length of five bytes */
+		{"\x30\x05\0\1a\0x", 7, true, HW_PACKET_MESSAGE, 7, "a", "x"},
+		{"\x30\x05\0\1a\0x", 7, false, HW_PACKET_MESSAGE, 7, "a", "\0x"},
+		{"\x30\x04\0\1a\0more", 10, true, HW_PACKET_MESSAGE, 6, "a", ""},
+		{"\x30\x03\0\1a", 5, false, HW_PACKET_MESSAGE, 5, "a", ""},
+		{"\x30\x03\0\1a", 5, true, HW_PACKET_OTHER, 0, NULL, NULL}, /* no length of properties */
+		{"\x30\x07\0\1a\2\1\1x", 9, true, HW_PACKET_MESSAGE, 9, "a", "x"},
+		{"\x30\x07\0\1a\4\1\1x", 9, true, HW_PACKET_OTHER, 0, NULL, NULL}, /* properties beyond the end */
+		{"\x30\x04\0\1a\x80", 6, true, HW_PACKET_OTHER, 0, NULL, NULL},
+		{"\x30\x04\0\0\0x", 6, true, HW_PACKET_OTHER, 0, NULL, NULL}, /* an empty topic: an alias */
+		{"\x30\x04\0\3ab", 6, true, HW_PACKET_OTHER, 0, NULL, NULL},  /* a topic beyond the end */
+		{"\x30\x01\0", 3, true, HW_PACKET_OTHER, 0, NULL, NULL},
+		{"\x30\x00", 2, true, HW_PACKET_OTHER, 0, NULL, NULL},
+		{"\x30\x05\0\1a\0", 6, true, HW_PACKET_PART, 7, NULL, NULL},
+		{"\x32\x06\0\1a\0\1\0", 8, true, HW_PACKET_OTHER, 0, NULL, NULL}, /* QoS 1 */
+		{"\x34\x06\0\1a\0\1\0", 8, true, HW_PACKET_OTHER, 0, NULL, NULL},
+		{"\x38\x05\0\1a\0x", 7, true, HW_PACKET_OTHER, 0, NULL, NULL}, /* sent again, with QoS 0 */
+		{"\xd0\x00", 2, true, HW_PACKET_OTHER, 0, NULL, NULL},
+		{"\x90\x04\0\1\0\0", 6, true, HW_PACKET_OTHER, 0, NULL, NULL},
+		{"\x90\x04\0\1\0", 5, true, HW_PACKET_PART, 6, NULL, NULL},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct hw_packet p;
+		enum hw_packet_kind kind = look(cases[i].bytes, cases[i].n, cases[i].v5, &p);
+		ck_assert_msg(kind == cases[i].kind, "case %zu: %d", i, (int)kind);
+		if (kind != HW_PACKET_OTHER)
+			ck_assert_msg(p.size == cases[i].size, "case %zu: size %zu", i, p.size);
+		if (kind != HW_PACKET_MESSAGE)
+			continue;
+		size_t topic_len = strlen(cases[i].topic), head = cases[i].payload[0] || p.payload_len == 0 ? 0 : 1;
+		ck_assert_uint_eq(p.topic_len, topic_len);
+		ck_assert_int_eq(memcmp(p.topic, cases[i].topic, topic_len), 0);
+		ck_assert_uint_eq(p.payload_len, head + strlen(cases[i].payload + head));
+		ck_assert_int_eq(memcmp(p.payload, cases[i].payload, p.payload_len), 0);
+		ck_assert(!p.retained);
+	}
+}
+END_TEST
+
+START_TEST(test_retained)
+{
+	struct hw_packet p;
+	ck_assert_int_eq(look("\x31\x05\0\1a\0x", 7, true, &p), HW_PACKET_MESSAGE);
+	ck_assert(p.retained);
+}
+END_TEST
+
+/* --- at random */
+
+static size_t put_length(uint8_t *to, size_t value)
+{
+	size_t n = 0;
+	do {
+		to[n] = (uint8_t)(value & 127);
+		value >>= 7;
+		to[n++] |= value ? 128 : 0;
+	} while (value);
+	return n;
+}
+
+struct made {
+	uint8_t bytes[80000];
+	size_t n, topic_at, topic_len, payload_at, payload_len;
+};
+
+static void make(struct made *m, bool v5)
+{
+	static const uint32_t sizes[] = {1, 4, 130, 300, 17000};
+	size_t properties = v5 ? random_below(sizes[random_below(4)]) : 0;
+	m->topic_len = 1 + random_below(sizes[random_below(5)]);
+	m->payload_len = random_below(sizes[random_below(5)]);
+	uint8_t property_bytes[4];
+	size_t property_head = v5 ? put_length(property_bytes, properties) : 0;
+	m->bytes[0] = (uint8_t)(0x30 | random_below(2));
+	m->n = 1;
+	m->n += put_length(m->bytes + 1, 2 + m->topic_len + property_head + properties + m->payload_len);
+	m->bytes[m->n++] = (uint8_t)(m->topic_len >> 8);
+	m->bytes[m->n++] = (uint8_t)m->topic_len;
+	m->topic_at = m->n;
+	m->n += m->topic_len;
+	memcpy(m->bytes + m->n, property_bytes, property_head);
+	m->n += property_head + properties;
+	m->payload_at = m->n;
+	m->n += m->payload_len;
+}
+
+START_TEST(test_random)
+{
+	static struct made m;
+	uint64_t began = seed;
+	for (int i = 0; i < RANDOM_PACKETS; i++) {
+		struct hw_packet p;
+		bool v5 = random_below(2);
+		make(&m, v5);
+		size_t behind = random_below(3), cut = random_below((uint32_t)m.n);
+		ck_assert_msg(look(m.bytes, m.n + behind, v5, &p) == HW_PACKET_MESSAGE, "seed %llu, packet %d",
+		              (unsigned long long)began, i);
+		ck_assert_uint_eq(p.size, m.n);
+		ck_assert_uint_eq(p.topic_len, m.topic_len);
+		ck_assert_int_eq(memcmp(p.topic, m.bytes + m.topic_at, m.topic_len), 0);
+		ck_assert_uint_eq(p.payload_len, m.payload_len);
+		ck_assert_int_eq(memcmp(p.payload, m.bytes + m.payload_at, m.payload_len), 0);
+		ck_assert_int_eq(p.retained, m.bytes[0] & 1);
+		ck_assert_int_eq(look(m.bytes, cut, v5, &p), HW_PACKET_PART);
+		ck_assert_msg(p.size > cut && p.size <= m.n, "seed %llu, packet %d: %zu of %zu, cut at %zu",
+		              (unsigned long long)began, i, p.size, m.n, cut);
+		if (cut >= 5)
+			ck_assert_uint_eq(p.size, m.n);
+	}
+}
+END_TEST
+
+/* Whatever the bytes are: nothing is read beyond them, and a message lies within them. */
+START_TEST(test_garbage)
+{
+	for (int i = 0; i < RANDOM_PACKETS; i++) {
+		uint8_t bytes[64];
+		size_t n = random_below(sizeof(bytes));
+		struct hw_packet p;
+		for (size_t k = 0; k < n; k++)
+			bytes[k] = (uint8_t)random_below(k < 4 ? 16 : 256);
+		bytes[0] = random_below(4) ? 0x30 : bytes[0];
+		if (look(bytes, n, random_below(2), &p) != HW_PACKET_MESSAGE)
+			continue;
+		ck_assert_uint_le(p.size, n);
+		ck_assert_uint_le(p.topic_len + p.payload_len + 4, p.size);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	const char *given = getenv("HW_SEED");
+	seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
+	printf("HW_SEED=%llu\n", (unsigned long long)seed);
+	Suite *s = suite_create("packet");
+	TCase *t = tcase_create("packet");
+	tcase_add_test(t, test_cases);
+	tcase_add_test(t, test_retained);
+	tcase_add_test(t, test_random);
+	tcase_add_test(t, test_garbage);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
