@@ -10,6 +10,8 @@
 
 #include "redis/inner.h"
 
+#define REFRESH_IN_FULL 2 /* see refresh.lua */
+
 static const char nonsense[] = "ERR the script's answer makes no sense";
 
 /* An error as Redis gave it: of the whole call, or of one of its items. NULL: none. */
@@ -163,6 +165,7 @@ static const char *settle_items(struct hw_redis *r, const struct hw_call *c, con
 		const char *error = item_error(reply->element[i]);
 		if (!error)
 			continue;
+		r->sink.marks[c->items[i].ref.index] &= (uint8_t)~HW_MARK_FULL;
 		if (!hw_trouble_is_global(hw_trouble_of(error))) {
 			hw_redis_trouble(r, error);
 			continue;
@@ -196,7 +199,9 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 		} else if (rewrite) {
 			newer(r, c->items[i].ref, (uint64_t)item->integer);
 		} else if (hw_registry_get(hw_monitor_registry(r->m), c->items[i].ref)) {
-			hw_sink_due(r, &s->rewrite, c->items[i].ref.index);
+			s->marks[c->items[i].ref.index] &= (uint8_t)~HW_MARK_FULL;
+			hw_sink_due(r, item->integer == REFRESH_IN_FULL ? &s->refresh : &s->rewrite,
+			            c->items[i].ref.index);
 		}
 	}
 	if (error) {

@@ -69,6 +69,7 @@ static bool add_edge(struct hw_redis *r, struct hw_call *c, uint64_t place)
 		if (s->marks[e->t.device.index] & HW_MARK_IN_FLIGHT)
 			return false;
 		hw_item_edge(r, d, &e->t);
+		s->marks[e->t.device.index] &= (uint8_t)~HW_MARK_FULL;
 	}
 	c->items[c->n].ref = e->t.device;
 	c->items[c->n].seq = e->t.seq;
@@ -157,13 +158,17 @@ static bool call_dues(struct hw_redis *r, enum hw_call_kind kind)
 		hw_eval_begin(&s->eval);
 		hw_eval_key(&s->eval, r->keys.offline, strlen(r->keys.offline));
 		hw_eval_arg_text(&s->eval, r->self);
+		s->light.n = 0;
 	}
 	while (!is_full(r, c) && (d = take_due(r, q, rewrite, &c->items[c->n].ref))) {
+		uint32_t index = c->items[c->n].ref.index;
 		c->items[c->n++].seq = d->seq;
-		if (rewrite)
+		if (rewrite) {
 			hw_item_rewrite(r, d, now);
-		else
-			hw_item_refresh(r, d, now);
+			s->marks[index] &= (uint8_t)~HW_MARK_FULL;
+		} else {
+			hw_item_refresh(r, d, index, now);
+		}
 	}
 	if (c->n == 0) {
 		c->kind = HW_CALL_FREE;
@@ -190,7 +195,9 @@ void hw_call_undo(struct hw_redis *r, struct hw_call *c)
 	if (c->kind == HW_CALL_EDGES)
 		set_in_flight(r, c, false);
 	else
-		for (unsigned i = 0; i < c->n; i++)
+		for (unsigned i = 0; i < c->n; i++) {
+			s->marks[c->items[i].ref.index] &= (uint8_t)~HW_MARK_FULL;
 			hw_sink_due(r, c->kind == HW_CALL_REFRESH ? &s->refresh : &s->rewrite, c->items[i].ref.index);
+		}
 	c->kind = HW_CALL_FREE;
 }

@@ -46,7 +46,16 @@ struct hw_dues {
 	uint8_t bit; /* in hw_sink.marks */
 };
 
-enum { HW_MARK_REFRESH = 1, HW_MARK_REWRITE = 2, HW_MARK_IN_FLIGHT = 4 };
+/* FULL: a full refresh was the last that was sent of the device, or light ones behind it; then ONCE and OWN_TIMEOUT say
+ * whether it had these fields. */
+enum {
+	HW_MARK_REFRESH = 1,
+	HW_MARK_REWRITE = 2,
+	HW_MARK_IN_FLIGHT = 4,
+	HW_MARK_FULL = 8,
+	HW_MARK_ONCE = 16,
+	HW_MARK_OWN_TIMEOUT = 32
+};
 
 enum hw_call_kind { HW_CALL_FREE, HW_CALL_EDGES, HW_CALL_REFRESH, HW_CALL_REWRITE };
 
@@ -64,12 +73,23 @@ struct hw_call {
 	} items[HW_CALL_ITEMS];
 };
 
+/* What the light refreshes that are being put into a call have in common. */
+struct hw_light {
+	unsigned n; /* 0: the next one begins anew */
+	size_t count_at;
+	int64_t ttl_ms, timeout_ms;
+	const struct hw_group *group;
+	const char *source;
+	unsigned extra;
+};
+
 struct hw_sink {
 	struct hw_edges edges;
 	struct hw_dues refresh, rewrite;
 	uint8_t *marks; /* by device index, HW_MARK_* */
 	uint32_t n_marks;
 	struct hw_eval eval;
+	struct hw_light light;
 	char *key; /* for a device's key name */
 	struct hw_call calls[HW_CALLS];
 	unsigned in_flight[HW_CALL_REWRITE + 1];
@@ -165,7 +185,7 @@ void hw_call_on_rewrites(redisAsyncContext *ac, void *answer, void *arg);
 /* items.c: append one item and its keys to the call under construction */
 void hw_item_edge(struct hw_redis *r, const struct hw_device *d, const struct hw_transition *t);
 void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_now now);
-void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, struct hw_now now);
+void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
 void hw_item_acknowledge(struct hw_redis *r, const struct hw_edge *e);
 
 /* load.c */

@@ -83,11 +83,16 @@ static const char *mine(const struct hw_redis *r, const struct hw_device *d)
 	return hw_device_source(d) == HW_SOURCE_KEY ? "0" : "n";
 }
 
-static void add_keys(struct hw_redis *r, const char *id, size_t len)
+static void add_key(struct hw_redis *r, enum hw_device_key k, const char *id, size_t len)
 {
 	struct hw_sink *s = &r->sink;
+	hw_eval_key(&s->eval, s->key, hw_keys_device(&r->keys, k, id, len, s->key));
+}
+
+static void add_keys(struct hw_redis *r, const char *id, size_t len)
+{
 	for (int k = HW_KEY_CONNECTED; k <= HW_KEY_STATE; k++)
-		hw_eval_key(&s->eval, s->key, hw_keys_device(&r->keys, (enum hw_device_key)k, id, len, s->key));
+		add_key(r, (enum hw_device_key)k, id, len);
 }
 
 /* The outbox gets the payload of the device's current state only: an older edge's status will never be published. */
@@ -146,12 +151,14 @@ void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_no
 	add_device(r, "W", d, &t, t.state == HW_STATE_FORGOTTEN && (d->flags & HW_FLAG_OWED_STATUS));
 }
 
-void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, struct hw_now now)
+static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct hw_now now)
 {
 	struct hw_eval *e = &r->sink.eval;
 	struct hw_id id = hw_device_id(d);
 	int64_t timeout_ms = hw_monitor_timeout_ms(r->m, d);
+	r->sink.light.n = 0;
 	add_keys(r, id.text, id.len);
+	hw_eval_arg(e, "F", 1);
 	hw_eval_arg(e, id.text, id.len);
 	hw_eval_arg_int(e, (int64_t)d->seq);
 	hw_eval_arg_text(e, hw_state_name(hw_device_state(d)));
@@ -164,6 +171,58 @@ void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, struct hw_no
 	pair(e, "group", hw_monitor_group_of(r->m, d)->name);
 	pair(e, "source", source_of(d));
 	add_extra(e, d);
+}
+
+/* Says what the light items to come have in common, unless the one before had just the same. */
+static void begin_light(struct hw_redis *r, const struct hw_device *d)
+{
+	struct hw_light *l = &r->sink.light;
+	struct hw_eval *e = &r->sink.eval;
+	struct hw_light c = {.timeout_ms = hw_monitor_timeout_ms(r->m, d),
+	                     .group = hw_monitor_group_of(r->m, d),
+	                     .source = source_of(d),
+	                     .extra = extra_args(d)};
+	c.ttl_ms = ttl_of(r, c.timeout_ms);
+	if (l->n > 0 && l->ttl_ms == c.ttl_ms && l->timeout_ms == c.timeout_ms && l->group == c.group &&
+	    l->source == c.source && l->extra == c.extra)
+		return;
+	*l = c;
+	hw_eval_arg(e, "L", 1);
+	l->count_at = hw_eval_arg_count(e);
+	hw_eval_arg_int(e, c.ttl_ms);
+	hw_eval_arg_int(e, c.timeout_ms);
+	hw_eval_arg_text(e, c.group->name);
+	hw_eval_arg_text(e, c.source);
+	hw_eval_arg_int(e, c.extra);
+}
+
+static void refresh_light(struct hw_redis *r, const struct hw_device *d, struct hw_now now)
+{
+	struct hw_eval *e = &r->sink.eval;
+	struct hw_id id = hw_device_id(d);
+	begin_light(r, d);
+	add_key(r, HW_KEY_STATE, id.text, id.len);
+	add_key(r, HW_KEY_CONNECTED, id.text, id.len);
+	hw_eval_arg_int(e, (int64_t)d->seq);
+	hw_eval_arg_int(e, hw_device_last_seen_ms(d, now));
+	add_extra(e, d);
+	hw_eval_set_count(e, r->sink.light.count_at, ++r->sink.light.n);
+}
+
+/* A light one takes no field away, and leaves alone what does not end by itself. */
+void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
+{
+	uint8_t *marks = &r->sink.marks[index], has = HW_MARK_FULL, fields = HW_MARK_ONCE | HW_MARK_OWN_TIMEOUT;
+	if (d->flags & HW_FLAG_ONCE)
+		has |= HW_MARK_ONCE;
+	if (d->extra && d->extra->own_timeout_ms > 0)
+		has |= HW_MARK_OWN_TIMEOUT;
+	bool ours = hw_device_state(d) == HW_STATE_ONLINE && mine(r, d)[0] == '1';
+	if (ours && (*marks & HW_MARK_FULL) && !(*marks & fields & ~has))
+		refresh_light(r, d, now);
+	else
+		refresh_full(r, d, now);
+	*marks = (uint8_t)((*marks & ~fields) | has);
 }
 
 void hw_item_acknowledge(struct hw_redis *r, const struct hw_edge *a)

@@ -37,6 +37,10 @@ void hw_eval_key(struct hw_eval *e, const char *key, size_t len);
 void hw_eval_arg(struct hw_eval *e, const char *arg, size_t len);
 void hw_eval_arg_text(struct hw_eval *e, const char *arg);
 void hw_eval_arg_int(struct hw_eval *e, int64_t arg);
+/* A number below 1,000 that is not known yet: returns its place, for hw_eval_set_count(). */
+#define HW_EVAL_COUNT_LEN 3
+size_t hw_eval_arg_count(struct hw_eval *e);
+void hw_eval_set_count(struct hw_eval *e, size_t at, unsigned n);
 /* Bytes so far. */
 size_t hw_eval_size(const struct hw_eval *e);
 /* The whole command, valid until the next begin, or NULL without memory. */

@@ -159,6 +159,8 @@ void hw_sink_sweep(struct hw_redis *r)
 	struct timeval every = {0, HW_SWEEP_EVERY_MS * 1000};
 	r->sink.sweep = true;
 	r->sink.sweep_at = 0;
+	for (uint32_t i = 0; i < r->sink.n_marks; i++)
+		r->sink.marks[i] &= (uint8_t)~HW_MARK_FULL; /* nobody knows what is in the store */
 	if (!event_pending(r->sink.sweep_timer, EV_TIMEOUT, NULL))
 		event_add(r->sink.sweep_timer, &every);
 }

@@ -206,6 +206,15 @@ START_TEST(a_call_in_the_wire_format)
 		ck_assert_mem_eq(command, want, len);
 	}
 	hw_eval_begin(&e);
+	hw_eval_arg_int(&e, INT64_MIN);
+	size_t at = hw_eval_arg_count(&e);
+	hw_eval_arg_int(&e, INT64_MAX);
+	hw_eval_arg_int(&e, 0);
+	hw_eval_set_count(&e, at, 105);
+	ck_assert_mem_eq(e.args.at,
+	                 "$20\r\n-9223372036854775808\r\n$3\r\n105\r\n$19\r\n9223372036854775807\r\n$1\r\n0\r\n",
+	                 hw_eval_size(&e));
+	hw_eval_begin(&e);
 	for (int k = 0; k < 1000; k++)
 		hw_eval_arg_text(&e, "0123456789");
 	ck_assert_uint_eq(hw_eval_size(&e), 17000);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A fleet that costs next to nothing: heartbeats at a steady pace, as QoS 0 PUBLISH packets that were encoded before.
+ *
+ *     pace PORT ROOT DEVICES INTERVAL_MS CONNECTIONS
+ *
+ * Device i (of topic ROOT/dI/heartbeat) beats at start + i * INTERVAL / DEVICES, and from then on each INTERVAL, until
+ * SIGTERM; then it prints how many heartbeats it sent and how far it ever was behind. Device i speaks on connection
+ * i % CONNECTIONS, so that neighbours in time do not share a packet. What is due is looked at each millisecond.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S    INT64_C(1000000000)
+#define NS_PER_MS   INT64_C(1000000)
+#define SLICE_NS    NS_PER_MS
+#define PAYLOAD     "{\"time\":1800000000}"
+#define CONNS_MAX   256
+#define SLICE_BYTES 65536
+
+/* One connection's devices: its frames, one behind the other, and which is next. */
+struct conn {
+	int fd;
+	char *frames;
+	size_t *at; /* where each begins; one more for the end */
+	unsigned n, next;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+_Noreturn static void die(const char *what)
+{
+	fprintf(stderr, "pace: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void send_all(int fd, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, data, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			die("write");
+		data += n;
+		len -= (size_t)n;
+	}
+}
+
+/* CONNECT of MQTT 3.1.1, clean, without a keepalive. */
+static int open_conn(uint16_t port, unsigned number)
+{
+	char id[32], packet[64] = {0x10, 0, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 0}, ack[4];
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
+	int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0), len = snprintf(id, sizeof(id), "pace-%u", number);
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)))
+		die("connect");
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	packet[1] = (char)(12 + len);
+	packet[13] = (char)len;
+	memcpy(packet + 14, id, (size_t)len);
+	send_all(fd, packet, 14 + (size_t)len);
+	if (recv(fd, ack, sizeof(ack), MSG_WAITALL) != sizeof(ack) || ack[0] != 0x20 || ack[3] != 0)
+		die("CONNACK");
+	return fd;
+}
+
+static size_t frame(char *to, const char *root, unsigned device)
+{
+	char topic[100];
+	int len = snprintf(topic, sizeof(topic), "%s/d%u/heartbeat", root, device);
+	size_t payload = strlen(PAYLOAD), rest = 2 + (size_t)len + payload; /* below 128: one byte says it */
+	to[0] = 0x30;
+	to[1] = (char)rest;
+	to[2] = 0;
+	to[3] = (char)len;
+	memcpy(to + 4, topic, (size_t)len);
+	memcpy(to + 4 + len, PAYLOAD, payload);
+	return 2 + rest;
+}
+
+static void make(struct conn *c, uint16_t port, const char *root, unsigned devices, unsigned number, unsigned conns)
+{
+	c->n = (devices - number + conns - 1) / conns;
+	c->next = 0;
+	c->fd = open_conn(port, number);
+	c->frames = malloc((size_t)c->n * 130);
+	c->at = malloc((c->n + 1) * sizeof(*c->at));
+	if (!c->frames || !c->at)
+		die("malloc");
+	c->at[0] = 0;
+	for (unsigned k = 0; k < c->n; k++)
+		c->at[k + 1] = c->at[k] + frame(c->frames + c->at[k], root, number + k * conns);
+}
+
+/* The next `n` heartbeats of a connection, in as few writes as its round allows. */
+static void send_next(struct conn *c, unsigned n)
+{
+	while (n > 0) {
+		unsigned some = c->n - c->next < n ? c->n - c->next : n;
+		send_all(c->fd, c->frames + c->at[c->next], c->at[c->next + some] - c->at[c->next]);
+		c->next = (c->next + some) % c->n;
+		n -= some;
+	}
+}
+
+/* How many of the first `total` heartbeats of all are connection `number`'s: rounds of `devices`, each dealt out. */
+static int64_t share(int64_t total, unsigned devices, unsigned number, unsigned conns)
+{
+	int64_t rest = total % devices, dealt = rest > number ? (rest - number + conns - 1) / conns : 0;
+	return total / devices * ((devices - number + conns - 1) / conns) + dealt;
+}
+
+static void run(struct conn *conns, unsigned n, unsigned devices, int64_t interval_ns)
+{
+	int64_t start = now_ns(), sent = 0, late_ns = 0, woken = start;
+	while (!stopped) {
+		int64_t now = now_ns();
+		late_ns = now - woken > late_ns ? now - woken : late_ns;
+		int64_t due = (int64_t)((double)(now - start) * devices / (double)interval_ns);
+		for (unsigned i = 0; i < n && due > sent; i++)
+			send_next(&conns[i], (unsigned)(share(due, devices, i, n) - share(sent, devices, i, n)));
+		sent = due;
+		woken += SLICE_NS;
+		struct timespec at = {woken / NS_PER_S, woken % NS_PER_S};
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+	}
+	printf("sent %" PRId64 "\nlate_ms %.1f\n", sent, (double)late_ns / 1e6);
+}
+
+int main(int argc, char **argv)
+{
+	static struct conn conns[CONNS_MAX];
+	if (argc != 6) {
+		fprintf(stderr, "usage: pace PORT ROOT DEVICES INTERVAL_MS CONNECTIONS\n");
+		return 2;
+	}
+	unsigned devices = (unsigned)atoi(argv[3]), n = (unsigned)atoi(argv[5]);
+	if (n < 1 || n > CONNS_MAX || devices < n || strlen(argv[2]) > 40 || atoi(argv[4]) < 1)
+		return 2;
+	struct sigaction stop = {.sa_handler = on_signal};
+	sigaction(SIGTERM, &stop, NULL);
+	for (unsigned i = 0; i < n; i++)
+		make(&conns[i], (uint16_t)atoi(argv[1]), argv[2], devices, i, n);
+	run(conns, n, devices, atoi(argv[4]) * NS_PER_MS);
+	for (unsigned i = 0; i < n; i++) {
+		close(conns[i].fd);
+		free(conns[i].frames);
+		free(conns[i].at);
+	}
+	return 0;
+}

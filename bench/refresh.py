@@ -1,0 +1,141 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What a heartbeat costs the whole system: heartwheel, and the scheme that it replaces (oldway.c), under the same load.
+
+A fleet (pace.c) beats evenly through a real mosquitto; each way has a Redis of its own. CPU is what the program and its
+Redis use, for each heartbeat, over whole timeouts in which nobody comes or goes; the broker is shown beside it. The old
+way runs twice: as it is, and with the batched reading of heartwheel's reader in the place of libmosquitto's.
+"""
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+import measure
+
+CONNECTIONS = 16
+
+
+class Load:
+    """A fleet that beats as long as the block lasts; .at(s) waits until that long after its begin."""
+
+    def __init__(self, o, broker, root, devices, interval):
+        self.argv = [o.build / "bench" / "pace", broker.port, root, devices, int(interval * 1000), CONNECTIONS]
+
+    def __enter__(self):
+        self.proc = subprocess.Popen([str(a) for a in self.argv], stdout=subprocess.PIPE, text=True)
+        self.began = time.monotonic()
+        return self
+
+    def at(self, seconds):
+        time.sleep(max(0, self.began + seconds - time.monotonic()))
+
+    def __exit__(self, *exc):
+        self.proc.terminate()
+        self.said = dict(line.split() for line in self.proc.communicate()[0].splitlines())
+
+
+class Use:
+    """What some processes and a Redis do within a while, for each heartbeat."""
+
+    def __init__(self, broker, program, redis):
+        self.redis = redis.client()
+        self.redis.config_resetstat()
+        self.clocks = {"program": measure.Stopwatch(program), "Redis": measure.Stopwatch(redis.pid),
+                       "broker": measure.Stopwatch(broker.pid)}
+        self.began = time.monotonic()
+
+    def end(self, rate):
+        self.heartbeats = rate * (time.monotonic() - self.began)
+        self.us = {k: c.cpu() * 1e6 / self.heartbeats for k, c in self.clocks.items()}
+        calls = {k[8:]: v["calls"] for k, v in self.redis.info("commandstats").items()}
+        own = {k: n for k, n in calls.items() if k.split("|")[0] not in ("config", "info", "client", "ping")}
+        self.scripts = own.get("evalsha", 0) / self.heartbeats
+        self.commands = sum(own.values()) / self.heartbeats - self.scripts
+        self.calls = own
+        return self
+
+    @property
+    def total(self):
+        return self.us["program"] + self.us["Redis"]
+
+
+def ours(o, env, devices, interval, timeout):
+    d = env.configure(timeout="%dms" % (timeout * 1000), monitor={"log_level": "info"})
+    d.start()
+    rate = devices / interval
+    with Load(o, env.broker, env.root, devices, interval) as load:
+        # The first refresh of a device is one in full. Here all have it once they have been heard twice, since the
+        # monitor looks after everything when Redis was away: otherwise the steady state begins a timeout later.
+        load.at(interval * 2.05)
+        env.redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        load.at(timeout + interval * 0.02)
+        assert d.metrics().get("redis_refreshes_total") >= devices, "the warm-up was too short"
+        use, before = Use(env.broker, d.pid, env.redis_server), d.metrics()
+        load.at(2 * timeout + interval * 0.02)
+        after = d.metrics()
+        use.end(rate)
+    heard = after.get("heartbeats_total") - before.get("heartbeats_total")
+    assert abs(heard - use.heartbeats) < 0.02 * use.heartbeats + rate * 0.1, (heard, use.heartbeats, load.said)
+    assert d.status()["online"] == devices, d.status()
+    use.refreshes = (after.get("redis_refreshes_total") - before.get("redis_refreshes_total")) / devices
+    d.stop()
+    return use
+
+
+def old(o, env, devices, interval, timeout, gather_ms, warm_up, window):
+    argv = [o.build / "bench" / "oldway", env.broker.port, env.redis_server.port, env.root, max(1, round(timeout)),
+            gather_ms]
+    proc = subprocess.Popen([str(a) for a in argv])
+    try:
+        with Load(o, env.broker, env.root, devices, interval) as load:
+            load.at(warm_up)
+            use = Use(env.broker, proc.pid, env.redis_server)
+            load.at(warm_up + window)
+            use.end(devices / interval)
+    finally:
+        proc.terminate()
+    assert proc.wait(10) == 0
+    done = use.calls.get("setex", 0)
+    assert abs(done - use.heartbeats) < 0.02 * use.heartbeats + devices / interval * 0.1, (done, use.heartbeats)
+    assert use.calls["del"] == done
+    return use
+
+
+def report(name, use):
+    measure.figure("6 refresh", "CPU a heartbeat, %s" % name, use.total, "us",
+                   note="program %.2f, Redis %.2f; the broker %.2f beside it" % (
+                       use.us["program"], use.us["Redis"], use.us["broker"]))
+    measure.figure("6 refresh", "Redis commands a heartbeat, %s" % name, use.commands, "",
+                   note="script calls: %.4f a heartbeat" % use.scripts if use.scripts else None)
+
+
+def run(o):
+    from hw_env import Broker, Env
+    devices, interval, timeout = (2000, 0.5, 1.5) if o.smoke else (100000, 10, 30)
+    base = tempfile.mkdtemp(prefix="hwb-", dir="/tmp")
+    os.mkdir(base + "/mq")
+    broker = Broker(base + "/mq").start()
+    env = Env(broker, None, base)
+    try:
+        env.own_redis()
+        wheel = ours(o, env, devices, interval, timeout)
+        env.own_redis()
+        plain = old(o, env, devices, interval, timeout, 0, interval * 1.1, interval * 2)
+        # Its keys are there already.
+        batched = old(o, env, devices, interval, timeout, 2, interval * 0.1, interval * 2)
+    finally:
+        env.close()
+        broker.kill()
+        shutil.rmtree(base, ignore_errors=True)
+    report("heartwheel", wheel)
+    report("SETEX and DEL", plain)
+    report("SETEX and DEL, batched reading", batched)
+    measure.figure("6 refresh", "CPU of SETEX and DEL / heartwheel", plain.total / wheel.total, "x", (">=", 5))
+    measure.figure("6 refresh", "CPU of SETEX and DEL, batched reading / heartwheel", batched.total / wheel.total, "x")
+    measure.figure("6 refresh", "refreshes of a device in one timeout", wheel.refreshes, "", ("<=", 1.02))
+
+
+if __name__ == "__main__":
+    run(measure.options(__doc__))
