@@ -5,7 +5,9 @@
  * Invariant: the socket stands at the beginning of a packet, unless the library is midway through one. `take` is called
  * in the order of the stream, and what it took is thrown away before anything else is read.
  *
- * Cost: two system calls for up to 64 KiB of packets, each byte copied once.
+ * Cost: two system calls for up to LOOK bytes of packets, each byte copied once. Not for more at once: a broker writes
+ * packet by packet, the kernel keeps them so, and to look at the next one it walks past all before it, so that a look
+ * is quadratic in them. Measured behind mosquitto with packets of 36 bytes: 64 KiB cost the thread 1.1 us a message.
  */
 #include "mqtt/ahead.h"
 
@@ -18,9 +20,9 @@
 #include "mqtt/packet.h"
 #include "mqtt/receive.h"
 
-#define LOOK    65536 /* bytes that are looked at together */
-#define PACKETS 512   /* about as many heartbeats are in there */
-#define LONGEST 8192  /* a longer packet is left to the library: it may not fit into the receive buffer */
+#define LOOK    4096 /* bytes that are looked at together */
+#define PACKETS 32   /* about as many heartbeats are in there */
+#define LONGEST 2048 /* a longer packet is left to the library */
 
 struct hw_ahead {
 	bool midway;    /* the library has begun a packet, and not ended it */
