@@ -38,7 +38,7 @@
 #include "heartwheel/time.h"
 #include "heartwheel/transition.h"
 
-#define HW_BATCH          32
+#define HW_BATCH          64
 #define HW_READERS_MAX    16
 #define HW_TIMEOUT_MIN_MS INT64_C(100)
 #define HW_TIMEOUT_MAX_MS (INT64_C(3650) * 86400 * 1000)
@@ -286,8 +286,10 @@ bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mon
  */
 
 struct hw_registry *hw_monitor_registry(const struct hw_monitor *m);
-/* The wheel of heartbeats; and the one that this device is armed in, if it is. */
+/* The wheel of heartbeats; that of keys, NULL where no key is looked at; and the one that this device is armed in, if
+ * it is. */
 const struct hw_wheel *hw_monitor_wheel(const struct hw_monitor *m);
+const struct hw_wheel *hw_monitor_key_wheel(const struct hw_monitor *m);
 const struct hw_wheel *hw_monitor_wheel_of(const struct hw_monitor *m, const struct hw_device *d);
 const struct hw_groups *hw_monitor_groups(const struct hw_monitor *m);
 const struct hw_group *hw_monitor_group_of(const struct hw_monitor *m, const struct hw_device *d);

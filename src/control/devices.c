@@ -67,12 +67,15 @@ static void write_details(struct hw_json *j, const struct hw_monitor *m, struct 
 	else
 		hw_json_int(j, "due_in_ms", due_in);
 	if (d->node.place > HW_PLACE_LEVEL3) { /* a candidate waits on a queue */
+		hw_json_null(j, "wheel");
 		hw_json_null(j, "level");
 		hw_json_null(j, "slot");
 		hw_json_null(j, "rounds");
 		return;
 	}
-	struct hw_wheel_spot spot = hw_wheel_where(hw_monitor_wheel_of(m, d), index);
+	const struct hw_wheel *w = hw_monitor_wheel_of(m, d);
+	struct hw_wheel_spot spot = hw_wheel_where(w, index);
+	hw_json_text(j, "wheel", w == hw_monitor_key_wheel(m) ? "keys" : "heartbeats");
 	hw_json_int(j, "level", spot.level);
 	hw_json_int(j, "slot", spot.slot);
 	hw_json_uint(j, "rounds", spot.rounds);

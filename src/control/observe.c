@@ -204,10 +204,32 @@ void hw_serve_groups(struct hw_control *c, struct evhttp_request *req, const cha
 	hw_answer_end(req, &j, body);
 }
 
-/* The wheel as it is: the loads of all slots, and where the cursor stands on each level. */
+/* A wheel as it is: the loads of all slots, and where the cursor stands on each level. */
+static void write_wheel(struct hw_json *j, const struct hw_wheel *w)
+{
+	hw_json_uint(j, "cursor_tick", w->cursor);
+	hw_json_uint(j, "length", w->length);
+	hw_json_key(j, "levels");
+	hw_json_open(j, '[');
+	for (int level = 0; level < HW_WHEEL_LEVELS; level++) {
+		hw_json_open(j, '{');
+		hw_json_int(j, "level", level);
+		hw_json_uint(j, "slot_ticks", hw_wheel_slot_ticks(level));
+		hw_json_int(j, "cursor", hw_wheel_cursor_slot(w, level));
+		hw_json_uint(j, "length", w->load[level]);
+		hw_json_key(j, "slots");
+		hw_json_open(j, '[');
+		for (int slot = 0; slot < HW_WHEEL_SLOTS; slot++)
+			hw_json_element(j, hw_wheel_slot_load(w, level, slot));
+		hw_json_close(j, ']');
+		hw_json_close(j, '}');
+	}
+	hw_json_close(j, ']');
+}
+
 void hw_serve_wheel(struct hw_control *c, struct evhttp_request *req, const char *rest)
 {
-	const struct hw_wheel *w = hw_monitor_wheel(c->monitor);
+	const struct hw_wheel *keys = hw_monitor_key_wheel(c->monitor);
 	struct hw_json j;
 	struct evbuffer *body = hw_answer_begin(req, &j);
 
@@ -215,25 +237,14 @@ void hw_serve_wheel(struct hw_control *c, struct evhttp_request *req, const char
 	if (!body)
 		return;
 	hw_json_int(&j, "ticks_per_s", HW_TICKS_PER_S);
-	hw_json_uint(&j, "cursor_tick", w->cursor);
-	hw_json_uint(&j, "length", w->length);
 	hw_json_uint(&j, "candidates", hw_monitor_stats(c->monitor)->candidates);
-	hw_json_key(&j, "levels");
-	hw_json_open(&j, '[');
-	for (int level = 0; level < HW_WHEEL_LEVELS; level++) {
+	write_wheel(&j, hw_monitor_wheel(c->monitor));
+	if (keys) {
+		hw_json_key(&j, "keys");
 		hw_json_open(&j, '{');
-		hw_json_int(&j, "level", level);
-		hw_json_uint(&j, "slot_ticks", hw_wheel_slot_ticks(level));
-		hw_json_int(&j, "cursor", hw_wheel_cursor_slot(w, level));
-		hw_json_uint(&j, "length", w->load[level]);
-		hw_json_key(&j, "slots");
-		hw_json_open(&j, '[');
-		for (int slot = 0; slot < HW_WHEEL_SLOTS; slot++)
-			hw_json_element(&j, hw_wheel_slot_load(w, level, slot));
-		hw_json_close(&j, ']');
+		write_wheel(&j, keys);
 		hw_json_close(&j, '}');
 	}
-	hw_json_close(&j, ']');
 	hw_answer_end(req, &j, body);
 }
 

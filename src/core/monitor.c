@@ -414,6 +414,11 @@ const struct hw_wheel *hw_monitor_wheel(const struct hw_monitor *m)
 	return &m->wheel;
 }
 
+const struct hw_wheel *hw_monitor_key_wheel(const struct hw_monitor *m)
+{
+	return m->conf.key_group ? &m->key_wheel : NULL;
+}
+
 const struct hw_wheel *hw_monitor_wheel_of(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return d->flags & HW_FLAG_KEYED ? &m->key_wheel : &m->wheel;

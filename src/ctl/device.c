@@ -21,6 +21,13 @@ static void print_when(const cJSON *device, const char *key)
 	printf("%s (%s)", hw_text_clock(at, clock), hw_text_ago(hw_wall_ms() - at, ago));
 }
 
+/* Which of the two wheels it sits in. */
+static bool in_keys(const cJSON *device)
+{
+	const char *wheel = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(device, "wheel"));
+	return wheel && strcmp(wheel, "keys") == 0;
+}
+
 /* The slots of the device's level in a row: its own, and the cursor's. */
 static void print_place(struct hw_ctl *ctl, const cJSON *device)
 {
@@ -30,7 +37,8 @@ static void print_place(struct hw_ctl *ctl, const cJSON *device)
 
 	if (hw_client_ask(ctl->client, "GET", "/v1/wheel", &a) < 0)
 		return;
-	const cJSON *levels = cJSON_GetObjectItemCaseSensitive(a.json, "levels");
+	const cJSON *wheel = in_keys(device) ? cJSON_GetObjectItemCaseSensitive(a.json, "keys") : a.json;
+	const cJSON *levels = cJSON_GetObjectItemCaseSensitive(wheel, "levels");
 	const cJSON *level = cJSON_GetArrayItem(levels, (int)hw_member_int(device, "level"));
 	if (level) {
 		int64_t cursor = hw_member_int(level, "cursor");
@@ -67,8 +75,9 @@ static void print_due(struct hw_ctl *ctl, const cJSON *device, bool online)
 		puts(online ? "not in it: waiting to be judged" : "not in it");
 		return;
 	}
-	printf("level %" PRId64 ", slot %" PRId64 ", rounds %" PRId64 "\n", hw_member_int(device, "level"),
-	       hw_member_int(device, "slot"), hw_member_int(device, "rounds"));
+	printf("level %" PRId64 ", slot %" PRId64 ", rounds %" PRId64 "%s\n", hw_member_int(device, "level"),
+	       hw_member_int(device, "slot"), hw_member_int(device, "rounds"),
+	       in_keys(device) ? ", in the wheel of keys" : "");
 	print_place(ctl, device);
 }
 

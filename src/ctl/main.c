@@ -39,7 +39,7 @@ static const struct command {
          "interrupted. When the daemon is restarted it goes on where it was.\n"},
 	{"wheel", hw_cmd_wheel, TAKES_JSON, "wheel [--json]", "the timing wheel, drawn",
          "Draws the four levels of the wheel: a bar for each slot, as high as it is full,\n"
-         "and where the cursor stands.\n"},
+         "and where the cursor stands; below it the wheel of keys, if keys are listened to.\n"},
 	{"groups", hw_cmd_groups, TAKES_JSON | TAKES_NAMES, "groups [--json]", "the groups of devices",
          "Lists the groups with their timeouts and how many devices they have.\n"},
 	{"forget", hw_cmd_forget, TAKES_ID, "forget ID", "forget a device",

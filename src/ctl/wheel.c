@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heartwheelctl wheel: a picture of the four levels. Each slot is a column, as high as its part of the fullest slot of
- * its level; the mark below is the cursor, which goes to the right.
+ * heartwheelctl wheel: a picture of the four levels, and of those of the wheel of keys if there is one. Each slot is a
+ * column, as high as its part of the fullest slot of its level; the mark below is the cursor, which goes to the right.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -94,21 +94,33 @@ static void print_level(const struct hw_screen *s, const cJSON *level, int64_t p
 	print_cursor(s, hw_member_int(level, "cursor"), cell);
 }
 
-static void print_wheel(const struct hw_ctl *ctl, const cJSON *wheel)
+static void print_levels(const struct hw_ctl *ctl, const cJSON *wheel, int64_t per_s)
 {
 	size_t columns = ctl->screen.width ? ctl->screen.width : PIPE_COLS;
 	size_t cell = columns > MARGIN + SLOTS ? (columns - MARGIN) / SLOTS : 1;
-	int64_t candidates = hw_member_int(wheel, "candidates");
-	char count[HW_SPAN_MAX];
 	const cJSON *level;
 
 	cell = cell < CELL_MAX ? cell : CELL_MAX;
 	cJSON_ArrayForEach(level, cJSON_GetObjectItemCaseSensitive(wheel, "levels"))
-		print_level(&ctl->screen, level, hw_member_int(wheel, "ticks_per_s"), cell);
+		print_level(&ctl->screen, level, per_s, cell);
+}
+
+static void print_wheel(const struct hw_ctl *ctl, const cJSON *wheel)
+{
+	int64_t candidates = hw_member_int(wheel, "candidates"), per_s = hw_member_int(wheel, "ticks_per_s");
+	const cJSON *keys = cJSON_GetObjectItemCaseSensitive(wheel, "keys");
+	char count[HW_SPAN_MAX];
+
+	print_levels(ctl, wheel, per_s);
 	printf("%s in the wheel", hw_text_count(hw_member_int(wheel, "length"), count));
 	if (candidates > 0)
 		printf(", %s out of it, waiting to be judged", hw_text_count(candidates, count));
 	fputc('\n', stdout);
+	if (!keys)
+		return;
+	fputc('\n', stdout);
+	print_levels(ctl, keys, per_s);
+	printf("%s in the wheel of keys\n", hw_text_count(hw_member_int(keys, "length"), count));
 }
 
 int hw_cmd_wheel(struct hw_ctl *ctl, const struct hw_args *args)

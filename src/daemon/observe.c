@@ -189,7 +189,9 @@ static void core_metrics(const struct hw_app *a, struct evbuffer *b)
 	one(b, "goodbyes_void_total", "counter", "Goodbyes that were not believed.", (double)s->goodbyes_void);
 	one(b, "relinks_total", "counter", "Entries of the wheel put elsewhere when they came due.",
 	    (double)s->relinks);
-	one(b, "wheel_entries", "gauge", "Entries in the wheel.", hw_monitor_wheel(a->monitor)->length);
+	const struct hw_wheel *keys = hw_monitor_key_wheel(a->monitor);
+	one(b, "wheel_entries", "gauge", "Entries in the wheel, and in that of keys.",
+	    hw_monitor_wheel(a->monitor)->length + (keys ? keys->length : 0));
 	one(b, "event_clients", "gauge", "Clients of the event stream.", clients.now);
 	one(b, "event_clients_lagging", "gauge", "Clients of the event stream that read what has been.",
 	    clients.lagging);

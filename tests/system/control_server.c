@@ -89,7 +89,7 @@ static const struct hw_control_ops ops_with_store = {
 	.events_last = op_events_last,
 };
 
-static void start(struct server *s, bool loading, const struct hw_control_ops *with)
+static void start(struct server *s, bool loading, const char *key_group, const struct hw_control_ops *with)
 {
 	static const char *const heartbeats[] = {"nodes/{id}/heartbeat"}, *const fast[] = {"fast/{id}"};
 	const struct hw_group_spec groups[] = {
@@ -110,6 +110,7 @@ static void start(struct server *s, bool loading, const struct hw_control_ops *w
 	                                     .barrier_timeout_ms = 5000,
 	                                     .readers = 1,
 	                                     .ttl_factor = 3,
+	                                     .key_group = key_group,
 	                                     .loading = loading};
 	const uint8_t key[16] = "sixteen bytes..";
 
@@ -134,12 +135,17 @@ static void start(struct server *s, bool loading, const struct hw_control_ops *w
 
 void server_start(struct server *s, bool loading)
 {
-	start(s, loading, &ops);
+	start(s, loading, NULL, &ops);
+}
+
+void server_start_with_keys(struct server *s)
+{
+	start(s, false, "default", &ops);
 }
 
 void server_start_with_store(struct server *s)
 {
-	start(s, false, &ops_with_store);
+	start(s, false, NULL, &ops_with_store);
 }
 
 void server_stop(struct server *s)
@@ -176,6 +182,12 @@ void server_see(struct server *s)
 		server_core(s);
 	}
 	ck_assert(!hw_blind_now(hw_monitor_blind(s->monitor)));
+}
+
+void server_key(struct server *s, const char *id, int64_t ttl_ms)
+{
+	hw_monitor_key(s->monitor, s->now, HW_KEY_WRITTEN, id, strlen(id), ttl_ms);
+	server_core(s);
 }
 
 void server_beat(struct server *s, unsigned group, const char *id, const char *payload)

@@ -31,6 +31,8 @@ struct server {
 
 /* Groups "default" (30 s) and "fast" (2 s); ids of "fast" get the prefix "f/". */
 void server_start(struct server *s, bool loading);
+/* The same where keys are listened to, those of the group "default". */
+void server_start_with_keys(struct server *s);
 /* The same where a store keeps the event stream: it is away, and the test is the store. */
 void server_start_with_store(struct server *s);
 void server_stop(struct server *s);
@@ -44,6 +46,8 @@ void server_see(struct server *s);
 
 /* A heartbeat, with a payload or NULL. `group`: 0 default, 1 fast. */
 void server_beat(struct server *s, unsigned group, const char *id, const char *payload);
+/* Another program has written a device's key, with a time to live. */
+void server_key(struct server *s, const char *id, int64_t ttl_ms);
 void server_forget(struct server *s, const char *id);
 
 /* Milliseconds of a monotonic clock, and whether a deadline of 10 s that began at `since` has passed. */

@@ -331,7 +331,8 @@ START_TEST(device_says_all)
 	cJSON *json = cJSON_Parse(r.body);
 	expect_keys(json,
 	            "id state since_ms last_seen_ms timeout_ms reason group source seq battery rssi ip version uptime "
-	            "data due_in_ms level slot rounds");
+	            "data due_in_ms wheel level slot rounds");
+	ck_assert_str_eq(text(json, "wheel"), "heartbeats");
 	ck_assert_str_eq(text(json, "id"), "a");
 	ck_assert_str_eq(text(json, "state"), "online");
 	ck_assert_str_eq(text(json, "reason"), "heartbeat");
@@ -459,7 +460,7 @@ START_TEST(wheel_is_shown_as_it_is)
 	server_beat(&s, 1, "f/y", "{\"timeout\":0.5}");
 	ck_assert_int_eq(get(&s, "/v1/wheel", &r), 200);
 	cJSON *json = cJSON_Parse(r.body);
-	expect_keys(json, "ticks_per_s cursor_tick length candidates levels");
+	expect_keys(json, "ticks_per_s candidates cursor_tick length levels");
 	ck_assert_double_eq(number(json, "ticks_per_s"), 31);
 	ck_assert_double_eq(number(json, "length"), 7);
 	const cJSON *levels = cJSON_GetObjectItem(json, "levels");
@@ -484,6 +485,35 @@ START_TEST(wheel_is_shown_as_it_is)
 	cJSON *device = cJSON_Parse(r.body);
 	const cJSON *there = cJSON_GetArrayItem(levels, (int)number(device, "level"));
 	ck_assert_double_eq(element(cJSON_GetObjectItem(there, "slots"), (int)number(device, "slot")), 5);
+	cJSON_Delete(device);
+	cJSON_Delete(json);
+}
+END_TEST
+
+/* Another wheel, of the same shape; it goes although the broker is away. */
+START_TEST(the_wheel_of_keys)
+{
+	server_stop(&s);
+	server_start_with_keys(&s);
+	hw_monitor_key_sight(s.monitor, s.now, true);
+	server_key(&s, "one", 5000);
+	server_key(&s, "two", 5000);
+	server_beat(&s, 0, "beats", NULL);
+	ck_assert_int_eq(get(&s, "/v1/wheel", &r), 200);
+	cJSON *json = cJSON_Parse(r.body);
+	expect_keys(json, "ticks_per_s candidates cursor_tick length levels keys");
+	ck_assert_double_eq(number(json, "length"), 1);
+	const cJSON *keys = cJSON_GetObjectItem(json, "keys"), *levels = cJSON_GetObjectItem(keys, "levels");
+	expect_keys(keys, "cursor_tick length levels");
+	ck_assert_double_eq(number(keys, "length"), 2);
+	ck_assert_int_eq(cJSON_GetArraySize(levels), 4);
+	reply_fini(&r);
+	ck_assert_int_eq(get(&s, "/v1/devices/one", &r), 200);
+	cJSON *device = cJSON_Parse(r.body);
+	ck_assert_str_eq(text(device, "wheel"), "keys");
+	const cJSON *there = cJSON_GetArrayItem(levels, (int)number(device, "level"));
+	expect_keys(there, "level slot_ticks cursor length slots");
+	ck_assert_double_eq(element(cJSON_GetObjectItem(there, "slots"), (int)number(device, "slot")), 2);
 	cJSON_Delete(device);
 	cJSON_Delete(json);
 }
@@ -1107,6 +1137,7 @@ static void add_basic(Suite *suite)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, socket_has_its_mode);
 	tcase_add_test(tc, wheel_is_shown_as_it_is);
+	tcase_add_test(tc, the_wheel_of_keys);
 	tcase_add_test(tc, groups_are_counted);
 	tcase_add_test(tc, samples_of_the_last_hour);
 	tcase_add_test(tc, rate_of_heartbeats);

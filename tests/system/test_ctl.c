@@ -343,6 +343,31 @@ START_TEST(wheel)
 }
 END_TEST
 
+START_TEST(wheel_of_keys)
+{
+	server_stop(&s);
+	server_start_with_keys(&s);
+	hw_monitor_key_sight(s.monitor, s.now, true);
+	server_key(&s, "one", 5000);
+	server_key(&s, "two", 5000);
+	server_beat(&s, 0, "beats", NULL);
+	ck_assert_int_eq(ctl("wheel"), 0);
+	const char *first = strstr(out, "\n1 in the wheel\n\nlevel 0  ");
+	ck_assert_ptr_nonnull(first);
+	ck_assert_ptr_nonnull(strstr(first, "\nlevel 1  2 in 31 slots of 1s, a turn is 31s; at most 2 in one\n"));
+	ck_assert_ptr_nonnull(strstr(first, "\n2 in the wheel of keys\n"));
+	/* The monitor is blind to heartbeats, so the other wheel stands still. */
+	s.now.mono.ns += 3 * HW_NS_PER_S;
+	server_core(&s);
+	ck_assert_int_eq(ctl("show one"), 0);
+	ck_assert_ptr_nonnull(strstr(out, ", rounds 0, in the wheel of keys\n"));
+	ck_assert_ptr_nonnull(strstr(out, "  the cursor is at slot 11\n"));
+	ck_assert_int_eq(ctl("show beats"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "  the cursor is at slot 8\n"));
+	ck_assert_ptr_null(strstr(out, "wheel of keys"));
+}
+END_TEST
+
 /* Runs `watch` until so many lines have come, then closes its output. */
 static void watch(const char *args, int lines)
 {
@@ -625,6 +650,7 @@ int main(void)
 	tcase_add_test(tc, show);
 	tcase_add_test(tc, show_lately);
 	tcase_add_test(tc, wheel);
+	tcase_add_test(tc, wheel_of_keys);
 	tcase_add_test(tc, watch_tells);
 	tcase_add_test(tc, picture_in_colour);
 	tcase_add_test(tc, odd_ids_are_encoded);

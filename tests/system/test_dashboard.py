@@ -130,6 +130,31 @@ def test_loads(env, browser):
     say_nothing(b)
 
 
+def test_keys_are_in_the_wheel(env, browser):
+    env.own_redis(options=["--notify-keyspace-events", "Exg$e"])
+    d = start(env, timeout="1h", keyspace={"enabled": "yes"})
+    wait_until(lambda: d.metrics().get("keyspace_up") == 1)
+    env.beat("beats")
+    for device in ("one", "two"):
+        env.redis.setex(env.key("connected", device), 20, "x")
+    wait_until(lambda: d.status()["online"] == 3)
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: b.get('document.querySelector("#wheel text").textContent') == "3")
+    assert "with 3 devices" in b.get('document.getElementById("wheel").getAttribute("aria-label")')
+    rows = b.get('[...document.querySelectorAll("#levels td:last-child")].map((c) => Number(c.textContent))')
+    assert sum(rows) == 3, rows
+    # Both keys are in the slot that is as far ahead of the hand as they are of their own cursor; both cursors move.
+    where = b.get("""fetch("v1/wheel").then((r) => r.json()).then((w) => {
+        const l = w.levels[1], k = w.keys.levels[1];
+        const ahead = k.slots.findIndex((n) => n > 0) - k.cursor;
+        const title = (i) => document.querySelectorAll("#wheel .slot")[31 + (i + 31) % 31].firstChild.textContent;
+        return [-1, 0, 1].map((late) => title(l.cursor + ahead + late)).join(" ");
+    })""")
+    assert ": 2" in where or ": 1" in where, where
+    say_nothing(b)
+
+
 def test_policy(env):
     d = start(env, timeout="1h")
     a = d.get("/")

@@ -141,6 +141,19 @@ def test_max_offline_rate_paces_keys_as_well(ks):
     assert times[-1] - times[0] >= 800, times
 
 
+def test_the_wheel_of_keys_is_shown(ks):
+    d = listen(ks, timeout="1h")
+    for device in "ab":
+        setex(ks, device)
+    ks.beat("c")
+    wait_until(lambda: d.status()["online"] == 3)
+    shown = d.get("/v1/wheel").json()
+    assert shown["length"] == 1 and shown["keys"]["length"] == 2
+    assert sum(sum(level["slots"]) for level in shown["keys"]["levels"]) == 2
+    assert d.device("a")["wheel"] == "keys" and d.device("c")["wheel"] == "heartbeats"
+    assert d.metrics().get("wheel_entries") == 3
+
+
 # --- every form in which another program can touch a key
 
 FORMS = {

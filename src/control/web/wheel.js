@@ -54,7 +54,20 @@ export function start() {
 
 const slotSpan = (ticks, perS) => (ticks < perS ? `${ticks}/${perS} s` : span(Math.floor(ticks / perS) * 1000));
 
-export function show(wheel) {
+// The wheel of keys goes by a clock of its own: what is as far ahead of its cursor is shown in the same slot.
+function both({ keys, ...wheel }) {
+	if (!keys)
+		return wheel;
+	const levels = wheel.levels.map((l, i) => {
+		const k = keys.levels[i];
+		const slots = l.slots.map((n, s) => n + k.slots[(s - l.cursor + k.cursor + SLOTS) % SLOTS]);
+		return { ...l, length: l.length + k.length, slots };
+	});
+	return { ...wheel, length: wheel.length + keys.length, levels };
+}
+
+export function show(answer) {
+	const wheel = both(answer);
 	last = { ...wheel, at: performance.now() };
 	setText(total, count(wheel.length));
 	const body = byId("levels").tBodies[0];
