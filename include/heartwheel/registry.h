@@ -99,6 +99,12 @@ struct hw_id {
 };
 void hw_registry_find_many(const struct hw_registry *r, const struct hw_id *ids, size_t n, uint32_t *out);
 
+/* The same in two steps, for who has other work to do while memory is asked for its first cache line: a call for each
+ * id, then one for all of them, with what those said and nothing added or removed in between. */
+uint32_t hw_registry_ask(const struct hw_registry *r, const char *id, size_t len);
+void hw_registry_find_asked(const struct hw_registry *r, const struct hw_id *ids, const uint32_t *asked, size_t n,
+                            uint32_t *out);
+
 /*
  * Makes a record for an id (1-255 bytes) that is not there. The record is zeroed but for id, gen and node, which is
  * nowhere. Returns 0 and *index, or -EINVAL (length) or -ENOMEM with nothing changed. May move the array: hw_device

@@ -18,6 +18,7 @@ struct hw_topic {
 	size_t filter_len;
 	size_t id_at; /* where in `filter` the id's `+` stands; filter_len: there is none */
 	bool plain;   /* no wildcard but the id's: matched by comparing what stands before and after */
+	char last;    /* the byte that a topic ends with, if it matches; NUL: any */
 };
 
 /*
@@ -35,6 +36,13 @@ void hw_topic_fini(struct hw_topic *t);
  * 0 of them: `a//b`; always for a template without one). Otherwise both are left alone. A template of zeroes matches
  * nothing. */
 bool hw_topic_match(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len);
+
+/* Whether its last byte alone tells that a topic does not match: cheap, and nearly always so for a template that it is
+ * not of. */
+static inline bool hw_topic_excludes(const struct hw_topic *t, const char *topic, size_t len)
+{
+	return t->last != '\0' && len > 0 && topic[len - 1] != t->last;
+}
 
 /* Writes the topic for an id into `buf` with a NUL. Returns its length, or -ENAMETOOLONG; -EINVAL for a
  * template that is not publishable. `id` is not judged. */

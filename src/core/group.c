@@ -165,6 +165,11 @@ int hw_groups_find(const struct hw_groups *g, const char *name)
 	return -1;
 }
 
+static bool matches(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len)
+{
+	return !hw_topic_excludes(t, topic, len) && hw_topic_match(t, topic, len, id, id_len);
+}
+
 /*
  * An empty payload on anybody's status topic is a clearing, also where another group's heartbeats would take the topic,
  * and also for a retired group, whose devices are still forgotten one by one: a clearing must never bring a device
@@ -175,7 +180,7 @@ static bool match_clearing(const struct hw_groups *g, const char *topic, size_t 
 {
 	for (size_t i = 0; i < g->n_order + g->n; i++) {
 		size_t at = i < g->n_order ? g->order[i] : i - g->n_order;
-		if (hw_topic_match(&g->all[at]->status, topic, len, id, id_len)) {
+		if (matches(&g->all[at]->status, topic, len, id, id_len)) {
 			*group = (uint16_t)at;
 			return true;
 		}
@@ -191,14 +196,14 @@ enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size
 	for (size_t i = 0; i < g->n_order; i++) {
 		const struct hw_group *candidate = g->all[g->order[i]];
 		for (size_t j = 0; j < candidate->n_heartbeat; j++) {
-			if (hw_topic_match(&candidate->heartbeat[j], topic, len, id, id_len)) {
+			if (matches(&candidate->heartbeat[j], topic, len, id, id_len)) {
 				*group = g->order[i];
 				return HW_MATCH_HEARTBEAT;
 			}
 		}
 	}
 	for (size_t i = 0; i < g->n_order; i++) {
-		if (hw_topic_match(&g->all[g->order[i]]->status, topic, len, id, id_len)) {
+		if (matches(&g->all[g->order[i]]->status, topic, len, id, id_len)) {
 			*group = g->order[i];
 			return HW_MATCH_STATUS;
 		}

@@ -29,10 +29,21 @@ static void refuse(struct hw_monitor *m, enum hw_refused kind)
 
 /* --- what a heartbeat does --------------------------------------------------- */
 
-static void heard(struct hw_monitor *m, struct hw_now now, struct hw_device *d)
+/* What a heartbeat leaves in its record: the same for a whole batch. */
+struct moment {
+	struct hw_seen seen;
+	int64_t mono_ms;
+};
+
+static struct moment moment(const struct hw_monitor *m, struct hw_now now)
 {
-	d->last_seen_ns = hw_monitor_seen(m, now).ns;
-	hw_device_set_heard_ms(d, now.mono.ns / HW_NS_PER_MS);
+	return (struct moment){hw_monitor_seen(m, now), now.mono.ns / HW_NS_PER_MS};
+}
+
+static void heard(struct hw_device *d, const struct moment *t)
+{
+	d->last_seen_ns = t->seen.ns;
+	hw_device_set_heard_ms(d, t->mono_ms);
 }
 
 /* A device that was known by a key alone beats as well. */
@@ -78,7 +89,8 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
-	heard(m, now, d);
+	struct moment t = moment(m, now);
+	heard(d, &t);
 	if (hw_device_source(d) == HW_SOURCE_KEY)
 		known_by_both(m, now, i);
 	switch (hw_device_state(d)) {
@@ -305,8 +317,8 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 		refuse(m, HW_REFUSED_MONITOR);
 	} else if (msg->retained) {
 		refuse(m, HW_REFUSED_RETAINED);
-	} else if (!hw_id_valid(in->id, in->id_len)) {
-		refuse(m, HW_REFUSED_ID);
+	} else if (i == HW_NIL && !hw_id_valid(in->id, in->id_len)) {
+		refuse(m, HW_REFUSED_ID); /* what is known has been judged before */
 	} else {
 		/* Unknown when the batch was looked up: an earlier message of it may have made it since. */
 		if (i == HW_NIL)
@@ -427,31 +439,67 @@ static void match(struct hw_monitor *m, const struct hw_message *msg, struct int
 	in->id_len += g->id_prefix_len;
 }
 
+/* All of a batch but what its messages do: their groups and ids, and the records of these. */
+struct batch {
+	struct intake in[HW_BATCH];
+	struct hw_id ids[HW_BATCH];
+	uint32_t asked[HW_BATCH], found[HW_BATCH];
+	char room[HW_BATCH][HW_ID_MAX + 1];
+};
+
+/* While memory is on its way for one message, the next one is matched. */
+static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t n, struct batch *b)
+{
+	for (size_t k = 0; k < n; k++) {
+		struct intake *in = &b->in[k];
+		match(m, &msgs[k], in, b->room[k]);
+		bool usable = in->match == HW_MATCH_HEARTBEAT && in->id_len > 0 && in->id_len <= HW_ID_MAX;
+		b->ids[k] = usable ? (struct hw_id){in->id, in->id_len} : (struct hw_id){"", 0};
+		b->asked[k] = hw_registry_ask(m->registry, b->ids[k].text, b->ids[k].len);
+	}
+	hw_registry_find_asked(m->registry, b->ids, b->asked, n, b->found);
+}
+
+/*
+ * By far the most of all messages: an empty payload of a device that is online, and nothing else to be thought of. Does
+ * what take_message() would, and says whether it did. A batch's message never comes here: it is found under no id.
+ */
+static bool take_plain(struct hw_monitor *m, const struct moment *t, const struct hw_message *msg,
+                       const struct intake *in, uint32_t i)
+{
+	if (i == HW_NIL || in->match != HW_MATCH_HEARTBEAT || msg->payload_len > 0 || msg->retained || msg->truncated)
+		return false;
+	struct hw_device *d = hw_monitor_at(m, i);
+	if (hw_device_state(d) != HW_STATE_ONLINE || hw_device_source(d) == HW_SOURCE_KEY || d->group != in->group ||
+	    d->flags & (HW_FLAG_ONCE | HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED))
+		return false;
+	heard(d, t);
+	m->stats.heartbeats++;
+	m->group_stats[in->group].heartbeats++;
+	return true;
+}
+
 size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_message *msgs, size_t n)
 {
 	unsigned budget = HW_ELEMENTS;
-	struct intake in[HW_BATCH];
-	struct hw_id ids[HW_BATCH] = {{NULL, 0}};
-	uint32_t found[HW_BATCH];
-	char room[HW_BATCH][HW_ID_MAX + 1];
+	struct batch b;
+	struct moment t = moment(m, now);
+	if (n == 0)
+		return 0;
 	if (n > HW_BATCH)
 		n = HW_BATCH;
+	look_up(m, msgs, n, &b);
 	for (size_t k = 0; k < n; k++) {
-		match(m, &msgs[k], &in[k], room[k]);
-		bool usable = in[k].match == HW_MATCH_HEARTBEAT && in[k].id_len > 0 && in[k].id_len <= HW_ID_MAX;
-		ids[k] = usable ? (struct hw_id){in[k].id, in[k].id_len} : (struct hw_id){"", 0};
-	}
-	hw_registry_find_many(m->registry, ids, n, found);
-	for (size_t k = 0; k < n; k++) {
-		if (in[k].match == HW_MATCH_NONE)
-			refuse(m, HW_REFUSED_TOPIC);
-		else if (in[k].match == HW_MATCH_CLEARING)
+		const struct intake *in = &b.in[k];
+		if (take_plain(m, &t, &msgs[k], in, b.found[k]) || in->match == HW_MATCH_CLEARING)
 			continue;
-		else if (in[k].match == HW_MATCH_STATUS)
-			take_status(m, now, &msgs[k], &in[k]);
-		else if (!m->groups.all[in[k].group]->batch)
-			take_message(m, now, &msgs[k], &in[k], found[k]);
-		else if (!take_batch(m, now, &msgs[k], in[k].group, &budget))
+		else if (in->match == HW_MATCH_NONE)
+			refuse(m, HW_REFUSED_TOPIC);
+		else if (in->match == HW_MATCH_STATUS)
+			take_status(m, now, &msgs[k], in);
+		else if (!m->groups.all[in->group]->batch)
+			take_message(m, now, &msgs[k], in, b.found[k]);
+		else if (!take_batch(m, now, &msgs[k], in->group, &budget))
 			return k;
 	}
 	return n;

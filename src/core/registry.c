@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/idstore.h"
 #include "core/siphash.h"
 
@@ -30,7 +31,7 @@
 #define TABLE_FIRST   128
 #define MOVES         8 /* slots a cache line */
 #define TOMBSTONE     UINT32_MAX
-#define LOOKAHEAD     32 /* ids whose cache misses are overlapped */
+#define LOOKAHEAD     64 /* ids whose cache misses are overlapped */
 
 _Static_assert(sizeof(struct hw_device) == 64, "a record is a cache line");
 
@@ -137,7 +138,7 @@ static void table_close(struct table *t, struct slot *s)
 
 static bool is_id(const struct hw_device *d, const char *id, size_t len)
 {
-	return d->id[0] == len && memcmp(d->id + 1, id, len) == 0;
+	return d->id[0] == len && hw_bytes_equal(d->id + 1, id, len);
 }
 
 static uint32_t find_in(const struct hw_registry *r, const struct table *t, uint32_t hash, const char *id, size_t len)
@@ -295,26 +296,34 @@ uint32_t hw_registry_find(const struct hw_registry *r, const char *id, size_t le
 	return find_hashed(r, hash_of(r, id, len), id, len);
 }
 
-/*
- * Each pass asks for the cache lines that the next one reads: the slots, the records of the slots whose hash is right,
- * the ids of these. The last pass is a plain look-up that finds all of it near. A wrong guess costs time, never more.
- */
-static void find_block(const struct hw_registry *r, const struct hw_id *ids, size_t n, uint32_t *out)
+uint32_t hw_registry_ask(const struct hw_registry *r, const char *id, size_t len)
 {
-	uint32_t hash[LOOKAHEAD];
+	uint32_t hash = hash_of(r, id, len);
+	__builtin_prefetch(&r->young.slots[hash & r->young.mask]);
+	if (r->old.slots != NULL)
+		__builtin_prefetch(&r->old.slots[hash & r->old.mask]);
+	return hash;
+}
+
+/* The first record whose slot has this hash: nearly always the right one. */
+static uint32_t guess(const struct hw_registry *r, uint32_t hash)
+{
+	uint32_t at = hash, index = table_seek(&r->young, hash, &at);
+	if (index != HW_NIL || r->old.slots == NULL)
+		return index;
+	at = hash;
+	return table_seek(&r->old, hash, &at);
+}
+
+/*
+ * Each pass asks for the cache lines that the next one reads: the records of the slots whose hash is right, then the
+ * ids of these. The last pass finds all of it near. A wrong guess costs time, never more.
+ */
+static void find_block(const struct hw_registry *r, const struct hw_id *ids, const uint32_t *hash, size_t n,
+                       uint32_t *out)
+{
 	for (size_t i = 0; i < n; i++) {
-		hash[i] = hash_of(r, ids[i].text, ids[i].len);
-		__builtin_prefetch(&r->young.slots[hash[i] & r->young.mask]);
-		if (r->old.slots != NULL)
-			__builtin_prefetch(&r->old.slots[hash[i] & r->old.mask]);
-	}
-	for (size_t i = 0; i < n; i++) {
-		uint32_t at = hash[i];
-		out[i] = table_seek(&r->young, hash[i], &at);
-		if (out[i] == HW_NIL) {
-			at = hash[i];
-			out[i] = table_seek(&r->old, hash[i], &at);
-		}
+		out[i] = guess(r, hash[i]);
 		if (out[i] != HW_NIL)
 			__builtin_prefetch(&r->devices[out[i]], 1);
 	}
@@ -322,15 +331,27 @@ static void find_block(const struct hw_registry *r, const struct hw_id *ids, siz
 		if (out[i] != HW_NIL)
 			__builtin_prefetch(r->devices[out[i]].id);
 	for (size_t i = 0; i < n; i++)
-		if (out[i] != HW_NIL)
+		if (out[i] != HW_NIL && !is_id(&r->devices[out[i]], ids[i].text, ids[i].len))
 			out[i] = find_hashed(r, hash[i], ids[i].text, ids[i].len);
+}
+
+void hw_registry_find_asked(const struct hw_registry *r, const struct hw_id *ids, const uint32_t *asked, size_t n,
+                            uint32_t *out)
+{
+	for (size_t done = 0; done < n; done += LOOKAHEAD) {
+		size_t block = n - done < LOOKAHEAD ? n - done : LOOKAHEAD;
+		find_block(r, ids + done, asked + done, block, out + done);
+	}
 }
 
 void hw_registry_find_many(const struct hw_registry *r, const struct hw_id *ids, size_t n, uint32_t *out)
 {
+	uint32_t asked[LOOKAHEAD];
 	for (size_t done = 0; done < n; done += LOOKAHEAD) {
 		size_t block = n - done < LOOKAHEAD ? n - done : LOOKAHEAD;
-		find_block(r, ids + done, block, out + done);
+		for (size_t i = 0; i < block; i++)
+			asked[i] = hw_registry_ask(r, ids[done + i].text, ids[done + i].len);
+		find_block(r, ids + done, asked, block, out + done);
 	}
 }
 

@@ -27,6 +27,21 @@ static inline uint64_t hw_sip_word(const uint8_t *p)
 	       (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
 }
 
+/* The bytes behind the last whole word of an input. Those of a longer one are the upper part of its last eight: a copy
+ * of so few bytes as are left would cost more than a round. */
+static inline uint64_t hw_sip_rest(const uint8_t *bytes, size_t len)
+{
+	size_t left = len % 8;
+	if (left == 0) /* `bytes` may be NULL when it is empty */
+		return 0;
+	if (len > 8)
+		return hw_sip_word(bytes + len - 8) >> (64 - 8 * left);
+	uint64_t word = 0;
+	for (size_t i = 0; i < left; i++)
+		word |= (uint64_t)bytes[i] << 8 * i;
+	return word;
+}
+
 static inline void hw_sip_rounds(struct hw_sip *s, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -56,11 +71,7 @@ static inline uint64_t hw_siphash(int c, int d, const uint8_t key[16], const voi
 		hw_sip_rounds(&s, c);
 		s.v0 ^= m;
 	}
-	uint8_t rest[8] = {0};
-	if (len % 8 > 0) /* `bytes` may be NULL when it is empty */
-		memcpy(rest, p, len % 8);
-	rest[7] = (uint8_t)len;
-	uint64_t m = hw_sip_word(rest);
+	uint64_t m = (uint64_t)len << 56 | hw_sip_rest(bytes, len);
 	s.v3 ^= m;
 	hw_sip_rounds(&s, c);
 	s.v0 ^= m;

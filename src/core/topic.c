@@ -6,8 +6,8 @@
  * `{id}`. Since there is exactly one such level, all bytes before it are those of the text, and id_at is an offset in
  * both. A batch's template has none: its filter is its text, and id_at is where that ends.
  *
- * Cost: a plain template is two memcmp and a memchr over the id. One with other wildcards is walked level by level; the
- * topic is read once either way, and nothing is copied.
+ * Cost: a plain template is two compares and a search over the id. One with other wildcards is walked level by level;
+ * the topic is read once either way, and nothing is copied.
  */
 #include "heartwheel/topic.h"
 
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/utf8.h"
 
 #define ID     "{id}"
@@ -117,6 +118,8 @@ static int compile(struct hw_topic *t, const char *text, enum kind kind, const c
 	t->filter[t->id_at] = '+';
 	/* With the NUL. */
 	memcpy(t->filter + t->id_at + 1, text + t->id_at + ID_LEN, len - t->id_at - ID_LEN + 1);
+	if (t->plain && t->id_at + 1 < t->filter_len)
+		t->last = t->filter[t->filter_len - 1];
 	return 0;
 }
 
@@ -140,10 +143,10 @@ static bool match_plain(const struct hw_topic *t, const char *topic, size_t len,
 {
 	size_t before = t->id_at, after = t->filter_len - before - 1;
 
-	if (len < before + after || memcmp(topic, t->filter, before) != 0 ||
-	    memcmp(topic + len - after, t->filter + before + 1, after) != 0)
+	if (len < before + after || !hw_bytes_equal(topic, t->filter, before) ||
+	    !hw_bytes_equal(topic + len - after, t->filter + before + 1, after))
 		return false;
-	if (memchr(topic + before, '/', len - before - after))
+	if (hw_bytes_contain(topic + before, '/', len - before - after))
 		return false;
 	*id = topic + before;
 	*id_len = len - before - after;
