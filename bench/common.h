@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the bench's programs share: a clock, a repeatable random order, memory that all contenders get alike, and how
+ * much of it is in use.
+ */
+#ifndef HEARTWHEEL_BENCH_COMMON_H
+#define HEARTWHEEL_BENCH_COMMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The monotonic clock. */
+int64_t bench_ns(void);
+
+/* 0 .. n-1 in an order that depends on `seed` alone. The caller frees it. Ends the program without memory. */
+uint32_t *bench_order(uint32_t n, uint64_t seed);
+
+/* Zeroed memory, never given back, in huge pages if the machine has them. Ends the program if there is none. */
+void *bench_memory(size_t bytes);
+
+/* Resident memory of this process, in bytes. */
+int64_t bench_rss(void);
+
+/* The argument `i` as a number; ends the program if it is missing or none. */
+uint64_t bench_number(int argc, char **argv, int i);
+
+/* Prints a line KEY VALUE. */
+void bench_say(const char *key, double value);
+
+/* A contender says that it is ready for a round, and waits until it is its turn; false: there are no more. */
+bool bench_round(void);
+
+#endif
