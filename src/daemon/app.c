@@ -65,7 +65,8 @@ struct hw_now hw_app_woke(struct hw_app *a)
 	if (a->planned.ns && late_ns > a->start->stall_after_ms * HW_NS_PER_MS) {
 		hw_monitor_stall(a->monitor, now, a->planned);
 		for (unsigned i = 0; i < a->n_readers; i++) {
-			a->reader[i].behind = true;
+			a->reader[i].behind = a->reader[i].stalled = true;
+			hw_reader_drain(a->reader[i].reader);
 			event_active(a->reader[i].readable, EV_READ, 0);
 		}
 	}

@@ -29,8 +29,8 @@
 #define BACKOFF_MAX_S       60
 #define QUICK_MIN_MS        50 /* the first retry: a restarted broker is the usual cause */
 #define QUICK_SPREAD_MS     200
-#define TEND_NS             HW_NS_PER_S
-#define KEEPALIVE_MIN_S     5 /* the library takes no less */
+#define TEND_NS             HW_NS_PER_S /* who is awake anyway tends no more often */
+#define KEEPALIVE_MIN_S     5           /* the library takes no less */
 #define RECEIVE_MAX_DEFAULT 65535
 
 /* The library sets up TLS once per process, unguarded: the first connection does it alone. */
@@ -410,6 +410,11 @@ int hw_link_write(struct hw_link *l)
 	return -1;
 }
 
+static int64_t tend_within_ns(const struct hw_link *l)
+{
+	return l->conf.keepalive_s * HW_NS_PER_S / 4;
+}
+
 /*
  * The library closes a live link when the PINGRESP is still behind a backlog. So it is asked only when there is none;
  * else an UNSUBSCRIBE from what was never subscribed tells the broker that we live, and needs no right.
@@ -417,7 +422,7 @@ int hw_link_write(struct hw_link *l)
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 {
 	int64_t quiet_ns = now_ns - l->misc_ns;
-	if (l->state != HW_LINK_OPEN || quiet_ns < (drained ? TEND_NS : l->conf.keepalive_s * HW_NS_PER_S / 4))
+	if (l->state != HW_LINK_OPEN || quiet_ns < (drained ? TEND_NS : tend_within_ns(l)))
 		return 0;
 	l->misc_ns = now_ns;
 	int rc;
@@ -433,6 +438,16 @@ int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 		return 0;
 	hw_link_lost(l, rc, err);
 	return -1;
+}
+
+/*
+ * The library sees to its keepalive only when asked. A PINGREQ that is a quarter late is within the half that the
+ * broker grants.
+ */
+int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns)
+{
+	int64_t rest_ns = l->misc_ns + tend_within_ns(l) - now_ns;
+	return rest_ns > 0 ? (int)((rest_ns + HW_NS_PER_MS - 1) / HW_NS_PER_MS) : 0;
 }
 
 bool hw_link_overdue(struct hw_link *l, int64_t now_ns)

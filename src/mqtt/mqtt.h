@@ -48,8 +48,8 @@ enum hw_reader_event_kind {
 	HW_READER_DOWN, /* .text: why, and what to do where that is known; said once per loss, then once when the reason
 	                   changes */
 	HW_READER_REFUSED,    /* a subscription was refused: .text names the filter */
-	HW_READER_STALL,      /* the thread woke later than planned: .planned_ns (monotonic) */
-	HW_READER_DRAINED,    /* the socket was empty after a stall */
+	HW_READER_STALL,      /* while messages came, the thread woke later than planned: .planned_ns (monotonic) */
+	HW_READER_DRAINED,    /* the socket was empty after a stall, or after hw_reader_drain() */
 	HW_READER_NEARLY_FULL /* the receive buffer was 90 % full: the broker may be dropping */
 };
 
@@ -101,6 +101,9 @@ bool hw_reader_rest(struct hw_reader *r);
 int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filters, size_t n_filters);
 /* Closes the connection and opens it again. */
 void hw_reader_reconnect(struct hw_reader *r);
+/* The loop has found that this process stood still: HW_READER_DRAINED follows once the socket has been read empty; at
+ * once if there is no connection. */
+void hw_reader_drain(struct hw_reader *r);
 /* Without a connection: tries again at once, whatever the back-off says. Somebody else has just found the broker. */
 void hw_reader_hurry(struct hw_reader *r);
 struct hw_reader_stats hw_reader_stats(const struct hw_reader *r);

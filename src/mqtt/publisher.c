@@ -45,8 +45,8 @@
 #define STATUS_MAX    (STATUS_BYTES / 4) /* topic and payload together, with their record */
 
 #define READ_BUDGET   1024
-#define IDLE_MS       1000
-#define BUSY_MS       100 /* while a handshake or the end is under way */
+#define WAITING_MS    1000 /* for an acknowledgement */
+#define BUSY_MS       100  /* while a handshake or the end is under way */
 #define LINGER_MS     2000
 #define UNANSWERED_NS (30 * HW_NS_PER_S) /* an acknowledgement that takes this long will not come */
 
@@ -338,11 +338,14 @@ static void turn(struct hw_publisher *p)
 	/* A full window leaves the statuses where they are, unwatched: it is an acknowledgement that must come. */
 	bool idle = !p->more && !(up && !hw_ring_rest(p->barriers)) && !(open && !hw_ring_rest(p->statuses));
 	int events = POLLIN | (hw_link_wants_write(l) ? POLLOUT : 0);
+	int rest_ms = !up || atomic_load(&p->stop) ? BUSY_MS : hw_link_rest_ms(l, hw_link_clock());
+	if (p->n_in_flight > 0 && rest_ms > WAITING_MS)
+		rest_ms = WAITING_MS;
 	struct pollfd fds[] = {{p->orders_fd, POLLIN, 0},
 	                       {hw_link_socket(l), (short)events, 0},
 	                       {up ? hw_ring_fd(p->barriers) : -1, POLLIN, 0},
 	                       {open ? hw_ring_fd(p->statuses) : -1, POLLIN, 0}};
-	poll(fds, 4, !idle ? 0 : up && !atomic_load(&p->stop) ? IDLE_MS : BUSY_MS);
+	poll(fds, 4, idle ? rest_ms : 0);
 	if (fds[0].revents)
 		hush_orders(p);
 	if (((fds[1].revents || p->more || !up) && read_all(p)) || serve(p))

@@ -8,7 +8,7 @@
  *
  * Cost: libmosquitto takes three read() and four allocations a message, and a loop around it that polls for each one
  * more than doubles that. Here one wake-up serves all that gathered: while messages come thick, it waits 2 ms before it
- * reads, and then reads until nothing is left. Idle, it wakes twice a second.
+ * reads, and then reads until nothing is left. Idle, it wakes for barriers and for its keepalive alone.
  */
 #include <errno.h>
 #include <mosquitto.h>
@@ -34,7 +34,8 @@
 #define GATHER_MS         2
 #define GATHER_BELOW      16384               /* bytes that wait: with more, reading at once is worth it */
 #define GATHER_RECENT_NS  (10 * HW_NS_PER_MS) /* read this lately: messages come thick */
-#define IDLE_MS           500
+#define LULL_MS           500                 /* between messages: how late the thread is then is noticed this soon */
+#define LULLS             2 /* without a message, and it is idle: how late it is makes no difference */
 #define HANDSHAKE_MS      100
 #define STOP_MS           2000
 #define NEARLY_FULL       90 /* percent of the receive buffer */
@@ -59,7 +60,7 @@ struct hw_reader {
 	char *share_group; /* or NULL */
 
 	pthread_mutex_t lock; /* over the orders to the thread */
-	bool stop, reconnect, hurry;
+	bool stop, reconnect, hurry, drain;
 	struct hw_filters *ordered; /* a set that the thread has not taken over yet, or NULL */
 	int orders_fd;
 
@@ -69,6 +70,8 @@ struct hw_reader {
 	int64_t stall_after_ns;
 	int64_t planned_ns; /* when it meant to look at the clock next */
 	int64_t last_read_ns;
+	uint64_t messages_seen; /* when it was last looked whether messages come, */
+	unsigned lulls;         /* ... and how often in a row none had */
 	bool stopping;
 	bool more;            /* there may be more to read than poll() knows */
 	bool no_room;         /* waits for the ring */
@@ -358,6 +361,20 @@ static void read_all(struct hw_reader *r)
 	}
 }
 
+/* How long to wait for something to happen. A barrier does not end an idle time, a message does. */
+static int timeout_ms(struct hw_reader *r, int64_t now)
+{
+	uint64_t messages = counted(&r->messages);
+	if (messages != r->messages_seen)
+		r->lulls = 0;
+	r->messages_seen = messages;
+	if (r->more || r->stalled)
+		return 0;
+	if (!r->link.up_ns)
+		return HANDSHAKE_MS;
+	return r->lulls < LULLS ? LULL_MS : hw_link_rest_ms(&r->link, now);
+}
+
 /*
  * One wake-up. A connection is watched for reading only while there is room: a full ring would turn the thread round
  * and round.
@@ -371,10 +388,12 @@ static void turn(struct hw_reader *r)
 	struct pollfd fds[] = {{r->orders_fd, POLLIN, 0},
 	                       {blocked ? hw_ring_room_fd(r->ring) : -1, POLLIN, 0},
 	                       {events ? hw_link_socket(l) : -1, (short)events, 0}};
-	int timeout = r->more && !blocked ? 0 : l->up_ns ? IDLE_MS : HANDSHAKE_MS;
+	int64_t now = blocked ? hw_link_clock() : look(r);
+	int timeout = blocked ? LULL_MS : timeout_ms(r, now);
 	if (!blocked)
-		r->planned_ns = look(r) + timeout * HW_NS_PER_MS;
-	poll(fds, 3, timeout);
+		r->planned_ns = now + timeout * HW_NS_PER_MS;
+	if (poll(fds, 3, timeout) == 0)
+		r->lulls++;
 	count(&r->wakeups, 1);
 	if (fds[ORDERS].revents)
 		hush_orders(r);
@@ -399,7 +418,8 @@ static void obey(struct hw_reader *r)
 	r->stopping = r->stop;
 	if (r->hurry)
 		r->link.retry_ns = 0;
-	r->reconnect = r->hurry = false;
+	bool drain = r->drain;
+	r->reconnect = r->hurry = r->drain = false;
 	r->ordered = NULL;
 	pthread_mutex_unlock(&r->lock);
 	if (ordered) {
@@ -408,6 +428,12 @@ static void obey(struct hw_reader *r)
 		if (r->link.state == HW_LINK_OPEN && hw_filters_replace(ordered, old, &r->link))
 			lost(r);
 		hw_filters_free(old);
+	}
+	if (drain) {
+		r->stalled = true; /* to be told when it is over; that it began is known */
+		if (!r->link.up_ns)
+			note_drained(r);
+		hw_ring_publish(r->ring);
 	}
 	if (reconnect && r->link.m) {
 		hw_link_say(&r->link, "connection to %s:%d closed by the monitor, to be opened again",
@@ -584,6 +610,14 @@ void hw_reader_hurry(struct hw_reader *r)
 {
 	pthread_mutex_lock(&r->lock);
 	r->hurry = true;
+	pthread_mutex_unlock(&r->lock);
+	order(r);
+}
+
+void hw_reader_drain(struct hw_reader *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->drain = true;
 	pthread_mutex_unlock(&r->lock);
 	order(r);
 }

@@ -188,9 +188,21 @@ static void on_connect(const redisAsyncContext *ac, int status)
 	event_active(l->turn, EV_TIMEOUT, 0);
 }
 
+/*
+ * When to look next whether the connection lives. A connection that answers at once costs no wake-up: each command that
+ * waits puts the look off, and its answer does so again. 0 or -ENOMEM.
+ */
+static int watch(struct hw_redis_link *l)
+{
+	bool waiting = l->in_flight > 0 || l->state < HW_LINK_READY;
+	struct timeval in = {waiting ? 1 : HW_LINK_QUIET_MS / 1000, waiting ? 0 : HW_LINK_QUIET_MS % 1000 * 1000};
+	if (!waiting && l->conf.subscriber)
+		return event_del(l->alive);
+	return event_add(l->alive, &in) == 0 ? 0 : -ENOMEM;
+}
+
 static void connect_to(struct hw_redis_link *l)
 {
-	struct timeval second = {1, 0};
 	l->state = HW_LINK_CONNECTING;
 	l->overdue = 0;
 	l->since_ms = l->sent_ms = mono_ms();
@@ -209,7 +221,7 @@ static void connect_to(struct hw_redis_link *l)
 		return;
 	}
 	if (attach(ac, l->base) != 0 || redisAsyncSetConnectCallback(ac, on_connect) != REDIS_OK ||
-	    redisAsyncSetDisconnectCallback(ac, on_disconnect) != REDIS_OK || event_add(l->alive, &second) != 0)
+	    redisAsyncSetDisconnectCallback(ac, on_disconnect) != REDIS_OK || watch(l) != 0)
 		unreachable(l, "out of memory");
 	else
 		hw_guard_set(&l->guard, ac);
@@ -348,7 +360,7 @@ static void look(struct hw_redis_link *l)
 		return;
 	}
 	l->overdue = 0;
-	if (!waiting && !l->conf.subscriber && l->state == HW_LINK_READY && now - l->sent_ms > HW_LINK_QUIET_MS)
+	if (!waiting && !l->conf.subscriber && l->state == HW_LINK_READY && now - l->sent_ms >= HW_LINK_QUIET_MS)
 		hw_redis_link_command(l, on_pong, l, 1, argv, lens);
 }
 
@@ -366,15 +378,20 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 
 static void on_alive(evutil_socket_t fd, short what, void *arg)
 {
+	struct hw_redis_link *l = arg;
 	(void)fd, (void)what;
-	look(arg);
+	look(l);
+	if (l->ac)
+		watch(l);
 }
 
 static void sent(struct hw_redis_link *l)
 {
 	l->sent_ms = mono_ms();
-	if (l->in_flight++ == 0)
+	if (l->in_flight++ == 0) {
 		l->since_ms = l->sent_ms;
+		watch(l);
+	}
 	l->commands++;
 }
 
@@ -401,10 +418,10 @@ int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *ar
 
 void hw_redis_link_got(struct hw_redis_link *l)
 {
-	if (l->in_flight > 0)
-		l->in_flight--;
 	l->since_ms = mono_ms();
 	l->overdue = 0;
+	if (l->in_flight > 0 && --l->in_flight == 0)
+		watch(l);
 }
 
 void hw_redis_link_settled(struct hw_redis_link *l)
@@ -428,7 +445,7 @@ int hw_redis_link_init(struct hw_redis_link *l, struct event_base *base, const s
 		         conf->port);
 	l->turn = event_new(base, -1, 0, on_turn, l);
 	l->retry = event_new(base, -1, 0, on_retry, l);
-	l->alive = event_new(base, -1, EV_PERSIST, on_alive, l);
+	l->alive = event_new(base, -1, 0, on_alive, l);
 	struct timeval now = {0, 0};
 	if (l->turn && l->retry && l->alive && event_add(l->retry, &now) == 0)
 		return 0;

@@ -54,7 +54,7 @@ struct hw_redis_link {
 	size_t n_addresses, address;
 	struct event *turn;  /* what a hiredis callback must not do itself */
 	struct event *retry; /* the next attempt */
-	struct event *alive; /* once a second while there is a connection */
+	struct event *alive; /* each second while an answer is awaited, else when it has been quiet for too long */
 	unsigned tries, overdue, in_flight;
 	uint64_t random;
 	int64_t since_ms; /* monotonic: the last reply, or when waiting for one began */

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""A monitor that has nothing to do sleeps; and what keeps its connections alive goes on."""
+from pathlib import Path
+
+from hw_env import pass_time
+
+SECONDS = 10
+
+
+def switches(d):
+    """{thread: how often it went to sleep}"""
+    found = {}
+    for task in Path("/proc/%d/task" % d.pid).iterdir():
+        lines = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
+        found[lines["Name"]] = int(lines["voluntary_ctxt_switches"])
+    return found
+
+
+def test_every_thread_sleeps(env):
+    d = env.daemon(timeout="1h")
+    env.beat("a")
+    env.settle(d)
+    pass_time(2)
+    barriers = d.metrics().get("barriers_sent_total")
+    pass_time(0.5)
+    before = switches(d)
+    pass_time(SECONDS)
+    woken = {name: n - before[name] for name, n in switches(d).items()}
+    barriers = d.metrics().get("barriers_sent_total") - barriers
+    assert 1 <= barriers <= 3, "each 5 s"
+    assert woken["hw-reader-0"] <= barriers + 2, woken
+    assert woken["hw-publisher"] <= 2 * barriers + 2, woken
+    assert woken["heartwheeld"] <= 2 * SECONDS + 3 * barriers + 2, "the tick, its mark and Redis' answer: %s" % woken
+
+
+def test_an_idle_connection_is_kept_alive(env):
+    """The broker gives a client up after one and a half keepalives, and looks each 5 s."""
+    d = env.daemon(timeout="1h", mqtt={"keepalive": "5s"})
+    env.beat("a")
+    env.settle(d)
+    pass_time(15)
+    m = d.metrics()
+    assert m.get("reconnects_total") == 0 and m.get("link_up", link="reader") == 1
+    assert m.get("blind") == 0
+    log = env.broker.log()
+    assert "%s-r0" % env.node not in "".join(line for line in log.splitlines() if "exceeded timeout" in line)
