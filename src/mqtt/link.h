@@ -82,6 +82,8 @@ int hw_link_write(struct hw_link *l);
  * another way. 0, or -1 with `why`.
  */
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained);
+/* For how long an open link need not be tended: a quarter of the keepalive, since it was last. */
+int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns);
 /* A CONNACK or SUBACK that does not come: true, with `why`. */
 bool hw_link_overdue(struct hw_link *l, int64_t now_ns);
 
@@ -95,8 +97,6 @@ void hw_link_leave(struct hw_link *l);
 /* Sets `why`, unless the reason is known already. */
 void hw_link_say(struct hw_link *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Sets `why` from what a library call returned, with the errno it left. */
-/* For how long an open link need not be tended: a quarter of the keepalive, since it was last. */
-int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns);
 void hw_link_lost(struct hw_link *l, int rc, int err);
 
 int64_t hw_link_clock(void); /* CLOCK_MONOTONIC, ns */

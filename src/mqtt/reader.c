@@ -78,10 +78,10 @@ struct hw_reader {
 	bool stalled, filled; /* said, and not over yet */
 	bool was_up;          /* ever */
 	char refused[HW_LINK_WHY];
+	size_t barrier_len; /* of the barrier topic */
 
 	atomic_uint_least64_t messages, bytes, wakeups, reconnects, ring_waits, junk_barriers;
 };
-	size_t barrier_len; /* of the barrier topic */
 
 /* One writer: no locked instruction needed. */
 static void count(atomic_uint_least64_t *counter, uint64_t by)
@@ -165,9 +165,6 @@ static void put_message(struct hw_reader *r, const struct hw_packet *p)
 	count(&r->bytes, len);
 }
 
-static void on_message(struct mosquitto *m, void *arg, const struct mosquitto_message *msg)
-{
-	struct hw_link *l = arg;
 static void put(struct hw_reader *r, const struct hw_packet *p)
 {
 	struct hw_barrier b;
@@ -188,6 +185,9 @@ static bool take(void *owner, const struct hw_packet *p)
 	return true;
 }
 
+static void on_message(struct mosquitto *m, void *arg, const struct mosquitto_message *msg)
+{
+	struct hw_link *l = arg;
 	struct hw_reader *r = l->owner;
 	(void)m;
 	l->progress++;
@@ -510,6 +510,8 @@ int hw_reader_start(struct hw_reader **out, const struct hw_mqtt_conf *conf, con
 	r->link.owner = r;
 	r->link.prepare = prepare;
 	r->link.has_room = has_room;
+	r->link.take = take;
+	r->barrier_len = strlen(r->link.conf.barrier_topic);
 	r->stall_after_ns = stall_after_ms * HW_NS_PER_MS;
 	r->share_group = share_group ? strdup(share_group) : NULL;
 	r->filters = hw_filters_new(filters, n_filters, share_group, conf->barrier_topic);
@@ -536,8 +538,6 @@ void hw_reader_stop(struct hw_reader *r)
 	if (!r)
 		return;
 	pthread_mutex_lock(&r->lock);
-	r->link.take = take;
-	r->barrier_len = strlen(r->link.conf.barrier_topic);
 	r->stop = true;
 	pthread_mutex_unlock(&r->lock);
 	order(r);
