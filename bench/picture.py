@@ -13,7 +13,7 @@ from report import figures, goal, margin, number, title
 WIDTH, LEFT, RIGHT, ROW = 960, 400, 190, 20
 INK, SOFT, LINE, MET, MISSED = "#24292f", "#57606a", "#d0d7de", "#2da44e", "#cf222e"
 COLOURS = ("#0969da", "#bf3989", "#9a6700", "#1a7f37", "#8250df", "#cf222e")
-LEAST, MOST = 0.25, 1000
+LEAST, MOST = 0.1, 1000  # margins that are drawn; what lies beyond is drawn there
 GROWTH = re.compile(r"growth: (.+), ([\d,]+) devices$")
 
 
@@ -41,7 +41,9 @@ def bars(results, top):
     judged = [f for f in figures(results) if margin(f) is not None]
     if not judged:
         return [], top
-    x = lambda v: scale(v, LEAST, MOST, LEFT, WIDTH - RIGHT)  # noqa: E731
+    low, high = reach([margin(f) for f in judged])
+    x = lambda v: scale(v, low, high, LEFT, WIDTH - RIGHT)  # noqa: E731
+    ticks = [v for v in (0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000) if low <= v <= high]
     out, y, target = [text(16, top + 18, "How many times better than its goal", 15, bold=True)], top + 44, None
     first = y
     for f in judged:
@@ -52,10 +54,17 @@ def bars(results, top):
         out += bar(f, x, y)
         y += ROW
     grid = [line(x(v), first - 4, x(v), y, INK if v == 1 else LINE, 1.2 if v == 1 else 0.8)
-            for v in (0.5, 1, 2, 5, 10, 100, 1000)]
+            for v in ticks]
     grid += [text(x(v), first - 9, "goal" if v == 1 else number(v) + "x", 10, "middle", SOFT)
-             for v in (0.5, 1, 2, 5, 10, 100, 1000)]
+             for v in ticks]
     return grid + out, y + 16
+
+
+def reach(margins):
+    """The axis that has room for them, and for a half and four in any case."""
+    steps = (LEAST, 0.2, 0.5, 4, 10, 30, 100, 300, MOST)
+    least, most = max(min(margins), LEAST), min(max(margins), MOST)
+    return (max(v for v in steps if v <= min(least, 0.5)), min(v for v in steps if v >= max(most, 4)))
 
 
 def bar(f, x, y):
@@ -134,7 +143,7 @@ def growth(results, top):
     wide = (WIDTH - 40) / len(found)
     upper, lower = top + 60, top + 260
     for k, (unit, lines) in enumerate(found.items()):
-        out += panel(unit, lines, 70 + k * wide, 30 + (k + 1) * wide, upper, lower)
+        out += panel(unit, lines, 70 + k * wide, (k + 1) * wide, upper, lower)
     return out, lower + 50 + 18 * max(len(lines) for lines in found.values())
 
 
