@@ -171,11 +171,11 @@ def readme(results, picture):
     """README's section, between its markers: what has a goal, the drawing, and folded away all the rest. `picture`: the
     path of the drawing, as README names it."""
     benches, every = results["benches"].values(), figures(results)
-    runs = min((len(b["seconds"]) for b in benches), default=0)
+    runs = sorted(len(b["seconds"]) for b in benches if b["seconds"])
     dates = sorted({b["date"] for b in benches}) or ["never"]
     commits = list(dict.fromkeys(b["commit"] for b in benches))
-    out = ["%s. Medians of %d runs, %s, commit %s; %s." % (
-        machine_line(results), runs, " to ".join(dict.fromkeys((dates[0], dates[-1]))), ", ".join(commits),
+    out = ["%s. Medians of %s runs, %s, commit %s; %s." % (
+        machine_line(results), runs[len(runs) // 2] if runs else "no", " to ".join(dict.fromkeys((dates[0], dates[-1]))), ", ".join(commits),
         closing(results)), "", "| | median | min - max | goal | |", "|---|--:|--:|--:|---|"]
     out += rows([f for f in every if f["goal"]], 5)
     out += ["", "![Each goal, and how far it was met or missed; what grows with the number of devices](%s)" % picture,

@@ -231,6 +231,13 @@ def test_all_well_is_status_0_and_benches_take_turns(tmp_path, monkeypatch):
     assert status == 0 and (tmp_path / "trace").read_text() == "abab"
 
 
+def test_what_is_counted_runs_once(tmp_path, monkeypatch):
+    run = bench_in(tmp_path, counts=GOOD, measures=GOOD.replace('"a', '"b'))
+    run.ONCE = ("counts",)
+    _, r = run_them(run, tmp_path, monkeypatch, "--runs", "3")
+    assert [len(b["seconds"]) for b in r["benches"].values()] == [1, 3]
+
+
 def test_only_some_leaves_the_others_as_they_were(tmp_path, monkeypatch):
     run = bench_in(tmp_path, a=GOOD, b=GOOD.replace('"a', '"b').replace("4", "5"))
     run_them(run, tmp_path, monkeypatch, "--runs", "2")
