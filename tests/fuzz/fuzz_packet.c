@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MQTT packets, as they are looked at ahead of the library. Input: a byte whose lowest bit says MQTT 5, then a stream.
+ * What is taken for a message lies inside of its packet and is not taken for one sooner than it is whole; what needs
+ * more bytes asks for more than there are, and never for more than it takes to know how long the packet is.
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "mqtt/packet.h"
+
+static bool inside(const void *part, size_t len, const uint8_t *at, size_t n)
+{
+	const uint8_t *p = part;
+	return p >= at && p <= at + n && len <= (size_t)(at + n - p);
+}
+
+/* Of the bytes that are there, and of each beginning of them, in memory that ends with them. */
+static enum hw_packet_kind look(const uint8_t *bytes, size_t n, bool v5, struct hw_packet *p)
+{
+	uint8_t *own = malloc(n ? n : 1);
+	MUST(own);
+	memcpy(own, bytes, n);
+	enum hw_packet_kind kind = hw_packet_look(own, n, v5, p);
+	if (kind == HW_PACKET_PART)
+		MUST(p->size > n);
+	if (kind == HW_PACKET_MESSAGE) {
+		MUST(p->size <= n && own[0] >> 4 == 3 && (own[0] & 6) == 0 && p->retained == (own[0] & 1));
+		MUST(p->topic_len > 0 && inside(p->topic, p->topic_len, own, p->size));
+		MUST(inside(p->payload, p->payload_len, own, p->size));
+		MUST((const uint8_t *)p->payload + p->payload_len == own + p->size);
+		MUST((const uint8_t *)p->payload >= (const uint8_t *)p->topic + p->topic_len + (v5 ? 1 : 0));
+	}
+	free(own);
+	return kind;
+}
+
+static void check_beginnings(const uint8_t *bytes, size_t size, bool v5)
+{
+	struct hw_packet p;
+	for (size_t n = size < 16 ? 0 : size - 16; n < size; n++)
+		MUST(look(bytes, n, v5, &p) == HW_PACKET_PART && p.size <= size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size == 0)
+		return 0;
+	bool v5 = data[0] & 1;
+	struct hw_packet p;
+	for (data++, size--; look(data, size, v5, &p) == HW_PACKET_MESSAGE; data += p.size, size -= p.size)
+		check_beginnings(data, p.size, v5);
+	return 0;
+}
