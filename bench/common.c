@@ -26,6 +26,17 @@ static uint64_t next_random(uint64_t *state)
 	return *state * UINT64_C(2685821657736338717);
 }
 
+static uint32_t below(uint32_t n, uint64_t *state)
+{
+	return (uint32_t)((next_random(state) >> 32) * n >> 32);
+}
+
+void bench_draw(uint32_t *out, size_t count, uint32_t n, uint64_t *state)
+{
+	for (size_t i = 0; i < count; i++)
+		out[i] = below(n, state);
+}
+
 uint32_t *bench_order(uint32_t n, uint64_t seed)
 {
 	uint32_t *order = malloc(n * sizeof(*order));
@@ -33,7 +44,7 @@ uint32_t *bench_order(uint32_t n, uint64_t seed)
 		abort();
 	uint64_t state = seed * 2 + 1;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t j = (uint32_t)((next_random(&state) >> 32) * (i + 1) >> 32);
+		uint32_t j = below(i + 1, &state);
 		order[i] = order[j];
 		order[j] = i;
 	}

@@ -16,6 +16,9 @@ int64_t bench_ns(void);
 /* 0 .. n-1 in an order that depends on `seed` alone. The caller frees it. Ends the program without memory. */
 uint32_t *bench_order(uint32_t n, uint64_t seed);
 
+/* Fills `out` with `count` of 0 .. n-1, drawn at random (repetitions included). `*state` is not 0, and moves on. */
+void bench_draw(uint32_t *out, size_t count, uint32_t n, uint64_t *state);
+
 /* Zeroed memory, never given back, in huge pages if the machine has them. Ends the program if there is none. */
 void *bench_memory(size_t bytes);
 

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A fleet of devices in the core, driven as the daemon drives it: messages in batches, what follows from them
+ * pulled out after each, barriers that come back at once. Time is virtual and passes only when it is told to.
+ *
+ * Ids are 14 bytes, on the topics of the configuration that is shipped.
+ */
+#ifndef HEARTWHEEL_BENCH_FLEET_H
+#define HEARTWHEEL_BENCH_FLEET_H
+
+#include "heartwheel/monitor.h"
+
+#define FLEET_BATCH       HW_BATCH
+#define FLEET_ID_LEN      14
+#define FLEET_TIMEOUT_MS  30000
+#define FLEET_INTERVAL_MS 10000
+
+struct fleet {
+	struct hw_monitor *m;
+	struct hw_now now;
+	uint64_t online, offline, refreshes; /* came out so far */
+	uint64_t barriers[16];               /* sent, and not back yet */
+	unsigned n_barriers;
+};
+
+/* Room for messages as the ring hands them over: topic behind topic. */
+#define FLEET_CHUNK 1024
+struct fleet_chunk {
+	struct hw_message messages[FLEET_CHUNK];
+	struct hw_id ids[FLEET_CHUNK];
+	char topics[FLEET_CHUNK][48];
+};
+
+/* A monitor that sees, with no device yet. Ends the program without memory. */
+void fleet_make(struct fleet *f);
+void fleet_free(struct fleet *f);
+
+/* Writes heartbeats of devices order[0 .. n) into the chunk; n is at most FLEET_CHUNK. */
+void fleet_write(struct fleet_chunk *c, const uint32_t *order, unsigned n);
+
+/* Hands the first `n` messages of the chunk over, `batch` at a time, with what follows from inputs pulled out after
+ * each. */
+void fleet_beat(struct fleet *f, struct fleet_chunk *c, unsigned n, unsigned batch);
+
+/* Each device of order[0 .. n) beats once, spread over `over_ms` of virtual time, with all that falls due meanwhile. */
+void fleet_beat_all(struct fleet *f, struct fleet_chunk *c, const uint32_t *order, uint32_t n, int64_t over_ms);
+
+/* Virtual time passes; what falls due is pulled out to the end. Returns the time that this took, in ns. */
+int64_t fleet_pass(struct fleet *f, int64_t ns);
+
+#endif

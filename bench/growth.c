@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a device costs in the core, in memory and in time:
+ *
+ *     growth DEVICES HEARTBEATS
+ *
+ *   memory     bytes of resident memory a device: registry and wheel as the daemon has them, ids of 14 bytes
+ * and, unless HEARTBEATS is 0, in ns:
+ *   heartbeat  of one device of a batch, in random order, from its topic on
+ *   relink     its entry comes due, but it has beaten since: put elsewhere, once a timeout; its refresh is pulled out
+ *   expiry     its entry comes due, its barriers come back, and its transition to offline is pulled out
+ */
+#include <stdlib.h>
+
+#include "common.h"
+#include "fleet.h"
+
+#define PAUSE_MS 5000 /* between the first heartbeats and the second ones */
+
+/* In ns for each. */
+static double beat(struct fleet *f, struct fleet_chunk *c, uint32_t n, uint32_t beats)
+{
+	uint32_t order[FLEET_CHUNK];
+	uint64_t state = 1;
+	int64_t ns = 0;
+	for (uint32_t done = 0; done < beats; done += FLEET_CHUNK) {
+		bench_draw(order, FLEET_CHUNK, n, &state);
+		fleet_write(c, order, FLEET_CHUNK);
+		int64_t began = bench_ns();
+		fleet_beat(f, c, FLEET_CHUNK, FLEET_BATCH);
+		ns += bench_ns() - began;
+	}
+	return (double)ns / (double)((beats + FLEET_CHUNK - 1) / FLEET_CHUNK * FLEET_CHUNK);
+}
+
+/* Each has beaten at first, and then, from `PAUSE_MS` later on, once more within an interval: all fall silent. */
+static void fall_silent(struct fleet *f, uint32_t n)
+{
+	uint64_t relinks = hw_monitor_stats(f->m)->relinks;
+	int64_t ns = fleet_pass(f, (FLEET_TIMEOUT_MS - FLEET_INTERVAL_MS - 1000) * HW_NS_PER_MS);
+	relinks = hw_monitor_stats(f->m)->relinks - relinks;
+	if (relinks != n || f->offline > 0)
+		abort();
+	bench_say("relink", (double)ns / n);
+	ns = fleet_pass(f, 2 * FLEET_INTERVAL_MS * HW_NS_PER_MS);
+	if (f->offline != n)
+		abort();
+	bench_say("expiry", (double)ns / n);
+}
+
+int main(int argc, char **argv)
+{
+	static struct fleet f;
+	static struct fleet_chunk chunk;
+	uint32_t n = (uint32_t)bench_number(argc, argv, 1), beats = (uint32_t)bench_number(argc, argv, 2);
+	uint32_t *order = bench_order(n, 0);
+	fleet_write(&chunk, order, n < FLEET_CHUNK ? n : FLEET_CHUNK);
+	int64_t before = bench_rss();
+	fleet_make(&f);
+	fleet_beat_all(&f, &chunk, order, n, 0);
+	bench_say("memory", (double)(bench_rss() - before) / n);
+	free(order);
+	if (beats > 0) {
+		order = bench_order(n, 1);
+		fleet_pass(&f, PAUSE_MS * HW_NS_PER_MS);
+		fleet_beat_all(&f, &chunk, order, n, 0); /* the second heartbeat is not like those that follow, either */
+		bench_say("heartbeat", beat(&f, &chunk, n, beats));
+		fleet_beat_all(&f, &chunk, order, n, FLEET_INTERVAL_MS);
+		fall_silent(&f, n);
+		free(order);
+	}
+	fleet_free(&f);
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For callgrind, which counts the instructions of one function at a time:
+ *
+ *     instructions DEVICES HEARTBEATS
+ *
+ * count_heartbeats(): HEARTBEATS of known devices in random order, from topic and empty payload. count_expiries(): each
+ * of DEVICES, silent since its first heartbeat, from its entry coming due to its transition being pulled out. Key and
+ * order are fixed, and time is virtual: the counts are the same each time.
+ */
+#include <stdlib.h>
+
+#include "common.h"
+#include "fleet.h"
+
+/* Called from elsewhere, for all that the compiler knows: a name that callgrind finds. */
+void count_heartbeats(struct fleet *f, struct fleet_chunk *c);
+void count_expiries(struct fleet *f);
+
+__attribute__((noinline)) void count_heartbeats(struct fleet *f, struct fleet_chunk *c)
+{
+	fleet_beat(f, c, FLEET_CHUNK, FLEET_BATCH);
+}
+
+__attribute__((noinline)) void count_expiries(struct fleet *f)
+{
+	fleet_pass(f, 2 * FLEET_INTERVAL_MS * HW_NS_PER_MS);
+}
+
+int main(int argc, char **argv)
+{
+	static struct fleet f;
+	static struct fleet_chunk chunk;
+	uint32_t n = (uint32_t)bench_number(argc, argv, 1), beats = (uint32_t)bench_number(argc, argv, 2);
+	uint32_t *order = bench_order(n, 0), some[FLEET_CHUNK];
+	uint64_t state = 1;
+	fleet_make(&f);
+	for (int k = 0; k < 2; k++) /* the second heartbeat of a device is not like those that follow, either */
+		fleet_beat_all(&f, &chunk, order, n, 0);
+	for (uint32_t done = 0; done < beats; done += FLEET_CHUNK) {
+		bench_draw(some, FLEET_CHUNK, n, &state);
+		fleet_write(&chunk, some, FLEET_CHUNK);
+		count_heartbeats(&f, &chunk);
+	}
+	fleet_pass(&f, (FLEET_TIMEOUT_MS - 1000) * HW_NS_PER_MS);
+	if (f.offline > 0)
+		abort();
+	count_expiries(&f);
+	if (f.offline != n)
+		abort();
+	free(order);
+	fleet_free(&f);
+	return 0;
+}
