@@ -2,83 +2,152 @@
 # SPDX-License-Identifier: MIT
 """What the keyspace listener costs for each key and each notification, and how late it is, beside Redis' own `expired`.
 
-    HW_BUILD=build python3 bench/keyspace.py [KEYS ...]        (default: 2000 100000)
+Another program (this one) keeps 100,000 keys in Redis, each written once in its time to live of 3 s, evenly; then it
+stops. As many others stay, since Redis finds what has expired by looking at keys at random. An observer on a connection of its own notes when the mark of each death is written. The same keys are written to
+two bare Redis servers, and an observer subscribes to their `expired`: one server as it comes, one told to look for
+expired keys as hard as it can (hz 100, active-expire-effort 10). When a key's time is over is known exactly: it is
+written with PXAT, which is told in the same words as PX.
 
-Everything is private: a broker, a Redis and the daemon on free ports, in a temporary directory. Another program (this
-one) writes the keys. CPU is user + system time of the process, from /proc.
+CPU is what the processes used, by the kernel's count; of Redis what it used for this, its answers to us among it.
 """
+import bisect
 import os
+import re
 import shutil
-import sys
+import socket
 import tempfile
 import threading
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "system"))
+import measure
 
-from hw_env import Broker, Env, Redis, wait_until  # noqa: E402
-
-TTL_MS = 3000
-HZ = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_s(pid):
-    fields = Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / HZ
+TARGET = "4k Keyspace path"
+TTL_MS, LONG_MS = 3000, 600000
+TUNED = ("--hz", "100", "--active-expire-effort", "10")
+MESSAGE = re.compile(rb"\$7\r\nmessage\r\n\$\d+\r\n([^\r]+)\r\n\$\d+\r\n([^\r]+)\r\n")
+LATE_MS = 1000 / 31 + 20
+IDLE_S = 5
+WAIT_S = 20  # for what Redis tells late
 
 
-def rss_kb(pid):
-    for line in Path("/proc/%d/status" % pid).read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1])
-    return 0
+def now_ms():
+    return time.time() * 1000
 
 
-def percentiles(ms):
-    ms = sorted(ms)
-    return "p50 %6d  p99 %6d  max %6d ms" % (ms[len(ms) // 2], ms[len(ms) * 99 // 100], ms[-1]) if ms else "none"
+class Observer(threading.Thread):
+    """Notes when Redis told of what happened to a key. What was read is taken apart afterwards: to be late itself would
+    be to blame Redis for it."""
+
+    def __init__(self, server, *events):
+        super().__init__(daemon=True)
+        self.chunks = []
+        self.socket = socket.create_connection(("127.0.0.1", server.port))
+        self.socket.sendall(b"SUBSCRIBE " + b" ".join(b"__keyevent@0__:" + e for e in events) + b"\r\n")
+        self.start()
+
+    def run(self):
+        while True:
+            data = self.socket.recv(1 << 20)
+            if not data:
+                return
+            self.chunks.append((now_ms(), data))
+
+    def stop(self):
+        """{key: wall ms}"""
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.join()
+        self.socket.close()
+        ends, total = [], 0
+        for _, data in self.chunks:
+            total += len(data)
+            ends.append(total)
+        said = b"".join(data for _, data in self.chunks)
+        return {m[2].decode(): self.chunks[bisect.bisect_left(ends, m.end())][0] for m in MESSAGE.finditer(said)}
 
 
-def write(r, prefix, n, ttl_ms, ends=False):
-    """SET with a time to live for every key; returns {key: wall ms of its end} if asked for."""
-    found = {}
-    for first in range(0, n, 1000):
-        keys = ["%sd%d" % (prefix, i) for i in range(first, min(n, first + 1000))]
-        p = r.pipeline(transaction=False)
-        for k in keys:
-            p.set(k, "x", px=ttl_ms)
-            if ends:
-                p.execute_command("PEXPIRETIME", k)
-        answers = p.execute()
-        if ends:
-            found.update(zip(keys, answers[1::2]))
-    return found
+def write(server, prefix, n, ttl_ms, over_ms=0):
+    """SETs n keys, pipelined, evenly over some time; returns {key: wall ms of its end}."""
+    ends, began, batch = {}, time.monotonic(), 500
+    with socket.create_connection(("127.0.0.1", server.port)) as s:
+        for first in range(0, n, batch):
+            wait_s = began + over_ms / 1000 * first / n - time.monotonic()
+            if wait_s > 0:
+                time.sleep(wait_s)
+            keys = ["%sd%d" % (prefix, i) for i in range(first, min(n, first + batch))]
+            end = int(now_ms()) + ttl_ms
+            s.sendall("".join("*5\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$1\r\nx\r\n$4\r\nPXAT\r\n$%d\r\n%d\r\n" % (
+                len(k), k, len(str(end)), end) for k in keys).encode())
+            owed = 5 * len(keys)  # "+OK\r\n" each
+            while owed:
+                got = s.recv(owed)
+                assert got and got[:1] != b"-", got
+                owed -= len(got)
+            ends.update(dict.fromkeys(keys, end))
+    return ends
 
 
-def raw(server, n):
-    """How late Redis' own notification is, with nobody looking at the keys."""
-    came, stop = {}, threading.Event()
+def show(label, value, unit, goal=None, note=None):
+    measure.figure(TARGET, label, value, unit, goal, note)
+
+
+def delays(who, ends, came, note=None):
+    """Prints how long after their ends the keys' deaths came; returns the p99. What has not come counts with what has
+    passed."""
+    now = now_ms()
+    late = [came.get(k, now) - end for k, end in ends.items()]
+    ours = who == "a key's death, mark in Redis"
+    show(who + ", the earliest", min(late), "ms", (">=", 0) if ours else None)
+    show(who + ", p50", measure.percentile(late, 50), "ms")
+    p99 = measure.percentile(late, 99)
+    show(who + ", p99", p99, "ms", ("<=", LATE_MS) if ours else None, note)
+    show(who + ", the latest", max(late), "ms")
+    return p99
+
+
+# --- Redis alone
+
+
+def bare(server, n, who):
+    """A server that nobody looks at; returns its p99."""
+    from hw_env import wait_until
     r = server.client()
-    sub = server.client().pubsub()
-    sub.subscribe("__keyevent@0__:expired")
-
-    def hear():
-        while not stop.is_set():
-            m = sub.get_message(timeout=0.2)
-            if m and m["type"] == "message":
-                came[m["data"]] = time.time() * 1000
-    thread = threading.Thread(target=hear)
-    thread.start()
-    ends = write(r, "raw:", n, TTL_MS, True)
+    write(server, "live:", n, LONG_MS)
+    seen = Observer(server, b"expired")
+    ends = write(server, "bare:", n, TTL_MS, TTL_MS)
     try:
-        wait_until(lambda: len(came) >= n, 60, interval=0.2)
+        wait_until(lambda: r.info("stats")["expired_keys"] >= n, WAIT_S, interval=0.2)
     except AssertionError:
         pass
-    stop.set()
-    thread.join()
-    print("  Redis' own `expired` alone     %s  (%d of %d came)" % (
-        percentiles([came[k] - ends[k] for k in came if k in ends]), len(came), n))
+    time.sleep(0.2)
+    came = seen.stop()
+    return delays(who, ends, came, "%d of %d had not come when the run ended, and count with what had passed" % (
+        n - len(came), n))
+
+
+def bare_writes(server, n):
+    """What a notification costs Redis with a subscriber that only counts."""
+    seen = Observer(server, b"set", b"expire")
+    write(server, "bare:", n, LONG_MS)
+    watch = measure.Stopwatch(server.pid)
+    write(server, "bare:", n, LONG_MS)
+    used = watch.cpu()
+    seen.stop()
+    show("a notification, Redis alone", used * 1e6 / (2 * n), "us", note="the SET that caused it is half of it")
+    server.client().flushall()
+
+
+# --- with heartwheel
+
+
+class Phase:
+    """CPU of the daemon and of Redis, for each of `n`."""
+
+    def __init__(self, d, server):
+        self.watches = [measure.Stopwatch(d.pid), measure.Stopwatch(server.pid)]
+
+    def end(self, what, n):
+        for who, watch in zip(("the daemon", "Redis"), self.watches):
+            show("%s, %s" % (what, who), watch.cpu() * 1e6 / n, "us")
 
 
 def settle(d):
@@ -91,78 +160,91 @@ def settle(d):
         time.sleep(0.1)
 
 
-class Phase:
-    """CPU of the daemon and of Redis from its begin to its end, for each of `n`."""
-
-    def __init__(self, d, server):
-        self.pids = (d.pid, server.pid)
-        self.cpu = [cpu_s(p) for p in self.pids]
-
-    def end(self, what, n, each):
-        daemon, redis = [(cpu_s(p) - c) * 1e6 / n for p, c in zip(self.pids, self.cpu)]
-        print("  %-30s daemon %6.1f us  Redis %6.1f us  a %s" % (what, daemon, redis, each))
+def idle(d, server):
+    watches = [measure.Stopwatch(d.pid), measure.Stopwatch(server.pid)]
+    time.sleep(IDLE_S)
+    for who, watch in zip(("the daemon", "Redis"), watches):
+        show("nobody writes, " + who, watch.cpu() / watch.wall() * 100, "% of a core")
 
 
-def listener(env, n):
+def keep(env, d, n):
+    """Keys come, and are kept."""
+    from hw_env import wait_until
+    server, prefix, before = env.redis_server, env.key("connected", ""), measure.rss_kb(d.pid)
+    phase = Phase(d, server)
+    write(server, prefix, n, LONG_MS)
+    wait_until(lambda: d.status()["online"] == n and d.status()["owed"] == 0, 120, interval=0.1)
+    phase.end("a new key", n)
+    show("memory a key", (measure.rss_kb(d.pid) - before) * 1024 / n, "bytes")
+    settle(d)
+    m = d.metrics()
+    seen, looks = m.get("notifications_total"), m.get("keyspace_looks_total")
+    phase = Phase(d, server)
+    write(server, prefix, n, LONG_MS)
+    wait_until(lambda: d.metrics().get("notifications_total") >= seen + 2 * n
+               and d.metrics().get("keyspace_looks_waiting") == 0, 120, interval=0.1)
+    phase.end("a notification", 2 * n)
+    show("looks a notification", (d.metrics().get("keyspace_looks_total") - looks) / (2 * n), "")
+
+
+def die(env, d, n):
+    """Each key is written once in its time to live, and then no more; returns the p99."""
+    from hw_env import wait_until
+    write(env.redis_server, env.key("connected", "live-"), n, LONG_MS)
+    write(env.redis_server, env.key("connected", ""), n, TTL_MS + 1000, TTL_MS)
+    seen = Observer(env.redis_server, b"set")
+    ends = write(env.redis_server, env.key("connected", ""), n, TTL_MS, TTL_MS)
+    phase = Phase(d, env.redis_server)
+    wait_until(lambda: d.status()["online"] == n and d.status()["owed"] == 0, 120, interval=0.1)
+    phase.end("a death", n)
+    came = seen.stop()
+    mark = env.key("disconnected", "")
+    came = {env.key("connected", k[len(mark):]): at for k, at in came.items() if k.startswith(mark)}
+    events = [e for _, e in env.redis.xrange(env.key("events")) if e["state"] == "offline"]
+    assert len(events) == n and {e["reason"] for e in events} == {"keyspace"}, "not one each: %d" % len(events)
+    assert len(came) == n, "%d of %d marks were seen" % (len(came), n)
+    m = d.metrics()
+    for what in ("missed", "repaired", "looks_dropped"):
+        show("keys %s" % what.replace("_", " "), m.get("keyspace_%s_total" % what), "", ("<=", 0))
+    return delays("a key's death, mark in Redis", ends, came)
+
+
+def listen(env, n):
+    from hw_env import wait_until
     d = env.configure(timeout="1h", group={"status": ""}, keyspace={"enabled": "yes"}, monitor={"log_level": "info"})
     d.start()
     wait_until(lambda: d.metrics().get("keyspace_resyncs_total") >= 1, 20)
-    r, prefix, before = env.redis, env.key("connected", ""), rss_kb(d.pid)
-
-    def online():
-        return d.status()["online"]
-
-    phase = Phase(d, env.redis_server)
-    write(r, prefix, n, 600000)
-    wait_until(lambda: online() == n and d.status()["owed"] == 0, 120, interval=0.1)
-    phase.end("a new key (goes online)", n, "key")
-    print("  %-30s %.0f bytes a key" % ("memory", (rss_kb(d.pid) - before) * 1024 / n))
-
-    settle(d)
-    seen = d.metrics().get("notifications_total")
-    looks = d.metrics().get("keyspace_looks_total")
-    phase = Phase(d, env.redis_server)
-    write(r, prefix, n, 600000)
-    wait_until(lambda: d.metrics().get("notifications_total") >= seen + 2 * n
-               and d.metrics().get("keyspace_looks_waiting") == 0, 120, interval=0.1)
-    phase.end("a renewed key", 2 * n, "notification")
-    print("  %-30s %.2f for each notification" % ("looks", (d.metrics().get("keyspace_looks_total") - looks) / (2 * n)))
-
-    phase = Phase(d, env.redis_server)
-    time.sleep(5)
-    daemon, redis = [(cpu_s(p) - c) * 100 / 5 for p, c in zip(phase.pids, phase.cpu)]
-    print("  %-30s daemon %6.1f %%   Redis %6.1f %%   of a core" % ("nobody writes", daemon, redis))
-
-    ends = write(r, prefix, n, TTL_MS, True)
-    phase = Phase(d, env.redis_server)
-    wait_until(lambda: online() == 0 and d.status()["owed"] == 0, 120, interval=0.1)
-    phase.end("an expired key (goes offline)", n, "key")
-    events = [e for _, e in r.xrange(env.key("events")) if e["state"] == "offline"]
-    assert len(events) == n and {e["reason"] for e in events} == {"keyspace"}, "not one each: %d" % len(events)
-    print("  heartwheel's transition        %s  (%d of %d, once each)" % (
-        percentiles([int(e["time_ms"]) - ends[prefix + e["id"]] for e in events]), len(events), n))
-    m = d.metrics()
-    print("  missed %d, repaired %d, dropped %d, lag %.1f ms" % (
-        m.get("keyspace_missed_total"), m.get("keyspace_repaired_total"), m.get("keyspace_looks_dropped_total"),
-        m.get("keyspace_lag_seconds") * 1000))
+    keep(env, d, n)
+    idle(d, env.redis_server)
+    return die(env, d, n)
 
 
-def run(n):
+def run(o):
+    from hw_env import Broker, Env, Redis
+    n = 2000 if o.smoke else 100000
     base = tempfile.mkdtemp(prefix="hwb-", dir="/tmp")
-    os.mkdir(base + "/mq")
+    for name in ("mq", "raw0", "raw1"):
+        os.mkdir("%s/%s" % (base, name))
     broker = Broker(base + "/mq").start()
     env = Env(broker, None, base)
+    env.check_events = False
+    events = ("--notify-keyspace-events", "Exg$e")
+    raws = [Redis(base + "/raw0", options=events), Redis(base + "/raw1", options=events + TUNED)]
     try:
-        env.own_redis(options=["--notify-keyspace-events", "Exg$e"])
-        print("%d keys, written with PX %d" % (n, TTL_MS))
-        raw(env.redis_server, n)
-        listener(env, n)
+        env.own_redis(options=events)
+        p99 = listen(env, n)
+        for server, who in zip(raws, ("Redis' expired for a key", "Redis' expired at hz 100, effort 10, for a key")):
+            server.start()
+            if server is raws[0]:
+                bare_writes(server, n)
+            show("%s, p99 / heartwheel's, at least" % who, bare(server, n, who) / p99, "x")
+            server.kill()
     finally:
         env.close()
-        broker.kill()
+        for server in raws + [broker]:
+            server.kill()
         shutil.rmtree(base, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    for count in [int(a) for a in sys.argv[1:]] or [2000, 100000]:
-        run(count)
+    run(measure.options(__doc__))
