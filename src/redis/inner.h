@@ -106,8 +106,9 @@ struct hw_sink {
 struct hw_load {
 	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE } stage;
 	char cursor[32];
-	unsigned waiting; /* devices' replies of this page */
-	bool failed;      /* one of them said that Redis cannot serve */
+	bool scanning;    /* a page is asked for */
+	unsigned waiting; /* devices' replies */
+	bool failed;      /* something said that Redis cannot serve */
 	uint64_t devices, unusable;
 	struct event *again;
 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loader: all state hashes by SCAN, a page at a time, each page's hashes by pipelined HMGETs, the next page when
- * all of them have answered; then the outbox by HSCAN, so that its reader can tell whose device is there. A lost link,
- * or an error that is Redis' own, begins it again: what was handed out already is handed out again, and the owner does
- * not mind. SCAN may give a key twice; neither does it mind that.
+ * The loader: all state hashes by SCAN, a page at a time, each page's hashes by pipelined HMGETs; then the outbox by
+ * HSCAN, so that its reader can tell whose device is there. The next SCAN goes out before the HMGETs of the page that
+ * named its cursor, so that Redis always has something to do; it does nearly all of the work. A lost link, or an error
+ * that is Redis' own, begins it again: what was handed out already is handed out again, and the owner does not mind.
+ * SCAN may give a key twice; neither does it mind that.
  *
- * Cost: one SCAN and as many HMGETs as it found in flight; a turn of the loop reads what one read() brought.
+ * Cost: in flight are one SCAN and the HMGETs of at most two pages; a turn of the loop reads what one read() brought.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -205,18 +206,20 @@ static void finish(struct hw_redis *r)
 	hw_sink_wake(r);
 }
 
-static void next_page(struct hw_redis *r)
+/* Whether all that was asked for has been answered; then the next stage begins, or it ends. */
+static void go_on(struct hw_redis *r)
 {
 	struct hw_load *l = &r->load;
-	if (l->failed)
-		give_up(r);
-	else if (strcmp(l->cursor, "0") != 0)
-		scan(r);
-	else if (l->stage == HW_LOAD_STATES) {
+	if (l->scanning || l->waiting > 0)
+		return;
+	if (!l->failed && l->stage == HW_LOAD_STATES) {
 		l->stage = HW_LOAD_OUTBOX;
 		scan(r);
-	} else
+	} else if (!l->failed) {
 		finish(r);
+	}
+	if (l->failed)
+		give_up(r);
 }
 
 static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
@@ -236,7 +239,7 @@ static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
 	}
 	free(a);
 	if (reply && --r->load.waiting == 0)
-		next_page(r);
+		go_on(r);
 }
 
 static int ask(struct hw_redis *r, const redisReply *key)
@@ -300,8 +303,11 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 	if (!reply)
 		return;
 	hw_redis_link_got(&r->link);
+	l->scanning = false;
 	if (is_page(reply)) {
 		snprintf(l->cursor, sizeof(l->cursor), "%s", reply->element[0]->str);
+		if (strcmp(l->cursor, "0") != 0 && !l->failed)
+			scan(r);
 		if (l->stage == HW_LOAD_OUTBOX)
 			take_outbox(r, reply->element[1]);
 		else
@@ -309,11 +315,11 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 	} else {
 		const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR SCAN's answer makes no sense";
 		/* An outbox that is no hash must not keep the devices out. */
-		l->failed = hw_redis_trouble(r, error) != HW_TROUBLE_WRONGTYPE;
+		if (hw_redis_trouble(r, error) != HW_TROUBLE_WRONGTYPE)
+			l->failed = true;
 		snprintf(l->cursor, sizeof(l->cursor), "0");
 	}
-	if (l->waiting == 0)
-		next_page(r);
+	go_on(r);
 }
 
 static void scan(struct hw_redis *r)
@@ -327,8 +333,8 @@ static void scan(struct hw_redis *r)
 	size_t len[6];
 	for (int i = 0; i < argc; i++)
 		len[i] = strlen(argv[i]);
-	if (hw_redis_link_command(&r->link, on_page, r, argc, argv, len) != 0)
-		give_up(r);
+	l->scanning = hw_redis_link_command(&r->link, on_page, r, argc, argv, len) == 0;
+	l->failed |= !l->scanning;
 }
 
 static void begin(struct hw_redis *r)
@@ -340,6 +346,8 @@ static void begin(struct hw_redis *r)
 	l->failed = false;
 	l->devices = l->unusable = 0;
 	scan(r);
+	if (l->failed)
+		give_up(r);
 }
 
 /* --- when -------------------------------------------------------------------------------------------------------- */
