@@ -71,7 +71,7 @@ def report(used, seconds, counted):
     barriers = counted["barriers_sent_total"]
     each = ", ".join("%s %.2f" % (name, n / seconds) for name, (n, _) in sorted(used.items()))
     measure.figure(8, "wake-ups in %d s, all threads" % seconds, wakes, "",
-                   ("<=", A_BARRIER * barriers + HOUSEKEEPING * seconds), "a second: " + each)
+                   ("<=", int(A_BARRIER * barriers + HOUSEKEEPING * seconds)), "a second: " + each)
     measure.figure(8, "wake-ups a second", wakes / seconds, "/s")
     measure.figure(8, "steady barriers a second", barriers / seconds, "/s")
     measure.figure(8, "wake-ups a second, by the daemon's own count", counted["wakeups_total"] / seconds, "/s",
