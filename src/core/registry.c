@@ -23,9 +23,9 @@
 
 #include "core/bytes.h"
 #include "core/idstore.h"
+#include "core/pages.h"
 #include "core/siphash.h"
 
-#define RECORD_ALIGN  sizeof(struct hw_device)
 #define RECORDS_FIRST 64
 #define RECORDS_MAX   (UINT32_C(1) << 30)
 #define TABLE_FIRST   128
@@ -48,8 +48,7 @@ struct table {
 
 struct hw_registry {
 	uint8_t key[16];
-	struct hw_device *devices; /* aligned to a record's size, within `memory` */
-	void *memory;              /* owned */
+	struct hw_device *devices; /* owned */
 	uint32_t capacity;         /* records that there is memory for */
 	uint32_t bound;            /* records that were ever used */
 	uint32_t count;            /* records in use */
@@ -69,7 +68,7 @@ static uint32_t hash_of(const struct hw_registry *r, const char *id, size_t len)
 /* `size` is a power of two. */
 static bool table_make(struct table *t, uint32_t size)
 {
-	struct slot *slots = calloc(size, sizeof(*slots));
+	struct slot *slots = hw_pages_grow(NULL, 0, size * sizeof(*slots));
 	if (slots == NULL)
 		return false;
 	*t = (struct table){.slots = slots, .mask = size - 1};
@@ -78,7 +77,8 @@ static bool table_make(struct table *t, uint32_t size)
 
 static void table_drop(struct table *t)
 {
-	free(t->slots);
+	if (t->slots != NULL)
+		hw_pages_free(t->slots, ((size_t)t->mask + 1) * sizeof(*t->slots));
 	*t = (struct table){NULL, 0};
 }
 
@@ -206,10 +206,7 @@ static void unindex(struct hw_registry *r, uint32_t index)
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
-/*
- * Makes room for one record more. Where realloc() moves the array to a place that is aligned otherwise, it has to be
- * shifted; large arrays, which it remaps, keep their alignment and are not copied at all.
- */
+/* Makes room for one record more. */
 static int reserve_record(struct hw_registry *r)
 {
 	if (r->free != HW_NIL || r->bound < r->capacity)
@@ -217,15 +214,11 @@ static int reserve_record(struct hw_registry *r)
 	if (r->capacity >= RECORDS_MAX)
 		return -ENOMEM;
 	uint32_t capacity = r->capacity == 0 ? RECORDS_FIRST : r->capacity + r->capacity / 2;
-	size_t offset = r->capacity == 0 ? 0 : (size_t)((uint8_t *)r->devices - (uint8_t *)r->memory);
-	uint8_t *memory = realloc(r->memory, capacity * sizeof(struct hw_device) + RECORD_ALIGN);
-	if (memory == NULL)
+	void *devices =
+		hw_pages_grow(r->devices, r->capacity * sizeof(struct hw_device), capacity * sizeof(struct hw_device));
+	if (devices == NULL)
 		return -ENOMEM;
-	uint8_t *base = memory + (-(uintptr_t)memory & (RECORD_ALIGN - 1));
-	if (base != memory + offset)
-		memmove(base, memory + offset, r->bound * sizeof(struct hw_device));
-	r->memory = memory;
-	r->devices = (struct hw_device *)(void *)base;
+	r->devices = devices;
 	r->capacity = capacity;
 	return 0;
 }
@@ -287,7 +280,7 @@ void hw_registry_free(struct hw_registry *r)
 	}
 	table_drop(&r->old);
 	table_drop(&r->young);
-	free(r->memory);
+	hw_pages_free(r->devices, r->capacity * sizeof(struct hw_device));
 	free(r);
 }
 
@@ -305,7 +298,8 @@ uint32_t hw_registry_ask(const struct hw_registry *r, const char *id, size_t len
 	return hash;
 }
 
-/* The first record whose slot has this hash: nearly always the right one. */
+/* The record of the first slot with this hash: nearly always the right one. Branches are better here than a fixed
+ * number of slots without any: they are taken ahead, for the next look-ups too, while memory is on its way. */
 static uint32_t guess(const struct hw_registry *r, uint32_t hash)
 {
 	uint32_t at = hash, index = table_seek(&r->young, hash, &at);

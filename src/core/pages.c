@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory for the registry's arrays: see pages.h. */
+#include "core/pages.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define LINE  ((size_t)64)
+#define HUGE  ((size_t)2 << 20)
+#define LARGE (2 * HUGE)
+
+static size_t round_up(size_t size, size_t unit)
+{
+	return (size + unit - 1) / unit * unit;
+}
+
+/* Maps whole huge pages: as many as are asked for, out of one more. */
+static uint8_t *map(size_t size)
+{
+	void *memory = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return NULL;
+	size_t before = -(uintptr_t)memory & (HUGE - 1);
+	uint8_t *p = (uint8_t *)memory + before;
+	if (before > 0)
+		munmap(memory, before);
+	munmap(p + size, HUGE - before);
+	madvise(p, size, MADV_HUGEPAGE); /* a machine without them says no */
+	return p;
+}
+
+/* Its pages go along, huge ones as they are: both places are aligned. */
+static void *grow_large(void *p, size_t was, size_t is)
+{
+	if (was == is)
+		return p;
+	uint8_t *to = map(is);
+	if (to == NULL)
+		return NULL;
+	if (mremap(p, was, was, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED) {
+		munmap(to, is);
+		return NULL;
+	}
+	return to;
+}
+
+void *hw_pages_grow(void *p, size_t was, size_t is)
+{
+	if (was >= LARGE)
+		return grow_large(p, round_up(was, HUGE), round_up(is, HUGE));
+	uint8_t *to = is >= LARGE ? map(round_up(is, HUGE)) : aligned_alloc(LINE, round_up(is, LINE));
+	if (to == NULL)
+		return NULL;
+	if (was > 0)
+		memcpy(to, p, was);
+	if (is < LARGE)
+		memset(to + was, 0, is - was);
+	free(p);
+	return to;
+}
+
+void hw_pages_free(void *p, size_t size)
+{
+	if (size >= LARGE)
+		munmap(p, round_up(size, HUGE));
+	else
+		free(p);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory for the registry's arrays: zeroed, aligned to a cache line, growing without being copied once it is large.
+ *
+ * From 4 MiB on it is mapped on its own, aligned so that the machine may use huge pages for it, which it is asked to:
+ * look-ups in random order then find their translations near. A huge page costs at most 2 MiB that are not used yet.
+ */
+#ifndef HEARTWHEEL_CORE_PAGES_H
+#define HEARTWHEEL_CORE_PAGES_H
+
+#include <stddef.h>
+
+/*
+ * Memory of `is` bytes with what was in the first `was` of them, and zeroes behind. `p` is NULL if and only if `was` is
+ * 0, otherwise what this function returned for `was`; it grows only, and is not valid afterwards. NULL without memory;
+ * then `p` is as before.
+ */
+void *hw_pages_grow(void *p, size_t was, size_t is);
+
+/* Gives it back; NULL with 0 is nothing. */
+void hw_pages_free(void *p, size_t size);
+
+#endif
