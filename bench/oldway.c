@@ -7,13 +7,14 @@
  *
  * and a subscriber of __keyevent@0__:expired marks a device whose key has ended with SET device:disconnected:ID.
  *
- *     oldway BROKER_PORT REDIS_PORT ROOT TIMEOUT_S GATHER_MS
+ *     oldway BROKER_PORT REDIS_PORT ROOT TIMEOUT_S GATHER_MS BATCH
  *
  * One thread takes heartbeats (ROOT/ID/heartbeat) from libmosquitto and writes their commands into one buffer, which
  * goes out as one pipeline once it holds BATCH heartbeats or its oldest is BATCH_MS old; the answers are read when the
  * next one goes out, by when they are there, so that nobody ever waits for Redis. Commands are put together by hand:
  * hiredis' formatting costs more than all the rest of it. GATHER_MS is how long it waits before it reads, once there
- * is something: 0 is libmosquitto's own way. Ends on SIGTERM.
+ * is something: 0 is libmosquitto's own way. A BATCH of 1 is how the scheme is commonly written: nothing is held back.
+ * Ends on SIGTERM.
  */
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -29,7 +30,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#define BATCH     256
+#define BATCH_MAX 256
 #define BATCH_MS  20
 #define ID_MAX    64
 #define CONNECTED "device:connected:"
@@ -41,6 +42,7 @@ struct oldway {
 	size_t root_len;
 	char *out;
 	size_t len;
+	unsigned batch;
 	unsigned n;          /* heartbeats in `out` */
 	unsigned unanswered; /* commands of the pipeline before */
 	int64_t since_ms;    /* the first of `out` */
@@ -143,7 +145,7 @@ static void heartbeat(struct oldway *o, const char *id, size_t len)
 	o->len = (size_t)(to - o->out);
 	if (o->n++ == 0)
 		o->since_ms = now_ms();
-	if (o->n == BATCH)
+	if (o->n == o->batch)
 		flush(o);
 }
 
@@ -211,18 +213,21 @@ int main(int argc, char **argv)
 	static struct oldway o;
 	pthread_t listener;
 	char filter[100];
-	if (argc != 6) {
-		fprintf(stderr, "usage: oldway BROKER_PORT REDIS_PORT ROOT TIMEOUT_S GATHER_MS\n");
+	if (argc != 7) {
+		fprintf(stderr, "usage: oldway BROKER_PORT REDIS_PORT ROOT TIMEOUT_S GATHER_MS BATCH\n");
 		return 2;
 	}
 	struct sigaction stop = {.sa_handler = on_signal};
 	sigaction(SIGTERM, &stop, NULL);
 	o.redis_port = atoi(argv[2]);
+	o.batch = (unsigned)atoi(argv[6]);
+	if (o.batch < 1 || o.batch > BATCH_MAX)
+		return 2;
 	o.root_len = strlen(argv[3]);
 	snprintf(o.ttl, sizeof(o.ttl), "%s", argv[4]);
 	snprintf(filter, sizeof(filter), "%s/+/heartbeat", argv[3]);
 	o.redis = connect_redis(o.redis_port);
-	o.out = malloc(BATCH * (2 * sizeof(GONE) + 3 * ID_MAX + 100));
+	o.out = malloc(BATCH_MAX * (2 * sizeof(GONE) + 3 * ID_MAX + 100));
 	freeReplyObject(redisCommand(o.redis, "CONFIG SET notify-keyspace-events Ex"));
 	mosquitto_lib_init();
 	struct mosquitto *m = mosquitto_new("oldway", true, &o);

@@ -3,18 +3,21 @@
 """What a heartbeat costs the whole system: heartwheel, and the scheme that it replaces (oldway.c), under the same load.
 
 A fleet (pace.c) beats evenly through a real mosquitto; each way has a Redis of its own. CPU is what the program and its
-Redis use, for each heartbeat, over whole timeouts in which nobody comes or goes; the broker is shown beside it. The old
-way runs twice: as it is, and with the batched reading of heartwheel's reader in the place of libmosquitto's.
+Redis use, for each heartbeat, over a whole timeout in which nobody comes or goes; the broker is shown beside it. The old
+way runs three times: in large pipelines, which is as fast as it goes; besides with the batched reading of heartwheel's
+reader; and as it is commonly written, with nothing held back.
 """
 import os
 import shutil
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
 import measure
 
 CONNECTIONS = 16
+BATCH = 256
 
 
 class Load:
@@ -36,19 +39,24 @@ class Load:
         self.said = dict(line.split() for line in self.proc.communicate()[0].splitlines())
 
 
+def cpu_us(pid):
+    """CPU time of a process that neither begins nor ends a thread meanwhile: finer than measure.cpu_s()."""
+    return sum(int(t.read_text().split()[0]) for t in Path("/proc/%d/task" % pid).glob("*/schedstat")) / 1000
+
+
 class Use:
     """What some processes and a Redis do within a while, for each heartbeat."""
 
     def __init__(self, broker, program, redis):
         self.redis = redis.client()
         self.redis.config_resetstat()
-        self.clocks = {"program": measure.Stopwatch(program), "Redis": measure.Stopwatch(redis.pid),
-                       "broker": measure.Stopwatch(broker.pid)}
+        self.pids = {"program": program, "Redis": redis.pid, "broker": broker.pid}
+        self.used = {k: cpu_us(pid) for k, pid in self.pids.items()}
         self.began = time.monotonic()
 
     def end(self, rate):
         self.heartbeats = rate * (time.monotonic() - self.began)
-        self.us = {k: c.cpu() * 1e6 / self.heartbeats for k, c in self.clocks.items()}
+        self.us = {k: (cpu_us(pid) - self.used[k]) / self.heartbeats for k, pid in self.pids.items()}
         calls = {k[8:]: v["calls"] for k, v in self.redis.info("commandstats").items()}
         own = {k: n for k, n in calls.items() if k.split("|")[0] not in ("config", "info", "client", "ping")}
         self.scripts = own.get("evalsha", 0) / self.heartbeats
@@ -84,22 +92,22 @@ def ours(o, env, devices, interval, timeout):
     return use
 
 
-def old(o, env, devices, interval, timeout, gather_ms, warm_up, window):
+def old(o, env, devices, interval, timeout, gather_ms, batch, warm_up):
     argv = [o.build / "bench" / "oldway", env.broker.port, env.redis_server.port, env.root, max(1, round(timeout)),
-            gather_ms]
+            gather_ms, batch]
     proc = subprocess.Popen([str(a) for a in argv])
     try:
         with Load(o, env.broker, env.root, devices, interval) as load:
             load.at(warm_up)
             use = Use(env.broker, proc.pid, env.redis_server)
-            load.at(warm_up + window)
+            load.at(warm_up + interval)
             use.end(devices / interval)
     finally:
         proc.terminate()
     assert proc.wait(10) == 0
     done = use.calls.get("setex", 0)
     assert abs(done - use.heartbeats) < 0.02 * use.heartbeats + devices / interval * 0.1, (done, use.heartbeats)
-    assert use.calls["del"] == done
+    assert abs(use.calls["del"] - done) <= 2, use.calls
     return use
 
 
@@ -122,18 +130,20 @@ def run(o):
         env.own_redis()
         wheel = ours(o, env, devices, interval, timeout)
         env.own_redis()
-        plain = old(o, env, devices, interval, timeout, 0, interval * 1.1, interval * 2)
-        # Its keys are there already.
-        batched = old(o, env, devices, interval, timeout, 2, interval * 0.1, interval * 2)
+        plain = old(o, env, devices, interval, timeout, 0, BATCH, interval * 1.1)
+        # The keys are there from now on.
+        read = old(o, env, devices, interval, timeout, 2, BATCH, interval * 0.1)
+        single = old(o, env, devices, interval, timeout, 0, 1, interval * 0.1)
     finally:
         env.close()
         broker.kill()
         shutil.rmtree(base, ignore_errors=True)
     report("heartwheel", wheel)
-    report("SETEX and DEL", plain)
-    report("SETEX and DEL, batched reading", batched)
-    measure.figure("6 refresh", "CPU of SETEX and DEL / heartwheel", plain.total / wheel.total, "x", (">=", 5))
-    measure.figure("6 refresh", "CPU of SETEX and DEL, batched reading / heartwheel", batched.total / wheel.total, "x")
+    ways = [("SETEX and DEL", plain, (">=", 5)), ("SETEX and DEL, batched reading", read, None),
+            ("SETEX and DEL, one by one", single, None)]
+    for name, use, goal in ways:
+        report(name, use)
+        measure.figure("6 refresh", "CPU of %s / heartwheel" % name, use.total / wheel.total, "x", goal)
     measure.figure("6 refresh", "refreshes of a device in one timeout", wheel.refreshes, "", ("<=", 1.02))
 
 
