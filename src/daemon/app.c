@@ -16,8 +16,6 @@
 
 #include "process.h"
 
-#define BUDGET               2048 /* devices looked at in one turn: about a millisecond */
-#define STATUSES_A_TURN      512
 #define RING_BYTES           (8u << 20) /* of messages between a reader and the loop */
 #define DISCOVERIES_A_SECOND 1000       /* Home Assistant makes an entity of each */
 #define SUSPENDED_NS         (500 * HW_NS_PER_MS)
@@ -26,6 +24,7 @@
 
 static const double detection_bounds[] = {.01, .02, .033, .05, .1, .25, 1, 5};
 static const double turn_bounds[] = {.0001, .0005, .001, .005, .01, .05, .1, .5, 1};
+static const double cpu_bounds[] = {.0005, .001, .002, .003, .004, .005, .006, .008, .01, .02, .05, .1};
 
 /* --- time -------------------------------------------------------------------- */
 
@@ -72,56 +71,6 @@ struct hw_now hw_app_woke(struct hw_app *a)
 	}
 	a->planned.ns = 0;
 	return now;
-}
-
-/* Sets the one timer; and notes by when the loop should be back. */
-static void plan(struct hw_app *a, struct hw_now now, bool soon)
-{
-	struct hw_mono at;
-	int64_t wait_ns = 60 * HW_NS_PER_S, status_ms = hw_owed_wait_ms(&a->status);
-	int64_t discovery_ms = hw_owed_wait_ms(&a->discovery);
-	if (hw_monitor_due(a->monitor, now, &at))
-		wait_ns = at.ns - now.mono.ns;
-	if (status_ms < 0 || (discovery_ms >= 0 && discovery_ms < status_ms))
-		status_ms = discovery_ms;
-	if (status_ms >= 0 && status_ms * HW_NS_PER_MS < wait_ns)
-		wait_ns = status_ms * HW_NS_PER_MS;
-	if (soon || wait_ns < 0)
-		wait_ns = 0;
-	struct timeval tv = {wait_ns / HW_NS_PER_S, (wait_ns % HW_NS_PER_S + 999) / 1000};
-	event_add(a->due, &tv);
-	/* The tick of each second is planned too. */
-	a->planned = hw_mono_add(now.mono, wait_ns < HW_NS_PER_S ? wait_ns : HW_NS_PER_S);
-}
-
-/* --- the turn ---------------------------------------------------------------- */
-
-bool hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget)
-{
-	struct hw_out out;
-	unsigned left = budget;
-	while (hw_monitor_next(a->monitor, now, &left, &out))
-		hw_app_dispatch(a, now, &out);
-	return budget > 0 && left == 0;
-}
-
-void hw_app_turn(struct hw_app *a)
-{
-	struct hw_now now = hw_app_now();
-	/* A monitor that stops has stopped listening: whatever it would conclude from silence now would be wrong. */
-	bool more = !a->stopping && hw_app_drain(a, now, BUDGET);
-	if (a->releasing)
-		more |= hw_app_release(a, now);
-	if (a->publisher) {
-		hw_app_presence(a, now);
-		more |= hw_owed_pump(&a->status, now, STATUSES_A_TURN);
-		more |= hw_owed_pump(&a->discovery, now, STATUSES_A_TURN);
-		hw_publisher_flush(a->publisher);
-	}
-	if (a->turn_began.ns)
-		hw_histogram_add(&a->turn, (double)(hw_app_now().mono.ns - a->turn_began.ns) / 1e9);
-	a->turn_began.ns = 0;
-	plan(a, now, more);
 }
 
 static void on_due(evutil_socket_t fd, short what, void *arg)
@@ -246,8 +195,10 @@ static void on_stop(evutil_socket_t fd, short what, void *arg)
 	a->status.sweeping = a->discovery.sweeping = false;
 	a->discovery.line.rate = 0; /* what is in line now goes as fast as it can */
 	a->stop_by = hw_mono_add(now.mono, a->start->stop_timeout_ms * HW_NS_PER_MS);
-	for (unsigned i = 0; i < a->n_readers; i++)
+	for (unsigned i = 0; i < a->n_readers; i++) {
 		event_del(a->reader[i].readable);
+		event_del(a->reader[i].again);
+	}
 	struct timeval soon = {0, 20000};
 	event_add(a->tick, &soon);
 	hw_app_turn(a);
@@ -346,6 +297,7 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_conf *conf)
 	a->detection = (struct hw_histogram){.bounds = detection_bounds,
 	                                     .n = sizeof detection_bounds / sizeof *detection_bounds};
 	a->turn = (struct hw_histogram){.bounds = turn_bounds, .n = sizeof turn_bounds / sizeof *turn_bounds};
+	a->turn_cpu = (struct hw_histogram){.bounds = cpu_bounds, .n = sizeof cpu_bounds / sizeof *cpu_bounds};
 	hw_owed_init(&a->status, &hw_status_kind);
 	hw_owed_init(&a->discovery, &hw_discovery_kind);
 	snprintf(a->barrier_topic, sizeof a->barrier_topic, "heartwheel/%s/barrier", conf->node_id);
@@ -383,6 +335,7 @@ void hw_app_free(struct hw_app *a)
 		return;
 	for (unsigned i = 0; i < a->n_readers; i++) {
 		free_event(a->reader[i].readable);
+		free_event(a->reader[i].again);
 		if (a->reader[i].reader)
 			hw_reader_stop(a->reader[i].reader);
 	}
@@ -501,7 +454,8 @@ static int start_reader(struct hw_app *a, unsigned i, const struct hw_mqtt_filte
 	if (rc)
 		return rc;
 	r->readable = event_new(a->base, hw_reader_fd(r->reader), EV_READ | EV_PERSIST, on_readable, r);
-	return r->readable && event_add(r->readable, NULL) == 0 ? 0 : -ENOMEM;
+	r->again = evtimer_new(a->base, on_readable, r);
+	return r->readable && r->again && event_add(r->readable, NULL) == 0 ? 0 : -ENOMEM;
 }
 
 static int start_mqtt(struct hw_app *a)
@@ -580,19 +534,4 @@ int hw_app_start(struct hw_app *a)
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
 	return rc;
-}
-
-int hw_app_run(struct hw_app *a)
-{
-	hw_log(a->log, HW_LOG_NOTICE,
-	       "heartwheeld " HW_VERSION " watches as node '%s', %zu group%s, broker %s:%d, store %s",
-	       a->start->node_id, a->start->n_groups, a->start->n_groups == 1 ? "" : "s", a->start->mqtt_host,
-	       (int)a->start->mqtt_port, a->start->store == HW_STORE_REDIS ? "redis" : "memory");
-	hw_app_turn(a);
-	int rc = event_base_dispatch(a->base);
-	if (rc < 0)
-		hw_log(a->log, HW_LOG_ERROR, "the event loop failed");
-	else
-		hw_log(a->log, HW_LOG_NOTICE, "stopped");
-	return rc < 0 ? 1 : 0;
 }

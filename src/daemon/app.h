@@ -33,6 +33,7 @@ struct hw_app_reader {
 	unsigned number;
 	struct hw_reader *reader; /* owned */
 	struct event *readable;   /* owned */
+	struct event *again;      /* owned: goes on in the next turn */
 	char client_id[256];
 	struct hw_mqtt_conf conf;
 	bool up, ever_up;
@@ -100,6 +101,11 @@ struct hw_app {
 	uint64_t wakeups;
 	struct hw_histogram detection, turn;
 	struct hw_mono turn_began;
+	struct hw_histogram turn_cpu;       /* of whole turns, by the thread's CPU time */
+	unsigned looks_left, statuses_left; /* in this turn */
+	uint64_t store_done;                /* what Redis had confirmed when it was looked at last */
+	struct hw_mono store_moved;         /* when that was seen to grow last, or nothing was owed */
+	bool held;                          /* nobody is judged until Redis has written more */
 };
 
 /* Builds what needs no rights and no connection. Owns `conf` from here on. NULL after logging what failed. */
@@ -111,19 +117,18 @@ void hw_app_free(struct hw_app *a);
 int hw_app_listen(struct hw_app *a);
 /* Connects to everything. 0, or -errno after logging. */
 int hw_app_start(struct hw_app *a);
-/* Runs the loop until a signal stops it. Returns the exit status. */
-int hw_app_run(struct hw_app *a);
-
 /* --- shared by the daemon's files -------------------------------------------- */
 
 struct hw_now hw_app_now(void);
 /* Called first by every callback of the loop: counts the wake-up, and notices a stall. */
 struct hw_now hw_app_woke(struct hw_app *a);
+
+/* turn.c: runs the loop until a signal stops it. Returns the exit status. */
+int hw_app_run(struct hw_app *a);
 /* Called last by every callback of the loop that changed anything: pulls, pumps, plans. */
 void hw_app_turn(struct hw_app *a);
-/* Pulls what the core has to say and hands it on, spending at most `budget`. Returns whether there is more right away.
- */
-bool hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget);
+/* Pulls what the core has to say without working for it, and hands it on. */
+void hw_app_drain(struct hw_app *a, struct hw_now now);
 
 /* feed.c: a reader's ring into the core. */
 void hw_app_on_reader(struct hw_app_reader *r);

@@ -246,7 +246,7 @@ static void on_device(void *arg, struct hw_stored *device)
 	if (rc)
 		hw_log_limited(a->log, HW_LIMIT_REDIS_TROUBLE, HW_LOG_WARNING,
 		               "a device in Redis could not be loaded: %s", strerror(-rc));
-	hw_app_drain(a, now, 0);
+	hw_app_drain(a, now);
 }
 
 /*

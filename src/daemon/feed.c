@@ -25,7 +25,7 @@ static bool flush(struct hw_app_reader *r, struct hw_now now)
 	bool late = false;
 	while (done < r->n_gathered && !late) {
 		done += hw_monitor_messages(r->app->monitor, now, r->gathered + done, r->n_gathered - done);
-		hw_app_drain(r->app, now, 0);
+		hw_app_drain(r->app, now);
 		late = done < r->n_gathered && hw_app_now().mono.ns - now.mono.ns > TURN_NS;
 	}
 	r->taken += done;
@@ -182,6 +182,7 @@ void hw_app_on_reader(struct hw_app_reader *r)
 {
 	struct hw_app *a = r->app;
 	struct hw_now now = hw_app_woke(a);
+	struct timeval at_once = {0, 0};
 	int taken = 0;
 	bool done = take_events(r, now, &taken);
 	if (done)
@@ -189,8 +190,8 @@ void hw_app_on_reader(struct hw_app_reader *r)
 	bool empty = done && taken < EVENTS_A_TURN && hw_reader_rest(r->reader);
 	if (empty)
 		note_empty(r, now);
-	else
-		event_active(r->readable, EV_READ, 0);
+	else /* an event that makes itself active would keep the loop from looking at anything else */
+		event_add(r->again, &at_once);
 	hw_app_turn(a);
 }
 

@@ -7,7 +7,7 @@
 /* What an answer causes is handed on at once; the rest of the turn is done once for all answers that came together. */
 static void follow(struct hw_app *a, struct hw_now now)
 {
-	hw_app_drain(a, now, 0);
+	hw_app_drain(a, now);
 	event_active(a->due, EV_TIMEOUT, 0);
 }
 

@@ -233,6 +233,8 @@ static void metrics(void *arg, struct evbuffer *b)
 	hw_metric_histogram(b, "detection_delay_seconds", "From a device's deadline to its offline transition.",
 	                    &a->detection);
 	hw_metric_histogram(b, "loop_turn_seconds", "How long one turn of the loop took.", &a->turn);
+	hw_metric_histogram(b, "loop_turn_cpu_seconds", "CPU time of one whole turn of the loop's thread.",
+	                    &a->turn_cpu);
 	one(b, "barrier_seconds", "gauge", "Smoothed round trip of a barrier through the broker.",
 	    (double)hw_monitor_stats(a->monitor)->barrier_rtt_ns / 1e9);
 	hw_metric_family(b, "owed", "gauge", "Devices whose current state a sink has not confirmed.");

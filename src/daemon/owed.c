@@ -244,15 +244,15 @@ void hw_owed_republish(struct hw_owed *s, int64_t now_ms)
 	s->sweep.credit = 0;
 }
 
-bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned budget)
+bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned *budget)
 {
 	if (!s->publisher)
 		return false;
 	refill(&s->line, now);
-	pump_line(s, now, &budget);
+	pump_line(s, now, budget);
 	if (s->sweeping && hw_publisher_room(s->publisher) > 0) {
 		pump_sweep(s, now);
-		pump_line(s, now, &budget);
+		pump_line(s, now, budget);
 	}
 	return may_go(s);
 }

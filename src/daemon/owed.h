@@ -18,7 +18,7 @@
 #include "heartwheel/monitor.h"
 #include "mqtt/mqtt.h"
 
-#define HW_OWED_WINDOW     256                          /* a power of two, more than the publisher's window */
+#define HW_OWED_WINDOW     1024                         /* a power of two, more than the publisher takes ahead */
 #define HW_OWED_TOKEN_KIND UINT64_C(0xc000000000000000) /* the bits of a token that tell the sinks apart; 0: none's */
 
 /* Room for a message: the report's texts can be escaped to six times their length. */
@@ -109,8 +109,9 @@ void hw_owed_down(struct hw_owed *s);
 void hw_owed_acked(struct hw_owed *s, uint64_t token);
 void hw_owed_refused(struct hw_owed *s, uint64_t token, int64_t now_ms);
 
-/* Publishes what may be, at most `budget` messages. Returns whether there is more to do right away. */
-bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned budget);
+/* Publishes what may be, at most *budget messages, which it takes off. Returns whether there is more to do right away.
+ */
+bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned *budget);
 /* Until it can go on, in ms; -1: nothing waits for time. */
 int64_t hw_owed_wait_ms(const struct hw_owed *s);
 /* How long the oldest message in line or in flight has been owed, in ms; 0: none. */

@@ -7,7 +7,7 @@
  * was not acknowledged when the connection went needs no answer, since DOWN says it of all at once.
  *
  * Invariant: at most `window` statuses are in flight, so that the library never queues one by itself (its queue is
- * unbounded, is scanned for each publish, and survives a reconnect), and at most twice as many are handed over.
+ * unbounded, is scanned for each publish, and survives a reconnect), and a bounded number is handed over.
  * Every one of them gets one answer, or a DOWN.
  *
  * Cost: one write() a message (two with libmosquitto's own wake-up pipe) and a scan of at most 100 packet ids an
@@ -15,12 +15,16 @@
  */
 #include <errno.h>
 #include <mosquitto.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "heartwheel/time.h"
@@ -37,7 +41,14 @@
 #define WINDOW_MAX    100
 #define ASK_NS        HW_NS_PER_S
 #define BARRIER_SLOTS 2 /* of what the broker grants: a QoS 1 barrier must not queue behind statuses */
-#define AHEAD         2 /* windows that may be handed over */
+#define AHEAD         2 /* windows that may be handed over; AHEAD_MIN statuses where that is more */
+#define AHEAD_MIN     512
+#define ANSWERS       64 /* told together while statuses wait: the loop need not wake for each */
+#define PUBACK_BYTES  4  /* at least */
+
+#define LOW_WATER_MS     2
+#define LOW_WATER_WEIGHT 16 /* of a wait in vain, next to one that was not */
+#define LOW_WATER_MOST   48 /* then no more are tried on this connection */
 
 #define STATUS_BYTES  (2 << 20)
 #define BARRIER_BYTES 4096
@@ -94,6 +105,9 @@ struct hw_publisher {
 	size_t will_len;
 	uint32_t connection; /* counts the times it was up */
 	unsigned window, n_in_flight;
+	unsigned untold; /* answers */
+	int low_water;   /* the socket's: it is readable once so many bytes wait */
+	unsigned low_water_failed;
 	bool more;
 	enum { BARRIERS_UNKNOWN, BARRIERS_REFUSED, BARRIERS_TAKEN } barriers_fare;
 	int asked; /* mid of the barrier that is out with QoS 1 only in order to be answered; 0: none */
@@ -132,6 +146,13 @@ static void answer(struct hw_publisher *p, enum hw_publisher_event_kind kind, ui
 	*a = (struct answer){.token = token, .kind = (uint32_t)kind, .connection = p->connection, .window = p->window};
 	memcpy(a->text, text, strlen(text) + 1);
 	hw_ring_commit(p->answers, size);
+	p->untold++;
+}
+
+static void tell(struct hw_publisher *p)
+{
+	hw_ring_publish(p->answers);
+	p->untold = 0;
 }
 
 static void lost(struct hw_publisher *p)
@@ -142,7 +163,7 @@ static void lost(struct hw_publisher *p)
 	p->more = false;
 	if (hw_link_down(&p->link, hw_link_clock()))
 		answer(p, HW_PUBLISHER_DOWN, 0, why);
-	hw_ring_publish(p->answers);
+	tell(p);
 }
 
 /* Whether a barrier is taken. A broker may be told another ACL at any time. */
@@ -271,16 +292,28 @@ static int publish_barriers(struct hw_publisher *p)
 	return rc ? -1 : 0;
 }
 
+/* Whether what is written waits until it is let go: the library writes each message by itself. */
+static void hold_back(struct hw_publisher *p, int on)
+{
+	setsockopt(hw_link_socket(&p->link), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
+}
+
 /* Barriers first, then statuses while the window is open. 0, or -1 when the connection is lost. */
 static int publish_all(struct hw_publisher *p)
 {
 	const struct status *s;
 	size_t size;
+	unsigned n = 0;
 	int rc = publish_barriers(p);
 	while (!rc && p->n_in_flight < p->window && (s = hw_ring_take(p->statuses, &size)) != NULL) {
+		if (++n == 2)
+			hold_back(p, 1);
 		rc = publish_status(p, s);
-		hw_ring_release(p->statuses);
 	}
+	if (n > 0)
+		hw_ring_release(p->statuses);
+	if (n > 1 && !rc)
+		hold_back(p, 0);
 	return rc;
 }
 
@@ -293,6 +326,8 @@ static void be_up(struct hw_publisher *p)
 	unsigned granted = l->receive_max > reserved ? l->receive_max - reserved : 1;
 	p->window = granted < WINDOW_MAX ? granted : WINDOW_MAX;
 	p->connection++;
+	p->low_water = 1;
+	p->low_water_failed = 0;
 	p->barriers_fare = BARRIERS_UNKNOWN;
 	p->asked = 0;
 	p->asked_ns = 0;
@@ -331,6 +366,44 @@ static int serve(struct hw_publisher *p)
 	return hw_link_tend(l, now, !p->more) || hw_link_overdue(l, now) || unanswered(p, now) ? -1 : 0;
 }
 
+/*
+ * While the window is full, half of it must be acknowledged before the thread wakes: a wake-up for each acknowledgement
+ * takes the time of the broker, which then has one message to read where it could have had ten.
+ *
+ * A broker that has not set TCP_NODELAY (mosquitto as it comes) sends the second acknowledgement only when it knows
+ * that the first has arrived, which it learns from the next message. With such a one nothing is to be gained: its
+ * acknowledgements come in bunches by themselves.
+ */
+static void set_low_water(struct hw_publisher *p)
+{
+	bool full = p->window > 1 && p->n_in_flight >= p->window && p->low_water_failed < LOW_WATER_MOST;
+	int bytes = full ? (int)(p->window / 2) * PUBACK_BYTES : 1;
+	if (bytes == p->low_water)
+		return;
+	p->low_water = bytes;
+	setsockopt(hw_link_socket(&p->link), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+}
+
+/* After the wait for so many bytes: whether they came, or only some of them. */
+static void judge_low_water(struct hw_publisher *p, bool came)
+{
+	int some = 0;
+	if (p->low_water <= 1 || p->low_water_failed >= LOW_WATER_MOST)
+		return;
+	if (came)
+		p->low_water_failed -= p->low_water_failed > 0;
+	else if (ioctl(hw_link_socket(&p->link), FIONREAD, &some) == 0 && some > 0)
+		p->low_water_failed += LOW_WATER_WEIGHT;
+}
+
+/* Answers may wait for others only while there is something that brings them. */
+static void tell_some(struct hw_publisher *p)
+{
+	bool flows = p->n_in_flight > 0 && hw_ring_used(p->statuses) > 0;
+	if (p->untold > 0 && (!flows || p->untold >= ANSWERS))
+		tell(p);
+}
+
 static void turn(struct hw_publisher *p)
 {
 	struct hw_link *l = &p->link;
@@ -345,12 +418,17 @@ static void turn(struct hw_publisher *p)
 	                       {hw_link_socket(l), (short)events, 0},
 	                       {up ? hw_ring_fd(p->barriers) : -1, POLLIN, 0},
 	                       {open ? hw_ring_fd(p->statuses) : -1, POLLIN, 0}};
-	poll(fds, 4, idle ? rest_ms : 0);
+	set_low_water(p);
+	if (p->low_water > 1)
+		rest_ms = LOW_WATER_MS;
+	int ready = poll(fds, 4, idle ? rest_ms : 0);
 	if (fds[0].revents)
 		hush_orders(p);
-	if (((fds[1].revents || p->more || !up) && read_all(p)) || serve(p))
+	judge_low_water(p, fds[1].revents);
+	/* Without anything ready it looks all the same: fewer bytes than the low water may wait. */
+	if (((fds[1].revents || ready == 0 || p->more || !up) && read_all(p)) || serve(p))
 		lost(p);
-	hw_ring_publish(p->answers);
+	tell_some(p);
 }
 
 static bool has_ended(struct hw_publisher *p)
@@ -501,7 +579,7 @@ bool hw_publisher_take(struct hw_publisher *p, struct hw_publisher_event *ev)
 
 unsigned hw_publisher_room(const struct hw_publisher *p)
 {
-	unsigned most = AHEAD * p->up_window;
+	unsigned most = AHEAD * p->up_window > AHEAD_MIN ? AHEAD * p->up_window : AHEAD_MIN;
 	return p->up && p->handed_over < most ? most - p->handed_over : 0;
 }
 

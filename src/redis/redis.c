@@ -221,6 +221,8 @@ const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r)
 	struct hw_redis_stats *st = r->stats;
 	st->commands = r->link.commands;
 	st->edges_waiting = s->edges.edges;
+	st->waiting = s->edges.tail - s->edges.head;
+	st->done = s->edges.head;
 	st->refreshes_waiting = s->refresh.len + s->rewrite.len;
 	st->oldest_edge_ms = 0;
 	if (s->edges.head != s->edges.tail) {

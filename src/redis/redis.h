@@ -69,6 +69,7 @@ struct hw_redis_stats {
 	uint64_t commands, scripts, edges_written, edges_dropped, refreshes, rewrites, reconnects;
 	uint32_t edges_waiting, refreshes_waiting;
 	int64_t script_ns;      /* smoothed round trip of a transition script */
+	uint64_t waiting, done; /* entries of the ring, and how many have left it since the start */
 	int64_t oldest_edge_ms; /* age of the oldest unconfirmed edge, 0: none; in monotonic time */
 };
 

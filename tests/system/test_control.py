@@ -300,7 +300,8 @@ def test_a_reader_that_does_not_read(crowd):
 
 NAMES = {"build_info": "gauge", "devices": "gauge", "heartbeats_total": "counter", "transitions_total": "counter",
          "detection_delay_seconds": "histogram", "blind": "gauge", "blind_seconds_total": "counter",
-         "loop_turn_seconds": None, "barrier_seconds": None, "redis_script_seconds": None, "owed": "gauge",
+         "loop_turn_seconds": None, "loop_turn_cpu_seconds": "histogram", "barrier_seconds": None,
+         "redis_script_seconds": None, "owed": "gauge",
          "refused_total": "counter", "payload_errors_total": "counter", "reconnects_total": "counter",
          "ring_messages": "gauge", "redis_commands_total": "counter", "wakeups_total": "counter"}
 

@@ -22,28 +22,35 @@
 -- Sending an item again changes nothing: an edge is skipped unless its seq is newer than the stored one, and a
 -- forgotten device, whose seq is gone with its hash, gets its stream entry only while that hash is there.
 --
+-- A command costs more than what it does. So the items are gathered first, as long as no device comes twice, and what goes
+-- into keys that they share, or can be said of many keys at once, is one command for all of them.
+--
 -- What stores something begins with a write that Redis refuses when it has no memory (it asks only before a script's first
 -- write), and seq is taken back if the stream refuses the entry: a failed item is never taken for a written one.
 
+local KEYS, ARGV, try = KEYS, ARGV, redis.pcall
 local OFFLINE, OUTBOX, EVENTS = KEYS[1], KEYS[2], KEYS[3]
 local EVENTS_MAX, NODE, SELF = ARGV[1], ARGV[2], ARGV[3]
 local SEQ_MAX = 281474976710655
+local REPORTED = { 'own_timeout', 'once', 'battery', 'rssi', 'ip', 'version', 'uptime', 'data' }
 
--- A seq as stored; whatever is not one is older than all.
-local function seq_of(text)
-	if type(text) ~= 'string' or #text > 15 or not string.find(text, '^%d+$') then
-		return -1
-	end
-	local n = tonumber(text)
-	return n <= SEQ_MAX and n or -1
-end
-
-local function error_text(e)
-	return tostring(type(e) == 'table' and e.err or e)
-end
+-- By item: where its arguments and its keys begin, and its answer.
+local arg_at, key_at, answer = {}, {}, {}
+-- The items that are gathered to be written, the seq that is stored for each (-1: none), and whether something else than a
+-- hash is in its place; ids that are acknowledged; and all their ids.
+local gathered, have, replace, n_gathered = {}, {}, {}, 0
+local acknowledged, n_acknowledged = {}, 0
+local busy = {}
+local stuck = {} -- by id: what an earlier item of this call failed with; a later one must not overtake it
 
 local function failed(reply)
 	return type(reply) == 'table' and reply.err
+end
+
+local function fail(i, e)
+	local text = tostring(type(e) == 'table' and e.err or e)
+	answer[i] = text
+	stuck[ARGV[arg_at[i] + 1]] = text
 end
 
 local function needs(key, kind)
@@ -51,114 +58,213 @@ local function needs(key, kind)
 	return t == 'none' or t == kind
 end
 
--- The stored seq and whether something else than a hash is in its place, which is then replaced.
+-- The stored seq, -1 for what is none and so is older than all; and whether something else than a hash is in its place,
+-- which is then replaced.
 local function stored_seq(key)
-	local text = redis.pcall('HGET', key, 'seq')
-	if failed(text) then
-		if string.find(text.err, 'WRONGTYPE', 1, true) then
-			return -1, true
+	local text = try('HGET', key, 'seq')
+	if type(text) == 'string' then
+		local n = #text <= 15 and string.find(text, '^%d+$') and tonumber(text)
+		return n and n <= SEQ_MAX and n or -1, false
+	end
+	if not failed(text) then
+		return -1, false
+	end
+	if string.find(text.err, 'WRONGTYPE', 1, true) then
+		return -1, true
+	end
+	error(text, 0)
+end
+
+local function add_event(a)
+	return try('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'id', ARGV[a + 1], 'state', ARGV[a + 3], 'reason',
+		ARGV[a + 4], 'time_ms', ARGV[a + 5], 'last_seen_ms', ARGV[a + 6], 'group', ARGV[a + 7], 'node', NODE, 'seq',
+		ARGV[a + 2])
+end
+
+-- --- many at once ----------------------------------------------------------------------------------------------------
+
+-- One command with all that a list has; true where it is empty.
+local function all_of(command, key, list, n)
+	if n == 0 then
+		return true
+	elseif key then
+		return try(command, key, unpack(list, 1, n))
+	end
+	return try(command, unpack(list, 1, n))
+end
+
+-- The key of one that is online, which has a time to live; what fails with it is gathered no longer.
+local function write_connected()
+	local n = 0
+	for j = 1, n_gathered do
+		local i, r = gathered[j], true
+		local a, k = arg_at[i], key_at[i]
+		local mine = ARGV[a + 9]
+		if ARGV[a + 3] == 'online' and mine == '1' then
+			r = try('SET', KEYS[k], ARGV[a + 1], 'PX', ARGV[a + 8])
+		elseif ARGV[a + 3] == 'online' and mine == 'n' then
+			r = try('SET', KEYS[k], ARGV[a + 1], 'PX', ARGV[a + 8], 'NX')
 		end
-		error(text, 0)
+		if failed(r) then
+			fail(i, r)
+		else
+			n = n + 1
+			gathered[n], have[n], replace[n] = i, have[j], replace[j]
+		end
 	end
-	return seq_of(text), false
+	n_gathered = n
 end
 
-local function add_event(it)
-	return redis.pcall('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'id', it.id, 'state', it.state, 'reason',
-		it.reason, 'time_ms', it.since, 'last_seen_ms', it.last_seen, 'group', it.group, 'node', NODE, 'seq', it.seq)
+-- What is written of every gathered item: the other keys that say online or offline, and the outbox. Returns what failed,
+-- and what is to be taken away once the rest is written.
+local function write_shared()
+	local set, zadd, outbox, del, zrem = {}, {}, {}, {}, {}
+	local n_set, n_zadd, n_outbox, n_del, n_zrem = 0, 0, 0, 0, 0
+	for j = 1, n_gathered do
+		local a, k = arg_at[gathered[j]], key_at[gathered[j]]
+		local id = ARGV[a + 1]
+		if ARGV[a + 3] == 'online' then
+			n_del, n_zrem = n_del + 1, n_zrem + 1
+			del[n_del], zrem[n_zrem] = KEYS[k + 1], id
+		else
+			set[n_set + 1], set[n_set + 2] = KEYS[k + 1], id
+			zadd[n_zadd + 1], zadd[n_zadd + 2] = ARGV[a + 5], id
+			n_set, n_zadd = n_set + 2, n_zadd + 2
+			if ARGV[a + 9] == '1' then
+				n_del = n_del + 1
+				del[n_del] = KEYS[k]
+			end
+		end
+		if ARGV[a + 10] == '1' then
+			outbox[n_outbox + 1], outbox[n_outbox + 2] = id, ARGV[a + 11]
+			n_outbox = n_outbox + 2
+		end
+	end
+	local wrong = failed(all_of('MSET', nil, set, n_set)) or failed(all_of('ZADD', OFFLINE, zadd, n_zadd)) or
+		failed(all_of('HSET', OUTBOX, outbox, n_outbox))
+	return wrong, function()
+		all_of('DEL', nil, del, n_del)
+		all_of('ZREM', OFFLINE, zrem, n_zrem)
+	end
 end
 
-local function forget(it)
-	local existed = redis.call('EXISTS', it.k_state) == 1
+-- Of the fields that a device may have, those that it has no longer.
+local function drop_old(key, first, last)
+	local told, old = {}, {}
+	for at = first, last, 2 do
+		told[ARGV[at]] = true
+	end
+	for _, name in ipairs(REPORTED) do
+		if not told[name] then
+			old[#old + 1] = name
+		end
+	end
+	all_of('HDEL', key, old, #old)
+end
+
+-- The hash and the stream.
+local function write_own(i, stored, other)
+	local a, key = arg_at[i], KEYS[key_at[i] + 2]
+	local n = tonumber(ARGV[a + 12])
+	if other then
+		try('DEL', key)
+	end
+	local r = try('HSET', key, 'state', ARGV[a + 3], 'since', ARGV[a + 5], 'last_seen', ARGV[a + 6], 'reason',
+		ARGV[a + 4], 'group', ARGV[a + 7], 'node', NODE, 'seq', ARGV[a + 2], unpack(ARGV, a + 13, a + 12 + n))
+	if failed(r) then
+		return fail(i, r)
+	end
+	if try('HLEN', key) ~= 7 + n / 2 then
+		drop_old(key, a + 13, a + 12 + n)
+	end
+	if ARGV[a] ~= 'E' then
+		return
+	end
+	local place = add_event(a)
+	if failed(place) then
+		try('HSET', key, 'seq', stored >= 0 and string.format('%.0f', stored) or '')
+		return fail(i, place)
+	end
+	answer[i] = { ok = place }
+end
+
+local function flush()
+	if n_gathered > 0 then
+		write_connected()
+		local wrong, take_away = write_shared()
+		for j = 1, n_gathered do
+			if wrong then
+				fail(gathered[j], wrong)
+			else
+				write_own(gathered[j], have[j], replace[j])
+			end
+		end
+		if not wrong then
+			take_away()
+		end
+	end
+	all_of('HDEL', OUTBOX, acknowledged, n_acknowledged)
+	n_gathered, n_acknowledged, busy = 0, 0, {}
+end
+
+-- --- one by one ------------------------------------------------------------------------------------------------------
+
+local function forget(a, k)
+	flush() -- the stream keeps the order
+	local id, existed = ARGV[a + 1], redis.call('EXISTS', KEYS[k + 2]) == 1
 	local place
-	if it.outbox then
-		redis.call('HSET', OUTBOX, it.id, '')
+	if ARGV[a + 10] == '1' then
+		redis.call('HSET', OUTBOX, id, '')
 	end
-	redis.call('ZREM', OFFLINE, it.id)
-	redis.call('DEL', it.k_disconnected)
-	if it.mine == '1' then
-		redis.call('DEL', it.k_connected)
+	redis.call('ZREM', OFFLINE, id)
+	redis.call('DEL', KEYS[k + 1])
+	if ARGV[a + 9] == '1' then
+		redis.call('DEL', KEYS[k])
 	end
-	if it.kind == 'E' and existed then
-		place = add_event(it)
+	if ARGV[a] == 'E' and existed then
+		place = add_event(a)
 		if failed(place) then
 			error(place, 0)
 		end
 	end
-	redis.call('DEL', it.k_state)
-	return place
-end
-
-local function store(it, have, replace)
-	if it.state == 'online' then
-		if it.mine == '1' then
-			redis.call('SET', it.k_connected, it.id, 'PX', it.ttl)
-		elseif it.mine == 'n' then
-			redis.call('SET', it.k_connected, it.id, 'PX', it.ttl, 'NX')
-		end
-		redis.call('DEL', it.k_disconnected)
-		redis.call('ZREM', OFFLINE, it.id)
-	else
-		redis.call('SET', it.k_disconnected, it.id)
-		if it.mine == '1' then
-			redis.call('DEL', it.k_connected)
-		end
-		redis.call('ZADD', OFFLINE, it.since, it.id)
-	end
-	if it.outbox then
-		redis.call('HSET', OUTBOX, it.id, it.payload)
-	end
-	if replace then
-		redis.call('DEL', it.k_state)
-	else
-		redis.call('HDEL', it.k_state, 'own_timeout', 'once', 'battery', 'rssi', 'ip', 'version', 'uptime', 'data')
-	end
-	redis.call('HSET', it.k_state, 'state', it.state, 'since', it.since, 'last_seen', it.last_seen, 'reason',
-		it.reason, 'group', it.group, 'node', NODE, 'seq', it.seq, unpack(ARGV, it.first, it.last))
-	if it.kind == 'E' then
-		local place = add_event(it)
-		if failed(place) then
-			redis.call('HSET', it.k_state, 'seq', have >= 0 and string.format('%.0f', have) or '')
-			error(place, 0)
-		end
-		return place
-	end
-end
-
-local function write(it)
-	local seq = tonumber(it.seq)
-	local have, replace = stored_seq(it.k_state)
-	-- Here an ownership epoch would be compared first: an older epoch is refused like an older seq, a newer one wins
-	-- whatever its seq.
-	if have > seq then
-		return have
-	end
-	if have == seq and it.kind == 'E' then
-		return 0
-	end
-	local place
-	if it.state == 'forgotten' then
-		place = forget(it)
-	else
-		place = store(it, have, replace)
-	end
+	redis.call('DEL', KEYS[k + 2])
 	return place and { ok = place } or 0
 end
 
-local function acknowledge(it)
-	if it.cleared then
-		if redis.call('HGET', OUTBOX, it.id) == '' then
-			redis.call('HDEL', OUTBOX, it.id)
-		end
-	elseif stored_seq(it.k_state) == tonumber(it.seq) then
-		redis.call('HDEL', OUTBOX, it.id)
+local function gather(i, a, k)
+	local seq = tonumber(ARGV[a + 2])
+	local stored, other = stored_seq(KEYS[k + 2])
+	-- Here an ownership epoch would be compared first: an older epoch is refused like an older seq, a newer one wins
+	-- whatever its seq.
+	if stored > seq then
+		answer[i] = stored
+	elseif stored == seq and ARGV[a] == 'E' then
+		answer[i] = 0
+	elseif ARGV[a + 3] == 'forgotten' then
+		answer[i] = forget(a, k)
+	else
+		n_gathered = n_gathered + 1
+		gathered[n_gathered], have[n_gathered], replace[n_gathered] = i, stored, other
+		busy[ARGV[a + 1]] = true
 	end
-	return 0
+end
+
+local function acknowledge(_, a, k)
+	local id = ARGV[a + 1]
+	if ARGV[a + 3] == '1' then
+		if redis.call('HGET', OUTBOX, id) == '' then
+			redis.call('HDEL', OUTBOX, id)
+		end
+	elseif stored_seq(KEYS[k + 2]) == tonumber(ARGV[a + 2]) then
+		n_acknowledged = n_acknowledged + 1
+		acknowledged[n_acknowledged] = id
+		busy[id] = true
+	end
 end
 
 local function own(word)
 	if SELF ~= '' then
-		redis.pcall('PUBLISH', SELF, word)
+		try('PUBLISH', SELF, word)
 	end
 end
 
@@ -170,36 +276,31 @@ elseif not needs(EVENTS, 'stream') then
 	return redis.error_reply('WRONGTYPE ' .. EVENTS .. ' is not a stream')
 end
 
-local answer = {}
-local stuck = {} -- by id: what an earlier item of this call failed with; a later one must not overtake it
-local a, k = 4, 4
+local a, k, i = 4, 4, 0
 own('+')
-while a <= #ARGV do
-	local it = { kind = ARGV[a], id = ARGV[a + 1], seq = ARGV[a + 2] }
-	it.k_connected, it.k_disconnected, it.k_state = KEYS[k], KEYS[k + 1], KEYS[k + 2]
-	k = k + 3
-	local f = write
-	if it.kind == 'A' then
-		it.cleared = ARGV[a + 3] == '1'
-		a = a + 4
+while ARGV[a] do
+	i = i + 1
+	arg_at[i], key_at[i], answer[i] = a, k, 0
+	local id, f = ARGV[a + 1], gather
+	if busy[id] then
+		flush()
+	end
+	if ARGV[a] == 'A' then
 		f = acknowledge
+		a = a + 4
 	else
-		it.state, it.reason, it.since, it.last_seen = ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
-		it.group, it.ttl, it.mine = ARGV[a + 7], ARGV[a + 8], ARGV[a + 9]
-		it.outbox, it.payload = ARGV[a + 10] == '1', ARGV[a + 11]
-		it.first = a + 13
-		it.last = a + 12 + tonumber(ARGV[a + 12])
-		a = it.last + 1
+		a = a + 13 + tonumber(ARGV[a + 12])
 	end
-	if not stuck[it.id] then
-		local ok, r = pcall(f, it)
+	if stuck[id] then
+		answer[i] = stuck[id]
+	else
+		local ok, e = pcall(f, i, arg_at[i], k)
 		if not ok then
-			stuck[it.id] = error_text(r)
+			fail(i, e)
 		end
-		answer[#answer + 1] = ok and r or stuck[it.id]
-	else
-		answer[#answer + 1] = stuck[it.id]
 	end
+	k = k + 3
 end
+flush()
 own('-')
 return answer
