@@ -9,8 +9,9 @@ import time
 import pytest
 import redis
 
-from hw_env import HEARTWHEELD, now_ms, pass_time, throughout, wait_until
+from hw_env import HEARTWHEELD, SRC, now_ms, pass_time, throughout, wait_until
 
+REDIS_ACL = (SRC / "conf" / "redis-heartwheel.acl").read_text()
 TICK_MS = 1000 / 31
 FLAGS = "Exg$e"
 
@@ -510,7 +511,7 @@ def test_faults_at_random_moments(ks):
     kept, dead = ["k%d" % i for i in range(20)], []
     faults = [lambda: kill_links(ks, "hear"), lambda: kill_links(ks, "look"), lambda: kill_links(ks, "all"),
               lambda: r.config_set("notify-keyspace-events", ""), lambda: r.config_set("notify-keyspace-events", "Kx"),
-              r.flushall]
+              r.flushall, lambda: (ks.redis_server.kill(), ks.redis_server.start())]
     start = time.monotonic()
     at = start
     while time.monotonic() < start + 14:
@@ -571,8 +572,8 @@ def test_it_says_which_flags_are_missing(env):
 
 def test_what_the_acl_must_allow(env):
     env.own_redis(options=["--notify-keyspace-events", FLAGS])
-    rights = ("on >pw resetkeys ~%s* resetchannels -@all +ping +select +scan +hscan +hmget +script|load +evalsha +get +set"
-              " +del +exists +type +hget +hset +hdel +zadd +zrem +xadd" % env.prefix).split()
+    user = next(line for line in REDIS_ACL.splitlines() if line.startswith("user heartwheel "))
+    rights = user.replace("CHANGE-ME", "pw").replace("~device:", "~" + env.prefix).split()[2:]
     env.redis.execute_command("ACL", "SETUSER", "hw", *rights)
     password = env.dir / "pw"
     password.write_text("pw\n")
