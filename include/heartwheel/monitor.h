@@ -38,7 +38,7 @@
 #include "heartwheel/time.h"
 #include "heartwheel/transition.h"
 
-#define HW_BATCH          64
+#define HW_BATCH          128
 #define HW_READERS_MAX    16
 #define HW_TIMEOUT_MIN_MS INT64_C(100)
 #define HW_TIMEOUT_MAX_MS (INT64_C(3650) * 86400 * 1000)

@@ -7,9 +7,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define LINE  ((size_t)64)
-#define HUGE  ((size_t)2 << 20)
-#define LARGE (2 * HUGE)
+#define LINE    ((size_t)64)
+#define HUGE    ((size_t)2 << 20)
+#define LARGE   ((size_t)256 << 10)
+#define ADVISED (8 * HUGE)
 
 static size_t round_up(size_t size, size_t unit)
 {
@@ -27,11 +28,13 @@ static uint8_t *map(size_t size)
 	if (before > 0)
 		munmap(memory, before);
 	munmap(p + size, HUGE - before);
-	madvise(p, size, MADV_HUGEPAGE); /* a machine without them says no */
+	if (size >= ADVISED)
+		madvise(p, size, MADV_HUGEPAGE); /* a machine without them says no */
 	return p;
 }
 
-/* Its pages go along, huge ones as they are: both places are aligned. */
+/* Its pages go along, huge ones as they are: both places are aligned. Those that came before it was advised stay small
+ * until the machine gathers them. */
 static void *grow_large(void *p, size_t was, size_t is)
 {
 	if (was == is)

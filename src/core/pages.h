@@ -2,8 +2,9 @@
 /*
  * Memory for the registry's arrays: zeroed, aligned to a cache line, growing without being copied once it is large.
  *
- * From 4 MiB on it is mapped on its own, aligned so that the machine may use huge pages for it, which it is asked to:
- * look-ups in random order then find their translations near. A huge page costs at most 2 MiB that are not used yet.
+ * From 256 KiB on it is mapped on its own, so that growing moves pages and copies nothing. From 16 MiB on the machine
+ * is asked for huge pages: look-ups in random order then find their translations near. That costs at most 2 MiB that
+ * are not used yet: too much of less.
  */
 #ifndef HEARTWHEEL_CORE_PAGES_H
 #define HEARTWHEEL_CORE_PAGES_H

@@ -31,7 +31,7 @@
 #define TABLE_FIRST   128
 #define MOVES         8 /* slots a cache line */
 #define TOMBSTONE     UINT32_MAX
-#define LOOKAHEAD     64 /* ids whose cache misses are overlapped */
+#define LOOKAHEAD     128 /* ids whose cache misses are overlapped */
 
 _Static_assert(sizeof(struct hw_device) == 64, "a record is a cache line");
 

@@ -29,7 +29,7 @@ START_TEST(grows)
 		p = hw_pages_grow(p, was, sizes[k]);
 		ck_assert_ptr_nonnull(p);
 		ck_assert_uint_eq((uintptr_t)p % 64, 0);
-		if (sizes[k] >= 4 * MIB)
+		if (sizes[k] >= MIB)
 			ck_assert_uint_eq((uintptr_t)p % (2 * MIB), 0);
 		expect(p, 0, was, 0xa5);
 		expect(p, was, sizes[k], 0);
