@@ -63,7 +63,8 @@ int main(int argc, char **argv)
 	if (beats > 0) {
 		order = bench_order(n, 1);
 		fleet_pass(&f, PAUSE_MS * HW_NS_PER_MS);
-		fleet_beat_all(&f, &chunk, order, n, 0); /* the second heartbeat is not like those that follow, either */
+		fleet_beat_all(&f, &chunk, order, n,
+		               0); /* the second heartbeat is not like those that follow, either */
 		bench_say("heartbeat", beat(&f, &chunk, n, beats));
 		fleet_beat_all(&f, &chunk, order, n, FLEET_INTERVAL_MS);
 		fall_silent(&f, n);
