@@ -189,8 +189,8 @@ def bare_mqtt():
 
 
 def die(place, name, n, store, status, back=True):
-    """Returns how many a second were marked and told; 0: not asked for. `back`: statuses come back to the monitor, whose
-    heartbeat filters they match."""
+    """Returns how many a second were marked and told; 0: not asked for. `back`: statuses come back to the monitor, as
+    they match its heartbeat filters."""
     env = place.env
     d = env.daemon(**configuration(store, "1h", False, back))
     all_online(place, d, n, 60000 if store == "redis" else 120000)
