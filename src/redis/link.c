@@ -205,7 +205,7 @@ static void connect_to(struct hw_redis_link *l)
 {
 	l->state = HW_LINK_CONNECTING;
 	l->overdue = 0;
-	l->since_ms = l->sent_ms = mono_ms();
+	l->since_ms = mono_ms();
 	redisAsyncContext *ac = *l->conf.unix_socket ? redisAsyncConnectUnix(l->conf.unix_socket)
 	                                             : redisAsyncConnect(l->addresses[l->address], l->conf.port);
 	if (!ac) {
@@ -360,7 +360,7 @@ static void look(struct hw_redis_link *l)
 		return;
 	}
 	l->overdue = 0;
-	if (!waiting && !l->conf.subscriber && l->state == HW_LINK_READY && now - l->sent_ms >= HW_LINK_QUIET_MS)
+	if (!waiting && !l->conf.subscriber && l->state == HW_LINK_READY) /* that long quiet: watch() saw to it */
 		hw_redis_link_command(l, on_pong, l, 1, argv, lens);
 }
 
@@ -387,9 +387,8 @@ static void on_alive(evutil_socket_t fd, short what, void *arg)
 
 static void sent(struct hw_redis_link *l)
 {
-	l->sent_ms = mono_ms();
 	if (l->in_flight++ == 0) {
-		l->since_ms = l->sent_ms;
+		l->since_ms = mono_ms();
 		watch(l);
 	}
 	l->commands++;

@@ -58,7 +58,6 @@ struct hw_redis_link {
 	unsigned tries, overdue, in_flight;
 	uint64_t random;
 	int64_t since_ms; /* monotonic: the last reply, or when waiting for one began */
-	int64_t sent_ms;
 	uint64_t commands;
 	char where[300];
 };
