@@ -420,7 +420,7 @@ START_TEST(light_refreshes_of_a_mixed_fleet)
 {
 	enum { N = 130 };
 	uint32_t index[N];
-	char id[8];
+	char id[16];
 	for (int k = 0; k < N; k++) {
 		snprintf(id, sizeof(id), "d%d", k);
 		index[k] = refreshed(k % 5 < 3 ? GROUP_PLAIN : GROUP_MUTE, id);
