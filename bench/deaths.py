@@ -6,8 +6,8 @@ what Redis and the broker do when nothing else is asked of them.
 Every device is brought online by a heartbeat through the broker. Then a reload makes their timeout a second: they are
 all overdue at that moment, which is as much at once as it can be. Meanwhile other devices go on beating. Marking is
 seen in Redis (the cardinality of device:offline), statuses by a subscriber; each from its first to its last. `store`:
-Redis alone, no statuses. `status`: no Redis. `both`: as shipped. `status
-apart`: devices' statuses are no heartbeats, so that the broker need not send each one back to the monitor.
+Redis alone, no statuses. `status`: no Redis. `both`: as shipped. `status apart`: devices' statuses are no heartbeats,
+so that the broker need not send each one back to the monitor.
 """
 import os
 import shutil

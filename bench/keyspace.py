@@ -3,10 +3,11 @@
 """What the keyspace listener costs for each key and each notification, and how late it is, beside Redis' own `expired`.
 
 Another program (this one) keeps 100,000 keys in Redis, each written once in its time to live of 3 s, evenly; then it
-stops. As many others stay, since Redis finds what has expired by looking at keys at random. An observer on a connection of its own notes when the mark of each death is written. The same keys are written to
-two bare Redis servers, and an observer subscribes to their `expired`: one server as it comes, one told to look for
-expired keys as hard as it can (hz 100, active-expire-effort 10). When a key's time is over is known exactly: it is
-written with PXAT, which is told in the same words as PX.
+stops. As many others stay, since Redis finds what has expired by looking at keys at random. An observer on a connection
+of its own notes when the mark of each death is written. The same keys are written to two bare Redis servers, and an
+observer subscribes to their `expired`: one server as it comes, one told to look for expired keys as hard as it can (hz
+100, active-expire-effort 10). When a key's time is over is known exactly: it is written with PXAT, which is told in the
+same words as PX.
 
 CPU is what the processes used, by the kernel's count; of Redis what it used for this, its answers to us among it.
 """
@@ -15,6 +16,7 @@ import os
 import re
 import shutil
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -22,11 +24,12 @@ import time
 import measure
 
 TARGET = "4k Keyspace path"
-TTL_MS, LONG_MS = 3000, 600000
+SMOKE = "--smoke" in sys.argv
+TTL_MS, LONG_MS = 1000 if SMOKE else 3000, 600000
 TUNED = ("--hz", "100", "--active-expire-effort", "10")
 MESSAGE = re.compile(rb"\$7\r\nmessage\r\n\$\d+\r\n([^\r]+)\r\n\$\d+\r\n([^\r]+)\r\n")
 LATE_MS = 1000 / 31 + 20
-IDLE_S = 5
+IDLE_S = 1 if SMOKE else 5
 WAIT_S = 20  # for what Redis tells late
 
 
