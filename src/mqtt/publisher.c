@@ -11,7 +11,7 @@
  * Every one of them gets one answer, or a DOWN.
  *
  * Cost: one write() a message (two with libmosquitto's own wake-up pipe) and a scan of at most 100 packet ids an
- * acknowledgement. Idle, it wakes once a second.
+ * acknowledgement. Idle, it wakes for barriers and for its keepalive alone.
  */
 #include <errno.h>
 #include <mosquitto.h>
