@@ -8,9 +8,6 @@ bare Redis servers hold the same fleet as keys with that time to live, refreshed
 subscribes to their `expired` notifications: one server as it comes, one told to look for expired keys as hard as it
 can (hz 100, active-expire-effort 10).
 """
-import os
-import shutil
-import tempfile
 
 import measure
 
@@ -56,26 +53,12 @@ def report(seen):
 
 
 def run(o):
-    from hw_env import Broker, Env, Redis
     sizes = (1000, 1000, 1500, 100, 6) if o.smoke else (100000, 10000, 12000, 1500, 38)
-    base = tempfile.mkdtemp(prefix="hwb-", dir="/tmp")
-    for name in ("mq", "raw0", "raw1"):
-        os.mkdir("%s/%s" % (base, name))
-    broker = Broker(base + "/mq", settings=BROKER).start()
-    env = Env(broker, None, base)
-    env.check_events = False
     events = ("--notify-keyspace-events", "Ex")
-    raws = [Redis(base + "/raw0", options=events), Redis(base + "/raw1", options=events + TUNED)]
-    try:
-        env.own_redis()
+    with measure.world(bare=(events, events + TUNED), settings=BROKER) as (env, raws):
         for server in raws:
             server.start()
         report(watch(o, env, raws, *sizes))
-    finally:
-        env.close()
-        for server in raws + [broker]:
-            server.kill()
-        shutil.rmtree(base, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,7 @@ reader that reads it, the loop that takes it, and two more where the library ack
 second: the loop's tick, which writes the monitor's mark to Redis, and Redis' answer. The threads' keepalives are to be
 had within that. CPU is what the scheduler counts, in nanoseconds.
 """
-import os
-import shutil
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -80,25 +77,14 @@ def report(used, seconds, counted):
 
 
 def run(o):
-    from hw_env import Broker, Env
     devices, interval_ms, seconds = (2000, 500, 3) if o.smoke else (100000, 6000, 20)
-    base = tempfile.mkdtemp(prefix="hwb-", dir="/tmp")
-    os.mkdir(base + "/mq")
-    broker = Broker(base + "/mq", settings=BROKER).start()
-    env = Env(broker, None, base)
-    env.check_events = False
-    try:
-        env.own_redis()
+    with measure.world(settings=BROKER) as (env, _):
         d = env.configure(timeout="1h", monitor={"log_level": "info"})
         d.start()
         fill(o, env, devices, interval_ms)
         settle(d, devices)
         report(*rest(d, seconds))
         d.stop()
-    finally:
-        env.close()
-        broker.kill()
-        shutil.rmtree(base, ignore_errors=True)
 
 
 if __name__ == "__main__":

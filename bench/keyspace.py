@@ -12,12 +12,9 @@ same words as PX.
 CPU is what the processes used, by the kernel's count; of Redis what it used for this, its answers to us among it.
 """
 import bisect
-import os
 import re
-import shutil
 import socket
 import sys
-import tempfile
 import threading
 import time
 
@@ -223,18 +220,9 @@ def listen(env, n):
 
 
 def run(o):
-    from hw_env import Broker, Env, Redis
     n = 2000 if o.smoke else 100000
-    base = tempfile.mkdtemp(prefix="hwb-", dir="/tmp")
-    for name in ("mq", "raw0", "raw1"):
-        os.mkdir("%s/%s" % (base, name))
-    broker = Broker(base + "/mq").start()
-    env = Env(broker, None, base)
-    env.check_events = False
     events = ("--notify-keyspace-events", "Exg$e")
-    raws = [Redis(base + "/raw0", options=events), Redis(base + "/raw1", options=events + TUNED)]
-    try:
-        env.own_redis(options=events)
+    with measure.world(events, bare=(events, events + TUNED)) as (env, raws):
         p99 = listen(env, n)
         for server, who in zip(raws, ("Redis' expired for a key", "Redis' expired at hz 100, effort 10, for a key")):
             server.start()
@@ -242,11 +230,6 @@ def run(o):
                 bare_writes(server, n)
             show("%s, p99 / heartwheel's, at least" % who, bare(server, n, who) / p99, "x")
             server.kill()
-    finally:
-        env.close()
-        for server in raws + [broker]:
-            server.kill()
-        shutil.rmtree(base, ignore_errors=True)
 
 
 if __name__ == "__main__":

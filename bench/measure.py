@@ -5,10 +5,13 @@ A bench does one run: it is called as `bench/NAME.py --build DIR [--smoke]` and 
 figure(). bench/run repeats it, takes medians and judges them.
 """
 import argparse
+import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -41,6 +44,28 @@ def relay(o, program, *arguments):
     out = subprocess.run([str(o.build / "bench" / program), *map(str, arguments)], check=True, stdout=subprocess.PIPE,
                          text=True).stdout
     return {key: float(value) for key, value in (line.rsplit(None, 1) for line in out.splitlines() if line)}
+
+
+@contextlib.contextmanager
+def world(redis=(), bare=(), **broker):
+    """An Env with a broker and a Redis of its own, in a directory of its own; and besides, for each options in `bare`, a
+    Redis server that is not started. Gives (env, these servers); all is gone afterwards."""
+    from hw_env import Broker, Env, Redis  # since options()
+    base = tempfile.mkdtemp(prefix="hwb-", dir="/tmp")
+    homes = [os.path.join(base, name) for name in ["mq"] + ["raw%d" % i for i in range(len(bare))]]
+    for home in homes:
+        os.mkdir(home)
+    server = Broker(homes[0], **broker).start()
+    env, servers = Env(server, None, base), [Redis(home, options=o) for home, o in zip(homes[1:], bare)]
+    env.check_events = False
+    try:
+        env.own_redis(options=redis)
+        yield env, servers
+    finally:
+        env.close()
+        for s in servers + [server]:
+            s.kill()
+        shutil.rmtree(base, ignore_errors=True)
 
 
 def cpu_s(pid):

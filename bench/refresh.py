@@ -7,10 +7,7 @@ Redis use, for each heartbeat, over a whole timeout in which nobody comes or goe
 way runs three times: in large pipelines, which is as fast as it goes; besides with the batched reading of heartwheel's
 reader; and as it is commonly written, with nothing held back.
 """
-import os
-import shutil
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -121,24 +118,14 @@ def report(name, use):
 
 
 def run(o):
-    from hw_env import Broker, Env
     devices, interval, timeout = (2000, 0.5, 1.5) if o.smoke else (100000, 10, 30)
-    base = tempfile.mkdtemp(prefix="hwb-", dir="/tmp")
-    os.mkdir(base + "/mq")
-    broker = Broker(base + "/mq").start()
-    env = Env(broker, None, base)
-    try:
-        env.own_redis()
+    with measure.world() as (env, _):
         wheel = ours(o, env, devices, interval, timeout)
         env.own_redis()
         plain = old(o, env, devices, interval, timeout, 0, BATCH, interval * 1.1)
         # The keys are there from now on.
         read = old(o, env, devices, interval, timeout, 2, BATCH, interval * 0.1)
         single = old(o, env, devices, interval, timeout, 0, 1, interval * 0.1)
-    finally:
-        env.close()
-        broker.kill()
-        shutil.rmtree(base, ignore_errors=True)
     report("heartwheel", wheel)
     ways = [("SETEX and DEL", plain, (">=", 5)), ("SETEX and DEL, batched reading", read, None),
             ("SETEX and DEL, one by one", single, None)]

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A start with a million devices in Redis, as an earlier run has left them: one in ten offline, some of the others
 beating. How long until heartbeats are read, and until everybody is loaded; and that nobody is taken offline by it."""
-import os
-import shutil
 import socket
-import tempfile
 import threading
 import time
 
@@ -138,19 +135,9 @@ def start(o, env, devices, live, interval):
 
 
 def run(o):
-    from hw_env import Broker, Env
     devices, live, interval = (20000, 2000, 1) if o.smoke else (1000000, 20000, 5)
-    base = tempfile.mkdtemp(prefix="hwb-", dir="/tmp")
-    os.mkdir(base + "/mq")
-    broker = Broker(base + "/mq").start()
-    env = Env(broker, None, base)
-    try:
-        env.own_redis()
+    with measure.world() as (env, _):
         heard, loaded, slowest, redis_s, daemon_s, rss, lost = start(o, env, devices, live, interval)
-    finally:
-        env.close()
-        broker.kill()
-        shutil.rmtree(base, ignore_errors=True)
     target, many = "9 restart", "%d devices in Redis" % devices if o.smoke else "1 M devices in Redis"
     measure.figure(target, "start with %s: reads heartbeats after" % many, heard, "s", ("<=", 1))
     measure.figure(target, "start with %s: all loaded after" % many, loaded, "s", ("<=", 10),
