@@ -79,6 +79,7 @@ def report(used, seconds, counted):
 def run(o):
     devices, interval_ms, seconds = (2000, 500, 3) if o.smoke else (100000, 6000, 20)
     with measure.world(settings=BROKER) as (env, _):
+        env.check_events = False
         d = env.configure(timeout="1h", monitor={"log_level": "info"})
         d.start()
         fill(o, env, devices, interval_ms)

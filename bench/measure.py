@@ -57,7 +57,6 @@ def world(redis=(), bare=(), **broker):
         os.mkdir(home)
     server = Broker(homes[0], **broker).start()
     env, servers = Env(server, None, base), [Redis(home, options=o) for home, o in zip(homes[1:], bare)]
-    env.check_events = False
     try:
         env.own_redis(options=redis)
         yield env, servers
