@@ -1,29 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ids in chunks of equal cells: see idstore.h.
+ * Ids in cells of chunks, chunks in huge pages: see idstore.h.
  *
  * A chunk is aligned to its size, so that a cell finds its chunk's head by masking its own address. A chunk is on its
- * class's list if and only if it has room. Cost: put and drop are O(1).
+ * class's list, and a page on the store's, if and only if it has room. Cost: put and drop are O(1).
  */
 #include "core/idstore.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/pages.h"
+
 #define CHUNK_ALIGN ((size_t)16384)
 /* 16 bytes short of the alignment: with the allocator's own word before it, chunks lie back to back. */
-#define CHUNK_SIZE (CHUNK_ALIGN - 16)
-#define CELL_STEP  ((size_t)8)
+#define CHUNK_SIZE  (CHUNK_ALIGN - 16)
+#define CELL_STEP   ((size_t)8)
+#define SMALL       (((size_t)16 << 20) / CHUNK_ALIGN) /* chunks, before huge pages are worth it */
+#define PAGE_CHUNKS ((uint32_t)(HW_PAGES_HUGE / CHUNK_ALIGN))
 
-/* A free cell. */
-struct cell {
-	struct cell *next;
+/* Free: a cell of a chunk, or a chunk of a page. */
+struct unused {
+	struct unused *next;
 };
 
+struct hw_idpage {
+	struct hw_idlink link;
+	uint8_t *memory;
+	struct unused *free; /* chunks that were used once */
+	uint32_t fresh;      /* chunks never used: the last ones */
+	uint32_t live;
+};
+
+/* A cache line, so that cells of 8, 16, 32 and 64 bytes do not lie across two. */
 struct hw_idchunk {
-	struct hw_idchunk *next, *prev; /* on the class's list of those with room */
-	struct cell *free;              /* cells that were used once */
-	uint32_t fresh;                 /* cells never used: the last ones of the chunk; untouched memory until then */
+	_Alignas(64) struct hw_idlink link;
+	struct hw_idpage *page; /* NULL: it is the allocator's */
+	struct unused *free;    /* cells that were used once */
+	uint32_t fresh;         /* cells never used: the last ones of the chunk; untouched memory until then */
 	uint32_t live;
 };
 
@@ -47,46 +62,124 @@ static struct hw_idchunk *chunk_of(uint8_t *id)
 	return (struct hw_idchunk *)(void *)(id - ((uintptr_t)id & (CHUNK_ALIGN - 1)));
 }
 
-static void list(struct hw_idstore *s, size_t class, struct hw_idchunk *chunk)
+static void put_on(struct hw_idlink **list, struct hw_idlink *l)
 {
-	chunk->next = s->partial[class]; /* `prev` is NULL: it is new, or was the first when it filled up */
-	if (chunk->next != NULL)
-		chunk->next->prev = chunk;
-	s->partial[class] = chunk;
+	*l = (struct hw_idlink){.next = *list};
+	if (*list != NULL)
+		(*list)->prev = l;
+	*list = l;
 }
 
-static void unlist(struct hw_idstore *s, size_t class, struct hw_idchunk *chunk)
+static void take_off(struct hw_idlink **list, struct hw_idlink *l)
 {
-	if (chunk->next != NULL)
-		chunk->next->prev = chunk->prev;
-	if (chunk->prev != NULL)
-		chunk->prev->next = chunk->next;
+	if (l->next != NULL)
+		l->next->prev = l->prev;
+	if (l->prev != NULL)
+		l->prev->next = l->next;
 	else
-		s->partial[class] = chunk->next;
+		*list = l->next;
 }
 
-static struct hw_idchunk *chunk_with_room(struct hw_idstore *s, size_t class)
+/* --- pages -------------------------------------------------------------------------------------------------------- */
+
+static struct hw_idpage *page_with_room(struct hw_idstore *s)
 {
-	if (s->partial[class] != NULL)
-		return s->partial[class];
-	void *memory;
-	if (posix_memalign(&memory, CHUNK_ALIGN, CHUNK_SIZE) != 0)
+	if (s->pages != NULL)
+		return (struct hw_idpage *)(void *)s->pages;
+	struct hw_idpage *page = malloc(sizeof(*page));
+	uint8_t *memory = page != NULL ? hw_pages_huge() : NULL;
+	if (memory == NULL) {
+		free(page);
 		return NULL;
+	}
+	*page = (struct hw_idpage){.memory = memory, .fresh = PAGE_CHUNKS};
+	put_on(&s->pages, &page->link);
+	return page;
+}
+
+static bool page_is_full(const struct hw_idpage *page)
+{
+	return page->free == NULL && page->fresh == 0;
+}
+
+/* A chunk's memory out of a page. */
+static void *page_take(struct hw_idstore *s, struct hw_idpage *page)
+{
+	void *memory;
+	if (page->free != NULL) {
+		memory = page->free;
+		page->free = page->free->next;
+	} else {
+		memory = page->memory + (PAGE_CHUNKS - page->fresh--) * CHUNK_ALIGN;
+	}
+	page->live++;
+	if (page_is_full(page))
+		take_off(&s->pages, &page->link);
+	return memory;
+}
+
+static void page_give(struct hw_idstore *s, struct hw_idpage *page, void *memory)
+{
+	if (page_is_full(page))
+		put_on(&s->pages, &page->link);
+	struct unused *chunk = memory;
+	chunk->next = page->free;
+	page->free = chunk;
+	if (--page->live > 0)
+		return;
+	take_off(&s->pages, &page->link);
+	hw_pages_free(page->memory, HW_PAGES_HUGE);
+	free(page);
+}
+
+/* --- chunks ------------------------------------------------------------------------------------------------------- */
+
+static struct hw_idchunk *chunk_new(struct hw_idstore *s, size_t class)
+{
+	struct hw_idpage *page = NULL;
+	void *memory;
+	if (s->small < SMALL) {
+		if (posix_memalign(&memory, CHUNK_ALIGN, CHUNK_SIZE) != 0)
+			return NULL;
+		s->small++;
+	} else {
+		page = page_with_room(s);
+		if (page == NULL)
+			return NULL;
+		memory = page_take(s, page);
+	}
 	struct hw_idchunk *chunk = memory;
-	*chunk = (struct hw_idchunk){.fresh = capacity(class)};
-	list(s, class, chunk);
+	*chunk = (struct hw_idchunk){.page = page, .fresh = capacity(class)};
+	put_on(&s->partial[class], &chunk->link);
 	return chunk;
+}
+
+static void chunk_free(struct hw_idstore *s, struct hw_idchunk *chunk)
+{
+	if (chunk->page != NULL) {
+		page_give(s, chunk->page, chunk);
+		return;
+	}
+	s->small--;
+	free(chunk);
+}
+
+static bool chunk_is_full(const struct hw_idchunk *chunk)
+{
+	return chunk->free == NULL && chunk->fresh == 0;
 }
 
 void hw_idstore_init(struct hw_idstore *s)
 {
-	*s = (struct hw_idstore){{NULL}};
+	*s = (struct hw_idstore){.pages = NULL};
 }
 
 uint8_t *hw_idstore_put(struct hw_idstore *s, const char *id, size_t len)
 {
 	size_t class = class_of(len);
-	struct hw_idchunk *chunk = chunk_with_room(s, class);
+	struct hw_idchunk *chunk = (struct hw_idchunk *)(void *)s->partial[class];
+	if (chunk == NULL)
+		chunk = chunk_new(s, class);
 	if (chunk == NULL)
 		return NULL;
 	uint8_t *cell;
@@ -97,8 +190,8 @@ uint8_t *hw_idstore_put(struct hw_idstore *s, const char *id, size_t len)
 		cell = (uint8_t *)(chunk + 1) + (capacity(class) - chunk->fresh--) * cell_size(class);
 	}
 	chunk->live++;
-	if (chunk->free == NULL && chunk->fresh == 0)
-		unlist(s, class, chunk);
+	if (chunk_is_full(chunk))
+		take_off(&s->partial[class], &chunk->link);
 	cell[0] = (uint8_t)len;
 	memcpy(cell + 1, id, len);
 	return cell;
@@ -108,13 +201,13 @@ void hw_idstore_drop(struct hw_idstore *s, uint8_t *id)
 {
 	size_t class = class_of(id[0]);
 	struct hw_idchunk *chunk = chunk_of(id);
-	if (chunk->free == NULL && chunk->fresh == 0)
-		list(s, class, chunk);
-	struct cell *cell = (struct cell *)(void *)id;
+	if (chunk_is_full(chunk))
+		put_on(&s->partial[class], &chunk->link);
+	struct unused *cell = (struct unused *)(void *)id;
 	cell->next = chunk->free;
 	chunk->free = cell;
-	if (--chunk->live == 0) {
-		unlist(s, class, chunk);
-		free(chunk);
-	}
+	if (--chunk->live > 0)
+		return;
+	take_off(&s->partial[class], &chunk->link);
+	chunk_free(s, chunk);
 }

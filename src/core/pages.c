@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #define LINE    ((size_t)64)
-#define HUGE    ((size_t)2 << 20)
+#define HUGE    HW_PAGES_HUGE
 #define LARGE   ((size_t)256 << 10)
 #define ADVISED (8 * HUGE)
 
@@ -30,6 +30,14 @@ static uint8_t *map(size_t size)
 	munmap(p + size, HUGE - before);
 	if (size >= ADVISED)
 		madvise(p, size, MADV_HUGEPAGE); /* a machine without them says no */
+	return p;
+}
+
+void *hw_pages_huge(void)
+{
+	uint8_t *p = map(HUGE);
+	if (p != NULL)
+		madvise(p, HUGE, MADV_HUGEPAGE);
 	return p;
 }
 

@@ -18,7 +18,11 @@
  */
 void *hw_pages_grow(void *p, size_t was, size_t is);
 
-/* Gives it back; NULL with 0 is nothing. */
+/* One huge page, or small ones in its place, aligned to its size. NULL without memory. */
+#define HW_PAGES_HUGE ((size_t)2 << 20)
+void *hw_pages_huge(void);
+
+/* Gives memory of this size back; NULL with 0 is nothing. */
 void hw_pages_free(void *p, size_t size);
 
 #endif

@@ -179,6 +179,51 @@ START_TEST(chunks_come_and_go)
 }
 END_TEST
 
+static void check_long_id(const uint8_t *id, uint32_t i)
+{
+	char text[250];
+	memset(text, (int)(i % 251), sizeof(text));
+	if (id[0] != sizeof(text) || memcmp(id + 1, text, sizeof(text)) != 0)
+		ck_abort_msg("id %u is damaged", i);
+}
+
+/* So many that they are in huge pages: those fill up, get room again and go back. */
+START_TEST(more_than_the_allocator_is_asked_for)
+{
+	enum { N = 100000 };
+	struct hw_idstore s;
+	char text[250];
+	uint8_t **ids = calloc(N, sizeof(*ids));
+	hw_idstore_init(&s);
+	for (int pass = 0; pass < 3; pass++) {
+		for (uint32_t i = 0; i < N; i++) {
+			if (ids[i] != NULL)
+				continue;
+			memset(text, (int)(i % 251), sizeof(text));
+			ids[i] = hw_idstore_put(&s, text, sizeof(text));
+			ck_assert_ptr_nonnull(ids[i]);
+		}
+		ck_assert_uint_eq(s.small * 16384, (size_t)16 << 20);
+		/* A third in one piece, so that pages empty, and of the rest here and there one. */
+		for (uint32_t i = 0; i < N; i++) {
+			check_long_id(ids[i], i);
+			if (i / (N / 3) != (uint32_t)pass && i % 7 != 0)
+				continue;
+			hw_idstore_drop(&s, ids[i]);
+			ids[i] = NULL;
+		}
+	}
+	for (uint32_t i = 0; i < N; i++)
+		if (ids[i] != NULL)
+			hw_idstore_drop(&s, ids[i]);
+	for (size_t class = 0; class < HW_IDSTORE_CLASSES; class ++)
+		ck_assert_ptr_null(s.partial[class]);
+	ck_assert_ptr_null(s.pages);
+	ck_assert_uint_eq(s.small, 0);
+	free(ids);
+}
+END_TEST
+
 /* A cell that was dropped is used before a new one. */
 START_TEST(cells_are_used_again)
 {
@@ -566,6 +611,7 @@ static Suite *registry_suite(void)
 	tc = tcase_create("idstore");
 	tcase_add_test(tc, ids_do_not_touch_each_other);
 	tcase_add_test(tc, chunks_come_and_go);
+	tcase_add_test(tc, more_than_the_allocator_is_asked_for);
 	tcase_add_test(tc, cells_are_used_again);
 	tcase_add_test(tc, full_chunk_gets_room_again);
 	suite_add_tcase(suite, tc);
