@@ -54,6 +54,8 @@ struct hw_registry {
 	uint32_t count;            /* records in use */
 	uint32_t free;             /* the first free record below `bound`, HW_NIL: none */
 	struct table young, old;   /* owned */
+	struct table next;         /* owned; empty */
+	size_t touched;            /* bytes of `next`, from the first */
 	uint32_t moved;            /* slots of `old` that were looked at, from the first */
 	struct hw_idstore ids;
 };
@@ -75,10 +77,15 @@ static bool table_make(struct table *t, uint32_t size)
 	return true;
 }
 
+static size_t table_bytes(const struct table *t)
+{
+	return ((size_t)t->mask + 1) * sizeof(*t->slots);
+}
+
 static void table_drop(struct table *t)
 {
 	if (t->slots != NULL)
-		hw_pages_free(t->slots, ((size_t)t->mask + 1) * sizeof(*t->slots));
+		hw_pages_free(t->slots, table_bytes(t));
 	*t = (struct table){NULL, 0};
 }
 
@@ -174,6 +181,16 @@ static void move_some(struct hw_registry *r)
 	}
 }
 
+/* The table that comes after `young`, if it is not there yet. */
+static bool make_next(struct hw_registry *r)
+{
+	uint64_t size = (uint64_t)r->young.mask + 1;
+	if (r->next.slots != NULL)
+		return true;
+	r->touched = 0;
+	return size <= UINT32_MAX / 2 && table_make(&r->next, (uint32_t)(size * 2));
+}
+
 /* Makes room in the tables for one entry more. */
 static int reserve_slot(struct hw_registry *r)
 {
@@ -181,13 +198,24 @@ static int reserve_slot(struct hw_registry *r)
 	if ((uint64_t)r->count + 1 <= size / 4 * 3)
 		return 0;
 	assert(r->old.slots == NULL);
-	struct table twice;
-	if (size > UINT32_MAX / 2 || !table_make(&twice, (uint32_t)(size * 2)))
+	if (!make_next(r))
 		return -ENOMEM;
 	r->old = r->young;
-	r->young = twice;
+	r->young = r->next;
+	r->next = (struct table){NULL, 0};
 	r->moved = 0;
 	return 0;
+}
+
+/* After an insertion: in the last sixteenth before the doubling, so that memory is not taken long before its time, each
+ * touches as much of the next table as gets it all done by then. */
+static void touch_next(struct hw_registry *r)
+{
+	uint64_t size = (uint64_t)r->young.mask + 1;
+	if (r->count < size / 16 * 11 || !make_next(r) || r->touched >= table_bytes(&r->next))
+		return;
+	*((volatile uint8_t *)r->next.slots + r->touched) = 0;
+	r->touched += 2 * sizeof(struct slot) * 16;
 }
 
 static void unindex(struct hw_registry *r, uint32_t index)
@@ -278,6 +306,7 @@ void hw_registry_free(struct hw_registry *r)
 		free_extra(d->extra);
 		hw_idstore_drop(&r->ids, d->id);
 	}
+	table_drop(&r->next);
 	table_drop(&r->old);
 	table_drop(&r->young);
 	hw_pages_free(r->devices, r->capacity * sizeof(struct hw_device));
@@ -366,6 +395,7 @@ int hw_registry_add(struct hw_registry *r, const char *id, size_t len, uint32_t 
 	*index = take_record(r);
 	r->devices[*index].id = own;
 	table_put(&r->young, hash_of(r, id, len), *index);
+	touch_next(r);
 	return 0;
 }
 
