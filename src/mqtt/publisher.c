@@ -11,7 +11,8 @@
  * Every one of them gets one answer, or a DOWN.
  *
  * Cost: one write() a message (two with libmosquitto's own wake-up pipe) and a scan of at most 100 packet ids an
- * acknowledgement. Idle, it wakes for barriers and for its keepalive alone.
+ * acknowledgement. Idle, it wakes for barriers and for its keepalive alone; with statuses in flight and a silent
+ * broker, once a second as well.
  */
 #include <errno.h>
 #include <mosquitto.h>
@@ -47,6 +48,7 @@
 #define PUBACK_BYTES  4  /* at least */
 
 #define LOW_WATER_MS     2
+#define LOW_WATER_LOOKS  2  /* in a row that find nothing: then the first byte wakes */
 #define LOW_WATER_WEIGHT 16 /* of a wait in vain, next to one that was not */
 #define LOW_WATER_MOST   48 /* then no more are tried on this connection */
 
@@ -108,6 +110,7 @@ struct hw_publisher {
 	unsigned untold; /* answers */
 	int low_water;   /* the socket's: it is readable once so many bytes wait */
 	unsigned low_water_failed;
+	unsigned vain_looks; /* since a status was last answered */
 	bool more;
 	enum { BARRIERS_UNKNOWN, BARRIERS_REFUSED, BARRIERS_TAKEN } barriers_fare;
 	int asked; /* mid of the barrier that is out with QoS 1 only in order to be answered; 0: none */
@@ -195,6 +198,7 @@ static void on_publish(struct mosquitto *m, void *arg, int mid, int reason, cons
 		return;
 	}
 	uint64_t token = p->in_flight[i].token;
+	p->vain_looks = 0;
 	p->n_in_flight--;
 	memmove(&p->in_flight[i], &p->in_flight[i + 1], (p->n_in_flight - i) * sizeof(p->in_flight[0]));
 	if (reason < 0x80) { /* 0x10, nobody is subscribed, is as good as 0 */
@@ -373,11 +377,15 @@ static int serve(struct hw_publisher *p)
  * A broker that has not set TCP_NODELAY (mosquitto as it comes) sends the second acknowledgement only when it knows
  * that the first has arrived, which it learns from the next message. With such a one nothing is to be gained: its
  * acknowledgements come in bunches by themselves.
+ *
+ * Nor with one that says nothing at all: to look for less than the mark all the while would be to wake for nothing,
+ * until it is given up. Its first byte is waited for, and what follows that is gathered again.
  */
 static void set_low_water(struct hw_publisher *p)
 {
-	bool full = p->window > 1 && p->n_in_flight >= p->window && p->low_water_failed < LOW_WATER_MOST;
-	int bytes = full ? (int)(p->window / 2) * PUBACK_BYTES : 1;
+	bool full = p->window > 1 && p->n_in_flight >= p->window;
+	bool gathers = full && p->low_water_failed < LOW_WATER_MOST && p->vain_looks < LOW_WATER_LOOKS;
+	int bytes = gathers ? (int)(p->window / 2) * PUBACK_BYTES : 1;
 	if (bytes == p->low_water)
 		return;
 	p->low_water = bytes;
@@ -394,12 +402,14 @@ static void judge_low_water(struct hw_publisher *p, bool came)
 		p->low_water_failed -= p->low_water_failed > 0;
 	else if (ioctl(hw_link_socket(&p->link), FIONREAD, &some) == 0 && some > 0)
 		p->low_water_failed += LOW_WATER_WEIGHT;
+	else
+		p->vain_looks++;
 }
 
-/* Answers may wait for others only while there is something that brings them. */
-static void tell_some(struct hw_publisher *p)
+/* Answers may wait for others only while there is something that brings them, and it does. */
+static void tell_some(struct hw_publisher *p, bool waited_in_vain)
 {
-	bool flows = p->n_in_flight > 0 && hw_ring_used(p->statuses) > 0;
+	bool flows = !waited_in_vain && p->n_in_flight > 0 && hw_ring_used(p->statuses) > 0;
 	if (p->untold > 0 && (!flows || p->untold >= ANSWERS))
 		tell(p);
 }
@@ -428,7 +438,7 @@ static void turn(struct hw_publisher *p)
 	/* Without anything ready it looks all the same: fewer bytes than the low water may wait. */
 	if (((fds[1].revents || ready == 0 || p->more || !up) && read_all(p)) || serve(p))
 		lost(p);
-	tell_some(p);
+	tell_some(p, ready == 0);
 }
 
 static bool has_ended(struct hw_publisher *p)

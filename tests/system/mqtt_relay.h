@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between a publisher and its broker, in a thread of its own: it hands on what both say, and can keep the broker's
+ * acknowledgements to let them go in small numbers. One connection at a time. Whatever fails, fails the test.
+ */
+#ifndef HW_TEST_MQTT_RELAY_H
+#define HW_TEST_MQTT_RELAY_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mqtt_broker.h"
+
+#define RELAY_REPLIES 256
+
+/* What came from one side and is not handed on yet. */
+struct relay_stream {
+	unsigned char bytes[8192];
+	size_t have;
+};
+
+struct relay {
+	int port, broker_port;
+	int listen_fd, orders_fd, client, server;
+	pthread_t thread;
+	struct relay_stream up, down;
+	int64_t released_ns;
+
+	/* orders; any thread */
+	atomic_bool end, holds, pairs;
+	atomic_uint credit; /* acknowledgements that may pass although it holds them */
+
+	/* for any thread to read */
+	atomic_uint published; /* PUBLISH packets that came from the client */
+	atomic_uint kept;      /* acknowledgements that wait here */
+	/* How long after an acknowledgement that was let go alone the next PUBLISH came, in order. */
+	atomic_uint n_replies;
+	int64_t reply_ns[RELAY_REPLIES];
+};
+
+void relay_start(struct relay *r, const struct broker *b);
+void relay_stop(struct relay *r);
+/* Keeps acknowledgements from now on; false: lets all go. */
+void relay_hold(struct relay *r, bool holds);
+/* Lets one go. With `pairs` each PUBLISH that comes lets the next one go. */
+void relay_let_one(struct relay *r, bool pairs);
+/* Waits until it has so many PUBLISH packets from the client in all, and so many acknowledgements. */
+void relay_await(struct relay *r, unsigned published, unsigned kept);
+
+#endif
