@@ -90,8 +90,9 @@ struct hw_conf_errors {
 	char **lines;
 	size_t n;
 	bool no_memory; /* for the rest: what stands in the file need not be wrong */
-	char *user;     /* that the file names, if it does: whether there is such a user is not ours to find out */
-	unsigned user_line;
+	/* What could be read, with defaults for what could not: for those whose values are judged elsewhere, such as
+	 * whether there is that user, that file. NULL: nothing could. */
+	struct hw_conf *rest;
 };
 
 enum hw_conf_template {

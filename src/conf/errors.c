@@ -116,6 +116,6 @@ void hw_conf_errors_fini(struct hw_conf_errors *e)
 	for (size_t i = 0; i < e->n; i++)
 		free(e->lines[i]);
 	free(e->lines);
-	free(e->user);
+	hw_conf_free(e->rest);
 	*e = (struct hw_conf_errors){0};
 }

@@ -212,12 +212,14 @@ static bool is_address(const char *text)
 /* The rules of all types whose field is text. Returns NULL, or what is wrong; the length is judged elsewhere. */
 static const char *wrong_text(const struct hw_conf_option *o, const char *text)
 {
-	bool word = o->type == HW_CONF_WORD || o->type == HW_CONF_NODE_ID;
+	bool word = o->type == HW_CONF_WORD || o->type == HW_CONF_NODE_ID || o->type == HW_CONF_ID;
 
 	if (word && strpbrk(text, " "))
 		return "must not hold white space";
 	if (o->type == HW_CONF_NODE_ID && strpbrk(text, "/+#"))
 		return "must be fit for one level of a topic: no '/', '+' or '#'";
+	if (o->type == HW_CONF_ID && strpbrk(text, "+#"))
+		return "must be fit for an id: no '+' or '#'";
 	if (o->type == HW_CONF_ADDRESS && text[0] && !is_address(text))
 		return "is no address to listen on: give a numeric one and a port, such as 127.0.0.1:8731 or "
 		       "[::1]:8731";
@@ -330,6 +332,7 @@ int hw_conf_value_set(const struct hw_conf_option *o, const char *text, void *ba
 		return append(o, text, base, why, cap);
 	case HW_CONF_STRING:
 	case HW_CONF_WORD:
+	case HW_CONF_ID:
 	case HW_CONF_PATH:
 	case HW_CONF_ADDRESS:
 	case HW_CONF_LOG:

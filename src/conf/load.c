@@ -41,12 +41,10 @@ struct hw_conf *hw_conf_load(const char *path, hw_conf_template_check *check, st
 	if (!hw_conf_any_wrong(&p.errors))
 		return conf;
 	hw_conf_hand_over(&p.errors, errors);
-	if (conf && conf->lines && hw_conf_line(conf, "monitor", "user")) {
-		errors->user = conf->user;
-		errors->user_line = hw_conf_line(conf, "monitor", "user");
-		conf->user = NULL;
-	}
-	hw_conf_free(conf);
+	if (conf && conf->lines)
+		errors->rest = conf;
+	else
+		hw_conf_free(conf);
 	return NULL;
 }
 

@@ -96,7 +96,7 @@ const struct hw_conf_option hw_conf_options[] = {
 
 	{"group", "heartbeat", HW_CONF_TOPICS, GAT(heartbeat), .min = 1, .max = HW_CONF_LINE_MAX, .live = true, .count_offset = offsetof(struct hw_conf_group, n_heartbeat)},
 	{"group", "status", HW_CONF_TOPIC, GAT(status), .max = HW_CONF_LINE_MAX, .dflt = "nodes/{id}/status", .live = true},
-	{"group", "id_prefix", WORD, GAT(id_prefix), .max = 64, .dflt = "", .live = true},
+	{"group", "id_prefix", HW_CONF_ID, GAT(id_prefix), .max = 64, .dflt = "", .live = true},
 	{"group", "timeout", DURATION, GAT(timeout_ms), .min = 100, .max = 3650 * DAY, .dflt = "30s", .live = true},
 	{"group", "timeout_max", DURATION, GAT(timeout_max_ms), .min = 100, .max = 3650 * DAY, .dflt = "1d", .live = true},
 	{"group", "goodbye_delay", DURATION, GAT(goodbye_delay_ms), .min = 0, .max = DAY, .dflt = "0", .live = true},

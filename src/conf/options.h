@@ -24,6 +24,7 @@ enum hw_conf_type {
 	HW_CONF_LOG,      /* char *: syslog, stderr or an absolute path */
 	HW_CONF_ADDRESS,  /* char *: a numeric ADDRESS:PORT to listen on, or empty */
 	HW_CONF_NODE_ID,  /* char *: a word that can be one level of a topic; auto: the host name */
+	HW_CONF_ID,       /* char *: a word that can be part of an id, or empty */
 	HW_CONF_TOPIC,    /* char *: a template that can be published on, or empty */
 	HW_CONF_TOPICS    /* char **, with its count at `count_offset`: a template each time the key is given */
 };

@@ -29,6 +29,7 @@ static bool is_text(const struct hw_conf_option *o)
 	switch (o->type) {
 	case HW_CONF_STRING:
 	case HW_CONF_WORD:
+	case HW_CONF_ID:
 	case HW_CONF_PATH:
 	case HW_CONF_ADDRESS:
 	case HW_CONF_LOG:

@@ -20,7 +20,7 @@
 
 #define BACKLOG 128
 
-static int find_group(const char *name, gid_t *gid)
+int hw_socket_group(const char *name, gid_t *gid)
 {
 	char *end;
 	struct group *found = getgrnam(name);
@@ -68,7 +68,7 @@ static int set_owner(const char *path, const char *group)
 {
 	if (*group) {
 		gid_t gid;
-		int rc = find_group(group, &gid);
+		int rc = hw_socket_group(group, &gid);
 		if (rc < 0)
 			return rc;
 		if (chown(path, (uid_t)-1, gid) < 0)

@@ -15,6 +15,8 @@ struct hw_socket {
 	ino_t ino;
 };
 
+/* The group of that name or number: 0, or -EINVAL for one that is unknown. */
+int hw_socket_group(const char *name, gid_t *gid);
 /*
  * Listens on `path`: mode 0660, owned by the group of that name or number unless "". A socket file that nobody answers
  * on is replaced. 0; -EADDRINUSE if somebody answers; -ENAMETOOLONG; -ENOTSOCK if something else is in its place;

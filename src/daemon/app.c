@@ -89,14 +89,14 @@ static void tell_refused(struct hw_app *a)
 	for (int k = 0; k < HW_REFUSED_KINDS; k++) {
 		uint64_t fresh = s->refused[k] - a->refused_told[k];
 		bool expected = k == HW_REFUSED_RETAINED || k == HW_REFUSED_MONITOR;
-		if (fresh == 0 || expected)
+		if (fresh == 0)
 			continue;
 		if (a->refused_quiet_s[k] > 0) {
 			a->refused_quiet_s[k]--;
 			continue;
 		}
-		hw_log(a->log, HW_LOG_WARNING, "refused %llu message%s (%s)%s", (unsigned long long)fresh,
-		       fresh == 1 ? "" : "s", hw_refused_name((enum hw_refused)k),
+		hw_log(a->log, expected ? HW_LOG_DEBUG : HW_LOG_WARNING, "refused %llu message%s (%s)%s",
+		       (unsigned long long)fresh, fresh == 1 ? "" : "s", hw_refused_name((enum hw_refused)k),
 		       k == HW_REFUSED_MAX_DEVICES ? ": the table is full; raise [monitor] max_devices" : "");
 		a->refused_told[k] = s->refused[k];
 		a->refused_quiet_s[k] = 10;
@@ -414,9 +414,6 @@ int hw_app_listen(struct hw_app *a)
 	if (rc == -EADDRINUSE)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "control socket %s is in use by another process: stop it, or set [http] socket", c->http_socket);
-	else if (rc == -EINVAL)
-		hw_log(a->log, HW_LOG_ERROR, "there is no group '%s' for the control socket: see [http] socket_group",
-		       c->http_socket_group);
 	else if (rc)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "cannot open the control socket %s: %s; see [http] socket and socket_group", c->http_socket,

@@ -359,7 +359,8 @@ static void publisher_up(struct hw_app *a, struct hw_now now)
 	a->presence_due = true;
 	hw_log(a->log, HW_LOG_NOTICE, "publisher: connected to %s:%d", a->publisher_conf.host, a->publisher_conf.port);
 	hw_monitor_publisher(a->monitor, now, true);
-	hw_app_republish(a, now);
+	if (!a->loading) /* otherwise the end of that does it */
+		hw_app_republish(a, now);
 	hw_app_hurry(a);
 }
 

@@ -3,14 +3,15 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <getopt.h>
-#include <grp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "app.h"
+#include "control/socket.h"
 #include "process.h"
 
 enum { EXIT_USAGE = 2 };
@@ -81,35 +82,36 @@ static void parse(int argc, char **argv, struct options *o)
 	}
 }
 
-static void say_unknown_user(const char *path, unsigned where, const char *name)
+__attribute__((format(printf, 5, 6))) static void
+say_wrong(const char *path, const struct hw_conf *c, const char *section, const char *key, const char *format, ...)
 {
-	char line[16] = "";
+	unsigned where = hw_conf_line(c, section, key);
+	va_list args;
 	if (where)
-		snprintf(line, sizeof line, ":%u", where);
-	fprintf(stderr,
-	        "%s%s: key 'user': there is no user '%s'; make it (useradd --system %s), or leave the value empty to "
-	        "stay "
-	        "root\n",
-	        path, line, name, name);
+		fprintf(stderr, "%s:%u: key '%s': ", path, where, key);
+	else
+		fprintf(stderr, "%s: key '%s': ", path, key);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
 }
 
-/* Says all that is wrong with the file: a wrong user as well, which only we can tell. */
-static _Noreturn void refuse(const char *path, struct hw_conf_errors *errors)
+static bool user_is_right(const char *path, const struct hw_conf *c, struct hw_user *user)
 {
-	struct hw_user user;
-	for (size_t k = 0; k < errors->n; k++)
-		fprintf(stderr, "%s\n", errors->lines[k]);
-	if (errors->user && hw_user_find(&user, errors->user))
-		say_unknown_user(path, errors->user_line, errors->user);
-	hw_conf_errors_fini(errors);
-	exit(EXIT_USAGE);
+	if (hw_user_find(user, c->user) == 0)
+		return true;
+	say_wrong(path, c, "monitor", "user",
+	          "there is no user '%s'; make it (useradd --system %s), or leave the value empty to stay root",
+	          c->user, c->user);
+	return false;
 }
 
 /*
- * -t: what the file names and the daemon needs: readable files, a group. Says so of each that is wrong; whether the
- * user that it will run as may read them, too, is found at start.
+ * What else the configuration names and only this machine can tell: readable files, a group. Says so of each that is
+ * wrong. Whether the user may read the files, too, is found once we are that user.
  */
-static bool surroundings_are_right(const char *path, const struct hw_conf *c)
+static bool machine_is_right(const char *path, const struct hw_conf *c)
 {
 	const struct {
 		const char *section, *key, *path;
@@ -118,20 +120,34 @@ static bool surroundings_are_right(const char *path, const struct hw_conf *c)
 	             {"mqtt", "tls_cert", c->tls_cert},
 	             {"mqtt", "tls_key", c->tls_key},
 	             {"redis", "password_file", c->redis_password_file}};
+	gid_t group;
 	bool right = true;
 	for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
 		if (!*files[k].path || access(files[k].path, R_OK) == 0)
 			continue;
+		say_wrong(path, c, files[k].section, files[k].key, "cannot read %s: %s", files[k].path,
+		          strerror(errno));
 		right = false;
-		fprintf(stderr, "%s:%u: key '%s': cannot read %s: %s\n", path,
-		        hw_conf_line(c, files[k].section, files[k].key), files[k].key, files[k].path, strerror(errno));
 	}
-	if (*c->http_socket_group && !getgrnam(c->http_socket_group)) {
+	if (*c->http_socket_group && hw_socket_group(c->http_socket_group, &group)) {
+		say_wrong(path, c, "http", "socket_group", "there is no group '%s'", c->http_socket_group);
 		right = false;
-		fprintf(stderr, "%s:%u: key 'socket_group': there is no group '%s'\n", path,
-		        hw_conf_line(c, "http", "socket_group"), c->http_socket_group);
 	}
 	return right;
+}
+
+/* Says all that is wrong with the file, also of those values that could be read. */
+static _Noreturn void refuse(const char *path, struct hw_conf_errors *errors)
+{
+	struct hw_user user;
+	for (size_t k = 0; k < errors->n; k++)
+		fprintf(stderr, "%s\n", errors->lines[k]);
+	if (errors->rest && hw_conf_line(errors->rest, "monitor", "user"))
+		user_is_right(path, errors->rest, &user);
+	if (errors->rest)
+		machine_is_right(path, errors->rest);
+	hw_conf_errors_fini(errors);
+	exit(EXIT_USAGE);
 }
 
 /* A reload has to find the file also from the directory of a daemon. */
@@ -164,8 +180,8 @@ static struct hw_conf *load(const struct options *o, struct hw_user *user)
 	if (!c)
 		refuse(o->conf, &errors);
 	hw_conf_errors_fini(&errors);
-	if (hw_user_find(user, c->user)) {
-		say_unknown_user(o->conf, hw_conf_line(c, "monitor", "user"), c->user);
+	bool right = user_is_right(o->conf, c, user);
+	if (!machine_is_right(o->conf, c) || !right) {
 		hw_conf_free(c);
 		exit(EXIT_USAGE);
 	}
@@ -278,11 +294,9 @@ int main(int argc, char **argv)
 	log.starting = true;
 	struct hw_conf *c = load(&o, &user);
 	if (o.test) {
-		bool right = surroundings_are_right(o.conf, c);
-		if (right)
-			printf("%s: ok\n", o.conf);
+		printf("%s: ok\n", o.conf);
 		hw_conf_free(c);
-		return right ? 0 : EXIT_FAILURE;
+		return 0;
 	}
 	int pid_fd = lock_pid_file(c, &user);
 	if (pid_fd < 0 || open_log(&log, c, &o, &user)) {

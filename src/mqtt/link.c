@@ -121,17 +121,19 @@ static void say_tls(struct hw_link *l)
 		                           : "does it ask for a certificate, [mqtt] tls_cert and tls_key?");
 }
 
-/* A connection that is closed again as soon as it is up: most likely two clients that throw each other out. */
+/* One connection after the other is closed as soon as it is up: most likely two clients that throw each other out. */
 static void say_closed(struct hw_link *l)
 {
 	const struct hw_mqtt_conf *c = &l->conf;
-	if (l->up_ns && l->failures > 0 && hw_link_clock() - l->up_ns < GOOD_AFTER_NS)
+	bool soon = l->up_ns && hw_link_clock() - l->up_ns < GOOD_AFTER_NS;
+	if (soon && l->closed_soon)
 		hw_link_say(l,
 		            "connection to %s:%d lost again: closed by the broker: is another client connected as "
 		            "'%s'? Each monitor needs a node_id of its own",
 		            c->host, c->port, c->client_id);
 	else
 		hw_link_say(l, "connection to %s:%d lost: closed by the broker", c->host, c->port);
+	l->closed_soon = soon;
 }
 
 void hw_link_lost(struct hw_link *l, int rc, int err)

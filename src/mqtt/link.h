@@ -59,6 +59,7 @@ struct hw_link {
 	char tls[128];          /* what TLS minded first during the handshake */
 	long tls_verdict;       /* on the broker's certificate; 0: none */
 	unsigned failures;      /* since the last good connection */
+	bool closed_soon;       /* by the broker: the last connection that it closed */
 	int64_t retry_ns;       /* when to open next */
 };
 

@@ -41,20 +41,33 @@ def test_checking_starts_nothing(env):
     assert subprocess.run([str(HEARTWHEELD), "--test", "-c", str(d.conf)], capture_output=True).returncode == 0
 
 
-def test_files_and_groups_that_are_not_there(env):
+def not_there(env, **more):
+    """A file that names what is not there; told of each line, with -t and at the start, among what else is wrong."""
     missing = env.dir / "nowhere"
     path, r = check_text(env, env.text(
         mqtt={"username": "u", "password_file": missing, "tls_ca": missing, "tls_cert": missing, "tls_key": missing},
-        redis={"password_file": missing}, http={"socket_group": "nobody-of-that-name"}))
-    assert r.returncode == 1 and ": ok" not in r.stdout, r
+        redis={"password_file": missing}, http={"socket_group": "nobody-of-that-name"}, **more))
+    assert r.returncode == 2 and ": ok" not in r.stdout, r
+    start = subprocess.run([str(HEARTWHEELD), "-f", "-c", str(path)], capture_output=True, text=True, timeout=20)
+    assert start.returncode == 2 and start.stderr == r.stderr, start
     lines = path.read_text().splitlines()
     told = [l.split(": ", 2) for l in r.stderr.splitlines()]
-    assert [key for _, key, _ in told] == ["key '%s'" % k for k in (
-        "password_file", "tls_ca", "tls_cert", "tls_key", "password_file", "socket_group")], r.stderr
     for where, key, what in told:
         number = int(where.rpartition(":")[2])
         assert lines[number - 1].startswith(key.split("'")[1]) and where == "%s:%d" % (path, number)
-        assert str(missing) in what or "nobody-of-that-name" in what
+    assert sum(str(missing) in what for _, _, what in told) == 5 and "nobody-of-that-name" in told[-1][2], told
+    return [key for _, key, _ in told]
+
+
+NOT_THERE = ["key '%s'" % k for k in ("password_file", "tls_ca", "tls_cert", "tls_key", "password_file", "socket_group")]
+
+
+def test_files_and_groups_that_are_not_there(env):
+    assert not_there(env) == NOT_THERE
+
+
+def test_not_there_beside_other_mistakes(env):
+    assert not_there(env, monitor={"log_level": "bad"}) == ["key 'log_level'"] + NOT_THERE
 
 
 WRONG = [  # section, line, key that has to be named
@@ -89,6 +102,7 @@ WRONG = [  # section, line, key that has to be named
     ("group a", "heartbeat =", "heartbeat"),
     ("group a", "status = a/+/{id}", "status"),
     ("group a", "timeout_max = 0", "timeout_max"),
+    ("group a", "id_prefix = a+", "id_prefix"),
     ("group a", "beat = a/{id}", "beat"),
 ]
 RIGHT = {"group a": ["heartbeat = right/{id}"]}

@@ -3,6 +3,7 @@
 import signal
 import time
 
+import paho.mqtt.client as paho
 import pytest
 
 from hw_env import wait_until
@@ -95,3 +96,13 @@ def test_once_a_minute(env, long_runner):
     gap = steady()[1].at - steady()[0].at
     assert 50 < gap < 70, "%.1f s" % gap
     assert steady()[1].json()["uptime"] - steady()[0].json()["uptime"] >= 50
+
+
+def test_another_client_with_our_id(env):
+    """Said when one connection after the other is closed as soon as it is up, not of the first."""
+    d = env.daemon(mqtt={"protocol": "3.1.1"})
+    for n in (1, 2):
+        wait_until(lambda: d.log().count("reader 0: connected") == n)
+        env.client(protocol=paho.MQTTv311, client_id="heartwheel-%s-r0" % env.node).close()
+        wait_until(lambda: d.log().count("lost: closed by") + d.log().count("lost again: closed by") == n)
+        assert ("is another client connected as 'heartwheel-%s-r0'?" % env.node in d.log()) == (n == 2), d.log()

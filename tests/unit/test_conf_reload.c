@@ -181,6 +181,7 @@ static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 	case HW_CONF_STRING:
 	case HW_CONF_WORD:
 	case HW_CONF_NODE_ID:
+	case HW_CONF_ID:
 	case HW_CONF_TOPIC:
 	case HW_CONF_TOPICS:
 		snprintf(buf, cap, "%s", strcmp(o->key, "webhook") == 0 ? "http://other/" : "other");
