@@ -32,14 +32,14 @@ static const char *item_error(const redisReply *item)
 }
 
 /* The whole call fared badly. */
-static void call_failed(struct hw_redis *r, const char *error)
+static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *error)
 {
-	enum hw_trouble kind = hw_redis_trouble(r, error);
-	hw_sink_hold(r);
-	if (kind == HW_TROUBLE_NOSCRIPT)
+	enum hw_trouble trouble = hw_redis_trouble(r, error);
+	hw_sink_hold(r, HW_HOLD(kind));
+	if (trouble == HW_TROUBLE_NOSCRIPT)
 		hw_redis_load_scripts(r);
-	else if (kind == HW_TROUBLE_NOAUTH ||
-	         ((kind == HW_TROUBLE_READONLY || error == nonsense) && r->sink.retry_ms >= HW_REPLICA_MS))
+	else if (trouble == HW_TROUBLE_NOAUTH ||
+	         ((trouble == HW_TROUBLE_READONLY || error == nonsense) && r->sink.retry_ms >= HW_REPLICA_MS))
 		/* A new connection may find the new master, says who it is, and is in step again. */
 		hw_redis_link_fail(&r->link, error);
 }
@@ -121,7 +121,7 @@ static void edges_answered(struct hw_redis *r, struct hw_call *c, const redisRep
 	hw_call_undo(r, c); /* c is still as it was, but nobody's: it is used up before anything is sent */
 	if (error) {
 		s->rewind = true;
-		call_failed(r, error);
+		call_failed(r, HW_CALL_EDGES, error);
 		return;
 	}
 	time_call(r, c);
@@ -141,7 +141,7 @@ static void edges_answered(struct hw_redis *r, struct hw_call *c, const redisRep
 		if (!hw_trouble_is_global(hw_trouble_of(error)))
 			count_poison(r, c->items[first].at, error);
 	}
-	call_failed(r, error);
+	call_failed(r, HW_CALL_EDGES, error);
 }
 
 void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg)
@@ -179,14 +179,15 @@ static const char *settle_items(struct hw_redis *r, const struct hw_call *c, con
 static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisReply *reply)
 {
 	struct hw_sink *s = &r->sink;
-	bool rewrite = c->kind == HW_CALL_REWRITE;
+	enum hw_call_kind kind = c->kind;
+	bool rewrite = kind == HW_CALL_REWRITE;
 	const char *error = call_error(reply, c);
 	if (error) {
 		hw_call_undo(r, c);
-		call_failed(r, error);
+		call_failed(r, kind, error);
 		return;
 	}
-	s->in_flight[c->kind]--;
+	s->in_flight[kind]--;
 	c->kind = HW_CALL_FREE;
 	error = settle_items(r, c, reply, rewrite ? &s->rewrite : &s->refresh);
 	for (unsigned i = 0; i < c->n; i++) {
@@ -205,7 +206,7 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 		}
 	}
 	if (error) {
-		call_failed(r, error);
+		call_failed(r, kind, error);
 		return;
 	}
 	if (s->edges.head == s->edges.tail)

@@ -35,16 +35,17 @@ static void begin_transition(struct hw_redis *r)
 static bool send_call(struct hw_redis *r, struct hw_call *c, enum hw_script script, redisCallbackFn *fn)
 {
 	struct hw_sink *s = &r->sink;
+	enum hw_call_kind kind = c->kind;
 	size_t len = 0;
 	const char *command = hw_eval_end(&s->eval, r->sha[script], &len);
-	s->in_flight[c->kind]++;
+	s->in_flight[kind]++;
 	c->sent_ns = hw_redis_now().mono.ns;
 	if (command && hw_redis_link_send(&r->link, fn, c, command, len) == 0) {
 		r->stats->scripts++;
 		return true;
 	}
 	hw_call_undo(r, c);
-	hw_sink_hold(r);
+	hw_sink_hold(r, HW_HOLD(kind));
 	return false;
 }
 

@@ -59,6 +59,9 @@ enum {
 
 enum hw_call_kind { HW_CALL_FREE, HW_CALL_EDGES, HW_CALL_REFRESH, HW_CALL_REWRITE };
 
+#define HW_HOLD(kind) (1U << (kind))
+#define HW_HOLD_ALL   (HW_HOLD(HW_CALL_EDGES) | HW_HOLD(HW_CALL_REFRESH) | HW_HOLD(HW_CALL_REWRITE))
+
 struct hw_call {
 	struct hw_redis *r;
 	enum hw_call_kind kind;
@@ -94,7 +97,7 @@ struct hw_sink {
 	struct hw_call calls[HW_CALLS];
 	unsigned in_flight[HW_CALL_REWRITE + 1];
 	bool rewind;        /* an edge has failed: send from the head again once every answer is in */
-	bool waiting;       /* for `retry` */
+	unsigned held;      /* calls that wait for `retry`: bits, HW_HOLD() */
 	unsigned retry_ms;  /* the last delay; 0: all is well */
 	uint64_t poison_at; /* the edge that failed last for its own sake, and how often */
 	unsigned poison_tries;
@@ -164,8 +167,8 @@ void hw_sink_lost(struct hw_redis *r);
 void hw_sink_scripts_loaded(struct hw_redis *r);
 /* Pumps at the end of this turn of the loop. */
 void hw_sink_wake(struct hw_redis *r);
-/* Everything sent fares badly: nothing more is sent for a while. */
-void hw_sink_hold(struct hw_redis *r);
+/* Calls of these kinds fare badly (bits, HW_HOLD()): none of them is sent for a while. */
+void hw_sink_hold(struct hw_redis *r, unsigned kinds);
 /* Compares every device with the store, paced; over again if it is under way. */
 void hw_sink_sweep(struct hw_redis *r);
 /* Whether there is room for this device's marks now: every index that is on a queue or the ring has it. */

@@ -104,7 +104,7 @@ static void script_failed(struct hw_redis *r, const char *error)
 		return;
 	}
 	hw_redis_trouble(r, error);
-	hw_sink_hold(r); /* the next call meets NOSCRIPT again */
+	hw_sink_hold(r, HW_HOLD_ALL); /* the next call meets NOSCRIPT again */
 }
 
 static void on_script(redisAsyncContext *ac, void *answer, void *arg)

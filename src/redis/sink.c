@@ -7,7 +7,7 @@
  * keys die; rewrites only once every edge is sent: they write a newer seq, and the edges before it would be skipped.
  *
  * When a call fails, its edges and all after them are sent again once all answers are in. The scripts make that
- * harmless.
+ * harmless. Only calls of its kind wait before that: a Redis without memory refuses edges, but no refresh.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -77,34 +77,41 @@ static bool all_sent(const struct hw_sink *s)
 	return s->edges.sent == s->edges.tail && !s->rewind;
 }
 
+static bool may_send(const struct hw_sink *s, enum hw_call_kind kind, unsigned max)
+{
+	return s->in_flight[kind] < max && !(s->held & HW_HOLD(kind));
+}
+
 static void pump(struct hw_redis *r)
 {
 	struct hw_sink *s = &r->sink;
-	if (!r->up || s->waiting || r->scripts_awaited)
+	if (!r->up || r->scripts_awaited)
 		return;
 	if (s->rewind && s->in_flight[HW_CALL_EDGES] == 0) {
 		s->edges.sent = s->edges.head;
 		s->rewind = false;
 	}
-	while (!s->rewind && s->in_flight[HW_CALL_EDGES] < HW_EDGE_CALLS && hw_call_edges(r))
+	while (!s->rewind && may_send(s, HW_CALL_EDGES, HW_EDGE_CALLS) && hw_call_edges(r))
 		;
 	unsigned refreshes = all_sent(s) ? HW_REFRESH_CALLS : 1;
-	while (!s->waiting && s->in_flight[HW_CALL_REFRESH] < refreshes && hw_call_refreshes(r))
+	while (may_send(s, HW_CALL_REFRESH, refreshes) && hw_call_refreshes(r))
 		;
-	while (!s->waiting && all_sent(s) && s->in_flight[HW_CALL_REWRITE] < HW_REWRITE_CALLS && hw_call_rewrites(r))
+	while (all_sent(s) && may_send(s, HW_CALL_REWRITE, HW_REWRITE_CALLS) && hw_call_rewrites(r))
 		;
 }
 
-void hw_sink_hold(struct hw_redis *r)
+void hw_sink_hold(struct hw_redis *r, unsigned kinds)
 {
 	struct hw_sink *s = &r->sink;
-	if (s->waiting)
+	if (s->held) {
+		s->held |= kinds; /* `retry` is on its way */
 		return;
+	}
 	s->retry_ms = s->retry_ms ? s->retry_ms * 2 : HW_RETRY_MIN_MS;
 	if (s->retry_ms > HW_RETRY_MAX_MS)
 		s->retry_ms = HW_RETRY_MAX_MS;
 	struct timeval tv = {s->retry_ms / 1000, (suseconds_t)(s->retry_ms % 1000 * 1000)};
-	s->waiting = event_add(s->retry, &tv) == 0;
+	s->held = event_add(s->retry, &tv) == 0 ? kinds : 0;
 }
 
 static void on_pump(evutil_socket_t fd, short what, void *arg)
@@ -117,7 +124,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 {
 	struct hw_redis *r = arg;
 	(void)fd, (void)what;
-	r->sink.waiting = false;
+	r->sink.held = 0;
 	pump(r);
 }
 
@@ -182,7 +189,7 @@ void hw_sink_lost(struct hw_redis *r)
 			hw_call_undo(r, &s->calls[i]);
 	s->edges.sent = s->edges.head;
 	s->rewind = false;
-	s->waiting = false;
+	s->held = 0;
 	s->retry_ms = 0;
 	event_del(s->retry);
 	event_del(s->sweep_timer);

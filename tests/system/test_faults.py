@@ -272,6 +272,30 @@ def test_a_redis_that_is_full(env):
     wait_until(lambda: d.status()["owed"] == 0)
 
 
+def test_a_redis_that_is_full_for_long(env):
+    """OOM for longer than a connected key lives without a refresh, 10 s at least: who beats keeps his, also who came just
+    before; who dies meanwhile is told of once, afterwards."""
+    env.own_redis()
+    d = env.daemon(timeout="2s", monitor=QUIET)
+    with env.beating(["old"]):
+        env.wait_store("old", "online")
+        with env.beating(["new"]):
+            env.beat("dies")
+            for device in "new", "dies":
+                env.wait_store(device, "online")
+            env.redis.config_set("maxmemory", "1")
+            wait_until(lambda: lines(d, "OOM", "maxmemory"), 10, "a line about the full Redis")
+            throughout(lambda: env.redis.exists(env.key("connected", "old"), env.key("connected", "new")) == 2, 12)
+            assert env.hash("dies")["state"] == "online" and env.edges("dies") == [("online", "heartbeat")]
+            wait_until(lambda: not env.redis.exists(env.key("connected", "dies")))
+            env.redis.config_set("maxmemory", "0")
+            env.wait_store("dies", "offline")
+            assert env.edges("dies") == [("online", "heartbeat"), ("offline", "timeout")]
+            for device in "old", "new":
+                assert env.edges(device) == [("online", "heartbeat")]
+            wait_until(lambda: d.status()["owed"] == 0)
+
+
 def test_a_redis_that_lost_its_scripts(env):
     env.own_redis()
     env.daemon(timeout="500ms")

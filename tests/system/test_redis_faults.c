@@ -267,6 +267,100 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
+/* A device that beats keeps its key alive, however long there is no memory, as far as the store knows of it. */
+
+#define FLEET  6000
+#define TTL_MS 90000 /* of GROUP_PLAIN's keys */
+
+static struct hw_ref fleet[FLEET];
+static unsigned not_refreshed;
+
+/* `n` online devices d0, d1 ... */
+static void make_fleet(unsigned n)
+{
+	char id[16];
+	for (unsigned k = 0; k < n; k++) {
+		snprintf(id, sizeof(id), "d%u", k);
+		fleet[k] = online(rig_device(g, GROUP_PLAIN, id)).device;
+	}
+	settle();
+}
+
+/* By the times to live: those that were given by hand are longer. */
+static bool all_are_refreshed(struct rig *r)
+{
+	while (not_refreshed > 0) {
+		if (rig_number(r, "PTTL device:connected:d%u", not_refreshed - 1) > TTL_MS)
+			return false;
+		not_refreshed--;
+	}
+	return true;
+}
+
+static void refresh_fleet(unsigned n)
+{
+	for (unsigned k = 0; k < n; k++) {
+		ck_assert_int_eq(rig_number(g, "PEXPIRE device:connected:d%u %d", k, 10 * TTL_MS), 1);
+		hw_redis_refresh(g->r, fleet[k]);
+	}
+	not_refreshed = n;
+	rig_until(g, all_are_refreshed, IDLE_MS);
+}
+
+static void fill_memory(void)
+{
+	rig_do(g, "CONFIG SET maxmemory 1");
+	redisReply *reply = rig_ask(g, "SET other x");
+	ck_assert_ptr_nonnull(strstr(reply->str, "OOM"));
+	freeReplyObject(reply);
+}
+
+static bool has_reconnected(struct rig *r)
+{
+	return hw_redis_stats(r->r)->reconnects > 0 && rig_is_idle(r);
+}
+
+/* The first after a transition is a full one, as are those after a new connection; others are light. */
+START_TEST(a_refresh_takes_no_memory)
+{
+	make_fleet(5);
+	uint32_t off = rig_device(g, GROUP_PLAIN, "off");
+	rig_transit(g, off, HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
+	settle();
+	fill_memory();
+	for (int k = 0; k < 3; k++) {
+		refresh_fleet(5);
+		hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), off));
+		settle();
+	}
+	rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
+	rig_until(g, has_reconnected, IDLE_MS);
+	rig_do(g, "DEL device:connected:d0");
+	hw_redis_refresh(g->r, fleet[0]);
+	settle();
+	ck_assert_uint_eq(g->troubles, 0);
+	compare_all();
+	ck_assert_int_eq(events(), 6);
+}
+END_TEST
+
+/* An edge that is owed is tried once a second; refreshes do not wait for that. Of all of them it would take minutes. */
+START_TEST(refreshes_overtake_what_is_refused)
+{
+	make_fleet(FLEET);
+	fill_memory();
+	rig_transit(g, rig_device(g, GROUP_PLAIN, "off"), HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
+	rig_until(g, is_troubled, IDLE_MS);
+	refresh_fleet(FLEET);
+	refresh_fleet(FLEET);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_waiting, 1);
+	rig_do(g, "CONFIG SET maxmemory 0");
+	settle();
+	compare_all();
+	ck_assert_int_eq(events(), FLEET + 1);
+}
+END_TEST
+
 START_TEST(read_only)
 {
 	owe_through("REPLICAOF 127.0.0.1 1", "replica", "REPLICAOF NO ONE");
@@ -471,6 +565,12 @@ static Suite *suite(void)
 	tcase_add_test(t, a_pause_is_waited_for);
 	tcase_add_test(t, a_standstill_drops_the_link);
 	tcase_add_test(t, a_quiet_link_is_asked);
+	suite_add_tcase(s, t);
+	t = tcase_create("memory");
+	tcase_add_checked_fixture(t, up, down);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, a_refresh_takes_no_memory);
+	tcase_add_test(t, refreshes_overtake_what_is_refused);
 	suite_add_tcase(s, t);
 	t = tcase_create("start");
 	tcase_add_checked_fixture(t, serve, down);

@@ -12,6 +12,9 @@
 -- A light item is online, its connected key is ours, and since the last full one nothing else has been written of it: only
 -- what dies by itself, or has changed, is written. Should its connected key be gone all the same, it asks for a full one.
 --
+-- A Redis without memory still takes DEL and PEXPIRE, and then whatever the same script writes behind them: items begin
+-- with one of these, so that no device that beats loses its connected key. What is refreshed was there before.
+--
 -- `self` is a channel on which is said what the keyspace listener is to take for our own doing; '' where there is none.
 -- `mine` says whose the connected key is: '1' ours; 'n' another program's as long as it is there; '0' another program's,
 -- which is never touched.
@@ -47,18 +50,18 @@ local function full(it)
 		return 1
 	end
 	if it.state == 'online' then
+		redis.call('DEL', it.k_disconnected)
+		redis.call('ZREM', OFFLINE, it.id)
 		if it.mine == '1' then
 			redis.call('SET', it.k_connected, it.id, 'PX', it.ttl)
 		elseif it.mine == 'n' then
 			redis.call('SET', it.k_connected, it.id, 'PX', it.ttl, 'NX')
 		end
-		redis.call('DEL', it.k_disconnected)
-		redis.call('ZREM', OFFLINE, it.id)
 	else
-		redis.call('SET', it.k_disconnected, it.id)
 		if it.mine == '1' then
 			redis.call('DEL', it.k_connected)
 		end
+		redis.call('SET', it.k_disconnected, it.id)
 		redis.call('ZADD', OFFLINE, it.since, it.id)
 	end
 	if have[3] or have[4] then
