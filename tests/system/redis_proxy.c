@@ -34,6 +34,9 @@ static void on_client(struct bufferevent *from, void *arg)
 		p->scans[p->n_scans].ns = hw_clock_mono().ns;
 		p->scans[p->n_scans++].first = has(from, "SCAN\r\n$1\r\n0\r\n");
 	}
+	if (has(from, "CONFIG\r\n$3\r\nGET\r\n"))
+		p->publishes_at_look = p->publishes;
+	p->publishes += has(from, "PUBLISH\r\n");
 	ck_assert_int_eq(bufferevent_write_buffer(pair->server, bufferevent_get_input(from)), 0);
 }
 
@@ -46,6 +49,7 @@ static void on_server(struct bufferevent *from, void *arg)
 		evbuffer_drain(said, evbuffer_get_length(said));
 		return;
 	}
+	pair->p->flag_looks += has(from, "notify-keyspace-events\r\n");
 	ck_assert_int_eq(bufferevent_write_buffer(pair->client, said), 0);
 }
 

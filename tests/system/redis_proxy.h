@@ -27,6 +27,8 @@ struct proxy {
 		bool first;   /* from cursor 0 */
 	} scans[PROXY_SCANS]; /* that were sent to the server, oldest first */
 	unsigned n_scans;
+	unsigned publishes, publishes_at_look; /* that were sent; the same when the flags were asked for last */
+	unsigned flag_looks;                   /* answers to that */
 };
 
 void proxy_start(struct proxy *p, struct event_base *base, int server_port);

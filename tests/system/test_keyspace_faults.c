@@ -29,6 +29,7 @@ static struct hw_keyspace *keyspace;
 static struct hw_keyspace_conf conf;
 static struct {
 	unsigned ups, downs;
+	unsigned flag_looks, publishes; /* of the proxy, when it was up last */
 	char why[512], trouble[512];
 } said;
 
@@ -38,6 +39,8 @@ static void on_link(void *arg, bool up, const char *why)
 {
 	(void)arg;
 	*(up ? &said.ups : &said.downs) += 1;
+	said.flag_looks = proxy.flag_looks;
+	said.publishes = proxy.publishes;
 	if (!up)
 		snprintf(said.why, sizeof(said.why), "%s", why);
 }
@@ -403,6 +406,65 @@ START_TEST(what_others_publish_on_its_channel)
 }
 END_TEST
 
+/* --- the flags, after a connection that was lost ------------------------------------------------------------------ */
+
+static bool has_looked_at_flags(void)
+{
+	return said.ups > 0 && proxy.flag_looks > said.flag_looks;
+}
+
+static bool is_up_again(void)
+{
+	return said.ups > 1 && hw_keyspace_up(keyspace);
+}
+
+/*
+ * The connection that hears is lost, and the flags are others when it is back: they are looked at before a second
+ * message to itself is sent, one each second, which is before the next look of those every five seconds is due.
+ */
+static void lose_flags_and_connection(void)
+{
+	listen_to_keys();
+	until(has_looked_at_flags, 10000);
+	ck_assert_str_eq(said.trouble, "");
+	rig_do(&rig, "CONFIG SET notify-keyspace-events %s", "");
+	rig_do(&rig, "CLIENT KILL TYPE pubsub");
+	until(is_up_again, 10000);
+	until(has_looked_at_flags, 10000);
+	ck_assert_uint_le(proxy.publishes_at_look, said.publishes + 1);
+	ck_assert_uint_eq(said.downs, 1);
+}
+
+static bool is_troubled(void)
+{
+	return said.trouble[0] != '\0';
+}
+
+START_TEST(flags_that_went_with_the_connection)
+{
+	lose_flags_and_connection();
+	until(is_troubled, 5000);
+	ck_assert_msg(strstr(said.trouble, "CONFIG SET notify-keyspace-events"), "%s", said.trouble);
+}
+END_TEST
+
+static bool hears_a_set(void)
+{
+	rig_do(&rig, "SET device:connected:second x");
+	return stats()->notifications[0] > 0;
+}
+
+START_TEST(flags_that_went_with_the_connection_are_added)
+{
+	conf.configure = true;
+	lose_flags_and_connection();
+	until(is_troubled, 5000);
+	ck_assert_msg(strstr(said.trouble, "added"), "%s", said.trouble);
+	until(hears_a_set, 5000);
+	until(second_is_online, 5000);
+}
+END_TEST
+
 static TCase *cases(void)
 {
 	TCase *t = tcase_create("faults");
@@ -420,11 +482,22 @@ static TCase *cases(void)
 	return t;
 }
 
+static TCase *flags(void)
+{
+	TCase *t = tcase_create("flags");
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, flags_that_went_with_the_connection);
+	tcase_add_test(t, flags_that_went_with_the_connection_are_added);
+	return t;
+}
+
 int main(void)
 {
 	rig_begin();
 	Suite *s = suite_create("keyspace_faults");
 	suite_add_tcase(s, cases());
+	suite_add_tcase(s, flags());
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
 	int failed = srunner_ntests_failed(r);
