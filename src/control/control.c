@@ -29,7 +29,6 @@
 /* evhttp wants a whole body in its input; beyond that it reads requests that have not been asked for yet. */
 #define READ_AHEAD_MAX (BODY_MAX + 2 * HEADERS_MAX)
 #define TIMEOUT_S      30
-#define HTTP_FORBIDDEN 403
 #define REST_MAX       (3 * HW_ID_MAX + 4) /* an id, with every byte encoded, and one more: what is longer is cut */
 
 static void serve_reload(struct hw_control *c, struct evhttp_request *req, const char *rest);
@@ -158,29 +157,34 @@ static bool match(const struct route *r, const char *path, char rest[REST_MAX])
 	return true;
 }
 
-static void refuse_method(struct evhttp_request *req, const char *allow)
+/* `allow`: the methods of the path, NULL if there is no such path. */
+static void refuse_method(struct evhttp_request *req, const char *allow, bool read_only)
 {
-	if (!*allow) {
+	if (!allow) {
 		hw_reply_error(req, HTTP_NOTFOUND, "no such path");
 		return;
 	}
 	evhttp_add_header(evhttp_request_get_output_headers(req), "Allow", allow);
-	hw_reply_error(req, HTTP_BADMETHOD, "this path does not have that method");
+	hw_reply_error(req, HTTP_BADMETHOD,
+	               read_only ? "this address is for reading alone: ask the control socket"
+	                         : "this path does not have that method");
 }
 
-static void route(const struct hw_front *front, struct evhttp_request *req)
+static void on_request(struct evhttp_request *req, void *arg)
 {
+	const struct hw_front *front = arg;
 	enum evhttp_cmd_type method = evhttp_request_get_command(req);
 	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req));
 	char allow[64] = "", rest[REST_MAX];
+	bool found = false, read_only = false;
 
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
 		if (!match(&routes[i], path, rest))
 			continue;
-		if (routes[i].method == method && front->read_only && method != EVHTTP_REQ_GET) {
-			hw_reply_error(req, HTTP_FORBIDDEN,
-			               "this address is for reading alone: ask the control socket");
-			return;
+		found = true;
+		if (front->read_only && routes[i].method != EVHTTP_REQ_GET) {
+			read_only |= routes[i].method == method;
+			continue;
 		}
 		if (routes[i].method == method) {
 			routes[i].serve(front->c, req, rest);
@@ -190,18 +194,7 @@ static void route(const struct hw_front *front, struct evhttp_request *req)
 			strncat(allow, ", ", sizeof(allow) - strlen(allow) - 1);
 		strncat(allow, routes[i].method_name, sizeof(allow) - strlen(allow) - 1);
 	}
-	refuse_method(req, allow);
-}
-
-static void on_request(struct evhttp_request *req, void *arg)
-{
-	const unsigned known = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
-	                       EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH;
-
-	if (!(evhttp_request_get_command(req) & known))
-		hw_reply_error(req, HTTP_NOTIMPLEMENTED, "unknown method");
-	else
-		route(arg, req);
+	refuse_method(req, found ? allow : NULL, read_only);
 }
 
 /* --- what evhttp refuses by itself */

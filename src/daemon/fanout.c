@@ -305,6 +305,8 @@ static void on_emptied(void *arg)
 	struct hw_app *a = arg;
 	hw_log(a->log, HW_LOG_WARNING, "Redis came back without our data: writing every device anew");
 	hw_monitor_key_loss(a->monitor, hw_app_now());
+	if (a->keyspace)
+		hw_keyspace_emptied(a->keyspace);
 }
 
 const struct hw_redis_ops hw_app_redis_ops = {.on_link = on_link,

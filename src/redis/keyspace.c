@@ -24,13 +24,15 @@ static const struct {
 	unsigned why;
 	bool ours; /* the scripts cause it */
 } events[HW_KEYSPACE_EVENTS] = {
-	{"set", HW_KEY_WRITTEN, true},        {"expire", HW_KEY_TTL, true},
-	{"del", HW_KEY_REMOVED, true},        {"expired", HW_KEY_EXPIRED, false},
-	{"evicted", HW_KEY_EVICTED, false},   {"persist", HW_KEY_TTL, false},
-	{"rename_to", HW_KEY_WRITTEN, false}, {"rename_from", HW_KEY_REMOVED, false},
-	{"move_to", HW_KEY_WRITTEN, false},   {"move_from", HW_KEY_REMOVED, false},
-	{"copy_to", HW_KEY_WRITTEN, false},   {"restore", HW_KEY_WRITTEN, false},
-	{"append", HW_KEY_WRITTEN, false},    {"incrby", HW_KEY_WRITTEN, false},
+	{"set", HW_KEY_WRITTEN, true},          {"expire", HW_KEY_TTL, true},
+	{"del", HW_KEY_REMOVED, true},          {"expired", HW_KEY_EXPIRED, false},
+	{"evicted", HW_KEY_EVICTED, false},     {"persist", HW_KEY_TTL, false},
+	{"rename_to", HW_KEY_WRITTEN, false},   {"rename_from", HW_KEY_REMOVED, false},
+	{"move_to", HW_KEY_WRITTEN, false},     {"move_from", HW_KEY_REMOVED, false},
+	{"copy_to", HW_KEY_WRITTEN, false},     {"restore", HW_KEY_WRITTEN, false},
+	{"append", HW_KEY_WRITTEN, false},      {"incrby", HW_KEY_WRITTEN, false},
+	{"incrbyfloat", HW_KEY_WRITTEN, false}, {"setrange", HW_KEY_WRITTEN, false},
+	{"setbit", HW_KEY_WRITTEN, false},
 };
 
 struct hw_keyspace {
@@ -55,6 +57,7 @@ struct hw_keyspace {
 	struct hw_mono asked; /* the oldest message to itself that is not back; 0: none */
 	struct hw_mono flags_at;
 	bool flags_wrong, flags_asked;
+	char flags_wanted[HW_FLAGS_MAX];
 	struct event *tick;
 	char told[512]; /* what on_trouble() said last of the looking link, or of the flags */
 	struct hw_keyspace_stats stats;
@@ -290,17 +293,28 @@ static void ask_self(struct hw_keyspace *ks)
 static void on_flags_set(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
+	const redisReply *reply = said(ks, answer);
+	char text[HW_TROUBLE_TEXT + 200];
 	(void)ac;
-	if (!said_well(ks, answer))
+	if (!reply)
 		return;
+	if (reply->type == REDIS_REPLY_ERROR) {
+		snprintf(text, sizeof(text),
+		         "cannot set notify-keyspace-events (%.200s): set it to '%s' in redis.conf and by CONFIG SET, "
+		         "or "
+		         "allow [redis] username to: +config|set",
+		         reply->str, ks->flags_wanted);
+		tell(ks, text);
+		return;
+	}
 	tell(ks, "added what was missing to Redis' notify-keyspace-events");
 	ks->told[0] = '\0';
 	ks->flags_at.ns = 0;
 }
 
-static void flags_missing(struct hw_keyspace *ks, const char *have, const char *want)
+static void flags_missing(struct hw_keyspace *ks, const char *have)
 {
-	const char *argv[] = {"CONFIG", "SET", "notify-keyspace-events", want};
+	const char *want = ks->flags_wanted, *argv[] = {"CONFIG", "SET", "notify-keyspace-events", want};
 	char text[400];
 	ks->flags_wrong = true;
 	if (ks->conf.configure) {
@@ -318,7 +332,7 @@ static void on_flags(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_keyspace *ks = arg;
 	const redisReply *reply = said(ks, answer);
-	char want[HW_FLAGS_MAX], text[HW_TROUBLE_TEXT + 200];
+	char text[HW_TROUBLE_TEXT + 200];
 	(void)ac;
 	if (!reply)
 		return;
@@ -332,8 +346,8 @@ static void on_flags(redisAsyncContext *ac, void *answer, void *arg)
 	}
 	bool was_wrong = ks->flags_wrong;
 	ks->flags_wrong = false;
-	if (hw_flags_complete(reply->element[1]->str, want)) {
-		flags_missing(ks, reply->element[1]->str, want);
+	if (hw_flags_complete(reply->element[1]->str, ks->flags_wanted)) {
+		flags_missing(ks, reply->element[1]->str);
 	} else if (was_wrong) {
 		ks->told[0] = '\0';
 		hw_resync_want(&ks->resync, false); /* what happened meanwhile was not told */
@@ -463,6 +477,11 @@ void hw_keyspace_loaded(struct hw_keyspace *ks)
 		hw_resync_ready(&ks->resync);
 	if (ks->listening)
 		hw_resync_want(&ks->resync, false);
+}
+
+void hw_keyspace_emptied(struct hw_keyspace *ks)
+{
+	hw_resync_want(&ks->resync, false);
 }
 
 bool hw_keyspace_up(const struct hw_keyspace *ks)

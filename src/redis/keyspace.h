@@ -43,7 +43,7 @@ struct hw_keyspace_ops {
 #define HW_KEYSPACE_RESYNC_MS      INT64_C(3600000)
 #define HW_KEYSPACE_RESYNC_DEAF_MS INT64_C(60000)
 #define HW_KEYSPACE_DEAF_MS        INT64_C(5000)
-#define HW_KEYSPACE_EVENTS         14
+#define HW_KEYSPACE_EVENTS         17
 
 /* Members that are 0 are as above: only tests have other ones. Intervals are kept to a second. */
 struct hw_keyspace_conf {
@@ -74,6 +74,8 @@ void hw_keyspace_free(struct hw_keyspace *ks);
 
 /* The store has been loaded: before, nothing is told but on_link and on_sight. */
 void hw_keyspace_loaded(struct hw_keyspace *ks);
+/* The store was found to be empty: a flush takes keys away without a notification, also such without a time to live. */
+void hw_keyspace_emptied(struct hw_keyspace *ks);
 /* HW_OUT_KEY_CHECK. */
 void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref device);
 

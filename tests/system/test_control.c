@@ -183,7 +183,7 @@ START_TEST(wrong_methods)
 	ask(&s, "POST", "/nowhere", NULL, &r);
 	expect_error(404);
 	ask(&s, "BREW", "/v1/status", NULL, &r);
-	expect_error(501);
+	expect_error(405);
 	ask(&s, "CONNECT", "x:1", NULL, &r);
 	expect_error(404);
 }
@@ -656,11 +656,13 @@ START_TEST(an_address_reads_alone)
 	ck_assert_int_eq(tcp_ask(port, "GET", "/v1/status"), 200);
 	ck_assert_int_eq(tcp_ask(port, "GET", "/v1/devices/a"), 200);
 	ck_assert_int_eq(tcp_ask(port, "GET", "/metrics"), 200);
-	ck_assert_int_eq(tcp_ask(port, "DELETE", "/v1/devices/a"), 403);
-	ck_assert_ptr_nonnull(strstr(r.body, "\"error\":"));
+	ck_assert_int_eq(tcp_ask(port, "DELETE", "/v1/devices/a"), 405);
+	ck_assert_ptr_nonnull(strstr(r.body, "{\"error\":\"this address is for reading alone"));
+	ck_assert_ptr_nonnull(strstr(r.head, "\r\nAllow: GET\r\n"));
 	ck_assert_uint_eq(s.forgets, 0);
 	ck_assert_int_eq(tcp_ask(port, "DELETE", "/v1/devices"), 405);
-	ck_assert_int_eq(tcp_ask(port, "POST", "/v1/reload"), 403);
+	ck_assert_int_eq(tcp_ask(port, "POST", "/v1/reload"), 405);
+	ck_assert_ptr_nonnull(strstr(r.body, "{\"error\":\"this address is for reading alone"));
 	ck_assert_int_eq(tcp_ask(port, "GET", "/v1/reload"), 405);
 	ck_assert_int_eq(tcp_ask(port, "GET", "/none"), 404);
 	reply_fini(&r);

@@ -2,6 +2,7 @@
 """Devices that only write to Redis: the keyspace listener, against a real Redis whose keys other programs write."""
 import os
 import random
+import re
 import signal
 import socket
 import time
@@ -445,6 +446,22 @@ def test_flushed_devices_get_one_more_time_to_live(ks):
     assert ks.edges("kept") == []
 
 
+def test_a_flush_takes_keys_that_live_for_ever(ks):
+    """No notification tells of it, and no time to live ends; the writer gets a timeout to write it again."""
+    listen(ks, timeout="2s")
+    for device in ("gone", "kept"):
+        ks.redis.set(connected(ks, device), "x")
+        wait_edges(ks, device, 1)
+    wait_until(lambda: ks.redis.exists(ks.key("monitor", ks.node)))
+    pass_time(1.1)
+    at = now_ms()
+    ks.redis.flushall()
+    ks.redis.set(connected(ks, "kept"), "x")
+    wait_until(lambda: ks.edges("gone") == [OFF], 10)
+    assert int(ks.events("gone")[0]["time_ms"]) - at >= 2000
+    assert ks.edges("kept") == []
+
+
 def test_a_look_just_after_a_flush(ks):
     """Due by what was told last, and missing because everything is: whether the store was emptied is asked first."""
     d = listen(ks, timeout="1h")
@@ -589,6 +606,16 @@ def test_what_the_acl_must_allow(env):
     env.redis.delete(connected(env, "a"))
     wait_edges(env, "a", 2)
     assert not env.redis.execute_command("ACL", "LOG")
+
+
+def test_flags_that_may_not_be_set(env):
+    """configure = yes and no right to: then it says what to set, too."""
+    env.own_redis(options=["--notify-keyspace-events", ""])
+    env.redis.execute_command("ACL", "SETUSER", "hw", "on", ">pw", "~*", "&*", "+@all", "-config|set")
+    password = env.dir / "pw"
+    password.write_text("pw\n")
+    d = env.daemon(keyspace={"enabled": "yes", "configure": "yes"}, redis={"username": "hw", "password_file": password})
+    wait_until(lambda: re.search(r"cannot set notify-keyspace-events .*set it to '[Exg$e]{5}'.*\+config\|set", d.log()), 10)
 
 
 # --- start, and off
