@@ -245,7 +245,8 @@ static void on_device(void *arg, struct hw_stored *device)
 	int rc = hw_monitor_load(a->monitor, now, device);
 	if (rc)
 		hw_log_limited(a->log, HW_LIMIT_REDIS_TROUBLE, HW_LOG_WARNING,
-		               "a device in Redis could not be loaded: %s", strerror(-rc));
+		               "a device in Redis could not be loaded: %s",
+		               rc == -ENOSPC ? "the table is full; raise [monitor] max_devices" : strerror(-rc));
 	hw_app_drain(a, now);
 }
 

@@ -107,7 +107,8 @@ struct hw_sink {
 };
 
 struct hw_load {
-	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE } stage;
+	/* AGAIN: after the load, the outbox of a Redis that is back; it may be older than what was acknowledged. */
+	enum { HW_LOAD_NONE, HW_LOAD_WANTED, HW_LOAD_STATES, HW_LOAD_OUTBOX, HW_LOAD_DONE, HW_LOAD_AGAIN } stage;
 	char cursor[32];
 	bool scanning;    /* a page is asked for */
 	unsigned waiting; /* devices' replies */

@@ -37,15 +37,16 @@ static void pair_number(struct hw_eval *e, const char *name, double value)
 	hw_eval_arg(e, text, (size_t)len);
 }
 
-static void add_extra(struct hw_eval *e, const struct hw_device *d)
+static void add_extra(struct hw_redis *r, const struct hw_device *d)
 {
+	struct hw_eval *e = &r->sink.eval;
 	if (d->flags & HW_FLAG_ONCE)
 		pair(e, "once", "1");
 	if (!d->extra)
 		return;
 	const struct hw_report *p = &d->extra->report;
-	if (d->extra->own_timeout_ms > 0)
-		pair_int(e, "own_timeout", d->extra->own_timeout_ms);
+	if (d->extra->own_timeout_ms > 0) /* which is the one in force: within what its group allows */
+		pair_int(e, "own_timeout", hw_monitor_timeout_ms(r->m, d));
 	if (p->has & HW_HAS_BATTERY)
 		pair_number(e, "battery", p->battery);
 	if (p->has & HW_HAS_RSSI)
@@ -126,7 +127,7 @@ static void add_device(struct hw_redis *r, const char *kind, const struct hw_dev
 	hw_eval_arg_int(e, 4 + extra_args(d));
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "source", source_of(d));
-	add_extra(e, d);
+	add_extra(r, d);
 }
 
 void hw_item_edge(struct hw_redis *r, const struct hw_device *d, const struct hw_transition *t)
@@ -170,7 +171,7 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "group", hw_monitor_group_of(r->m, d)->name);
 	pair(e, "source", source_of(d));
-	add_extra(e, d);
+	add_extra(r, d);
 }
 
 /* Says what the light items to come have in common, unless the one before had just the same. */
@@ -205,7 +206,7 @@ static void refresh_light(struct hw_redis *r, const struct hw_device *d, struct 
 	add_key(r, HW_KEY_CONNECTED, id.text, id.len);
 	hw_eval_arg_int(e, (int64_t)d->seq);
 	hw_eval_arg_int(e, hw_device_last_seen_ms(d, now));
-	add_extra(e, d);
+	add_extra(r, d);
 	hw_eval_set_count(e, r->sink.light.count_at, ++r->sink.light.n);
 }
 

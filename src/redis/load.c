@@ -212,6 +212,10 @@ static void go_on(struct hw_redis *r)
 	struct hw_load *l = &r->load;
 	if (l->scanning || l->waiting > 0)
 		return;
+	if (l->stage == HW_LOAD_AGAIN) {
+		l->stage = HW_LOAD_DONE; /* if it failed: the next connection sees to it */
+		return;
+	}
 	if (!l->failed && l->stage == HW_LOAD_STATES) {
 		l->stage = HW_LOAD_OUTBOX;
 		scan(r);
@@ -268,6 +272,11 @@ static int ask(struct hw_redis *r, const redisReply *key)
 	return rc;
 }
 
+static bool of_outbox(const struct hw_load *l)
+{
+	return l->stage == HW_LOAD_OUTBOX || l->stage == HW_LOAD_AGAIN;
+}
+
 static void take_page(struct hw_redis *r, const redisReply *page)
 {
 	for (size_t i = 0; i < page->elements; i++)
@@ -308,7 +317,7 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 		snprintf(l->cursor, sizeof(l->cursor), "%s", reply->element[0]->str);
 		if (strcmp(l->cursor, "0") != 0 && !l->failed)
 			scan(r);
-		if (l->stage == HW_LOAD_OUTBOX)
+		if (of_outbox(l))
 			take_outbox(r, reply->element[1]);
 		else
 			take_page(r, reply->element[1]);
@@ -325,10 +334,10 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 static void scan(struct hw_redis *r)
 {
 	struct hw_load *l = &r->load;
-	bool outbox = l->stage == HW_LOAD_OUTBOX;
-	const char *of_outbox[] = {"HSCAN", r->keys.outbox, l->cursor, "COUNT", PAGE_TEXT};
-	const char *of_states[] = {"SCAN", l->cursor, "MATCH", r->keys.state_match, "COUNT", PAGE_TEXT};
-	const char **argv = outbox ? of_outbox : of_states;
+	bool outbox = of_outbox(l);
+	const char *fields[] = {"HSCAN", r->keys.outbox, l->cursor, "COUNT", PAGE_TEXT};
+	const char *states[] = {"SCAN", l->cursor, "MATCH", r->keys.state_match, "COUNT", PAGE_TEXT};
+	const char **argv = outbox ? fields : states;
 	int argc = outbox ? 5 : 6;
 	size_t len[6];
 	for (int i = 0; i < argc; i++)
@@ -337,16 +346,18 @@ static void scan(struct hw_redis *r)
 	l->failed |= !l->scanning;
 }
 
-static void begin(struct hw_redis *r)
+static void begin(struct hw_redis *r, bool again)
 {
 	struct hw_load *l = &r->load;
-	l->stage = HW_LOAD_STATES;
+	l->stage = again ? HW_LOAD_AGAIN : HW_LOAD_STATES;
 	snprintf(l->cursor, sizeof(l->cursor), "0");
 	l->waiting = 0;
 	l->failed = false;
 	l->devices = l->unusable = 0;
 	scan(r);
-	if (l->failed)
+	if (l->failed && again)
+		l->stage = HW_LOAD_DONE;
+	else if (l->failed)
 		give_up(r);
 }
 
@@ -357,25 +368,27 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 	struct hw_redis *r = arg;
 	(void)fd, (void)what;
 	if (r->up && r->load.stage == HW_LOAD_WANTED)
-		begin(r);
+		begin(r, false);
 }
 
 void hw_load_up(struct hw_redis *r)
 {
-	if (r->load.stage == HW_LOAD_WANTED)
-		begin(r);
+	if (r->load.stage == HW_LOAD_WANTED || r->load.stage == HW_LOAD_DONE)
+		begin(r, r->load.stage == HW_LOAD_DONE);
 }
 
 void hw_load_lost(struct hw_redis *r)
 {
 	if (hw_load_pending(r))
 		r->load.stage = HW_LOAD_WANTED;
+	else if (r->load.stage == HW_LOAD_AGAIN)
+		r->load.stage = HW_LOAD_DONE;
 	event_del(r->load.again);
 }
 
 bool hw_load_pending(const struct hw_redis *r)
 {
-	return r->load.stage != HW_LOAD_NONE && r->load.stage != HW_LOAD_DONE;
+	return r->load.stage == HW_LOAD_WANTED || r->load.stage == HW_LOAD_STATES || r->load.stage == HW_LOAD_OUTBOX;
 }
 
 void hw_redis_load(struct hw_redis *r)

@@ -122,10 +122,33 @@ def test_a_broker_whose_certificate_nobody_vouches_for(env, tls, other_tls):
 
 def test_a_ca_file_that_is_not_there(env, tls):
     env.own_broker(tls=tls)
-    d = env.configure(monitor=QUIET, mqtt={"tls_ca": env.dir / "no-such-ca.crt"})
+    """Nothing is started without it. One that goes away later is named when it is needed."""
+    ca = env.dir / "no-such-ca.crt"
+    d = env.configure(monitor=QUIET, mqtt={"tls_ca": ca})
     d.start(seeing=False, ready=False)
-    wait_until(lambda: "no-such-ca.crt" in d.log(), 5, "the file to be named")
-    assert len(lines(d, "no-such-ca.crt")) == 1, d.log()
+    assert d.wait() == 2 and len(lines(d, "no-such-ca.crt")) == 1, d.log()
+    ca.write_bytes(tls.ca.read_bytes())
+    d.start()
+    ca.unlink()
+    env.broker.stop()
+    env.broker.start()
+    wait_until(lambda: len(lines(d, "no-such-ca.crt")) == 2, 10, "the file to be named")
+
+
+def test_an_outbox_that_is_older_than_we_are(env):
+    """A Redis that comes back with what the broker has acknowledged since: it is published once more, and gone then."""
+    env.own_redis()
+    d = env.daemon(timeout="1h")
+    env.beat("x")
+    outbox = env.key("outbox")
+    wait_until(lambda: env.redis.exists(env.key("state", "x")) and env.redis.hlen(outbox) == 0 and d.status()["owed"] == 0)
+    env.redis.hset(outbox, mapping={"x": '{"online":false,"by":"%s","seq":1}' % env.node, "forgotten": ""})
+    env.redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    wait_until(lambda: env.redis.hlen(outbox) == 0, 10, "the outbox to be empty")
+    wait_until(lambda: d.status()["devices"] == 1 and d.status()["owed"] == 0)
+    assert env.hash("x")["state"] == "online"
+    status = env.retained_status("x")
+    assert status["online"] and status["seq"] == int(env.hash("x")["seq"])
 
 
 def test_a_status_that_may_not_be_published(env):
