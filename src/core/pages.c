@@ -8,9 +8,8 @@
 #include <sys/mman.h>
 
 #define LINE    ((size_t)64)
-#define HUGE    HW_PAGES_HUGE
 #define LARGE   ((size_t)256 << 10)
-#define ADVISED (8 * HUGE)
+#define ADVISED (8 * HW_PAGES_HUGE)
 
 static size_t round_up(size_t size, size_t unit)
 {
@@ -20,14 +19,14 @@ static size_t round_up(size_t size, size_t unit)
 /* Maps whole huge pages: as many as are asked for, out of one more. */
 static uint8_t *map(size_t size)
 {
-	void *memory = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory = mmap(NULL, size + HW_PAGES_HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return NULL;
-	size_t before = -(uintptr_t)memory & (HUGE - 1);
+	size_t before = -(uintptr_t)memory & (HW_PAGES_HUGE - 1);
 	uint8_t *p = (uint8_t *)memory + before;
 	if (before > 0)
 		munmap(memory, before);
-	munmap(p + size, HUGE - before);
+	munmap(p + size, HW_PAGES_HUGE - before);
 	if (size >= ADVISED)
 		madvise(p, size, MADV_HUGEPAGE); /* a machine without them says no */
 	return p;
@@ -35,9 +34,9 @@ static uint8_t *map(size_t size)
 
 void *hw_pages_huge(void)
 {
-	uint8_t *p = map(HUGE);
+	uint8_t *p = map(HW_PAGES_HUGE);
 	if (p != NULL)
-		madvise(p, HUGE, MADV_HUGEPAGE);
+		madvise(p, HW_PAGES_HUGE, MADV_HUGEPAGE);
 	return p;
 }
 
@@ -60,8 +59,8 @@ static void *grow_large(void *p, size_t was, size_t is)
 void *hw_pages_grow(void *p, size_t was, size_t is)
 {
 	if (was >= LARGE)
-		return grow_large(p, round_up(was, HUGE), round_up(is, HUGE));
-	uint8_t *to = is >= LARGE ? map(round_up(is, HUGE)) : aligned_alloc(LINE, round_up(is, LINE));
+		return grow_large(p, round_up(was, HW_PAGES_HUGE), round_up(is, HW_PAGES_HUGE));
+	uint8_t *to = is >= LARGE ? map(round_up(is, HW_PAGES_HUGE)) : aligned_alloc(LINE, round_up(is, LINE));
 	if (to == NULL)
 		return NULL;
 	if (was > 0)
@@ -75,7 +74,7 @@ void *hw_pages_grow(void *p, size_t was, size_t is)
 void hw_pages_free(void *p, size_t size)
 {
 	if (size >= LARGE)
-		munmap(p, round_up(size, HUGE));
+		munmap(p, round_up(size, HW_PAGES_HUGE));
 	else
 		free(p);
 }

@@ -530,5 +530,6 @@ int hw_app_start(struct hw_app *a)
 		rc = start_mqtt(a);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
+	hw_control_tick(a->control, hw_app_now()); /* the first sample is there before anybody can ask */
 	return rc;
 }

@@ -300,9 +300,8 @@ static void on_flags_set(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	if (reply->type == REDIS_REPLY_ERROR) {
 		snprintf(text, sizeof(text),
-		         "cannot set notify-keyspace-events (%.200s): set it to '%s' in redis.conf and by CONFIG SET, "
-		         "or "
-		         "allow [redis] username to: +config|set",
+		         "cannot set notify-keyspace-events (%.200s): set it to '%s' in redis.conf and by CONFIG "
+		         "SET, or allow [redis] username to: +config|set",
 		         reply->str, ks->flags_wanted);
 		tell(ks, text);
 		return;

@@ -292,7 +292,7 @@ def test_keyboard_and_names(env, browser):
                        ("img", "The timing wheel"), ("img", "Devices over the last hour"), ("list", "What just happened"),
                        ("heading", "heartwheel"), ("region", "Devices"), ("region", "At a glance")):
         assert b.run('return await page.getByRole("%s", { name: "%s" }).first().count()' % (role, name)) == 1, (role, name)
-    # The name of a chart says what it shows; a page of a monitor in its first second does not wait ten for a sample.
+    # The name of a chart says what it shows; of a monitor in its first second, too.
     wait_until(lambda: b.run('return await page.getByRole("img", { name: /now [0-9]+ online and/ }).count()') == 1, 5)
     # To the table by the link for that purpose, then row by row.
     b.run('await page.keyboard.press("Tab")')

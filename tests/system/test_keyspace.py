@@ -169,6 +169,9 @@ FORMS = {
     "COPY": lambda r, k: (r.set("elsewhere", "x"), r.copy("elsewhere", k)),
     "INCR": lambda r, k: r.incr(k),
     "APPEND": lambda r, k: r.append(k, "x"),
+    "INCRBYFLOAT": lambda r, k: r.incrbyfloat(k, 0.5),
+    "SETRANGE": lambda r, k: r.setrange(k, 0, "x"),
+    "SETBIT": lambda r, k: r.setbit(k, 7, 1),
     "RESTORE": lambda r, k: (r.set("elsewhere", "x"), r.restore(k, 0, r.dump("elsewhere"))),
     "MOVE": lambda r, k: (r.execute_command("SELECT", 1), r.set(k, "x"), r.move(k, 0), r.execute_command("SELECT", 0)),
 }

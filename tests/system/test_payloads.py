@@ -168,6 +168,8 @@ def test_own_timeout_is_clamped(env):
         env.beat(device, {"timeout": value})
         wait_until(lambda: d.device(device))
         assert d.device(device)["timeout_ms"] == effective, value
+        wait_until(lambda: env.hash(device))
+        assert env.hash(device)["own_timeout"] == env.hash(device)["timeout"] == str(effective), value
 
 
 def test_own_timeout_of_zero_is_the_groups_again(env):

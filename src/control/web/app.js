@@ -99,10 +99,7 @@ async function extremes() {
 }
 
 async function samples() {
-	const answer = await ask("v1/samples");
-	charts.show(answer);
-	if (answer.samples.length === 0) // a monitor in its first second
-		setTimeout(() => quietly(samples), STATUS_MS);
+	charts.show(await ask("v1/samples"));
 	const delay = charts.recentDelay(60);
 	setText(byId("delay"), delay ? delay[0].toFixed(1) : "–");
 	setText(byId("delay-note"), delay ? `mean of the last hour; at most ${delay[1].toFixed(1)}`
