@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../random.h"
 #include "heartwheel/blind.h"
 
 /* ck_assert() writes to a pipe each time that it holds: too slow for so many. */
@@ -41,17 +42,6 @@ struct twin {
 	unsigned periods;
 	bool hulls; /* ends are told late */
 };
-
-static uint64_t seed, state;
-
-static uint64_t random64(void) /* splitmix64 */
-{
-	uint64_t z = (state += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
 
 static int64_t below(int64_t n)
 {
@@ -257,11 +247,7 @@ END_TEST
 
 int main(void)
 {
-	const char *text = getenv("HW_SEED");
-	seed = text != NULL ? strtoull(text, NULL, 0) : (uint64_t)time(NULL) * 2654435761U ^ (uint64_t)clock();
-	state = seed;
-	printf("HW_SEED=%" PRIu64 "\n", seed);
-	fflush(stdout);
+	random_begin(random_seed_of_now());
 
 	Suite *suite = suite_create("blind (random)");
 	TCase *tc = tcase_create("twin");

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../random.h"
 #include "heartwheel/monitor.h"
 
 /* ck_assert() writes to a pipe each time that it holds: too slow for so many. */
@@ -78,17 +79,6 @@ static struct {
 } t;
 
 static uint64_t met[KINDS], outs[HW_OUT_KEY_CHECK + 1];
-
-static uint64_t state;
-
-static uint64_t random64(void) /* splitmix64 */
-{
-	uint64_t z = (state += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
 
 static int64_t below(int64_t n)
 {
@@ -588,12 +578,7 @@ static void run(void)
 
 START_TEST(a_batch_is_what_its_messages_are)
 {
-	const char *text = getenv("HW_SEED");
-	state = (uint64_t)_i;
-	if (text)
-		state = strtoull(text, NULL, 0);
-	printf("HW_SEED=%" PRIu64 "\n", state);
-	fflush(stdout);
+	random_begin((uint64_t)_i);
 	run();
 }
 END_TEST

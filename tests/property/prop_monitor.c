@@ -32,6 +32,7 @@
 			ck_abort_msg("not true: %s", #truth);                                                          \
 	} while (0)
 
+#include "../random.h"
 #include "twin_clock.h"
 
 #define MS      HW_NS_PER_MS
@@ -80,17 +81,7 @@ struct twin {
 	uint64_t outs;
 };
 
-static uint64_t seed, state;
 static struct twin t;
-
-static uint64_t random64(void) /* splitmix64 */
-{
-	uint64_t z = (state += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
 
 static int64_t below(int64_t n)
 {
@@ -633,11 +624,7 @@ END_TEST
 
 int main(void)
 {
-	const char *text = getenv("HW_SEED");
-	seed = text != NULL ? strtoull(text, NULL, 0) : (uint64_t)time(NULL) * 2654435761U ^ (uint64_t)clock();
-	state = seed;
-	printf("HW_SEED=%" PRIu64 "\n", seed);
-	fflush(stdout);
+	random_begin(random_seed_of_now());
 
 	Suite *suite = suite_create("monitor (random)");
 	TCase *tc = tcase_create("twin");

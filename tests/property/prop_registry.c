@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../random.h"
 #include "heartwheel/registry.h"
 
 /* ck_assert() writes to a pipe each time that it holds: too slow for millions. */
@@ -44,16 +45,6 @@ struct run {
 	struct hw_ref stale[STALE];
 	size_t n_stale;
 };
-
-static uint64_t seed, state;
-
-static uint64_t random64(void) /* splitmix64 */
-{
-	uint64_t z = (state += UINT64_C(0x9e3779b97f4a7c15));
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
 
 static uint64_t below(uint64_t n)
 {
@@ -258,11 +249,7 @@ END_TEST
 
 int main(void)
 {
-	const char *text = getenv("HW_SEED");
-	seed = text != NULL ? strtoull(text, NULL, 0) : (uint64_t)time(NULL) * 2654435761U ^ (uint64_t)clock();
-	state = seed;
-	printf("HW_SEED=%" PRIu64 "\n", seed);
-	fflush(stdout);
+	random_begin(random_seed_of_now());
 
 	Suite *suite = suite_create("registry (random)");
 	TCase *tc = tcase_create("twin");

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../random.h"
 #include "heartwheel/payload.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
@@ -360,17 +361,6 @@ START_TEST(deep_nesting)
 }
 END_TEST
 
-static uint64_t state;
-
-static uint64_t random64(void) /* splitmix64 */
-{
-	uint64_t z = (state += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 START_TEST(any_bytes)
 {
 	static unsigned char bytes[65536];
@@ -681,11 +671,7 @@ static Suite *payload_suite(void)
 
 int main(void)
 {
-	const char *text = getenv("HW_SEED");
-
-	state = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL) * 2654435761U;
-	printf("HW_SEED=%" PRIu64 "\n", state);
-	fflush(stdout);
+	random_begin(random_seed_of_now());
 	SRunner *r = srunner_create(payload_suite());
 	srunner_run_all(r, CK_NORMAL);
 	int failed = srunner_ntests_failed(r);
