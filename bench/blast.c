@@ -5,7 +5,8 @@
  *
  * Whoever subscribes to a topic that ends in /heartbeat is a target. With several targets each gets its own share of
  * the devices, as with a shared subscription. What a client publishes is acknowledged; if its topic ends in /barrier
- * it goes to all that subscribed to such a topic, behind what was written before it. Nothing else is passed on.
+ * it goes to all that subscribed to such a topic, behind what was written before it, and if in /share to one of them.
+ * Nothing else is passed on.
  *
  *     blast PORT DEVICES PAYLOAD
  *
@@ -39,7 +40,7 @@ enum { CONNECT = 1, CONNACK, PUBLISH, PUBACK, SUBSCRIBE = 8, SUBACK, UNSUBSCRIBE
 
 struct client {
 	int fd;
-	bool v5, target, barriers;
+	bool v5, target, barriers, shares;
 	unsigned char in[ROOM], out[ROOM]; /* out: answers and barriers, written between two packets */
 	size_t in_len, out_len;
 	size_t from, to; /* its share of the frames */
@@ -131,22 +132,24 @@ static void on_filters(struct client *c, const unsigned char *p, size_t len, boo
 		at += 2 + filter_len + subscribe;
 		c->target = ends_in(filter, filter_len, "/heartbeat") ? subscribe : c->target;
 		c->barriers = ends_in(filter, filter_len, "/barrier") ? subscribe : c->barriers;
+		c->shares = ends_in(filter, filter_len, "/share") ? subscribe : c->shares;
 		answer[n++] = 0;
 	}
 	small(c, subscribe ? SUBACK : UNSUBACK, answer, subscribe || c->v5 ? n : 2);
 }
 
-/* To everybody who wants barriers, with QoS 0. */
+/* With QoS 0, to everybody who wants barriers, or to one who shares. */
 static void loop_back(struct blast *b, const unsigned char *topic, size_t topic_len, const unsigned char *payload,
                       size_t len)
 {
 	unsigned char body[127];
+	bool shared = ends_in(topic, topic_len, "/share");
 	if (topic_len + len > 120)
 		return;
 	for (unsigned i = 0; i < b->n; i++) {
 		struct client *c = b->clients[i];
 		size_t n = 2 + topic_len;
-		if (!c->barriers)
+		if (!(shared ? c->shares : c->barriers))
 			continue;
 		body[0] = 0;
 		body[1] = (unsigned char)topic_len;
@@ -155,6 +158,8 @@ static void loop_back(struct blast *b, const unsigned char *topic, size_t topic_
 			body[n++] = 0;
 		memcpy(body + n, payload, len);
 		small(c, PUBLISH, body, n + len);
+		if (shared)
+			return;
 	}
 }
 
@@ -166,7 +171,7 @@ static void on_publish(struct blast *b, struct client *c, unsigned flags, const 
 		at += 2;
 	}
 	skip_properties(c, p, &at);
-	if (at <= len && ends_in(p + 2, topic_len, "/barrier"))
+	if (at <= len && (ends_in(p + 2, topic_len, "/barrier") || ends_in(p + 2, topic_len, "/share")))
 		loop_back(b, p + 2, topic_len, p + at, len - at);
 }
 

@@ -8,11 +8,13 @@ import subprocess
 import tempfile
 import time
 
-from measure import figure, options
+from measure import conditions, figure, options
 
 o = options(__doc__)
 
-from hw_env import Env, Redis, Server  # noqa: E402
+from hw_env import Env  # noqa: E402
+from hw_process import Server  # noqa: E402
+from hw_servers import Redis  # noqa: E402
 from receivers import Counter, Monitor, Share  # noqa: E402
 
 DEVICES = 2000 if o.smoke else 100_000
@@ -88,7 +90,8 @@ def main():
 def report(n, counted, seen):
     target = 5
     of = "%d connection%s" % (n, "s" if n > 1 else "")
-    figure(target, "blast: lost, %s" % of, counted["lost"] + seen["lost"], "messages", ("<=", 0))
+    conditions("%s devices, payload of a byte, as fast as they go" % format(DEVICES, ",d"))
+    figure(target, "blast: lost, %s" % of, counted["lost"] + seen["lost"], "messages", ("<=", 0), None, True)
     for name, r in ("plain subscriber", counted), ("heartwheeld", seen):
         figure(target, "blast: %s, %s" % (name, of), r["rate"], "/s")
         figure(target, "blast: CPU, %s, %s" % (name, of), r["cpu"], "us/message")

@@ -19,6 +19,10 @@ uint32_t *bench_order(uint32_t n, uint64_t seed);
 /* Fills `out` with `count` of 0 .. n-1, drawn at random (repetitions included). `*state` is not 0, and moves on. */
 void bench_draw(uint32_t *out, size_t count, uint32_t n, uint64_t *state);
 
+/* The id of a device, "device-0000042": BENCH_ID_LEN bytes, without a NUL. */
+#define BENCH_ID_LEN 14
+void bench_write_id(char *id, uint32_t device);
+
 /* Zeroed memory, never given back, in huge pages if the machine has them. Ends the program if there is none. */
 void *bench_memory(size_t bytes);
 

@@ -5,15 +5,35 @@
  *     core DEVICES HEARTBEATS
  *
  * Of devices in random order, each round says in ns for one heartbeat:
- *   find_one, find_batch          from id to the touched record, one by one, and a batch at a time
- *   messages_one, messages_batch  from topic and empty payload, as the daemon hands them over
- *   eager_one, eager_batch        the wheel that the lazy one replaces: each heartbeat finds its record by its id and
- *                                 links it where its new deadline is; in a batch its neighbours are prefetched, too
+ *
+ *   empty_one, empty_batch: what the daemon runs, from topic and empty payload to the record; one by one, and a batch
+ *   at a time.
+ *
+ *   plain_one, plain_batch: the same, with a payload that is no JSON.
+ *
+ *   json_one, json_batch: the same, with a JSON object that tells the time.
+ *
+ *   find_batch: the look-up of the id alone, as a part of these; a batch at a time.
+ *
+ *   eager_one, eager_batch: the wheel that the lazy one replaces. Each heartbeat finds its record by its id (no topic,
+ *   no payload) and links it where its new deadline is; in a batch its neighbours are prefetched, too.
+ *
+ * And for one device:
+ *
+ *   relink: what the lazy wheel puts off. Once a timeout each entry comes due, is put elsewhere because its device has
+ *   beaten since, and the refresh of its keys is pulled out.
  */
 #include <stdlib.h>
 
 #include "common.h"
 #include "fleet.h"
+
+#define PLAIN "1700000000 ok"
+#define JSON  "{\"time\":1700000000}"
+
+/* A round's heartbeats of all devices begin that long after those of the round before, and take so long. */
+#define ROUND_MS 26000
+#define BEATS_MS 3000
 
 struct eager {
 	struct hw_registry *registry;
@@ -37,11 +57,13 @@ static void touch(struct hw_registry *r, uint32_t i, struct hw_seen now)
 	hw_registry_base(r)[i].last_seen_ns = now.ns;
 }
 
-static void find_one(struct core *c, unsigned n)
+/* As the daemon looks a batch up: while memory is on its way for one id, the next is asked for. */
+static void find_some(const struct hw_registry *r, const struct hw_id *ids, unsigned n, uint32_t *found)
 {
-	struct hw_registry *r = hw_monitor_registry(c->fleet.m);
+	uint32_t asked[FLEET_BATCH];
 	for (unsigned k = 0; k < n; k++)
-		touch(r, hw_registry_find(r, c->chunk.ids[k].text, c->chunk.ids[k].len), c->now);
+		asked[k] = hw_registry_ask(r, ids[k].text, ids[k].len);
+	hw_registry_find_asked(r, ids, asked, n, found);
 }
 
 static void find_batch(struct core *c, unsigned n)
@@ -50,7 +72,7 @@ static void find_batch(struct core *c, unsigned n)
 	uint32_t found[FLEET_BATCH];
 	for (unsigned k = 0; k < n; k += FLEET_BATCH) {
 		unsigned batch = n - k < FLEET_BATCH ? n - k : FLEET_BATCH;
-		hw_registry_find_many(r, c->chunk.ids + k, batch, found);
+		find_some(r, c->chunk.ids + k, batch, found);
 		for (unsigned j = 0; j < batch; j++)
 			touch(r, found[j], c->now);
 	}
@@ -93,7 +115,7 @@ static void eager_batch(struct core *c, unsigned n)
 	uint32_t found[FLEET_BATCH];
 	for (unsigned k = 0; k < n; k += FLEET_BATCH) {
 		unsigned batch = n - k < FLEET_BATCH ? n - k : FLEET_BATCH;
-		hw_registry_find_many(r, c->chunk.ids + k, batch, found);
+		find_some(r, c->chunk.ids + k, batch, found);
 		for (unsigned j = 0; j < batch; j++) {
 			prefetch(base, base[found[j]].node.next);
 			prefetch(base, base[found[j]].node.prev);
@@ -105,13 +127,13 @@ static void eager_batch(struct core *c, unsigned n)
 
 /* What a heartbeat costs, in ns. Writing the messages is not counted. In the eager wheel time passes as it does with
  * a heartbeat per device and interval. */
-static double run(struct core *c, void (*some)(struct core *c, unsigned n), uint32_t beats)
+static double run(struct core *c, void (*some)(struct core *c, unsigned n), uint32_t beats, const char *payload)
 {
 	int64_t ns = 0;
 	for (uint32_t done = 0; done < beats;) {
 		unsigned n = beats - done < FLEET_CHUNK ? beats - done : FLEET_CHUNK;
 		bench_draw(c->order, n, c->n, &c->state);
-		fleet_write(&c->chunk, c->order, n);
+		fleet_write(&c->chunk, c->order, n, payload);
 		int64_t began = bench_ns();
 		some(c, n);
 		ns += bench_ns() - began;
@@ -120,6 +142,18 @@ static double run(struct core *c, void (*some)(struct core *c, unsigned n), uint
 			c->now.ns += FLEET_INTERVAL_MS * HW_NS_PER_MS * n / c->n;
 	}
 	return (double)ns / beats;
+}
+
+/* All have beaten, and then everything comes due that was linked when they had beaten before: once each. */
+static double relink_all(struct core *c, const uint32_t *order)
+{
+	const struct hw_monitor_stats *stats = hw_monitor_stats(c->fleet.m);
+	fleet_beat_all(&c->fleet, &c->chunk, order, c->n, BEATS_MS);
+	uint64_t before = stats->relinks;
+	int64_t ns = fleet_pass(&c->fleet, (ROUND_MS - BEATS_MS) * HW_NS_PER_MS);
+	if (stats->relinks - before != c->n || c->fleet.offline > 0)
+		abort();
+	return (double)ns / c->n;
 }
 
 static void make_eager(struct core *c, const uint32_t *order)
@@ -131,7 +165,7 @@ static void make_eager(struct core *c, const uint32_t *order)
 	if (!e->registry)
 		abort();
 	for (uint32_t k = 0; k < c->n; k++) {
-		fleet_write(&c->chunk, &k, 1);
+		fleet_write(&c->chunk, &k, 1, "");
 		if (hw_registry_add(e->registry, c->chunk.ids[0].text, FLEET_ID_LEN, &i))
 			abort();
 	}
@@ -150,17 +184,22 @@ int main(int argc, char **argv)
 	c.state = 1;
 	fleet_make(&c.fleet);
 	for (int k = 0; k < 2; k++) /* the second heartbeat of a device is not like those that follow, either */
-		fleet_beat_all(&c.fleet, &c.chunk, order, c.n, 0);
+		fleet_beat_all(&c.fleet, &c.chunk, order, c.n, k * BEATS_MS);
+	fleet_pass(&c.fleet, (ROUND_MS - BEATS_MS) * HW_NS_PER_MS);
 	make_eager(&c, order);
-	free(order);
 	while (bench_round()) {
-		bench_say("find_one", run(&c, find_one, beats));
-		bench_say("find_batch", run(&c, find_batch, beats));
-		bench_say("messages_one", run(&c, messages_one, beats));
-		bench_say("messages_batch", run(&c, messages_batch, beats));
-		bench_say("eager_one", run(&c, eager_one, beats));
-		bench_say("eager_batch", run(&c, eager_batch, beats));
+		bench_say("empty_one", run(&c, messages_one, beats, ""));
+		bench_say("empty_batch", run(&c, messages_batch, beats, ""));
+		bench_say("plain_one", run(&c, messages_one, beats, PLAIN));
+		bench_say("plain_batch", run(&c, messages_batch, beats, PLAIN));
+		bench_say("json_one", run(&c, messages_one, beats, JSON));
+		bench_say("json_batch", run(&c, messages_batch, beats, JSON));
+		bench_say("find_batch", run(&c, find_batch, beats, ""));
+		bench_say("eager_one", run(&c, eager_one, beats, ""));
+		bench_say("eager_batch", run(&c, eager_batch, beats, ""));
+		bench_say("relink", relink_all(&c, order));
 	}
+	free(order);
 	hw_registry_free(c.eager.registry);
 	fleet_free(&c.fleet);
 	return 0;

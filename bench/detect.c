@@ -190,6 +190,8 @@ static void on_status(struct mosquitto *m, void *arg, const struct mosquitto_mes
 	size_t len = (size_t)msg->payloadlen < sizeof(text) ? (size_t)msg->payloadlen : sizeof(text) - 1;
 	memcpy(text, msg->payload, len);
 	text[len] = '\0';
+	if (strstr(text, "\"canary\":true")) /* the monitor's message to itself */
+		return;
 	const char *device = msg->topic + strlen(b->root) + strlen("/d");
 	if (strstr(text, "\"online\":false"))
 		saw(b, &b->status, (uint32_t)strtoul(device, NULL, 10));

@@ -16,7 +16,8 @@ TUNED = ("--hz", "100", "--active-expire-effort", "10")
 GOAL_MS = 53  # one tick, 33 ms, and 20 ms
 
 
-def watch(o, env, raws, devices, interval_ms, timeout_ms, dead, seconds):
+def watch(o, env, raws, devices, interval_ms, timeout_ms, dead, seconds, strict=True):
+    """What was seen; `strict`: it must be right, too."""
     d = env.configure(timeout="%dms" % timeout_ms, monitor={"log_level": "info"})
     d.start()
     with_raws = [s.port for s in raws]
@@ -26,8 +27,8 @@ def watch(o, env, raws, devices, interval_ms, timeout_ms, dead, seconds):
     seen["core"] = clock.cpu() / clock.wall() * 100
     wrong = {k: v for k, v in seen.items() if k.split("_")[0] in ("status", "mark") and k.split("_")[1] in
              ("missing", "wrong") and v}
-    assert not wrong and seen["online"] == devices, (wrong, seen, d.status())
-    assert d.status()["offline"] == dead, d.status()
+    assert seen["online"] == devices, (seen, d.status())
+    assert not strict or not wrong and d.status()["offline"] == dead, (wrong, seen, d.status())
     blind = d.metrics().get("blind_seconds_total")
     seen["blind_ms"] = blind * 1000
     d.stop()
@@ -36,7 +37,7 @@ def watch(o, env, raws, devices, interval_ms, timeout_ms, dead, seconds):
 
 def report(seen):
     for key, what in (("status", "to the PUBLISH"), ("mark", "to the mark in Redis")):
-        measure.figure(3, "timeout %s, the earliest" % what, seen[key + "_min"], "ms", (">=", 0))
+        measure.figure(3, "timeout %s, the earliest" % what, seen[key + "_min"], "ms", (">=", 0), None, True)
         measure.figure(3, "timeout %s, p50" % what, seen[key + "_p50"], "ms")
         measure.figure(3, "timeout %s, p99" % what, seen[key + "_p99"], "ms", ("<=", GOAL_MS))
         measure.figure(3, "timeout %s, the latest" % what, seen[key + "_max"], "ms")
@@ -52,6 +53,11 @@ def report(seen):
                        seen["behind_ms"], seen["blind_ms"]))
 
 
+def conditions(devices, interval_ms, timeout_ms, dead, _seconds):
+    return "%s devices, JSON that tells the time, timeout %g s, %g heartbeats a timeout; %s die" % (
+        format(devices, ",d"), timeout_ms / 1000, timeout_ms / interval_ms, format(dead, ",d"))
+
+
 def run(o):
     sizes = (1000, 1000, 1500, 100, 6) if o.smoke else (100000, 10000, 12000, 1500, 38)
     events = ("--notify-keyspace-events", "Ex")
@@ -59,6 +65,7 @@ def run(o):
         env.check_events = False
         for server in raws:
             server.start()
+        measure.conditions(conditions(*sizes))
         report(watch(o, env, raws, *sizes))
 
 

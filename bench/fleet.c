@@ -37,7 +37,7 @@ static bool answer(struct fleet *f)
 	return any;
 }
 
-void fleet_make(struct fleet *f)
+static void make(struct fleet *f, const char *key_group)
 {
 	static const uint8_t key[16] = {0x68, 0x65, 0x61, 0x72, 0x74, 0x77, 0x68, 0x65, 0x65, 0x6c};
 	static const char *const heartbeat[] = {"nodes/{id}/heartbeat", "nodes/{id}/status"};
@@ -47,20 +47,33 @@ void fleet_make(struct fleet *f)
 	                                           .status = "nodes/{id}/status",
 	                                           .timeout_ms = FLEET_TIMEOUT_MS,
 	                                           .timeout_max_ms = 86400000};
-	static const struct hw_monitor_conf conf = {.max_devices = 20000000,
-	                                            .forget_after_ms = INT64_C(30) * 86400000,
-	                                            .forget_once_after_ms = 86400000,
-	                                            .barrier_slow_ms = 250,
-	                                            .barrier_timeout_ms = 5000,
-	                                            .readers = 1,
-	                                            .ttl_factor = 3};
+	const struct hw_monitor_conf conf = {.max_devices = 20000000,
+	                                     .forget_after_ms = INT64_C(30) * 86400000,
+	                                     .forget_once_after_ms = 86400000,
+	                                     .barrier_slow_ms = 250,
+	                                     .barrier_timeout_ms = 5000,
+	                                     .readers = 1,
+	                                     .ttl_factor = 3,
+	                                     .key_group = key_group};
 	*f = (struct fleet){.now = {.mono = {INT64_C(1000) * HW_NS_PER_S}, .wall_ms = INT64_C(1700000000000)}};
 	f->m = hw_monitor_new(&conf, &group, 1, key, f->now);
 	if (!f->m)
 		abort();
 	hw_monitor_publisher(f->m, f->now, true);
 	hw_monitor_link(f->m, f->now, 0, true);
+	if (key_group)
+		hw_monitor_key_sight(f->m, f->now, true);
 	fleet_pass(f, HW_NS_PER_S);
+}
+
+void fleet_make(struct fleet *f)
+{
+	make(f, NULL);
+}
+
+void fleet_make_keyed(struct fleet *f)
+{
+	make(f, "default");
 }
 
 void fleet_free(struct fleet *f)
@@ -68,27 +81,26 @@ void fleet_free(struct fleet *f)
 	hw_monitor_free(f->m);
 }
 
-/* "device-0000042": snprintf() would be most of what a device costs here. */
-static void write_id(char *id, uint32_t device)
-{
-	memcpy(id, "device-0000000", FLEET_ID_LEN);
-	for (char *digit = id + FLEET_ID_LEN; device > 0; device /= 10)
-		*--digit = (char)('0' + device % 10);
-}
-
-void fleet_write(struct fleet_chunk *c, const uint32_t *order, unsigned n)
+void fleet_write(struct fleet_chunk *c, const uint32_t *order, unsigned n, const char *payload)
 {
 	static const char before[] = "nodes/", after[] = "/heartbeat";
+	size_t payload_len = strlen(payload);
 	for (unsigned k = 0; k < n; k++) {
 		char *id = c->topics[k] + sizeof(before) - 1;
 		memcpy(c->topics[k], before, sizeof(before) - 1);
-		write_id(id, order[k]);
+		bench_write_id(id, order[k]);
 		memcpy(id + FLEET_ID_LEN, after, sizeof(after) - 1);
 		c->ids[k] = (struct hw_id){id, FLEET_ID_LEN};
 		c->messages[k] = (struct hw_message){.topic = c->topics[k],
 		                                     .topic_len = sizeof(before) - 1 + FLEET_ID_LEN + sizeof(after) - 1,
-		                                     .payload = ""};
+		                                     .payload = payload,
+		                                     .payload_len = payload_len};
 	}
+}
+
+void fleet_drain(struct fleet *f)
+{
+	drain(f, 0);
 }
 
 void fleet_beat(struct fleet *f, struct fleet_chunk *c, unsigned n, unsigned batch)
@@ -103,7 +115,7 @@ void fleet_beat_all(struct fleet *f, struct fleet_chunk *c, const uint32_t *orde
 {
 	for (uint32_t k = 0; k < n; k += FLEET_CHUNK) {
 		unsigned some = n - k < FLEET_CHUNK ? n - k : FLEET_CHUNK;
-		fleet_write(c, order + k, some);
+		fleet_write(c, order + k, some, "");
 		fleet_beat(f, c, some, FLEET_BATCH);
 		fleet_pass(f, over_ms * HW_NS_PER_MS * some / n);
 	}

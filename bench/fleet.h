@@ -33,14 +33,20 @@ struct fleet_chunk {
 
 /* A monitor that sees, with no device yet. Ends the program without memory. */
 void fleet_make(struct fleet *f);
+/* The same, which listens to keys as well. */
+void fleet_make_keyed(struct fleet *f);
 void fleet_free(struct fleet *f);
 
-/* Writes heartbeats of devices order[0 .. n) into the chunk; n is at most FLEET_CHUNK. */
-void fleet_write(struct fleet_chunk *c, const uint32_t *order, unsigned n);
+/* Writes heartbeats of devices order[0 .. n) into the chunk; n is at most FLEET_CHUNK. `payload` stays the caller's,
+ * and has to outlive the chunk's use. */
+void fleet_write(struct fleet_chunk *c, const uint32_t *order, unsigned n, const char *payload);
 
 /* Hands the first `n` messages of the chunk over, `batch` at a time, with what follows from inputs pulled out after
  * each. */
 void fleet_beat(struct fleet *f, struct fleet_chunk *c, unsigned n, unsigned batch);
+
+/* Pulls out what followed from an input of the caller's own. */
+void fleet_drain(struct fleet *f);
 
 /* Each device of order[0 .. n) beats once, spread over `over_ms` of virtual time, with all that falls due meanwhile. */
 void fleet_beat_all(struct fleet *f, struct fleet_chunk *c, const uint32_t *order, uint32_t n, int64_t over_ms);

@@ -2,9 +2,12 @@
 /*
  * What a device costs in the core, in memory and in time:
  *
- *     growth DEVICES HEARTBEATS
+ *     growth DEVICES HEARTBEATS [more]
  *
  *   memory     bytes of resident memory a device: registry and wheel as the daemon has them, ids of 14 bytes
+ * and with `more` also, in bytes:
+ *   reported   of a device that reports battery, rssi, ip, version and uptime
+ *   keyed      of a device that is known by a key as well
  * and, unless HEARTBEATS is 0, in ns:
  *   heartbeat  of one device of a batch, in random order, from its topic on
  *   relink     its entry comes due, but it has beaten since: put elsewhere, once a timeout; its refresh is pulled out
@@ -15,6 +18,7 @@
 #include "common.h"
 #include "fleet.h"
 
+#define REPORT   "{\"battery\":87,\"rssi\":-61,\"ip\":\"10.20.30.40\",\"version\":\"1.4.2\",\"uptime\":86400}"
 #define PAUSE_MS 5000 /* between the first heartbeats and the second ones */
 
 /* In ns for each. */
@@ -25,7 +29,7 @@ static double beat(struct fleet *f, struct fleet_chunk *c, uint32_t n, uint32_t 
 	int64_t ns = 0;
 	for (uint32_t done = 0; done < beats; done += FLEET_CHUNK) {
 		bench_draw(order, FLEET_CHUNK, n, &state);
-		fleet_write(c, order, FLEET_CHUNK);
+		fleet_write(c, order, FLEET_CHUNK, "");
 		int64_t began = bench_ns();
 		fleet_beat(f, c, FLEET_CHUNK, FLEET_BATCH);
 		ns += bench_ns() - began;
@@ -48,18 +52,60 @@ static void fall_silent(struct fleet *f, uint32_t n)
 	bench_say("expiry", (double)ns / n);
 }
 
+/* Bytes a device, once each has said the same. */
+static double reported(const uint32_t *order, uint32_t n, struct fleet_chunk *c)
+{
+	static struct fleet f;
+	int64_t before = bench_rss();
+	fleet_make(&f);
+	for (uint32_t k = 0; k < n; k += FLEET_CHUNK) {
+		unsigned some = n - k < FLEET_CHUNK ? n - k : FLEET_CHUNK;
+		fleet_write(c, order + k, some, REPORT);
+		fleet_beat(&f, c, some, FLEET_BATCH);
+	}
+	return (double)(bench_rss() - before) / n;
+}
+
+static double keyed(const uint32_t *order, uint32_t n, struct fleet_chunk *c)
+{
+	static struct fleet f;
+	int64_t before = bench_rss();
+	fleet_make_keyed(&f);
+	for (uint32_t k = 0; k < n; k += FLEET_CHUNK) {
+		unsigned some = n - k < FLEET_CHUNK ? n - k : FLEET_CHUNK;
+		fleet_write(c, order + k, some, "");
+		fleet_beat(&f, c, some, FLEET_BATCH);
+		for (unsigned j = 0; j < some; j++) {
+			hw_monitor_key(f.m, f.now, HW_KEY_WRITTEN, c->ids[j].text, c->ids[j].len, FLEET_TIMEOUT_MS);
+			fleet_drain(&f);
+		}
+	}
+	return (double)(bench_rss() - before) / n;
+}
+
+/* Nothing is given back before, which would then be taken again unseen. */
+static void tell_more(uint32_t n, struct fleet_chunk *c)
+{
+	uint32_t *order = bench_order(n, 0);
+	bench_say("reported", reported(order, n, c));
+	bench_say("keyed", keyed(order, n, c));
+	free(order);
+}
+
 int main(int argc, char **argv)
 {
 	static struct fleet f;
 	static struct fleet_chunk chunk;
 	uint32_t n = (uint32_t)bench_number(argc, argv, 1), beats = (uint32_t)bench_number(argc, argv, 2);
 	uint32_t *order = bench_order(n, 0);
-	fleet_write(&chunk, order, n < FLEET_CHUNK ? n : FLEET_CHUNK);
+	fleet_write(&chunk, order, n < FLEET_CHUNK ? n : FLEET_CHUNK, "");
 	int64_t before = bench_rss();
 	fleet_make(&f);
 	fleet_beat_all(&f, &chunk, order, n, 0);
 	bench_say("memory", (double)(bench_rss() - before) / n);
 	free(order);
+	if (argc > 3)
+		tell_more(n, &chunk);
 	if (beats > 0) {
 		order = bench_order(n, 1);
 		fleet_pass(&f, PAUSE_MS * HW_NS_PER_MS);

@@ -9,11 +9,12 @@ import shutil
 import subprocess
 import tempfile
 
-from measure import figure, options
+from measure import conditions, figure, options
 
 o = options(__doc__)
 
-from hw_env import Broker, Env, Redis  # noqa: E402
+from hw_env import Env  # noqa: E402
+from hw_servers import Broker, Redis  # noqa: E402
 from receivers import Counter, Monitor, Share  # noqa: E402
 
 DEVICES = 2000 if o.smoke else 100_000
@@ -72,7 +73,8 @@ def main():
 
 def report(counted, watched):
     target = 4
-    figure(target, "ingest: lost by either", sum(r["lost"] for r in counted + watched), "messages", ("<=", 0))
+    conditions("%s devices, payload of a byte, as fast as they go" % format(DEVICES, ",d"))
+    figure(target, "ingest: lost by either", sum(r["lost"] for r in counted + watched), "messages", ("<=", 0), None, True)
     figure(target, "ingest: plain subscriber", mean(counted, "rate"), "/s", note="mosquitto_loop_forever, counts only")
     figure(target, "ingest: heartwheeld", mean(watched, "rate"), "/s", note="%d devices" % DEVICES)
     figure(target, "ingest: rate, heartwheeld to plain", mean(watched, "rate") / mean(counted, "rate"), "x", (">=", 1))

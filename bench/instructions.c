@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 		fleet_beat_all(&f, &chunk, order, n, 0);
 	for (uint32_t done = 0; done < beats; done += FLEET_CHUNK) {
 		bench_draw(some, FLEET_CHUNK, n, &state);
-		fleet_write(&chunk, some, FLEET_CHUNK);
+		fleet_write(&chunk, some, FLEET_CHUNK, "");
 		count_heartbeats(&f, &chunk);
 	}
 	fleet_pass(&f, (FLEET_TIMEOUT_MS - 1000) * HW_NS_PER_MS);

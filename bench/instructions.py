@@ -23,6 +23,7 @@ def count(o, function):
 
 def main():
     o = measure.options(__doc__)
+    measure.conditions("%s devices, empty payload" % format(DEVICES, ",d"))
     measure.figure("instructions", "instructions: heartbeat", count(o, "count_heartbeats") / BEATS, "instructions",
                    None, "from topic and payload, in batches, %d devices" % DEVICES)
     measure.figure("instructions", "instructions: expiry", count(o, "count_expiries") / DEVICES, "instructions", None,

@@ -31,12 +31,21 @@ def options(description):
     return o
 
 
-def figure(target, label, value, unit, goal=None, note=None):
+_conditions = ""
+
+
+def conditions(text):
+    """What holds for every figure from here on: how many devices, what payload, how many heartbeats a timeout."""
+    global _conditions
+    _conditions = text
+
+
+def figure(target, label, value, unit, goal=None, note=None, worst=False):
     """One measured figure. `target`: the section of the table that it belongs to. `label` names it uniquely among all
     benches. `unit`: "ns", "bytes", "/s", "ms", "x" (a ratio within this run), ... `goal`: (">=" or "<=", number) or
-    None."""
-    print(json.dumps({"target": target, "label": label, "value": value, "unit": unit, "goal": goal, "note": note}),
-          flush=True)
+    None. `worst`: the goal has to be met by every run, and not by the median: of what is lost or early, or of a bound."""
+    print(json.dumps({"target": target, "label": label, "value": value, "unit": unit, "goal": goal, "note": note,
+                      "worst": worst, "conditions": _conditions}), flush=True)
 
 
 def relay(o, program, *arguments):
@@ -50,7 +59,8 @@ def relay(o, program, *arguments):
 def world(redis=(), bare=(), **broker):
     """An Env with a broker and a Redis of its own, in a directory of its own; and besides, for each options in `bare`, a
     Redis server that is not started. Gives (env, these servers); all is gone afterwards."""
-    from hw_env import Broker, Env, Redis  # since options()
+    from hw_env import Env  # since options()
+    from hw_servers import Broker, Redis
     base = tempfile.mkdtemp(prefix="hwb-", dir="/tmp")
     homes = [os.path.join(base, name) for name in ["mq"] + ["raw%d" % i for i in range(len(bare))]]
     for home in homes:

@@ -27,7 +27,7 @@ def available_kb():
 
 def fill(keys):
     """Bytes a key, as Redis counts them and as the machine does."""
-    from hw_env import Redis
+    from hw_servers import Redis
     where = tempfile.mkdtemp(prefix="hw-bench-")
     server = Redis(where).start()
     try:
@@ -47,10 +47,18 @@ def fill(keys):
 def main():
     o = measure.options(__doc__)
     for devices, name in ((50000, "50 k"),) if o.smoke else ((1000000, "1 M"), (10000000, "10 M")):
-        ours = measure.relay(o, "growth", devices, 0)["memory"]
+        measure.conditions("%s devices, empty payload" % name)
+        more = ("more",) if devices <= 1000000 else ()
+        said = measure.relay(o, "growth", devices, 0, *more)
+        ours = said["memory"]
         measure.figure("2", "memory, %s devices: a device" % name, ours, "bytes", None, "with its id of 14 bytes")
         measure.figure("2", "memory, %s devices: a device without its id" % name, ours - ID_BYTES, "bytes",
                        None if o.smoke else ("<=", 96))
+        if more:
+            measure.figure("2", "memory, %s devices: a device that reports five fields" % name, said["reported"], "bytes",
+                           None, "battery, rssi, ip, version, uptime; with its id")
+            measure.figure("2", "memory, %s devices: a device known by a key as well" % name, said["keyed"], "bytes", None,
+                           "with its id")
         keys, note = devices, None
         if available_kb() < devices * REDIS_KB_A_KEY + SPARE_KB:
             keys = min(devices, 1000000)

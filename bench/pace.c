@@ -76,7 +76,8 @@ static int open_conn(uint16_t port, unsigned number)
 {
 	char id[32], packet[64] = {0x10, 0, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 0}, ack[4];
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
-	int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0), len = snprintf(id, sizeof(id), "pace-%u", number);
+	int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0),
+	    len = snprintf(id, sizeof(id), "pace-%d-%u", (int)getpid(), number);
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)))
 		die("connect");

@@ -8,7 +8,7 @@ import math
 import re
 from xml.sax.saxutils import escape
 
-from report import figures, goal, margin, number, title
+from report import figures, goal, judged, margin, number, title
 
 WIDTH, LEFT, RIGHT, ROW = 960, 400, 190, 20
 INK, SOFT, LINE, MET, MISSED = "#24292f", "#57606a", "#d0d7de", "#2da44e", "#cf222e"
@@ -70,7 +70,7 @@ def reach(margins):
 def bar(f, x, y):
     m = margin(f)
     from_x, to_x = sorted((x(1), x(m)))
-    words = "%s %s  (%s)" % (number(f["median"]), f["unit"], goal(f))
+    words = "%s %s  (%s)" % (number(judged(f)), f["unit"], goal(f))
     return [text(LEFT - 10, y + 13, f["label"], 11, "end"),
             '<rect x="%.1f" y="%.1f" width="%.1f" height="%d" rx="2" fill="%s"/>' % (
                 from_x, y + 3, max(to_x - from_x, 2), ROW - 7, MET if f["met"] else MISSED),

@@ -7,7 +7,8 @@ import struct
 import time
 from pathlib import Path
 
-from hw_env import Process, wait_until
+from hw_process import Process
+from hw_wait import wait_until
 
 FILTER = "nodes/+/heartbeat"
 SHIPPED = {"heartbeat": "nodes/{id}/heartbeat", "status": "nodes/{id}/status"}

@@ -126,6 +126,8 @@ def run(o):
         # The keys are there from now on.
         read = old(o, env, devices, interval, timeout, 2, BATCH, interval * 0.1)
         single = old(o, env, devices, interval, timeout, 0, 1, interval * 0.1)
+    measure.conditions("%s devices, JSON that tells the time, timeout %g s, %g heartbeats a timeout" % (
+        format(devices, ",d"), timeout, timeout / interval))
     report("heartwheel", wheel)
     ways = [("SETEX and DEL", plain, (">=", 5)), ("SETEX and DEL, batched reading", read, None),
             ("SETEX and DEL, one by one", single, None)]

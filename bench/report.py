@@ -4,7 +4,8 @@
 Nothing here measures or runs anything. Results are what results.json holds:
   {"machine": {...}, "smoke": false, "benches": {NAME: bench}}, in the order in which they are shown, and a bench:
   {"date", "commit", "seconds": [one a run], "failed": ["run 2: ..."], "figures": [figure]}, and a figure:
-  {"target", "label", "unit", "note", "values": [one a run], "median", "min", "max", "goal": [">=", 15] or null,
+  {"target", "label", "unit", "note", "conditions", "values": [one a run], "median", "min", "max",
+  "goal": [">=", 15] or null, "worst": whether the worst run is judged, and not the median,
   "met": true, false, or null where there is nothing to judge}.
 """
 import re
@@ -12,7 +13,8 @@ import statistics
 
 TITLES = {"1": "A heartbeat in the core", "2": "Memory", "3": "Detection delay", "4": "Ingest behind mosquitto",
           "5": "Ingest without a broker", "6": "Refreshing, against SETEX and DEL for each heartbeat",
-          "7": "A million deaths at once", "8": "Idle", "9": "Restart", "10": "Growth", "instructions": "Instructions in the core, counted by callgrind"}
+          "7": "A million deaths at once", "8": "Idle", "9": "Restart", "10": "Growth",
+          "11": "Detection in trouble", "instructions": "Instructions in the core, counted by callgrind"}
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
@@ -41,7 +43,8 @@ def combine(runs):
     for run in runs:
         for f in run:
             have = found.setdefault(f["label"], {"target": target_of(f["target"]), "label": f["label"], "unit": f["unit"],
-                                                 "note": f.get("note"), "values": [], "goals": []})
+                                                 "note": f.get("note"), "conditions": f.get("conditions") or "",
+                                                 "worst": bool(f.get("worst")), "values": [], "goals": []})
             have["values"].append(f["value"])
             if f.get("goal"):
                 have["goals"].append(f["goal"])
@@ -50,20 +53,36 @@ def combine(runs):
 
 def judge(f):
     """Median, extremes and verdict. A goal that differs from run to run (what it allows was counted in the run) counts
-    with its median."""
+    with its median; but where the worst run is judged, each run is held to its own."""
     goals, values = f.pop("goals"), f["values"]
     f.update(median=statistics.median(values), min=min(values), max=max(values), goal=None, met=None)
-    if goals:
-        f["goal"] = [goals[0][0], statistics.median([g[1] for g in goals])]
-        f["met"] = f["median"] >= f["goal"][1] if f["goal"][0] == ">=" else f["median"] <= f["goal"][1]
+    if not goals:
+        return f
+    sign = goals[0][0]
+    f["goal"] = [sign, statistics.median([g[1] for g in goals])]
+    if f["worst"]:
+        f["met"] = all(meets(v, g) for v, g in zip(values, goals))
+    else:
+        f["met"] = meets(f["median"], f["goal"])
     return f
+
+
+def meets(value, goal):
+    return value >= goal[1] if goal[0] == ">=" else value <= goal[1]
+
+
+def judged(f):
+    """The value that is held against the goal."""
+    if not f.get("worst"):
+        return f["median"]
+    return f["max"] if f["goal"] and f["goal"][0] == "<=" else f["min"]
 
 
 def margin(f):
     """How many times better than its goal a figure is; below 1 it missed. None where that cannot be said."""
-    if not f["goal"] or f["goal"][1] <= 0 or f["median"] < 0:
+    if not f["goal"] or f["goal"][1] <= 0 or judged(f) < 0:
         return None
-    better, worse = (f["median"], f["goal"][1]) if f["goal"][0] == ">=" else (f["goal"][1], f["median"])
+    better, worse = (judged(f), f["goal"][1]) if f["goal"][0] == ">=" else (f["goal"][1], judged(f))
     return better / worse if worse > 0 else float("inf")
 
 
@@ -100,7 +119,7 @@ def span(f):
 
 
 def goal(f):
-    return "%s %s" % (f["goal"][0], number(f["goal"][1])) if f["goal"] else ""
+    return "%s %s%s" % (f["goal"][0], number(f["goal"][1]), ", every run" if f.get("worst") else "") if f["goal"] else ""
 
 
 def verdict(f, smoke=False):
@@ -154,34 +173,51 @@ def value(f):
     return number(f["median"]) + ("x" if f["unit"] == "x" else " " + f["unit"] if f["unit"] else "")
 
 
-def rows(some, columns):
-    """Rows of a markdown table, with a line of its own where another target begins."""
+def rows(some, goals):
+    """Rows of a markdown table, with a line of its own where another target begins. `goals`: with goal and verdict."""
     out, target = [], None
     for f in some:
         if f["target"] != target:
             target = f["target"]
-            out.append("| **%s** |%s" % (cell(title(target)), " |" * (columns - 1)))
-        out.append("| %s | %s | %s |" % (cell(f["label"]), value(f), span(f)))
-        if columns > 3:
-            out[-1] += " %s | %s |" % (cell(goal(f)), "**missed**" if f["met"] is False else "met" if f["met"] else "")
+            out.append("| **%s** |%s" % (cell(title(target)), " |" * (5 if goals else 3)))
+        shown = ["", cell(f["label"]), cell(f.get("conditions") or ""), value(f), span(f)]
+        if goals:
+            shown += [cell(goal(f)), "**missed**" if f["met"] is False else "met" if f["met"] else ""]
+        out.append(" | ".join(shown + [""]).strip())
     return out
+
+
+def one_commit(results):
+    """The commit that all benches were run at. ValueError if there are several: rows of one table are of one program."""
+    commits = list(dict.fromkeys(b["commit"] for b in results["benches"].values()))
+    if len(commits) > 1:
+        raise ValueError("the results are of several commits (%s): run all benches at one" % ", ".join(commits))
+    return commits[0] if commits else "?"
+
+
+def how_many_runs(results):
+    """"2 to 3 runs (memory: 1)"."""
+    n = {name: len(b["seconds"]) for name, b in results["benches"].items() if b["seconds"]}
+    several = sorted(set(n.values()) - {1}) or [len(n) and 1]
+    once = [name for name in n if n[name] == 1 < several[0]]
+    text = " to ".join(map(str, dict.fromkeys((several[0], several[-1])))) + " runs"
+    return text + (" (%s: 1)" % ", ".join(once) if once else "")
 
 
 def readme(results, picture):
     """README's section, between its markers: what has a goal, the drawing, and folded away all the rest. `picture`: the
     path of the drawing, as README names it."""
     benches, every = results["benches"].values(), figures(results)
-    runs = sorted(len(b["seconds"]) for b in benches if b["seconds"])
     dates = sorted({b["date"] for b in benches}) or ["never"]
-    commits = list(dict.fromkeys(b["commit"] for b in benches))
-    out = ["%s. Medians of %s runs, %s, commit %s; %s." % (
-        machine_line(results), runs[len(runs) // 2] if runs else "no", " to ".join(dict.fromkeys((dates[0], dates[-1]))), ", ".join(commits),
-        closing(results)), "", "| | median | min - max | goal | |", "|---|--:|--:|--:|---|"]
-    out += rows([f for f in every if f["goal"]], 5)
+    out = ["%s. Medians of %s, %s, commit %s; %s. Where a goal says \"every run\", the worst one is judged." % (
+        machine_line(results), how_many_runs(results), " to ".join(dict.fromkeys((dates[0], dates[-1]))),
+        one_commit(results), closing(results)), "", "| | conditions | median | min - max | goal | |",
+        "|---|---|--:|--:|--:|---|"]
+    out += rows([f for f in every if f["goal"]], True)
     out += ["", "![Each goal, and how far it was met or missed; what grows with the number of devices](%s)" % picture,
             "", "<details><summary>What was measured besides, most of it what the ratios are made of</summary>", "",
-            "| | median | min - max |", "|---|--:|--:|"]
-    out += rows([f for f in every if not f["goal"]], 3)
+            "| | conditions | median | min - max |", "|---|---|--:|--:|"]
+    out += rows([f for f in every if not f["goal"]], False)
     out += ["", "</details>"]
     return "\n".join([BEGIN, *out, END])
 

@@ -3,19 +3,27 @@
  * What Redis can do with the transition script alone: deaths of devices, as many a call and as many calls in flight as
  * asked for, by a client that does nothing else.
  *
- *     script fill PORT PREFIX DEVICES                            all of them online, as the script leaves them
- *     script die PORT PREFIX FILE FIRST DEVICES PER_CALL DEPTH   the next DEVICES die; FILE is the script
+ *     script fill PORT PREFIX DEVICES                      all of them online, as the script leaves them
+ *     script die PORT PREFIX FIRST DEVICES PER_CALL DEPTH  the next DEVICES die; prints how many it marked a second
+ *     script call PORT PREFIX PER_CALL                     loads the script, and prints the command of such a call as
+ *                                                          redis-benchmark takes it, a word a line; whose devices they
+ *                                                          are redis-benchmark draws
+ *     script stream PORT PREFIX ID_PREFIX DEVICES          what the event stream has of devices ID_PREFIX0 and so on:
+ *                                                          `died` of them went offline, `twice` more than once
  *
- * `die` prints how many it marked a second. Redis must have all the time that there is: a call is built while those
- * before it are under way, and an answer is read when DEPTH calls wait.
+ * `die`: Redis must have all the time that there is: a call is built while those before it are under way, and an answer
+ * is read when DEPTH calls wait.
  */
 #include <hiredis/hiredis.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "redis/script.h"
 
 #define NODE       "bench"
 #define TTL_MS     "1800000"
@@ -24,11 +32,14 @@
 #define ARGS_EACH  17 /* without a status; the last four are timeout and source */
 #define PER_CALL   1024
 #define FILL_DEPTH 256
+#define ANY        UINT_MAX /* devices that redis-benchmark draws, each time that it meets that word */
+#define PAGE       10000
 
 struct call {
 	const char *argv[SHARED + 4 + PER_CALL * (KEYS_EACH + ARGS_EACH)];
 	size_t len[SHARED + 4 + PER_CALL * (KEYS_EACH + ARGS_EACH)];
 	int n;
+	char keys[16];              /* how many */
 	char text[PER_CALL][5][96]; /* three keys, the id, the time */
 };
 
@@ -59,11 +70,12 @@ static void fill(redisContext *c, const char *prefix, unsigned devices)
 {
 	unsigned out = 0;
 	for (unsigned i = 0; i < devices; i++) {
-		redisAppendCommand(c, "SET %sconnected:d%u d%u PX " TTL_MS, prefix, i, i);
-		redisAppendCommand(c,
-		                   "HSET %sstate:d%u state online since 1700000000000 last_seen 1700000000000 reason "
-		                   "heartbeat group default node " NODE " seq 1700000000000 timeout 600000 source mqtt",
-		                   prefix, i);
+		redisAppendCommand(c, "SET %sconnected:d%012u d%012u PX " TTL_MS, prefix, i, i);
+		redisAppendCommand(
+			c,
+			"HSET %sstate:d%012u state online since 1700000000000 last_seen 1700000000000 reason "
+			"heartbeat group default node " NODE " seq 1700000000000 timeout 600000 source mqtt",
+			prefix, i);
 		for (out += 2; out >= FILL_DEPTH; out--)
 			freeReplyObject(answer(c));
 	}
@@ -82,20 +94,22 @@ static void add(struct call *k, const char *text)
 static void build(struct call *k, const char *sha, const char *prefix, char (*shared)[96], unsigned first, unsigned n)
 {
 	static const char *const kinds[] = {"connected", "disconnected", "state"};
-	char keys[16];
-	snprintf(keys, sizeof(keys), "%u", 3 + n * KEYS_EACH);
+	snprintf(k->keys, sizeof(k->keys), "%u", 3 + n * KEYS_EACH);
 	k->n = 0;
 	add(k, "EVALSHA");
 	add(k, sha);
-	add(k, keys);
+	add(k, k->keys);
 	for (int i = 0; i < 3; i++)
 		add(k, shared[i]);
 	for (unsigned i = 0; i < n; i++) {
+		if (first == ANY)
+			snprintf(k->text[i][3], 96, "d__rand_int__");
+		else
+			snprintf(k->text[i][3], 96, "d%012u", first + i);
 		for (int j = 0; j < KEYS_EACH; j++) {
-			snprintf(k->text[i][j], 96, "%s%s:d%u", prefix, kinds[j], first + i);
+			snprintf(k->text[i][j], 96, "%s%s:%s", prefix, kinds[j], k->text[i][3]);
 			add(k, k->text[i][j]);
 		}
-		snprintf(k->text[i][3], 96, "d%u", first + i);
 		snprintf(k->text[i][4], 96, "%lld", (long long)time(NULL) * 1000);
 	}
 	const char *const head[] = {"1000000", NODE, ""};
@@ -111,15 +125,9 @@ static void build(struct call *k, const char *sha, const char *prefix, char (*sh
 	}
 }
 
-static char *load(redisContext *c, const char *path)
+static char *load(redisContext *c)
 {
-	static char text[65536];
-	FILE *f = fopen(path, "r");
-	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-	if (n == 0)
-		die("cannot read the script");
-	fclose(f);
-	redisReply *r = redisCommand(c, "SCRIPT LOAD %b", text, n);
+	redisReply *r = redisCommand(c, "SCRIPT LOAD %s", hw_script_transition_text);
 	if (!r || r->type != REDIS_REPLY_STRING)
 		die(r && r->str ? r->str : "SCRIPT LOAD fails");
 	char *sha = strdup(r->str);
@@ -138,15 +146,20 @@ static void take(redisContext *c, unsigned n)
 	freeReplyObject(r);
 }
 
+static void name_shared(char (*shared)[96], const char *prefix)
+{
+	static const char *const names[] = {"offline", "outbox", "events"};
+	for (int i = 0; i < 3; i++)
+		snprintf(shared[i], sizeof(shared[i]), "%s%s", prefix, names[i]);
+}
+
 static double mark(redisContext *c, const char *sha, const char *prefix, unsigned first, unsigned devices, unsigned per,
                    unsigned depth)
 {
 	static struct call k;
-	static const char *const names[] = {"offline", "outbox", "events"};
 	char shared[3][96];
 	unsigned sent = 0, got = 0;
-	for (int i = 0; i < 3; i++)
-		snprintf(shared[i], sizeof(shared[i]), "%s%s", prefix, names[i]);
+	name_shared(shared, prefix);
 	double began = now_s();
 	while (got < devices) {
 		unsigned n = devices - sent < per ? devices - sent : per;
@@ -167,19 +180,109 @@ static double mark(redisContext *c, const char *sha, const char *prefix, unsigne
 	return devices / (now_s() - began);
 }
 
+static void print_call(const char *sha, const char *prefix, unsigned per)
+{
+	static struct call k;
+	char shared[3][96];
+	name_shared(shared, prefix);
+	build(&k, sha, prefix, shared, ANY, per);
+	for (int i = 0; i < k.n; i++)
+		printf("%s\n", k.argv[i]);
+}
+
+/* --- what the stream has ----------------------------------------------------------------------------------------- */
+
+/* How often each device died, by the stream. */
+struct deaths {
+	unsigned char *of;
+	unsigned devices;
+	const char *id_prefix;
+};
+
+static void count_entry(struct deaths *d, const redisReply *fields)
+{
+	const char *id = NULL, *state = NULL;
+	for (size_t i = 0; i + 1 < fields->elements; i += 2) {
+		const char *name = fields->element[i]->str;
+		if (strcmp(name, "id") == 0)
+			id = fields->element[i + 1]->str;
+		else if (strcmp(name, "state") == 0)
+			state = fields->element[i + 1]->str;
+	}
+	size_t n = strlen(d->id_prefix);
+	if (!id || !state || strcmp(state, "offline") != 0 || strncmp(id, d->id_prefix, n) != 0)
+		return;
+	unsigned long device = strtoul(id + n, NULL, 10);
+	if (device < d->devices && d->of[device] < UCHAR_MAX)
+		d->of[device]++;
+}
+
+static void read_stream(redisContext *c, const char *prefix, struct deaths *d)
+{
+	char from[64] = "-";
+	for (size_t n = PAGE; n == PAGE;) {
+		redisReply *page = redisCommand(c, "XRANGE %sevents %s + COUNT %d", prefix, from, PAGE);
+		if (!page || page->type != REDIS_REPLY_ARRAY)
+			die("XRANGE fails");
+		n = page->elements;
+		for (size_t i = 0; i < n; i++)
+			count_entry(d, page->element[i]->element[1]);
+		if (n > 0)
+			snprintf(from, sizeof(from), "(%s", page->element[n - 1]->element[0]->str);
+		freeReplyObject(page);
+	}
+}
+
+static void tell_deaths(redisContext *c, const char *prefix, const char *id_prefix, unsigned devices)
+{
+	struct deaths d = {calloc(devices, 1), devices, id_prefix};
+	unsigned died = 0, twice = 0;
+	if (!d.of)
+		die("no memory");
+	read_stream(c, prefix, &d);
+	for (unsigned i = 0; i < devices; i++) {
+		died += d.of[i] > 0;
+		twice += d.of[i] > 1;
+	}
+	printf("died %u\ntwice %u\n", died, twice);
+	free(d.of);
+}
+
+/* --- main -------------------------------------------------------------------------------------------------------- */
+
+static unsigned number(const char *text)
+{
+	return (unsigned)strtoul(text, NULL, 10);
+}
+
+static bool run(redisContext *c, int argc, char **argv)
+{
+	const char *what = argv[1], *prefix = argv[3];
+	if (argc == 5 && strcmp(what, "fill") == 0) {
+		fill(c, prefix, number(argv[4]));
+	} else if (argc == 6 && strcmp(what, "stream") == 0) {
+		tell_deaths(c, prefix, argv[4], number(argv[5]));
+	} else if (argc == 5 && strcmp(what, "call") == 0 && number(argv[4]) <= PER_CALL) {
+		char *sha = load(c);
+		print_call(sha, prefix, number(argv[4]));
+		free(sha);
+	} else if (argc == 8 && strcmp(what, "die") == 0 && number(argv[6]) - 1 < PER_CALL) {
+		char *sha = load(c);
+		printf("rate %.0f\n",
+		       mark(c, sha, prefix, number(argv[4]), number(argv[5]), number(argv[6]), number(argv[7])));
+		free(sha);
+	} else {
+		return false;
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	redisContext *c = argc > 4 ? redisConnect("127.0.0.1", atoi(argv[2])) : NULL;
 	if (c && c->err)
 		die(c->errstr);
-	if (argc == 5 && strcmp(argv[1], "fill") == 0) {
-		fill(c, argv[3], (unsigned)atoi(argv[4]));
-	} else if (argc == 9 && strcmp(argv[1], "die") == 0 && atoi(argv[7]) <= PER_CALL && atoi(argv[7]) > 0) {
-		char *sha = load(c, argv[4]);
-		printf("rate %.0f\n", mark(c, sha, argv[3], (unsigned)atoi(argv[5]), (unsigned)atoi(argv[6]),
-		                           (unsigned)atoi(argv[7]), (unsigned)atoi(argv[8])));
-		free(sha);
-	} else {
+	if (!c || !run(c, argc, argv)) {
 		fprintf(stderr, "usage: see the head of bench/script.c\n");
 		return 2;
 	}

@@ -25,10 +25,13 @@ struct hw_event {
 	size_t id_len;
 	const char *group;
 	size_t group_len;
+	const char *node; /* whose transition it is; borrowed as well */
+	size_t node_len;
 	enum hw_state state;
 	enum hw_reason reason;
 	int64_t time_ms, last_seen_ms; /* wall clock */
 	uint64_t seq;
+	uint64_t epoch; /* of several nodes: of whose token it was made with; else 0 */
 };
 
 /* A part of the stream, oldest first. What is in it but is of no use (another monitor's, or unreadable) is left out. */

@@ -11,22 +11,46 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heartwheel/payload.h"
 #include "heartwheel/topic.h"
 
 #define HW_GROUPS_MAX 4096 /* 12 bits in a record */
 
 /* How the payloads of a group's heartbeats are read. */
 enum hw_format {
-	HW_FORMAT_JSON, /* hw_payload_decode() */
-	HW_FORMAT_HOMIE /* on topics whose last level is $state hw_payload_homie(); any other is a plain heartbeat */
+	HW_FORMAT_JSON,  /* hw_payload_decode() */
+	HW_FORMAT_HOMIE, /* on topics whose last level is $state hw_payload_homie(); any other is a plain heartbeat */
+	HW_FORMAT_PLAIN  /* nothing counts but the group's fields and goodbyes */
 };
+
+/*
+ * What says that a device is gone: a payload on the topics of a template. `says` NULL: any but an empty one; with a
+ * `member`: a JSON object in which the member at that path has the value `says` (hw_payload_member_is()); without: the
+ * payload is `says`, byte for byte.
+ */
+struct hw_goodbye {
+	struct hw_topic topic;
+	char *member, *says; /* owned */
+	bool beats;          /* its filter is one of the group's heartbeats too */
+};
+
+/* From "FILTER", "FILTER WORD" or "FILTER MEMBER=VALUE", parted by spaces. Returns as hw_topic_compile(). */
+int hw_goodbye_compile(struct hw_goodbye *g, const char *text, const char **why);
+void hw_goodbye_fini(struct hw_goodbye *g);
 
 /* What the configuration says of a group. All strings are borrowed by hw_groups_set(), which copies them. */
 struct hw_group_spec {
 	const char *name;
 	const char *const *heartbeat; /* templates: with {id}, or without in a group of batches */
 	size_t n_heartbeat;
-	const char *status;    /* template without wildcards; NULL or "": publish nowhere */
+	const char *const *goodbye; /* as hw_goodbye_compile() takes them */
+	size_t n_goodbye;
+	const char *const *ignore; /* filters, whose captures are wildcards */
+	size_t n_ignore;
+	const char *const *field; /* as hw_field_compile() takes them */
+	size_t n_field;
+	const char *status; /* template without wildcards, with the captures of the id; NULL or "": publish nowhere */
+	const char *id;     /* template without wildcards: what the id is put together of; NULL or "": {id} */
 	const char *id_prefix; /* NULL or "": none */
 	int64_t timeout_ms;
 	int64_t timeout_max_ms;
@@ -34,20 +58,31 @@ struct hw_group_spec {
 	int64_t max_age_ms;        /* 0: off */
 	unsigned max_offline_rate; /* per second; 0: off */
 	enum hw_format format;
-	bool batch; /* a message is an array of heartbeats */
+	bool batch;  /* a message is an array of heartbeats */
+	bool canary; /* the monitor may publish on its filters, to prove that they bring something */
 };
 
 struct hw_group {
 	char *name;
 	struct hw_topic *heartbeat;
 	size_t n_heartbeat;
+	struct hw_goodbye *goodbye;
+	size_t n_goodbye;
+	struct hw_topic *ignore;
+	size_t n_ignore;
+	bool sorts;             /* it has goodbyes or filters to ignore, which are looked at first */
 	struct hw_topic status; /* status.filter == NULL: none */
+	struct hw_topic form;   /* of the id: its captures are the values of all other templates */
+	bool assembled;         /* the form is more than one capture: the id is no part of the topic */
+	bool as_it_stands;      /* the id is the topic's, as it stands there, and no topic's last level has a meaning */
 	char *id_prefix;        /* never NULL */
 	size_t id_prefix_len;
 	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
 	unsigned max_offline_rate;
 	enum hw_format format;
-	bool batch;
+	struct hw_field *field;
+	struct hw_reading reading; /* of what is read as JSON */
+	bool batch, canary;
 	unsigned rank; /* its place in the configuration file: the lowest that matches takes a device */
 	bool retired;
 };
@@ -75,23 +110,57 @@ int hw_groups_find(const struct hw_groups *g, const char *name);
 enum hw_match {
 	HW_MATCH_NONE,
 	HW_MATCH_HEARTBEAT,
-	HW_MATCH_CLEARING, /* an empty payload on the group's status topic: somebody clears a retained status */
-	HW_MATCH_STATUS    /* the group's status topic, on which no group hears heartbeats */
+	HW_MATCH_GOODBYE,  /* on a goodbye's filter: a heartbeat, unless hw_group_says_goodbye() */
+	HW_MATCH_STATUS,   /* the group's status topic, on which no group hears heartbeats */
+	HW_MATCH_IGNORED,  /* on a filter that the group ignores */
+	HW_MATCH_CLEARING, /* an empty payload on the group's status topic: somebody clears a retained status; or on a
+	                      goodbye's filter that is no heartbeat's: somebody clears a retained goodbye */
 };
 
 /*
- * Which group takes a topic: the first in the file of which a heartbeat template matches. An empty payload on the
+ * Every heartbeat and goodbye of a group has the captures of its form, and {id} at most besides; its status exactly
+ * these. A capture that is a {name...} in any filter is one in form and status, too.
+ */
+
+/*
+ * Which group takes a topic: the first in the file of which any filter matches. Of its filters those that it ignores
+ * come first, then goodbyes, then heartbeats. An empty payload on the
  * status topic of any group, also a retired one and whether or not heartbeats are expected there, is that group's
  * clearing. `*id` (not NUL-terminated, without the group's id_prefix, possibly empty, as it is for a batch) points into
- * `topic`.
+ * `topic`; of an `assembled` group it says nothing: hw_group_id() puts it together. `*by` is the template that matched.
  */
 enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size_t len, bool empty_payload,
-                              uint16_t *group, const char **id, size_t *id_len);
+                              uint16_t *group, const char **id, size_t *id_len, const struct hw_topic **by);
+
+/* Which of the group's heartbeat templates has the filter of `by`; n_heartbeat: none. */
+size_t hw_group_heartbeat_like(const struct hw_group *g, const struct hw_topic *by);
+
+/* Which of the group's heartbeat templates `by` is, or is the filter of as well (a goodbye's); n_heartbeat: none. */
+static inline size_t hw_group_heartbeat_of(const struct hw_group *g, const struct hw_topic *by)
+{
+	size_t at = ((uintptr_t)by - (uintptr_t)g->heartbeat) / sizeof(*by);
+	return at < g->n_heartbeat ? at : hw_group_heartbeat_like(g, by);
+}
+
+/*
+ * Puts together the id that a topic has in an assembled group, of which `by` is a template that matches it, with the
+ * group's id_prefix and without a NUL. Returns its length; 0 if there is none: a part of it is empty, or it is too
+ * long.
+ */
+size_t hw_group_id(const struct hw_group *g, const struct hw_topic *by, const char *topic, size_t len,
+                   char id[HW_ID_MAX]);
+
+/* Whether devices of the group have ids like this one. */
+bool hw_group_fits(const struct hw_group *g, const char *id, size_t id_len);
+
+/* Whether a message that HW_MATCH_GOODBYE was said of is one. `*no_memory`: it could not be read. */
+bool hw_group_says_goodbye(const struct hw_group *g, const char *topic, size_t len, const void *payload,
+                           size_t payload_len, bool *no_memory);
 
 /*
  * Writes the topic of a device's retained status, with a NUL; `id` is the device's (with the group's id_prefix, which
  * is taken off; an id without it, from before a reload, is used as it is). Returns its length, 0 if the group publishes
- * none, or -ENAMETOOLONG.
+ * none or the id is not of its form, or -ENAMETOOLONG.
  */
 int hw_group_status_topic(const struct hw_group *g, const char *id, size_t id_len, char *buf, size_t cap);
 

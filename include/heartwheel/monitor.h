@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The monitor: evidence in, transitions out. It owns the registry, the wheel, the groups and the seeing clock, and it
- * is the only place that changes a device's state (one door, transition() in monitor.c).
+ * is the only place that changes a device's state (one verdict, verdict.c, and one door, door.c).
  *
  * Pure: no socket, clock, log or thread. Whoever drives it passes the time in, hands over what was read, and pulls out
  * what follows:
@@ -11,8 +11,11 @@
  *
  * The evidence rule: a device goes offline when its deadline, min(max(last seen, end of the last lossy blindness) +
  * timeout, last seen + 3 x timeout) on the seeing clock, has passed, and then two barriers, each sent after that, have
- * come back through every reader, and it is still passed, and the monitor is not blind. A goodbye makes a candidate
+ * come back through every source, and it is still passed, and the monitor is not blind. A goodbye makes a candidate
  * without a deadline; a heartbeat read after it, or a blindness or grace that touches it before it is judged, voids it.
+ *
+ * A group is deaf when a device of it would be called offline although one of its filters may bring nothing: then
+ * nobody of that group is judged, its seeing clock stands still, and after it silence counts anew (core/hearing.h).
  *
  * Keys: a device may also be known by a key in the store that another program writes, with a time to live
  * (HW_SOURCE_KEY). Whoever drives the monitor looks at keys, when somebody touched one and when HW_OUT_KEY_CHECK asks
@@ -21,6 +24,9 @@
  * was emptied, that is to be said first (hw_monitor_key_loss()). Keys have a seeing clock and a wheel of their own,
  * because a broker that is away does not keep anybody from seeing keys, nor the other way round. Their blindness is
  * lossy always: a key that is missing after it gets its device one more time to live, counted from its end.
+ *
+ * Several nodes: of each partition of the fleet one node decides. Where this one does not, a device's state is what the
+ * event stream says, nothing comes out, and what would have is noted; so it can take over at any moment.
  *
  * Cost: a heartbeat is a look-up and two stores; the wheel is touched once per timeout (lazy re-arm). All other work is
  * spent from the caller's budget, a unit per device looked at.
@@ -33,14 +39,19 @@
 #include <stdint.h>
 
 #include "heartwheel/blind.h"
+#include "heartwheel/event.h"
 #include "heartwheel/group.h"
+#include "heartwheel/partition.h"
 #include "heartwheel/registry.h"
 #include "heartwheel/time.h"
+#include "heartwheel/topic.h"
 #include "heartwheel/transition.h"
 
 #define HW_BATCH          128
 #define HW_READERS_MAX    16
+#define HW_SOURCES_MAX    64
 #define HW_TIMEOUT_MIN_MS INT64_C(100)
+#define HW_TTL_MIN_MS     INT64_C(10000)
 #define HW_TIMEOUT_MAX_MS (INT64_C(3650) * 86400 * 1000)
 
 struct hw_monitor; /* opaque */
@@ -50,9 +61,12 @@ struct hw_monitor_conf {
 	int64_t forget_after_ms, forget_once_after_ms; /* 0: never */
 	int64_t grace_ms;                              /* [mqtt] reconnect_grace */
 	int64_t barrier_slow_ms, barrier_timeout_ms;
-	unsigned readers;      /* 1 .. HW_READERS_MAX */
+	unsigned readers;      /* 1 .. HW_READERS_MAX: sources that are there from the start */
 	int ttl_factor;        /* how many timeouts a refresh lasts: paces the sweep while blind */
+	const char *node;      /* whose messages are this monitor's own, by their `by`; NULL: unknown; borrowed */
+	bool canaries;         /* filters must prove that they bring something; false: no group is ever deaf */
 	const char *adopt_by;  /* NULL, or the node whose retained statuses make devices known; borrowed */
+	bool several;          /* one of several nodes: it decides about nothing until hw_monitor_role() says so */
 	bool loading;          /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
 	const char *key_group; /* NULL: keys are not looked at; or the group of devices known by keys alone; borrowed */
 };
@@ -73,8 +87,19 @@ enum hw_out_kind {
 	HW_OUT_STATUS,     /* .device: its retained status may have been replaced, and is owed again */
 	HW_OUT_BARRIER,    /* .barrier: publish this number on the barrier topic */
 	HW_OUT_BLIND, /* .blind: a period of blindness began or ended, or is found out to be one of denied barriers */
-	HW_OUT_RECONNECT, /* .reader: nothing arrives on this connection, close it and open it again */
-	HW_OUT_KEY_CHECK  /* .device: look at its key, and say so with hw_monitor_key() */
+	HW_OUT_RECONNECT,      /* .source: nothing arrives on this connection, close it and open it again */
+	HW_OUT_KEY_CHECK,      /* .device: look at its key, and say so with hw_monitor_key() */
+	HW_OUT_CANARY,         /* .canary: publish it (QoS 1, not retained) */
+	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do. Once, until one does */
+	HW_OUT_DEAF            /* .deaf: a group became deaf, or is so no more */
+};
+
+/* What the broker said to a canary. */
+enum hw_canary_answer {
+	HW_CANARY_UNKNOWN, /* nothing that can be told apart */
+	HW_CANARY_TAKEN,
+	HW_CANARY_REFUSED, /* this user may not publish it */
+	HW_CANARY_UNSENT   /* it is not as the broker takes messages: too large, above all */
 };
 
 struct hw_out {
@@ -83,13 +108,28 @@ struct hw_out {
 		struct hw_transition transition;
 		struct hw_ref device;
 		uint64_t barrier;
-		unsigned reader;
+		unsigned source;
 		struct {
 			bool begun;
 			enum hw_cause cause; /* that began the period */
 			bool lossy;
 			int64_t length_ns; /* of a period that ended */
 		} blind;
+		struct {
+			uint16_t group, filter; /* the group, and which of its heartbeat filters */
+			const char *topic;      /* valid until the next call */
+			int64_t seq;            /* of HW_OUT_CANARY */
+			enum hw_canary_answer answer;
+		} canary;
+		struct {
+			bool begun;
+			uint16_t group, filter;
+			int64_t length_ns; /* of one that is over, on the monitor's seeing clock */
+			int64_t bound_ns;  /* of one that began: how long it lasts if nothing comes; INT64_MAX: until
+			                      then */
+			const char *topic; /* of the canary; valid until the next call; NULL: none is sent */
+			enum hw_canary_answer answer;
+		} deaf;
 	};
 };
 
@@ -100,7 +140,7 @@ enum hw_refused {
 	HW_REFUSED_TIMEOUT,     /* `timeout` is not a finite number >= 0 */
 	HW_REFUSED_STALE,       /* `time` is older than the group's max_age */
 	HW_REFUSED_RETAINED,    /* history: delivered with the retain flag */
-	HW_REFUSED_MONITOR,     /* a monitor's own message */
+	HW_REFUSED_MONITOR,     /* another monitor's message: what is this one's own is not refused */
 	HW_REFUSED_TOPIC,       /* on no group's topic */
 	HW_REFUSED_MEMORY,      /* no memory for a new device */
 	HW_REFUSED_BATCH,       /* a batch that is no JSON array, or is cut off; or an element that names no device */
@@ -118,6 +158,8 @@ struct hw_monitor_stats {
 	uint64_t transitions[HW_REASONS];
 	uint64_t refused[HW_REFUSED_KINDS];
 	uint64_t payload_errors;
+	uint64_t own_messages; /* what this monitor published itself, back on a filter: no heartbeat, and nothing wrong
+	                        */
 	uint64_t goodbyes_void;
 	uint64_t barriers_sent, barriers_back;
 	uint64_t relinks;          /* entries put elsewhere in the wheel when they came due */
@@ -126,6 +168,11 @@ struct hw_monitor_stats {
 	uint32_t candidates;       /* waiting for their barriers */
 	uint64_t keys_missed;      /* a look of our own found a key otherwise than any notification had said */
 	uint64_t keys_repaired;    /* ... and changed its device's state */
+
+	/* The last payload error: whose, "" if that is no valid id; and the name of the member that is wrong, "$state"
+	 * of an unknown state of Homie, NULL if it was no JSON at all, or cut off. */
+	char fault_id[HW_ID_MAX + 1];
+	const char *fault;
 };
 
 struct hw_group_stats {
@@ -161,18 +208,40 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t group, const char *id, size_t id_len,
                           struct hw_payload *p);
 
-/* Barrier `number` came back on a reader. */
-void hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned reader, uint64_t number);
+/*
+ * Sources of evidence: whatever brings heartbeats, and barriers behind them. Those of the readers are there from the
+ * start, numbered from 0; others (a peer) come and go while the monitor runs. Each must bring a barrier back before
+ * anybody is judged by it.
+ *
+ * hw_monitor_add_source(): one more, to be called before anything can come on it alone. It is not up yet, and until it
+ * is (hw_monitor_link()) nobody is judged; its coming makes no silence count anew. Its number, which another has had
+ * that was removed, or -ENOSPC beyond HW_SOURCES_MAX. hw_monitor_remove_source(): one less, whatever became of it. What
+ * was on its way through it is lost, so silence counts anew; whoever waits for a barrier waits for two that are sent
+ * from now on and come back through those that stay.
+ */
+int hw_monitor_add_source(struct hw_monitor *m, struct hw_now now);
+void hw_monitor_remove_source(struct hw_monitor *m, struct hw_now now, unsigned source);
 
-/* Something, anything, arrived on a reader's connection. Call it once per batch. */
-void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned reader);
+/* Barrier `number` came back on a source. */
+void hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned source, uint64_t number);
 
-/* A reader's connection is subscribed, or lost. All start lost. */
-void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned reader, bool up);
+/* Something, anything, arrived on a source's connection. Call it once per batch. */
+void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source);
+
+/* A source's connection is there (a reader's: subscribed), or lost. All start lost. */
+void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned source, bool up);
+
+/* What the next run is to be told with hw_monitor_recall_canaries(): that a canary of each filter could be had, as a
+ * number; 0: it is not known. So a right to read that is lost while no monitor runs is noticed after the start. */
+uint64_t hw_monitor_canaries(const struct hw_monitor *m);
+void hw_monitor_recall_canaries(struct hw_monitor *m, uint64_t canaries);
 
 /* The connection that publishes barriers is there, or lost: what was not delivered by then never will be. Starts lost.
  */
 void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up);
+
+/* The broker's answer to the canary on this filter of this group, where it can be told apart (MQTT 5). */
+void hw_monitor_canary_answer(struct hw_monitor *m, uint16_t group, uint16_t filter, enum hw_canary_answer answer);
 
 /* The loop, or a reader, should have woken at `planned` and did not until now. Lasts until hw_monitor_drained(). */
 void hw_monitor_stall(struct hw_monitor *m, struct hw_now now, struct hw_mono planned);
@@ -180,8 +249,8 @@ void hw_monitor_stall(struct hw_monitor *m, struct hw_now now, struct hw_mono pl
 void hw_monitor_drained(struct hw_monitor *m, struct hw_now now);
 /* The machine was suspended, and woke between `since` and now. */
 void hw_monitor_suspended(struct hw_monitor *m, struct hw_now now, struct hw_mono since);
-/* Messages may have been lost on a reader since its last good barrier: its receive buffer was nearly full. */
-void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned reader);
+/* Messages may have been lost on a source since its last good barrier: its receive buffer was nearly full. */
+void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned source);
 
 /* --- keys
  * ----------------------------------------------------------------------------------------------------------------------------
@@ -236,8 +305,9 @@ struct hw_stored {
 
 /*
  * A device from the store. Unknown: it is created as stored, without a transition. Heard meanwhile: it keeps what was
- * heard, and its seq grows past the stored one. Returns 0, -EINVAL (id, seq or state unusable), -ENOSPC (max_devices)
- * or -ENOMEM.
+ * heard, and its seq grows past the stored one; where another node decides, it is as stored, unless something newer was
+ * read, and of two timeouts of its own it has the longer one. Returns 0, -EINVAL (id, seq or state unusable), -ENOSPC
+ * (max_devices) or -ENOMEM.
  */
 int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s);
 
@@ -252,17 +322,68 @@ int hw_monitor_load_forgotten(struct hw_monitor *m, const char *id, size_t id_le
 /* Loading is over (or is given up for now): provisional devices become what was heard of them. Never blocks: the sweep
  * is spent from the budget. */
 void hw_monitor_loaded(struct hw_monitor *m);
-bool hw_monitor_loading(const struct hw_monitor *m);
 
 /* The store holds a newer seq for this device: grow past it. Returns whether the device is there and was behind; its
  * state is then owed anew. */
 bool hw_monitor_adopt_seq(struct hw_monitor *m, struct hw_ref device, uint64_t seq);
 
+/* --- several nodes
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
+
+/* What this node is to a partition. Refreshes and owed statuses come out for what it owns, transitions for what it
+ * decides about. A single node decides about all from the start. */
+enum hw_role { HW_ROLE_WATCHES, HW_ROLE_OWNS, HW_ROLE_DECIDES };
+
+/*
+ * The role in partition `p`, and the epoch of its owner's token (a watcher's is 0). Once it decides, a sweep that is
+ * spent from the budget takes the partition's devices over: have the stream followed to its end before. What was read
+ * out of the monitor before it lost a partition may be dropped: see hw_monitor_unsay().
+ */
+void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64_t epoch);
+bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d);
+bool hw_monitor_decides(const struct hw_monitor *m, const struct hw_device *d);
+/* 0: a single node, or a watcher. */
+uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d);
+
+/*
+ * An entry of the stream, in its order. It makes an unknown device known, and counts where this node does not decide
+ * and has read nothing newer. Nothing comes out. The record of a device that is forgotten by it stays until
+ * hw_monitor_reap(). 0, -EINVAL (id, state or seq unusable), -ENOSPC (max_devices) or -ENOMEM; or -ESTALE: its epoch is
+ * above that of hw_monitor_role(), so another node has claimed the partition, which is lost. Nothing of the entry was
+ * taken: it is to be put in once more, after the role was changed, or it is missed.
+ */
+int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_event *e);
+
+/*
+ * This node's last word of a device was refused, because another one owns it: whatever of it is read next from stream
+ * or store counts, also with a lesser seq. Until then the device stands as the refused word had it. The stream may have
+ * passed already, and may never speak of it again: so its hash is to be read once more and put in with
+ * hw_monitor_load(), or, if there is none, an entry that says that it is forgotten with hw_monitor_stream(), also while
+ * all of the store is read again.
+ */
+void hw_monitor_unsay(struct hw_monitor *m, struct hw_ref device);
+
+/*
+ * All of the store is read again, because a part of the stream was missed (a gap, another master): of what was
+ * forgotten meanwhile neither says anything. Between begin and end every device of the store is put in with
+ * hw_monitor_load(), and the stream from where it ended at the begin; and no partition becomes this node's to decide
+ * about. A store that was emptied is written anew by the owners first.
+ *
+ * hw_monitor_reread_begin(): 0, or -ENOMEM, then nothing is found to be gone. Begun once more, it is begun anew.
+ * hw_monitor_reread_end(): the next device that another node decides about and that was not put in. It is forgotten by
+ * that, and its record stays until hw_monitor_reap(). False: none is left, and the reading is over, or *budget is used
+ * up (call again soon).
+ */
+int hw_monitor_reread_begin(struct hw_monitor *m);
+bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_ref *gone);
+
 /* --- operator
  * ------------------------------------------------------------------------------------------------------------------------
  */
 
-/* Makes the device forgotten. False if there is none of that id. The record stays until hw_monitor_reap(). */
+/* Makes the device forgotten. False if there is none of that id, or another node decides about it. The record stays
+ * until hw_monitor_reap(). */
 bool hw_monitor_forget(struct hw_monitor *m, struct hw_now now, const char *id, size_t id_len);
 
 /* Frees the record of a forgotten device that nothing is owed for any more; does nothing for any other. */
@@ -278,8 +399,21 @@ void hw_monitor_reap(struct hw_monitor *m, struct hw_ref device);
  */
 bool hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_out *out);
 
+/*
+ * The next thing that inputs have caused already, or false: nobody is judged and no time is looked at. For a monitor
+ * that has stopped listening and is only to pass on what it was told.
+ */
+bool hw_monitor_caused(struct hw_monitor *m, struct hw_out *out);
+
 /* When hw_monitor_next() has work again if nothing is put in; false: never. */
 bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mono *at);
+
+/* How long what says that a device is online outlives its last refresh. */
+static inline int64_t hw_ttl_ms(int64_t timeout_ms, int ttl_factor)
+{
+	int64_t ttl = timeout_ms * ttl_factor;
+	return ttl > HW_TTL_MIN_MS ? ttl : HW_TTL_MIN_MS;
+}
 
 /* --- questions
  * -----------------------------------------------------------------------------------------------------------------------
@@ -294,6 +428,18 @@ const struct hw_wheel *hw_monitor_wheel_of(const struct hw_monitor *m, const str
 const struct hw_groups *hw_monitor_groups(const struct hw_monitor *m);
 const struct hw_group *hw_monitor_group_of(const struct hw_monitor *m, const struct hw_device *d);
 const struct hw_blind *hw_monitor_blind(const struct hw_monitor *m);
+
+/* What is not heard now: everything, or, with cause HW_CAUSE_DEAF, some groups. */
+struct hw_blindness {
+	bool blind;
+	enum hw_cause cause;
+	struct hw_mono since;
+	unsigned deaf_groups; /* now */
+	struct hw_mono deaf_since;
+	int64_t deaf_ns; /* how long some group was deaf in all, without what is still lasting */
+};
+struct hw_blindness hw_monitor_blindness(const struct hw_monitor *m);
+bool hw_monitor_group_is_deaf(const struct hw_monitor *m, size_t group);
 const struct hw_monitor_stats *hw_monitor_stats(const struct hw_monitor *m);
 const struct hw_group_stats *hw_monitor_group_stats(const struct hw_monitor *m, size_t group);
 

@@ -10,28 +10,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HW_REPORT_TEXT_MAX 128  /* bytes of `ip` and `version` */
-#define HW_REPORT_DATA_MAX 4096 /* bytes of `data`, as compact JSON */
+#include "heartwheel/report.h"
 
-/* Which fields a report has. */
-enum {
-	HW_HAS_BATTERY = 1 << 0,
-	HW_HAS_RSSI = 1 << 1,
-	HW_HAS_UPTIME = 1 << 2,
-	HW_HAS_IP = 1 << 3,
-	HW_HAS_VERSION = 1 << 4,
-	HW_HAS_DATA = 1 << 5
+/* A reported field that stands at a path of its own in a payload. */
+struct hw_field {
+	unsigned has; /* which: HW_HAS_BATTERY and so on */
+	char *path;   /* owned: names of members, parted by dots: "Wifi.RSSI" */
 };
 
-/* What a device reports of itself. A string is there exactly if its bit is; it belongs to whoever holds the report
- * (hw_report_fini). */
-struct hw_report {
-	unsigned has;
-	double battery; /* % */
-	double rssi;    /* dBm */
-	double uptime;  /* s */
-	char *ip, *version;
-	char *data; /* compact JSON text */
+/* From "NAME PATH", parted by spaces. Returns 0, or -EINVAL with `*why` (a static sentence) or -ENOMEM. */
+int hw_field_compile(struct hw_field *f, const char *text, const char **why);
+void hw_field_fini(struct hw_field *f);
+
+/* Where a payload says what. NULL is the usual: all of it in members of their own names. */
+struct hw_reading {
+	const struct hw_field *fields; /* of several for one field the first that is there counts, null being absent;
+	                                  a field that is here is found nowhere else */
+	size_t n;
+	bool plain; /* nothing but these fields counts, and whether it is a monitor's: other members are somebody else's
+	               words */
 };
 
 enum hw_payload_kind {
@@ -42,9 +39,10 @@ enum hw_payload_kind {
 
 struct hw_payload {
 	enum hw_payload_kind kind;
-	bool no_memory; /* to find out what it says: `malformed` too, but it may well have been JSON */
-	bool malformed; /* looks like JSON and is not, or a field (but `timeout`) has the wrong type or length */
-	bool goodbye;   /* "online": false */
+	bool no_memory;    /* to find out what it says: `malformed` too, but it may well have been JSON */
+	bool malformed;    /* looks like JSON and is not, or a field (but `timeout`) has the wrong type or length */
+	const char *fault; /* of a malformed one: the name of such a field; "$state"; NULL: it is no JSON */
+	bool goodbye;      /* "online": false */
 	bool has_time;
 	bool has_timeout;
 	bool timeout_refused; /* `timeout` was there and is not a finite number >= 0 */
@@ -54,6 +52,7 @@ struct hw_payload {
 
 	/* Only for HW_PAYLOAD_MONITOR: a retained status read back by a monitor without a store. */
 	bool online;
+	bool canary; /* published for the monitor itself to hear it */
 	char by[65]; /* of 64 bytes; this and reason are empty if too long */
 	char reason[16];
 	int64_t seq; /* 0: unusable */
@@ -70,6 +69,9 @@ struct hw_payload {
  */
 void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len);
 
+/* The same with fields where `how` (may be NULL) says. A plain payload that is no JSON is not malformed. */
+void hw_payload_read(struct hw_payload *p, const void *bytes, size_t len, const struct hw_reading *how);
+
 /*
  * The same for what a Homie device says of itself on its $state topic (Homie convention 4.0, "Device Lifecycle"): init,
  * ready and alert are a heartbeat and bring the group's timeout back; sleeping is one too, and asks for the longest
@@ -80,30 +82,19 @@ void hw_payload_homie(struct hw_payload *p, const void *bytes, size_t len);
 
 /*
  * An element of a batch: a JSON string, which is an id; or an object with the string `id`, and what
- * hw_payload_decode() reads. `text` is valid JSON. Writes the id with a NUL, as far as `cap` goes. Returns the id's
+ * hw_payload_read() reads. `text` is valid JSON. Writes the id with a NUL, as far as `cap` goes. Returns the id's
  * length (it may be more than fits); -EINVAL if the element is neither, or its id holds a \u0000; or -ENOMEM. Release
  * with hw_payload_fini() in any case.
  */
-int hw_payload_element(struct hw_payload *p, const char *text, size_t len, char *id, size_t cap);
+int hw_payload_element(struct hw_payload *p, const char *text, size_t len, const struct hw_reading *how, char *id,
+                       size_t cap);
 void hw_payload_fini(struct hw_payload *p);
 
-/* Moves the fields that `from` has over those of `to`; the others of `to` stay; `from` is left empty. */
-void hw_report_merge(struct hw_report *to, struct hw_report *from);
-void hw_report_fini(struct hw_report *r);
-
 /*
- * Appends the report's fields to a JSON object under construction, as `,"battery":87,...` in the order battery rssi ip
- * version uptime data, without a NUL if cap is reached. Returns the bytes that a large enough buffer would take, as
- * snprintf does.
+ * Whether the bytes are a JSON object in which the member at `path` (names parted by dots: "status.state") has the
+ * value that `value` is written as: a string of these bytes, true, false, null, or a number that is the same. 1, 0, or
+ * -ENOMEM.
  */
-size_t hw_report_json(const struct hw_report *r, char *buf, size_t cap);
-
-/* Writes a double with as many of 15 to 17 digits as it takes to read back the same ("87", "-60.5"), "null" if it is
- * not finite. Returns its length; cap >= 32. */
-int hw_number_text(double v, char *buf, size_t cap);
-
-/* Writes `text` (`len` bytes, meant to be UTF-8) as a JSON string with its quotes; a byte that is no part of a valid
- * character becomes U+FFFD. Returns the length needed and ends what it wrote with a NUL, as snprintf does. */
-size_t hw_json_quote(const char *text, size_t len, char *buf, size_t cap);
+int hw_payload_member_is(const void *bytes, size_t len, const char *path, const char *value);
 
 #endif

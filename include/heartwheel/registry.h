@@ -9,7 +9,7 @@
  * them. The hash is SipHash-1-3 (Aumasson and Bernstein, 2012) under a random key: ids chosen by an attacker cannot
  * make it slow.
  *
- * Cost: a found id touches its slot, its record and its id: three cache lines, which hw_registry_find_many() overlaps.
+ * Cost: a found id touches its slot, its record and its id: three cache lines, which hw_registry_find_asked() overlaps.
  */
 #ifndef HEARTWHEEL_REGISTRY_H
 #define HEARTWHEEL_REGISTRY_H
@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heartwheel/partition.h"
 #include "heartwheel/payload.h"
 #include "heartwheel/time.h"
 #include "heartwheel/transition.h"
@@ -50,7 +51,7 @@ enum { HW_SOURCE_MQTT = 1, HW_SOURCE_KEY = 2 };
 
 struct hw_device {
 	struct hw_node node;    /* 16 bytes; node.user holds enum hw_state (2 bits), enum hw_reason (3), source (2) */
-	int64_t last_seen_ns;   /* struct hw_seen of the last heartbeat */
+	int64_t last_seen_ns;   /* struct hw_seen of the last heartbeat, by the clock of its group */
 	uint8_t *id;            /* length byte, then the id; owned by the registry; NULL: a free record */
 	struct hw_extra *extra; /* owned by the registry; NULL: none */
 	uint64_t seq : 48;      /* of the last transition; 0: none yet */
@@ -62,26 +63,28 @@ struct hw_device {
 	 */
 	int64_t last_heard_ms : 44;
 	uint64_t group : 12;
-	uint64_t epoch : 8; /* the count of blind periods, modulo 256, when a goodbye was read */
+	uint64_t goodbye_period : 8; /* the count of blind periods, modulo 256, when its goodbye was read */
 };
 
 #define HW_NEVER_MS (-(INT64_C(1) << 43))
 
-/* struct hw_device.flags. The core owns the low byte, the fan-out the high one (a bit a sink that is owed the current
- * state). */
+/* struct hw_device.flags. The core owns the low byte; the high one is whoever drives the monitor's (HW_NOTE()). */
 enum {
 	HW_FLAG_ONCE = 1 << 0,    /* heard only once so far */
 	HW_FLAG_GOODBYE = 1 << 1, /* a goodbye is waiting to be judged */
 	HW_FLAG_HELD = 1 << 2,    /* ... and is held for the group's goodbye_delay first */
 	HW_FLAG_PACED = 1 << 3,   /* its turn under max_offline_rate is reserved: the wheel holds it until then */
 	HW_FLAG_KEYED = 1 << 4,   /* the wheel that it is armed in is the keys' */
-	HW_FLAG_OWED_STORE = 1 << 8,
-	HW_FLAG_OWED_STATUS = 1 << 9,
-	HW_FLAG_QUEUED_STATUS = 1 << 11,
-	HW_FLAG_OWED_DISCOVERY = 1 << 12,
-	HW_FLAG_QUEUED_DISCOVERY = 1 << 13,
-	HW_FLAG_DISCOVERED = 1 << 14 /* the broker has its discovery, or is owed it */
+
+	/* What is noted of a device that another node decides about. */
+	HW_FLAG_SILENT = 1 << 5, /* it would be offline: armed nowhere until it is heard */
+	HW_FLAG_HEARD = 1 << 6,  /* it would be online; its last_heard_ms is on the monotonic clock */
+	HW_FLAG_TOUCHED = 1 << 7 /* its retained status may have been replaced since the owner's last word */
 };
+
+/* Note 0 to 7 of a device: the core keeps it and does not look at it. A new record has none. */
+#define HW_NOTE(n)   (1 << (8 + (n)))
+#define HW_NOTES_ALL 0xff00
 
 struct hw_registry; /* opaque */
 
@@ -92,23 +95,22 @@ void hw_registry_free(struct hw_registry *r);
 /* The index of an id, or HW_NIL. */
 uint32_t hw_registry_find(const struct hw_registry *r, const char *id, size_t len);
 
-/* Looks `n` ids up at once with their cache misses overlapped; out[i] is as hw_registry_find() would say. */
 struct hw_id {
 	const char *text;
 	size_t len;
 };
-void hw_registry_find_many(const struct hw_registry *r, const struct hw_id *ids, size_t n, uint32_t *out);
 
-/* The same in two steps, for who has other work to do while memory is asked for its first cache line: a call for each
- * id, then one for all of them, with what those said and nothing added or removed in between. */
+/* Looks `n` ids up with their cache misses overlapped, in two steps, so that the caller can do other work while memory
+ * is asked for the first cache line: a call for each id, then one for all of them, with what those said and nothing
+ * added or removed in between. out[i] is as hw_registry_find() would say. */
 uint32_t hw_registry_ask(const struct hw_registry *r, const char *id, size_t len);
 void hw_registry_find_asked(const struct hw_registry *r, const struct hw_id *ids, const uint32_t *asked, size_t n,
                             uint32_t *out);
 
 /*
- * Makes a record for an id (1-255 bytes) that is not there. The record is zeroed but for id, gen and node, which is
- * nowhere. Returns 0 and *index, or -EINVAL (length) or -ENOMEM with nothing changed. May move the array: hw_device
- * pointers are invalid after it; the caller rebases its wheel with hw_registry_base().
+ * Makes a record for an id (1 to HW_ID_MAX bytes) that is not there. The record is zeroed but for id, gen and node,
+ * which is nowhere. Returns 0 and *index, or -EINVAL (length) or -ENOMEM with nothing changed. May move the array:
+ * hw_device pointers are invalid after it; the caller rebases its wheel with hw_registry_base().
  */
 int hw_registry_add(struct hw_registry *r, const char *id, size_t len, uint32_t *index);
 
@@ -145,6 +147,12 @@ static inline struct hw_id hw_device_id(const struct hw_device *d)
 	return (struct hw_id){(const char *)d->id + 1, d->id[0]};
 }
 
+static inline unsigned hw_device_partition(const struct hw_device *d)
+{
+	struct hw_id id = hw_device_id(d);
+	return hw_partition_of(id.text, id.len);
+}
+
 static inline enum hw_state hw_device_state(const struct hw_device *d)
 {
 	return (enum hw_state)(d->node.user & 3);
@@ -159,6 +167,28 @@ static inline enum hw_reason hw_device_reason(const struct hw_device *d)
 static inline unsigned hw_device_source(const struct hw_device *d)
 {
 	return d->node.user >> 5 & 3;
+}
+
+static inline void hw_device_set_state(struct hw_device *d, enum hw_state state, enum hw_reason reason)
+{
+	d->node.user = (uint8_t)((d->node.user & 0x60) | (unsigned)state | (unsigned)reason << 2);
+}
+
+static inline void hw_device_set_source(struct hw_device *d, unsigned source)
+{
+	d->node.user = (uint8_t)((d->node.user & 0x1f) | (source & 3) << 5);
+}
+
+/* Whether it has any of these HW_NOTE()s. */
+static inline bool hw_device_noted(const struct hw_device *d, int notes)
+{
+	return d->flags & (notes & HW_NOTES_ALL);
+}
+
+static inline void hw_device_note(struct hw_device *d, int notes, bool on)
+{
+	notes &= HW_NOTES_ALL;
+	d->flags = (uint16_t)(on ? d->flags | notes : d->flags & ~notes);
 }
 
 /* NULL: nothing is known of a key of another program's. */

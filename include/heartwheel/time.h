@@ -41,6 +41,19 @@ static inline struct hw_mono hw_mono_add(struct hw_mono t, int64_t ns)
 	return (struct hw_mono){t.ns + ns};
 }
 
+/* After every instant. */
+#define HW_MONO_NEVER ((struct hw_mono){INT64_MAX})
+
+static inline struct hw_mono hw_mono_sooner(struct hw_mono a, struct hw_mono b)
+{
+	return a.ns < b.ns ? a : b;
+}
+
+static inline struct hw_mono hw_mono_later(struct hw_mono a, struct hw_mono b)
+{
+	return a.ns > b.ns ? a : b;
+}
+
 static inline struct hw_seen hw_seen_add(struct hw_seen t, int64_t ns)
 {
 	return (struct hw_seen){t.ns + ns};

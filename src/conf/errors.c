@@ -13,7 +13,6 @@
 const char *hw_conf_shown(const char *text, char *buf, size_t cap)
 {
 	size_t i;
-
 	for (i = 0; text[i] && i + 1 < cap; i++)
 		buf[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
 	buf[i] = '\0';
@@ -43,7 +42,6 @@ void hw_conf_wrong(struct hw_conf_errlist *l, unsigned line, const char *what, c
 {
 	char why[512], place[16] = "", subject[128] = "", shown[96], *text;
 	va_list ap;
-
 	if (l->n == HW_CONF_ERRORS_MAX) {
 		l->more++;
 		return;
@@ -69,7 +67,6 @@ bool hw_conf_any_wrong(const struct hw_conf_errlist *l)
 static int by_line(const void *left, const void *right)
 {
 	const struct hw_conf_found *a = left, *b = right;
-
 	if (a->line != b->line)
 		return a->line < b->line ? -1 : 1;
 	return a->order < b->order ? -1 : a->order > b->order;
@@ -80,7 +77,6 @@ static char *rest(const struct hw_conf_errlist *l)
 {
 	char *text = NULL;
 	int ok = 0;
-
 	if (l->no_memory)
 		ok = asprintf(&text, "%s: cannot be judged: out of memory", l->path);
 	else if (l->more)
@@ -91,7 +87,6 @@ static char *rest(const struct hw_conf_errlist *l)
 void hw_conf_hand_over(struct hw_conf_errlist *l, struct hw_conf_errors *out)
 {
 	char *last = rest(l);
-
 	if (l->n)
 		qsort(l->found, l->n, sizeof(*l->found), by_line);
 	out->n = 0;
@@ -109,13 +104,4 @@ void hw_conf_hand_over(struct hw_conf_errlist *l, struct hw_conf_errors *out)
 		free(last);
 	free(l->found);
 	*l = (struct hw_conf_errlist){.path = l->path};
-}
-
-void hw_conf_errors_fini(struct hw_conf_errors *e)
-{
-	for (size_t i = 0; i < e->n; i++)
-		free(e->lines[i]);
-	free(e->lines);
-	hw_conf_free(e->rest);
-	*e = (struct hw_conf_errors){0};
 }

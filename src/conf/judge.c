@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "conf/errors.h"
-#include "conf/options.h"
+#include "conf/table.h"
 #include "conf/value.h"
 
 #define SHOWN 48
@@ -27,7 +27,6 @@ static int digits(const char *text, int64_t *out, const char **end)
 {
 	int64_t n = 0;
 	int rc = isdigit((unsigned char)*text) ? 0 : -EINVAL;
-
 	for (; isdigit((unsigned char)*text); text++)
 		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *text - '0', &n))
 			rc = -ERANGE;
@@ -41,7 +40,6 @@ int hw_conf_duration_parse(const char *text, int64_t *ms)
 	int64_t n, unit = 0;
 	const char *end;
 	int rc = digits(text, &n, &end);
-
 	if (rc == -EINVAL)
 		return rc;
 	if (!*end)
@@ -60,7 +58,6 @@ int hw_conf_duration_parse(const char *text, int64_t *ms)
 const char *hw_conf_duration_format(int64_t ms, char *buf, size_t cap)
 {
 	size_t i = 0;
-
 	while (i + 1 < N_UNITS && ms % units[i].ms != 0)
 		i++;
 	if (ms == 0)
@@ -73,7 +70,6 @@ const char *hw_conf_duration_format(int64_t ms, char *buf, size_t cap)
 const char *hw_conf_range(const struct hw_conf_option *o, char *buf, size_t cap)
 {
 	char low[32], high[32];
-
 	if (o->type == HW_CONF_DURATION)
 		snprintf(buf, cap, "%s to %s", hw_conf_duration_format(o->min, low, sizeof(low)),
 		         hw_conf_duration_format(o->max, high, sizeof(high)));
@@ -87,7 +83,6 @@ static int set_duration(const struct hw_conf_option *o, const char *text, void *
 	char shown[SHOWN], range[72];
 	int64_t ms;
 	int rc = hw_conf_duration_parse(text, &ms);
-
 	hw_conf_shown(text, shown, sizeof(shown));
 	hw_conf_range(o, range, sizeof(range));
 	if (rc == -EINVAL)
@@ -109,7 +104,6 @@ static int set_int(const struct hw_conf_option *o, const char *text, void *field
 	const char *end;
 	int64_t n;
 	int rc = digits(text, &n, &end);
-
 	hw_conf_shown(text, shown, sizeof(shown));
 	hw_conf_range(o, range, sizeof(range));
 	if (rc == -EINVAL || *end)
@@ -125,7 +119,6 @@ static int set_bool(const char *text, void *field, char *why, size_t cap)
 {
 	char shown[SHOWN];
 	bool yes = strcmp(text, "yes") == 0;
-
 	if (!yes && strcmp(text, "no") != 0) {
 		snprintf(why, cap, "'%s' is neither yes nor no", hw_conf_shown(text, shown, sizeof(shown)));
 		return -EINVAL;
@@ -139,7 +132,6 @@ static int set_enum(const struct hw_conf_option *o, const char *text, void *fiel
 	const struct hw_conf_choice *c;
 	char shown[SHOWN];
 	size_t at;
-
 	for (c = o->choices; c->name; c++)
 		if (strcmp(c->name, text) == 0) {
 			*(int *)field = c->value;
@@ -147,11 +139,12 @@ static int set_enum(const struct hw_conf_option *o, const char *text, void *fiel
 		}
 	at = (size_t)snprintf(why, cap, "'%s' is unknown: give", hw_conf_shown(text, shown, sizeof(shown)));
 	for (c = o->choices; c->name && at < cap; c++)
-		at += (size_t)snprintf(why + at, cap - at, "%s %s",
-		                       c == o->choices ? ""
-		                       : c[1].name     ? ","
-		                                       : " or",
-		                       c->name);
+		if (*c->name)
+			at += (size_t)snprintf(why + at, cap - at, "%s %s",
+			                       c == o->choices || !c[-1].name[0] ? ""
+			                       : c[1].name                       ? ","
+			                                                         : " or",
+			                       c->name);
 	return -EINVAL;
 }
 
@@ -161,7 +154,6 @@ static const char *character(const char *text)
 	const unsigned char *s = (const unsigned char *)text;
 	unsigned n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
 	uint32_t c = n < 2 ? s[0] : s[0] & (0x7fu >> n);
-
 	if (!n)
 		return NULL;
 	for (unsigned i = 1; i < n; i++) {
@@ -178,7 +170,6 @@ static const char *character(const char *text)
 static const char *malformed(const char *text)
 {
 	size_t len = strlen(text);
-
 	for (size_t i = 1; i < len; i++)
 		if (text[i] == '#' && isspace((unsigned char)text[i - 1]))
 			return "holds a ' #': a comment after a value starts with ' ;'";
@@ -201,7 +192,6 @@ static bool is_address(const char *text)
 	bool six = text[0] == '[' && colon && colon[-1] == ']';
 	size_t len = colon ? (size_t)(colon - text) - (six ? 2 : 0) : 0;
 	int64_t port;
-
 	if (len == 0 || len >= sizeof(host) || digits(colon + 1, &port, &end) || *end || port < 1 || port > 65535)
 		return false;
 	memcpy(host, text + (six ? 1 : 0), len);
@@ -213,7 +203,6 @@ static bool is_address(const char *text)
 static const char *wrong_text(const struct hw_conf_option *o, const char *text)
 {
 	bool word = o->type == HW_CONF_WORD || o->type == HW_CONF_NODE_ID || o->type == HW_CONF_ID;
-
 	if (word && strpbrk(text, " "))
 		return "must not hold white space";
 	if (o->type == HW_CONF_NODE_ID && strpbrk(text, "/+#"))
@@ -237,7 +226,6 @@ static int judge_text(const struct hw_conf_option *o, const char *text, char *wh
 	const char *wrong = wrong_text(o, text);
 	size_t len = strlen(text);
 	char shown[SHOWN];
-
 	if (len == 0 && o->min > 0)
 		snprintf(why, cap, "is empty: give a value%s%s", o->dflt ? ", such as " : "", o->dflt ? o->dflt : "");
 	else if ((int64_t)len > o->max)
@@ -253,7 +241,6 @@ static int set_text(const struct hw_conf_option *o, const char *text, void *fiel
 {
 	char *copy;
 	int rc = judge_text(o, text, why, cap);
-
 	if (rc)
 		return rc;
 	copy = strdup(text);
@@ -268,7 +255,6 @@ static int set_node_id(const struct hw_conf_option *o, const char *text, void *f
 {
 	char host[256], shown[SHOWN], reason[160];
 	int rc;
-
 	if (strcmp(text, "auto") != 0)
 		return set_text(o, text, field, why, cap);
 	if (gethostname(host, sizeof(host)))
@@ -289,7 +275,6 @@ static int append(const struct hw_conf_option *o, const char *text, void *base, 
 	size_t *n = (size_t *)((char *)base + o->count_offset);
 	char *copy = NULL;
 	int rc = judge_text(o, text, why, cap);
-
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < *n; i++)
@@ -312,7 +297,6 @@ int hw_conf_value_set(const struct hw_conf_option *o, const char *text, void *ba
 	const char *wrong = malformed(text);
 	void *field = (char *)base + o->offset;
 	char shown[SHOWN];
-
 	if (wrong) {
 		snprintf(why, cap, "'%s' %s", hw_conf_shown(text, shown, sizeof(shown)), wrong);
 		return -EINVAL;

@@ -10,37 +10,62 @@
 #include "conf/parse.h"
 #include "conf/value.h"
 
-static void load(struct hw_conf_parse *p, const char *path)
+static int keep_lines(struct hw_conf_draft *d)
 {
-	p->conf->path = strdup(path);
-	if (!p->conf->path) {
-		p->errors.no_memory = true;
-		return;
-	}
-	p->file = fopen(path, "re");
-	if (!p->file) {
-		hw_conf_wrong(&p->errors, 0, NULL, NULL, "cannot be opened: %s", strerror(errno));
-		return;
-	}
-	hw_conf_parse_file(p);
-	fclose(p->file);
-	hw_conf_complete(p);
+	d->conf->lines = calloc(d->table->n_options, sizeof(*d->conf->lines));
+	if (!d->conf->lines)
+		return -ENOMEM;
+	for (size_t i = 0; i < d->table->n_options; i++)
+		d->conf->lines[i] = d->marks.key[i].line;
+	return 0;
 }
 
-struct hw_conf *hw_conf_load(const char *path, hw_conf_template_check *check, struct hw_conf_errors *errors)
+/* After the last line: defaults for what was not given, and the program's rules. */
+static void complete(struct hw_conf_draft *d)
 {
-	struct hw_conf_parse p = {.errors = {.path = path}, .check = check};
-	struct hw_conf *conf = p.conf = calloc(1, sizeof(*conf));
+	const struct hw_conf_table *t = d->table;
+	hw_conf_draft_defaults(d, false, d->conf, &d->marks);
+	if (t->named.dflt && hw_conf_named_count(t, d->conf) == 0 && hw_conf_draft_add(d, t->named.dflt, 0))
+		d->errors.no_memory = true;
+	if (d->errors.no_memory)
+		return; /* fields may be missing */
+	if (keep_lines(d))
+		d->errors.no_memory = true;
+	else if (t->judge)
+		t->judge(d);
+}
 
-	if (!conf) {
-		p.errors.no_memory = true;
-	} else {
-		load(&p, path);
-		hw_conf_parse_fini(&p);
+static void load(struct hw_conf_draft *d, const char *path)
+{
+	d->conf->table = d->table;
+	d->conf->path = strdup(path);
+	if (!d->conf->path) {
+		d->errors.no_memory = true;
+		return;
 	}
-	if (!hw_conf_any_wrong(&p.errors))
+	FILE *file = fopen(path, "re");
+	if (!file) {
+		hw_conf_wrong(&d->errors, 0, NULL, NULL, "cannot be opened: %s", strerror(errno));
+		return;
+	}
+	hw_conf_parse(file, d);
+	fclose(file);
+	complete(d);
+}
+
+void *hw_conf_load(const struct hw_conf_table *table, const char *path, struct hw_conf_errors *errors)
+{
+	struct hw_conf_draft d = {.table = table, .errors = {.path = path}};
+	struct hw_conf_head *conf = d.conf = calloc(1, table->size);
+	if (!conf) {
+		d.errors.no_memory = true;
+	} else {
+		load(&d, path);
+		hw_conf_draft_fini(&d);
+	}
+	if (!hw_conf_any_wrong(&d.errors))
 		return conf;
-	hw_conf_hand_over(&p.errors, errors);
+	hw_conf_hand_over(&d.errors, errors);
 	if (conf && conf->lines)
 		errors->rest = conf;
 	else
@@ -48,49 +73,78 @@ struct hw_conf *hw_conf_load(const char *path, hw_conf_template_check *check, st
 	return NULL;
 }
 
-void hw_conf_free(struct hw_conf *c)
+static void free_fields(const struct hw_conf_table *t, bool named, void *base)
 {
-	if (!c)
+	for (size_t i = 0; i < t->n_options; i++)
+		if (hw_conf_option_is_named(t, &t->options[i]) == named)
+			hw_conf_value_free(&t->options[i], base);
+}
+
+void hw_conf_free(void *conf)
+{
+	struct hw_conf_head *head = conf;
+	if (!head)
 		return;
-	for (size_t i = 0; i < hw_conf_n_options; i++) {
-		const struct hw_conf_option *o = &hw_conf_options[i];
-		if (!hw_conf_option_in_group(o))
-			hw_conf_value_free(o, c);
-		for (size_t g = 0; hw_conf_option_in_group(o) && g < c->n_groups; g++)
-			hw_conf_value_free(o, &c->groups[g]);
+	const struct hw_conf_table *t = head->table;
+	free_fields(t, false, conf);
+	for (size_t i = 0; i < hw_conf_named_count(t, conf); i++) {
+		void *section = hw_conf_named_at(t, conf, i);
+		free_fields(t, true, section);
+		free(*(char **)section);
 	}
-	for (size_t g = 0; g < c->n_groups; g++)
-		free(c->groups[g].name);
-	free(c->groups);
-	free(c->lines);
-	free(c->path);
-	free(c);
+	if (t->named.kind)
+		free(hw_conf_named_at(t, conf, 0));
+	free(head->lines);
+	free(head->path);
+	free(conf);
 }
 
-unsigned hw_conf_line(const struct hw_conf *c, const char *section, const char *key)
+/* Here, and not with the list: what could be read of a wrong file is a configuration. */
+void hw_conf_errors_fini(struct hw_conf_errors *e)
 {
-	return c->lines[hw_conf_option_find(section, key)];
+	for (size_t i = 0; i < e->n; i++)
+		free(e->lines[i]);
+	free(e->lines);
+	hw_conf_free(e->rest);
+	*e = (struct hw_conf_errors){0};
 }
 
-static void print_section(const struct hw_conf_option *first, const void *base, FILE *out)
+unsigned hw_conf_line(const void *conf, const char *section, const char *key)
 {
-	const struct hw_conf_option *end = hw_conf_options + hw_conf_n_options;
-
-	for (const struct hw_conf_option *o = first; o < end && strcmp(o->section, first->section) == 0; o++)
-		hw_conf_value_print(o, base, out);
+	const struct hw_conf_head *head = conf;
+	return head->lines[hw_conf_option_find(head->table, section, key)];
 }
 
-void hw_conf_print(const struct hw_conf *c, FILE *out)
+static void print_section(const struct hw_conf_table *t, const char *section, const void *base, FILE *out)
 {
-	for (size_t i = 0; i < hw_conf_n_options; i++) {
-		const struct hw_conf_option *o = &hw_conf_options[i];
-		if (hw_conf_option_in_group(o) || hw_conf_option_find(o->section, NULL) != (int)i)
+	for (size_t i = 0; i < t->n_options; i++)
+		if (strcmp(t->options[i].section, section) == 0)
+			hw_conf_value_print(&t->options[i], base, out);
+}
+
+void hw_conf_print(const void *conf, FILE *out)
+{
+	const struct hw_conf_head *head = conf;
+	const struct hw_conf_table *t = head->table;
+	for (size_t i = 0; i < t->n_options; i++) {
+		const struct hw_conf_option *o = &t->options[i];
+		if (hw_conf_option_is_named(t, o) || hw_conf_option_find(t, o->section, NULL) != (int)i)
 			continue;
 		fprintf(out, "[%s]\n", o->section);
-		print_section(o, c, out);
+		print_section(t, o->section, conf, out);
 	}
-	for (size_t g = 0; g < c->n_groups; g++) {
-		fprintf(out, "[group %s]\n", c->groups[g].name);
-		print_section(&hw_conf_options[hw_conf_option_find("group", NULL)], &c->groups[g], out);
+	for (size_t i = 0; i < hw_conf_named_count(t, conf); i++) {
+		const void *section = hw_conf_named_at(t, conf, i);
+		fprintf(out, "[%s %s]\n", t->named.kind, hw_conf_named_name(section));
+		print_section(t, t->named.kind, section, out);
 	}
+}
+
+void hw_conf_print_foreign(const void *conf, FILE *out)
+{
+	const struct hw_conf_head *head = conf;
+	for (size_t i = 0; hw_conf_family[i].section; i++)
+		if (head->foreign[i])
+			fprintf(out, "# [%s] in line %u is another program's\n", hw_conf_family[i].section,
+			        head->foreign[i]);
 }

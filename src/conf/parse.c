@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From lines to values. inih parts keys from values; lines, sections and comments are ours, because inih gives its
- * handler no line number, cuts lines and section names, takes an indented line as another value of the key before, and
- * does not tell of an empty section. Therefore inih never sees a line that is not a plain "key = value": it gets an
- * empty one instead. That makes us independent of the options that it was compiled with, too.
+ * From lines to values. inih reads the keys; lines, values, sections and comments are ours, because inih gives its
+ * handler no line number, cuts lines at 200 bytes as it is usually compiled, takes an indented line as another value of
+ * the key before, and does not tell of an empty section. Therefore inih sees of each line that is a plain "key = value"
+ * the key and the sign alone, and an empty line in the place of any other. That makes us independent of the options
+ * that it was compiled with, too.
  *
- * Invariant: when the handler runs, p->line is the line of its key (inih calls it before it asks for the next one).
- * Memory: one line, whatever the file. Time: linear in the file, but for the look-up of a group's name.
+ * Invariant: when the handler runs, r->line is the line of its key (inih calls it before it asks for the next one).
+ * Memory: one line, whatever the file. Time: linear in the file, but for the look-up of a named section's name.
  */
 #include "conf/parse.h"
 
@@ -16,12 +17,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf/value.h"
+#include "conf/suggest.h"
 
-#define FILE_MAX  (16u << 20) /* a file beyond it is not meant for us */
-#define LINE_CAP  1024        /* of which inih takes less */
-#define LINE_ENDS 3           /* inih counts CR, LF and NUL into its limit */
-#define GROUP_LEN 64          /* of a group */
+#define FILE_MAX   (16u << 20)      /* a file beyond it is not meant for us */
+#define LINE_BYTES 4095             /* of a line, without its end */
+#define LINE_CAP   (LINE_BYTES + 5) /* with a byte order mark, CR and NUL */
+
+struct reading {
+	struct hw_conf_draft *draft;
+	FILE *file;
+	size_t bytes;  /* read so far */
+	unsigned line; /* the last that was read */
+
+	char value[LINE_BYTES + 1]; /* of that line */
+
+	const char *section;                   /* the table's name for the one we are in; NULL before the first */
+	bool skip;                             /* in a section that makes no sense, or is another program's */
+	unsigned headers[HW_CONF_OPTIONS_MAX]; /* the line of a section's header, by the place of its first key */
+};
 
 struct raw {
 	char text[LINE_CAP];
@@ -30,27 +43,26 @@ struct raw {
 };
 
 /* Returns false at the end of the file. */
-static bool read_raw(struct hw_conf_parse *p, struct raw *r)
+static bool read_raw(struct reading *r, struct raw *raw)
 {
 	int c;
-
-	r->len = 0;
-	r->nul = false;
-	while ((c = getc_unlocked(p->file)) != EOF && c != '\n' && ++p->bytes <= FILE_MAX) {
-		if (r->len < LINE_CAP - 1)
-			r->text[r->len] = (char)c;
-		r->nul |= c == '\0';
-		r->len++;
+	raw->len = 0;
+	raw->nul = false;
+	while ((c = getc_unlocked(r->file)) != EOF && c != '\n' && ++r->bytes <= FILE_MAX) {
+		if (raw->len < LINE_CAP - 1)
+			raw->text[raw->len] = (char)c;
+		raw->nul |= c == '\0';
+		raw->len++;
 	}
-	if (p->bytes > FILE_MAX) {
-		hw_conf_wrong(&p->errors, 0, NULL, NULL, "longer than %u MiB: give a configuration file",
+	if (r->bytes > FILE_MAX) {
+		hw_conf_wrong(&r->draft->errors, 0, NULL, NULL, "longer than %u MiB: give a configuration file",
 		              FILE_MAX >> 20);
 		return false;
 	}
-	r->text[r->len < LINE_CAP ? r->len : LINE_CAP - 1] = '\0';
-	if (c == EOF && r->len == 0)
+	raw->text[raw->len < LINE_CAP ? raw->len : LINE_CAP - 1] = '\0';
+	if (c == EOF && raw->len == 0)
 		return false;
-	p->line++;
+	r->line++;
 	return true;
 }
 
@@ -64,7 +76,6 @@ static char *skip_white(char *s)
 static void cut_white(char *s)
 {
 	size_t n = strlen(s);
-
 	while (n && isspace((unsigned char)s[n - 1]))
 		n--;
 	s[n] = '\0';
@@ -81,155 +92,159 @@ static void cut_comment(char *s)
 	cut_white(s);
 }
 
-static void wrong_section(struct hw_conf_parse *p, const char *name, const char *why)
+static void wrong_section(struct reading *r, const char *name, const char *why)
 {
-	hw_conf_wrong(&p->errors, p->line, "section", name, "%s", why);
+	hw_conf_wrong(&r->draft->errors, r->line, "section", name, "%s", why);
 }
 
 /* For a line that is not "key = value": named by its first word. Cuts `text` there. */
-static void wrong_line(struct hw_conf_parse *p, char *text, const char *why)
+static void wrong_line(struct reading *r, char *text, const char *why)
 {
 	char *word = skip_white(text);
-
 	word[strcspn(word, " \t=:")] = '\0';
-	hw_conf_wrong(&p->errors, p->line, "key", word, "%s", why);
+	hw_conf_wrong(&r->draft->errors, r->line, "key", word, "%s", why);
 }
 
-int hw_conf_parse_add_group(struct hw_conf_parse *p, const char *name)
+static bool printable(const char *text)
 {
-	size_t n = p->conf->n_groups;
-	struct hw_conf_group *groups = reallocarray(p->conf->groups, n + 1, sizeof(*groups));
-	struct hw_conf_marks **marks, *own;
-
-	if (!groups)
-		return -ENOMEM;
-	p->conf->groups = groups;
-	marks = reallocarray(p->group_marks, n + 1, sizeof(struct hw_conf_marks *));
-	if (!marks)
-		return -ENOMEM;
-	p->group_marks = marks;
-	own = calloc(1, sizeof(*own));
-	groups[n] = (struct hw_conf_group){.name = strdup(name)};
-	if (!own || !groups[n].name) {
-		free(own);
-		free(groups[n].name);
-		return -ENOMEM;
-	}
-	own->section = p->line;
-	marks[n] = own;
-	p->conf->n_groups++;
-	return 0;
+	for (; *text; text++)
+		if (*text < 0x20 || *text > 0x7e)
+			return false;
+	return true;
 }
 
-static const char *wrong_group_name(const char *name)
+/* Whether there can be no section of that name; then `why` says so. */
+static bool wrong_name(const struct hw_conf_draft *d, const char *name, char *why, size_t cap)
 {
-	size_t len = strlen(name);
-
-	if (len == 0)
-		return "a group needs a name: write [group NAME]";
-	if (len > GROUP_LEN)
-		return "the group's name is longer than 64 bytes";
-	for (size_t i = 0; i < len; i++)
-		if (name[i] < 0x20 || name[i] > 0x7e)
-			return "the group's name must be printable ASCII";
-	return NULL;
+	const char *kind = d->table->named.kind;
+	size_t max = d->table->named.max;
+	*why = '\0';
+	if (!*name)
+		snprintf(why, cap, "a %s needs a name: write [%s NAME]", kind, kind);
+	else if (strlen(name) > HW_CONF_NAME_MAX)
+		snprintf(why, cap, "the %s's name is longer than %d bytes", kind, HW_CONF_NAME_MAX);
+	else if (!printable(name))
+		snprintf(why, cap, "the %s's name must be printable ASCII", kind);
+	else if (hw_conf_named_count(d->table, d->conf) >= max)
+		snprintf(why, cap, "there are %zu %ss already, which is the most: remove some", max, kind);
+	return *why;
 }
 
-static void enter_group(struct hw_conf_parse *p, const char *section, const char *name)
+static void enter_named(struct reading *r, const char *section, const char *name)
 {
-	const char *wrong = wrong_group_name(name);
-
-	p->section = "group";
-	if (!wrong && p->conf->n_groups >= HW_CONF_GROUPS_MAX)
-		wrong = "there are 4096 groups already, which is the most: remove some";
-	p->skip = wrong != NULL;
-	if (wrong) {
-		wrong_section(p, section, wrong);
+	struct hw_conf_draft *d = r->draft;
+	const struct hw_conf_named *kind = &d->table->named;
+	char why[128];
+	r->section = kind->kind;
+	r->skip = wrong_name(d, name, why, sizeof(why));
+	if (r->skip) {
+		wrong_section(r, section, why);
 		return;
 	}
-	for (size_t i = 0; i < p->conf->n_groups; i++)
-		if (strcmp(p->conf->groups[i].name, name) == 0) {
-			hw_conf_wrong(&p->errors, p->line, "section", section,
-			              "stands in line %u already: give this group another name, or join the two",
-			              p->group_marks[i]->section);
+	for (size_t i = 0; i < hw_conf_named_count(d->table, d->conf); i++)
+		if (strcmp(hw_conf_named_name(hw_conf_named_at(d->table, d->conf, i)), name) == 0) {
+			hw_conf_wrong(&d->errors, r->line, "section", section,
+			              "stands in line %u already: give this %s another name, or join the two",
+			              d->named[i]->section, kind->kind);
 			break;
 		}
-	if (hw_conf_parse_add_group(p, name)) {
-		p->errors.no_memory = true;
-		p->skip = true;
+	if (hw_conf_draft_add(d, name, r->line)) {
+		d->errors.no_memory = true;
+		r->skip = true;
 	}
 }
 
-static void enter_known(struct hw_conf_parse *p, int first)
+/* What stands behind "KIND " in the header of a named section, or NULL. */
+static char *name_of_named(const struct hw_conf_draft *d, char *header)
 {
-	const char *name = hw_conf_options[first].section;
-
-	p->section = name;
-	if (p->headers[first]) {
-		hw_conf_wrong(&p->errors, p->line, "section", name, "stands in line %u already: join the two",
-		              p->headers[first]);
-		/* Its values are judged, but that they were given before has been said with this line. */
-		for (size_t i = 0; i < hw_conf_n_options; i++)
-			if (strcmp(hw_conf_options[i].section, name) == 0)
-				p->marks.key[i] = (struct hw_conf_mark){0};
-	}
-	p->headers[first] = p->line;
+	const char *kind = d->table->named.kind;
+	size_t n = kind ? strlen(kind) : 0;
+	if (!kind || strncmp(header, kind, n) != 0 || (header[n] && !isspace((unsigned char)header[n])))
+		return NULL;
+	return skip_white(header + n);
 }
 
-static void enter_section(struct hw_conf_parse *p, char *header, bool indented)
+/* Passes over a section that another program reads; false: there is none of that name. */
+static bool enter_foreign(struct reading *r, const char *name)
+{
+	int at = hw_conf_foreign_find(r->draft->table, name);
+	if (at < 0)
+		return false;
+	if (!r->draft->conf->foreign[at])
+		r->draft->conf->foreign[at] = r->line;
+	return true;
+}
+
+static void enter_known(struct reading *r, int first)
+{
+	struct hw_conf_draft *d = r->draft;
+	const char *name = d->table->options[first].section;
+	r->section = name;
+	if (r->headers[first]) {
+		hw_conf_wrong(&d->errors, r->line, "section", name, "stands in line %u already: join the two",
+		              r->headers[first]);
+		/* Its values are judged, but that they were given before has been said with this line. */
+		for (size_t i = 0; i < d->table->n_options; i++)
+			if (strcmp(d->table->options[i].section, name) == 0)
+				d->marks.key[i] = (struct hw_conf_mark){0};
+	}
+	r->headers[first] = r->line;
+}
+
+static void enter_section(struct reading *r, char *header, bool indented)
 {
 	char *end = strchr(header, ']'), *name = skip_white(header + 1), why[256];
-	int first;
-
-	p->skip = true;
+	r->skip = true;
 	if (!end) {
-		wrong_section(p, name, "the closing ] is missing");
+		wrong_section(r, name, "the closing ] is missing");
 		return;
 	}
 	*end = '\0';
 	cut_white(name);
 	if (indented)
-		wrong_section(p, name, "the line is indented: a section starts the line");
+		wrong_section(r, name, "the line is indented: a section starts the line");
 	if (*skip_white(end + 1))
-		wrong_section(p, name, "something follows the ]: put it on a line of its own, or after ' ;'");
-	if (strncmp(name, "group", 5) == 0 && (!name[5] || isspace((unsigned char)name[5]))) {
-		enter_group(p, name, skip_white(name + 5));
+		wrong_section(r, name, "something follows the ]: put it on a line of its own, or after ' ;'");
+	const char *own = name_of_named(r->draft, name);
+	if (own) {
+		enter_named(r, name, own);
 		return;
 	}
-	first = hw_conf_option_find(name, NULL);
+	if (enter_foreign(r, name))
+		return;
+	int first = hw_conf_option_find(r->draft->table, name, NULL);
 	if (first < 0) {
-		hw_conf_unknown_section(name, why, sizeof(why));
-		wrong_section(p, name, why);
+		hw_conf_unknown_section(r->draft->table, name, why, sizeof(why));
+		wrong_section(r, name, why);
 		return;
 	}
-	p->skip = false;
-	enter_known(p, first);
+	r->skip = false;
+	enter_known(r, first);
 }
 
 /*
  * Whether the line may go to inih. `text` is without its line end; all but "key = value" is dealt with here. A blank
  * line or one that is only a comment may be as long as it likes.
  */
-static bool judge_line(struct hw_conf_parse *p, char *text, size_t len, size_t max)
+static bool judge_line(struct reading *r, char *text, size_t len)
 {
 	char *start = skip_white(text), why[128];
-
 	if (*start == '#' || *start == ';')
 		return false;
-	if (len > max) {
-		p->skip |= *start == '[';
-		snprintf(why, sizeof(why), "the line is %zu bytes long: at most %zu are possible, comment included",
-		         len, max);
-		wrong_line(p, start, why);
+	if (len > LINE_BYTES) {
+		r->skip |= *start == '[';
+		snprintf(why, sizeof(why), "the line is %zu bytes long: at most %d are possible, comment included", len,
+		         LINE_BYTES);
+		wrong_line(r, start, why);
 		return false;
 	}
 	cut_comment(start);
 	if (*start == '[')
-		enter_section(p, start, start > text);
+		enter_section(r, start, start > text);
 	else if (*start && start > text)
-		wrong_line(p, start, "the line is indented: a value goes on one line, and its key starts the line");
+		wrong_line(r, start, "the line is indented: a value goes on one line, and its key starts the line");
 	else if (*start && !strpbrk(start, "=:"))
-		wrong_line(p, start, "not 'key = value'");
+		wrong_line(r, start, "not 'key = value'");
 	else
 		return *start != '\0';
 	return false;
@@ -246,125 +261,104 @@ static char *strip(struct raw *r, unsigned line)
 	return r->text + 3;
 }
 
+/* Keeps the value, and leaves the key with its sign to inih. No key is so long that inih would cut it. */
+static void part(struct reading *r, char *text, char *buf, int cap)
+{
+	size_t key = strcspn(text, "=:");
+	if (key + sizeof("=") >= (size_t)cap) {
+		wrong_line(r, text, "there is no key of that length");
+		return;
+	}
+	snprintf(r->value, sizeof(r->value), "%s", skip_white(text + key + 1));
+	memcpy(buf, text, key);
+	memcpy(buf + key, "=", sizeof("="));
+}
+
 /* inih's reader: a line that it cannot misunderstand, or an empty one. */
 static char *next_line(char *buf, int cap, void *arg)
 {
-	struct hw_conf_parse *p = arg;
-	size_t max = cap < LINE_CAP ? (size_t)(cap - LINE_ENDS) : LINE_CAP - LINE_ENDS;
+	struct reading *r = arg;
 	struct raw raw;
 	char *text;
-
-	if (!read_raw(p, &raw))
+	if (!read_raw(r, &raw))
 		return NULL;
-	text = strip(&raw, p->line);
+	text = strip(&raw, r->line);
 	buf[0] = '\0';
 	if (raw.nul)
-		wrong_line(p, text, "the line holds a NUL byte: is it a text file?");
-	else if (judge_line(p, text, raw.len, max))
-		memcpy(buf, text, strlen(text) + 1);
+		wrong_line(r, text, "the line holds a NUL byte: is it a text file?");
+	else if (judge_line(r, text, raw.len))
+		part(r, text, buf, cap);
 	return buf;
 }
 
-/* The group's own storage and marks, or the common ones. */
-static void place(struct hw_conf_parse *p, void **base, struct hw_conf_marks **marks)
+/* The section's own storage and marks, or the common ones. */
+static void *place(struct reading *r, struct hw_conf_marks **marks)
 {
-	bool group = strcmp(p->section, "group") == 0;
-
-	*base = group ? (void *)&p->conf->groups[p->conf->n_groups - 1] : (void *)p->conf;
-	*marks = group ? p->group_marks[p->conf->n_groups - 1] : &p->marks;
+	struct hw_conf_draft *d = r->draft;
+	if (r->section != d->table->named.kind) {
+		*marks = &d->marks;
+		return d->conf;
+	}
+	size_t last = hw_conf_named_count(d->table, d->conf) - 1;
+	*marks = d->named[last];
+	return hw_conf_named_at(d->table, d->conf, last);
 }
 
-/* Notes the line of the heartbeat that the group has just got. */
-static int mark_heartbeat(struct hw_conf_parse *p, struct hw_conf_marks *marks)
+static void set_value(struct reading *r, int at)
 {
-	size_t n = p->conf->groups[p->conf->n_groups - 1].n_heartbeat;
-	unsigned *lines = reallocarray(marks->heartbeat, n, sizeof(*lines));
-
-	if (!lines)
-		return -ENOMEM;
-	marks->heartbeat = lines;
-	lines[n - 1] = p->line;
-	return 0;
-}
-
-static void set_value(struct hw_conf_parse *p, int at, const char *value)
-{
-	const struct hw_conf_option *o = &hw_conf_options[at];
+	struct hw_conf_draft *d = r->draft;
+	const struct hw_conf_option *o = &d->table->options[at];
 	struct hw_conf_marks *marks;
-	struct hw_conf_mark *mark;
-	const char *wrong = NULL;
+	void *base = place(r, &marks);
+	struct hw_conf_mark *mark = &marks->key[at];
 	char why[512];
-	void *base;
-	int rc;
-
-	place(p, &base, &marks);
-	mark = &marks->key[at];
 	if (mark->line && o->type != HW_CONF_TOPICS) {
-		hw_conf_wrong(&p->errors, p->line, "key", o->key,
+		hw_conf_wrong(&d->errors, r->line, "key", o->key,
 		              "given in line %u already: remove one of the two lines", mark->line);
 		return;
 	}
-	mark->line = p->line;
-	rc = hw_conf_value_set(o, value, base, why, sizeof(why));
-	/* What a heartbeat's template must be is known when the group is complete. */
-	if (rc == 0 && o->type == HW_CONF_TOPICS)
-		rc = mark_heartbeat(p, marks);
-	if (rc == 0 && o->type == HW_CONF_TOPIC && *value && p->check) {
-		rc = p->check(value, HW_CONF_TEMPLATE_STATUS, &wrong);
-		snprintf(why, sizeof(why), "%s", wrong ? wrong : "not a topic template");
-	}
-	if (rc == -ENOMEM)
-		p->errors.no_memory = true;
-	else if (rc)
-		hw_conf_wrong(&p->errors, p->line, "key", o->key, "%s", why);
+	mark->line = r->line;
+	int rc = hw_conf_draft_set(d, base, marks, at, r->value, r->line, why, sizeof(why));
+	if (rc == -EINVAL)
+		hw_conf_wrong(&d->errors, r->line, "key", o->key, "%s", why);
 	mark->bad = rc != 0;
 }
 
 /* inih's handler. The section that inih believes in is never set: ours counts. */
 static int on_pair(void *arg, const char *section, const char *key, const char *value)
 {
-	struct hw_conf_parse *p = arg;
+	struct reading *r = arg;
+	const struct hw_conf_table *t = r->draft->table;
 	char why[256];
-	int at;
-
 	(void)section;
-	if (p->skip)
+	(void)value; /* ours is whole */
+	if (r->skip)
 		return 1;
-	if (!p->section) {
-		hw_conf_sections_of(key, why, sizeof(why));
-		hw_conf_wrong(&p->errors, p->line, "key", key, "stands before the first section%s%s",
+	if (!r->section) {
+		hw_conf_sections_of(t, key, why, sizeof(why));
+		hw_conf_wrong(&r->draft->errors, r->line, "key", key, "stands before the first section%s%s",
 		              why[0] ? ": move it to " : "", why);
 		return 1;
 	}
-	at = hw_conf_option_find(p->section, key);
+	int at = hw_conf_option_find(t, r->section, key);
 	if (at >= 0) {
-		set_value(p, at, value ? value : "");
+		set_value(r, at);
 		return 1;
 	}
-	hw_conf_unknown_key(p->section, key, why, sizeof(why));
-	hw_conf_wrong(&p->errors, p->line, "key", key, "%s", why);
+	hw_conf_unknown_key(t, r->section, key, why, sizeof(why));
+	hw_conf_wrong(&r->draft->errors, r->line, "key", key, "%s", why);
 	return 1;
 }
 
-void hw_conf_parse_file(struct hw_conf_parse *p)
+void hw_conf_parse(FILE *file, struct hw_conf_draft *d)
 {
-	int rc;
-
+	struct reading r = {.draft = d, .file = file};
 	errno = 0;
-	rc = ini_parse_stream(next_line, p, on_pair, p);
-	if (ferror(p->file))
-		hw_conf_wrong(&p->errors, 0, NULL, NULL, "cannot be read: %s", strerror(errno));
+	int rc = ini_parse_stream(next_line, &r, on_pair, &r);
+	if (ferror(file))
+		hw_conf_wrong(&d->errors, 0, NULL, NULL, "cannot be read: %s", strerror(errno));
 	else if (rc < 0)
-		p->errors.no_memory = true;
+		d->errors.no_memory = true;
 	else if (rc > 0)
-		hw_conf_wrong(&p->errors, (unsigned)rc, NULL, NULL, "cannot be understood");
-}
-
-void hw_conf_parse_fini(struct hw_conf_parse *p)
-{
-	for (size_t i = 0; i < p->conf->n_groups; i++) {
-		free(p->group_marks[i]->heartbeat);
-		free(p->group_marks[i]);
-	}
-	free(p->group_marks);
+		hw_conf_wrong(&d->errors, (unsigned)rc, NULL, NULL, "cannot be understood");
 }

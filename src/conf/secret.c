@@ -15,7 +15,6 @@
 static ssize_t read_whole(int fd, char *buf, size_t cap)
 {
 	size_t n = 0;
-
 	while (n < cap) {
 		ssize_t got = read(fd, buf + n, cap - n);
 		if (got < 0 && errno != EINTR)
@@ -32,7 +31,6 @@ static int cut_line(char *buf, size_t n)
 {
 	char *end = memchr(buf, '\n', n);
 	size_t len = end ? (size_t)(end - buf) : n;
-
 	if (len && buf[len - 1] == '\r')
 		len--;
 	buf[len] = '\0';
@@ -46,7 +44,6 @@ char *hw_conf_read_secret(const char *path)
 	char buf[SECRET_MAX + 4], *secret = NULL; /* CR, LF, and a byte that tells of more */
 	int rc, fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
-
 	if (fd < 0)
 		return NULL;
 	n = read_whole(fd, buf, sizeof(buf) - 1);

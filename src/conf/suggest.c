@@ -3,10 +3,11 @@
  * What the author of an unknown key or section may have meant: the same key in another section, or one that is an edit
  * or two away. Runs only on a wrong file, over the whole table.
  */
+#include "conf/suggest.h"
+
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "conf/options.h"
 
 #define NAME_LEN 32 /* no key is as long */
 #define EDITS    2
@@ -14,7 +15,6 @@
 static size_t min3(size_t a, size_t b, size_t c)
 {
 	size_t ab = a < b ? a : b;
-
 	return ab < c ? ab : c;
 }
 
@@ -22,7 +22,6 @@ static size_t min3(size_t a, size_t b, size_t c)
 static size_t distance(const char *a, const char *b)
 {
 	size_t la = strlen(a), lb = strlen(b), row[NAME_LEN + 1];
-
 	if (la > NAME_LEN || lb > NAME_LEN)
 		return NAME_LEN;
 	for (size_t j = 0; j <= lb; j++)
@@ -43,70 +42,73 @@ static size_t distance(const char *a, const char *b)
 static bool better(const char *wrong, const char *known, size_t *best)
 {
 	size_t d = distance(wrong, known);
-
 	if (d > EDITS || 2 * d > strlen(known) || d >= *best)
 		return false;
 	*best = d;
 	return true;
 }
 
-static const char *shown_section(const char *section)
+/* What follows a section's name in its header. */
+static const char *tail(const char *section)
 {
-	return strcmp(section, "group") == 0 ? "group NAME" : section;
+	for (const struct hw_conf_family *f = hw_conf_family; f->section; f++)
+		if (strcmp(f->section, section) == 0)
+			return f->named ? " NAME" : "";
+	return "";
 }
 
-void hw_conf_sections_of(const char *key, char *buf, size_t cap)
+void hw_conf_sections_of(const struct hw_conf_table *t, const char *key, char *buf, size_t cap)
 {
 	size_t at = 0;
-
 	buf[0] = '\0';
-	for (size_t i = 0; i < hw_conf_n_options && at < cap; i++) {
-		const struct hw_conf_option *o = &hw_conf_options[i];
+	for (size_t i = 0; i < t->n_options && at < cap; i++) {
+		const struct hw_conf_option *o = &t->options[i];
 		if (strcmp(o->key, key) == 0)
-			at += (size_t)snprintf(buf + at, cap - at, "%s[%s]", at ? " or " : "",
-			                       shown_section(o->section));
+			at += (size_t)snprintf(buf + at, cap - at, "%s[%s%s]", at ? " or " : "", o->section,
+			                       tail(o->section));
 	}
 }
 
-void hw_conf_unknown_key(const char *section, const char *key, char *why, size_t cap)
+void hw_conf_unknown_key(const struct hw_conf_table *t, const char *section, const char *key, char *why, size_t cap)
 {
 	const char *near = NULL;
 	size_t best = EDITS + 1;
 	char where[128];
-
-	hw_conf_sections_of(key, where, sizeof(where));
+	hw_conf_sections_of(t, key, where, sizeof(where));
 	if (where[0]) {
-		snprintf(why, cap, "unknown in [%s]: it belongs in %s, move it there", shown_section(section), where);
+		snprintf(why, cap, "unknown in [%s%s]: it belongs in %s, move it there", section, tail(section), where);
 		return;
 	}
-	for (size_t i = 0; i < hw_conf_n_options; i++) {
-		const struct hw_conf_option *o = &hw_conf_options[i];
+	for (size_t i = 0; i < t->n_options; i++) {
+		const struct hw_conf_option *o = &t->options[i];
 		if (strcmp(o->section, section) == 0 && better(key, o->key, &best))
 			near = o->key;
 	}
 	if (near)
-		snprintf(why, cap, "unknown in [%s]: did you mean '%s'?", shown_section(section), near);
+		snprintf(why, cap, "unknown in [%s%s]: did you mean '%s'?", section, tail(section), near);
 	else
-		snprintf(why, cap, "unknown in [%s]: remove it, or see monitor.conf(5) for the keys there are",
-		         shown_section(section));
+		snprintf(why, cap, "unknown in [%s%s]: remove it, or see monitor.conf(5) for the keys there are",
+		         section, tail(section));
 }
 
-void hw_conf_unknown_section(const char *name, char *why, size_t cap)
+void hw_conf_unknown_section(const struct hw_conf_table *t, const char *name, char *why, size_t cap)
 {
 	const char *near = NULL;
 	size_t best = EDITS + 1, at;
-
-	for (size_t i = 0; i < hw_conf_n_options; i++)
-		if (better(name, hw_conf_options[i].section, &best))
-			near = hw_conf_options[i].section;
+	for (size_t i = 0; i < t->n_options; i++)
+		if (better(name, t->options[i].section, &best))
+			near = t->options[i].section;
+	for (const struct hw_conf_family *f = hw_conf_family; f->section; f++)
+		if (better(name, f->section, &best))
+			near = f->section;
 	if (near) {
-		snprintf(why, cap, "unknown section: did you mean [%s]?", shown_section(near));
+		snprintf(why, cap, "unknown section: did you mean [%s%s]?", near, tail(near));
 		return;
 	}
 	at = (size_t)snprintf(why, cap, "unknown section; there are");
-	for (size_t i = 0; i < hw_conf_n_options && at < cap; i++) {
-		const char *section = hw_conf_options[i].section;
-		if (hw_conf_option_find(section, NULL) == (int)i)
-			at += (size_t)snprintf(why + at, cap - at, " [%s]", shown_section(section));
+	for (size_t i = 0; i < t->n_options && at < cap; i++) {
+		const char *section = t->options[i].section;
+		if (hw_conf_option_find(t, section, NULL) == (int)i)
+			at += (size_t)snprintf(why + at, cap - at, " [%s%s]", section, tail(section));
 	}
 }

@@ -72,7 +72,6 @@ int hw_conf_value_copy(const struct hw_conf_option *o, const void *from, void *t
 {
 	void *field = (char *)to + o->offset;
 	char *copy;
-
 	if (!is_text(o)) {
 		memcpy(field, field_of(o, from), o->size);
 		return 0;
@@ -88,17 +87,15 @@ int hw_conf_value_copy(const struct hw_conf_option *o, const void *from, void *t
 static const char *choice_name(const struct hw_conf_option *o, int value)
 {
 	const struct hw_conf_choice *c = o->choices;
-
 	while (c->name && c->value != value)
 		c++;
 	return c->name ? c->name : "";
 }
 
-/* Without spaces where the line would else be too long, or the value taken for a comment. */
+/* Without spaces where the value would be taken for a comment. */
 static void print_text(const char *key, const char *text, FILE *out)
 {
-	bool tight = text[0] == ';' || strlen(key) + strlen(text) + strlen(" = ") > HW_CONF_LINE_MAX;
-
+	bool tight = text[0] == ';';
 	fprintf(out, tight ? "%s=%s\n" : *text ? "%s = %s\n" : "%s =%s\n", key, text);
 }
 
@@ -106,7 +103,6 @@ void hw_conf_value_print(const struct hw_conf_option *o, const void *base, FILE 
 {
 	const void *field = field_of(o, base);
 	char buf[32];
-
 	if (o->type == HW_CONF_TOPICS) {
 		size_t n;
 		char *const *list = list_of(o, base, &n);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "conf/options.h"
+#include "conf/table.h"
 
 /* Milliseconds of "30s" and the like. Returns 0, -EINVAL (not a duration) or -ERANGE (more than an int64_t holds). */
 int hw_conf_duration_parse(const char *text, int64_t *ms);

@@ -25,6 +25,7 @@ struct hw_control_status {
 	bool mqtt_up;      /* every reader is subscribed and the publisher is connected */
 	const char *mqtt;  /* "up", or what is wrong in a few words */
 	const char *redis; /* "up", "off" (memory store), or what is wrong */
+	enum { HW_REDIS_OFF, HW_REDIS_AWAY, HW_REDIS_REFUSES, HW_REDIS_WRITES } store;
 	bool loading;
 	uint64_t owed;          /* devices whose current state some sink has not confirmed */
 	int64_t owed_oldest_ms; /* how long the oldest has been owed; 0: nothing is owed */
@@ -42,8 +43,6 @@ struct hw_control_ops {
 	int (*reload)(void *arg, struct evbuffer *body);
 	/* GET /metrics: appends, with the helpers of metrics.h, all that is not the core's. */
 	void (*metrics)(void *arg, struct evbuffer *body);
-	/* Whether the loop has turned lately: /healthz. */
-	bool (*healthy)(void *arg);
 	/*
 	 * Where a store keeps the event stream (both NULL: nowhere, and hw_control_event() is told of everything).
 	 * Ask for what is behind a place in it, or for its end; hw_control_page() answers. 0 or -errno. Never two at

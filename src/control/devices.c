@@ -4,9 +4,9 @@
 #include <event2/http.h>
 #include <string.h>
 
-#include "control/json.h"
-#include "control/query.h"
-#include "control/server.h"
+#include "control/parts.h"
+#include "http/json.h"
+#include "http/query.h"
 
 /* --- a device */
 
@@ -21,7 +21,6 @@ static const char *const sources[] = {"mqtt", "mqtt", "key", "both"};
 void hw_write_device(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
 	struct hw_id id = hw_device_id(d);
-
 	hw_json_bytes(j, "id", id.text, id.len);
 	hw_json_text(j, "state", hw_state_name(hw_device_state(d)));
 	hw_json_int(j, "since_ms", d->since_ms);
@@ -39,7 +38,6 @@ void hw_write_event(struct hw_json *j, const struct hw_monitor *m, const struct 
 	const struct hw_registry *r = hw_monitor_registry(m);
 	uint32_t index = hw_registry_find(r, e->id, e->id_len);
 	const struct hw_device *d = index == HW_NIL ? NULL : hw_registry_at(r, index);
-
 	hw_json_bytes(j, "id", e->id, e->id_len);
 	hw_json_text(j, "state", hw_state_name(e->state));
 	hw_json_int(j, "since_ms", e->time_ms);
@@ -59,7 +57,6 @@ static void write_details(struct hw_json *j, const struct hw_monitor *m, struct 
                           uint32_t index)
 {
 	int64_t due_in = hw_monitor_due_in_ms(m, now, d);
-
 	if (d->extra)
 		hw_json_report(j, &d->extra->report);
 	if (due_in == INT64_MAX)
@@ -88,7 +85,6 @@ static struct hw_device *find_device(struct hw_control *c, struct evhttp_request
 	const struct hw_registry *r = hw_monitor_registry(c->monitor);
 	char id[HW_ID_MAX + 1];
 	int len = hw_percent_decode(rest, strlen(rest), false, id, sizeof(id));
-
 	if (len < 0 || !hw_id_valid(id, (size_t)len)) {
 		hw_reply_error(req, HTTP_BADREQUEST, "not a valid device id");
 		return NULL;
@@ -102,13 +98,13 @@ static struct hw_device *find_device(struct hw_control *c, struct evhttp_request
 	return d;
 }
 
-void hw_serve_device(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_device(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	struct hw_now now = c->ops->now(c->arg);
 	struct hw_json j;
 	uint32_t index;
 	struct hw_device *d = find_device(c, req, rest, &index);
-
 	if (!d)
 		return;
 	struct evbuffer *body = hw_answer_begin(req, &j);
@@ -119,11 +115,11 @@ void hw_serve_device(struct hw_control *c, struct evhttp_request *req, const cha
 	hw_answer_end(req, &j, body);
 }
 
-void hw_serve_forget(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_forget(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	uint32_t index;
 	struct hw_device *d = find_device(c, req, rest, &index);
-
 	if (!d)
 		return;
 	char id[HW_ID_MAX];

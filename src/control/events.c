@@ -14,31 +14,27 @@
  */
 #include <errno.h>
 #include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
-#include <event2/http_struct.h>
-#include <event2/keyvalq_struct.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/json.h"
-#include "control/query.h"
-#include "control/server.h"
+#include "control/parts.h"
+#include "http/json.h"
+#include "http/stream.h"
 
-#define CLIENTS_MAX     64
-#define FOLLOW_MAX      (256 * 1024)  /* what may wait to be sent to one who follows */
-#define BUFFER_MAX      (1024 * 1024) /* ... to anybody */
-#define PAGE            200
-#define COMMENT_S       15
-#define WRITE_TIMEOUT_S 10 /* how long a client may take nothing at all */
+#define CLIENTS_MAX 64
+#define FOLLOW_MAX  (256 * 1024) /* what may wait to be sent to one who follows */
+#define PAGE        200
+#define COMMENT_S   15
 
 enum hub_state { HUB_AWAY, HUB_BEGINS, HUB_CATCHES_UP, HUB_LIVE };
 
 struct client {
 	struct client *next, **prev;
 	struct hw_hub *hub;
-	struct evhttp_request *req;
+	struct hw_stream stream;
 	struct hw_event_id at; /* the last that was sent to it, or before which it does not look */
 	bool lags;
 };
@@ -56,6 +52,7 @@ struct hw_hub {
 	struct client *asked_for; /* NULL: for the hub, or for a client that has gone */
 	bool asked_for_hub;
 	struct evbuffer *fresh; /* to be sent to those who follow */
+	bool unarmed;           /* `flush` could not be armed: hw_hub_tick() flushes */
 	struct event *flush, *comment;
 };
 
@@ -70,29 +67,23 @@ static void write_event(const struct hw_hub *h, struct evbuffer *out, const stru
 {
 	char at[HW_EVENT_ID_TEXT];
 	struct hw_json j;
-
 	hw_event_id_text(e->at, at);
-	evbuffer_add_printf(out, "event: transition\nid: %s\ndata: ", at);
+	hw_stream_event(out, "transition", at);
 	hw_json_begin(&j, out);
 	hw_json_open(&j, '{');
 	hw_write_event(&j, h->c->monitor, e);
 	hw_json_close(&j, '}');
 	hw_json_end(&j);
-	evbuffer_add(out, "\n\n", 2);
+	hw_stream_event_end(out);
 }
 
 static void write_reset(const struct hw_hub *h, struct evbuffer *out)
 {
 	char at[HW_EVENT_ID_TEXT];
-
 	hw_event_id_text(h->last, at);
-	evbuffer_add_printf(out, "event: reset\nid: %s\ndata: {}\n\n", at);
-}
-
-static size_t waiting(const struct client *cl)
-{
-	struct evhttp_connection *conn = evhttp_request_get_connection(cl->req);
-	return evbuffer_get_length(bufferevent_get_output(evhttp_connection_get_bufferevent(conn)));
+	hw_stream_event(out, "reset", at);
+	evbuffer_add(out, "{}", 2);
+	hw_stream_event_end(out);
 }
 
 static void set_lags(struct client *cl, bool lags)
@@ -107,7 +98,6 @@ static void set_lags(struct client *cl, bool lags)
 static void client_free(struct client *cl)
 {
 	struct hw_hub *h = cl->hub;
-
 	set_lags(cl, false);
 	*cl->prev = cl->next;
 	if (cl->next)
@@ -121,54 +111,26 @@ static void client_free(struct client *cl)
 	free(cl);
 }
 
-/* The client went away, was too slow, or the server stops. */
-static void on_close(struct evhttp_connection *conn, void *arg)
+static void on_gone(void *arg)
 {
-	struct client *cl = arg;
-
-	(void)conn;
-	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
-	if (!evhttp_request_get_connection(cl->req))
-		evhttp_request_free(cl->req);
-	client_free(cl);
+	client_free(arg);
 }
 
 static void pump(struct hw_hub *h);
 
-/* All that was sent to a client has been taken. */
-static void on_drained(struct evhttp_connection *conn, void *arg)
+static void on_drained(void *arg)
 {
 	struct client *cl = arg;
-
-	(void)conn;
 	if (cl->lags)
 		pump(cl->hub);
 }
 
+static const struct hw_stream_ops stream_ops = {on_drained, on_gone};
+
 static void cut_off(struct client *cl)
 {
 	cl->hub->refused++;
-	evhttp_connection_free(evhttp_request_get_connection(cl->req)); /* on_close() frees the client */
-}
-
-/* Sends what is in `body`, which is emptied. If it is too much, the client is gone. */
-static void send_to(struct client *cl, struct evbuffer *body)
-{
-	if (waiting(cl) + evbuffer_get_length(body) > BUFFER_MAX)
-		cut_off(cl);
-	else
-		evhttp_send_reply_chunk_with_cb(cl->req, body, on_drained, cl);
-}
-
-static void send_text(struct client *cl, const char *text, size_t len)
-{
-	struct evbuffer *body = evbuffer_new();
-
-	if (!body)
-		return;
-	if (evbuffer_add(body, text, len) == 0)
-		send_to(cl, body);
-	evbuffer_free(body);
+	hw_stream_cut(&cl->stream); /* on_gone() frees the client */
 }
 
 /* --- those who follow */
@@ -178,18 +140,17 @@ static void flush(struct hw_hub *h)
 	size_t len = evbuffer_get_length(h->fresh);
 	const char *text = len > 0 ? (const char *)evbuffer_pullup(h->fresh, -1) : NULL;
 	struct client *next;
-
 	event_del(h->flush);
 	for (struct client *cl = h->first; cl && len > 0; cl = next) {
 		next = cl->next;
 		if (cl->lags)
 			continue;
-		if (!text || waiting(cl) + len > FOLLOW_MAX) {
+		if (!text || hw_stream_waiting(&cl->stream) + len > FOLLOW_MAX) {
 			set_lags(cl, true);
 			continue;
 		}
 		cl->at = h->last;
-		send_text(cl, text, len);
+		h->refused += !hw_stream_send_text(&cl->stream, text, len);
 	}
 	evbuffer_drain(h->fresh, len);
 }
@@ -206,14 +167,20 @@ static void on_flush(evutil_socket_t fd, short what, void *arg)
 static void tell(struct hw_hub *h, const struct hw_event *e)
 {
 	struct timeval at_once = {0, 0};
-
 	hw_history_add(h->c->history, e);
 	h->last = e->at;
 	if (h->n_clients == h->n_lagging)
 		return;
 	write_event(h, h->fresh, e);
 	if (!event_pending(h->flush, EV_TIMEOUT, NULL))
-		event_add(h->flush, &at_once);
+		h->unarmed = event_add(h->flush, &at_once) != 0;
+}
+
+void hw_hub_tick(struct hw_hub *h)
+{
+	if (h->unarmed)
+		event_active(h->flush, EV_TIMEOUT, 0);
+	h->unarmed = false;
 }
 
 /* Whoever follows starts anew: what the stream had between is not to be had. */
@@ -231,7 +198,6 @@ static void reset_all(struct hw_hub *h)
 static void to_tail(struct client *cl)
 {
 	struct hw_hub *h = cl->hub;
-
 	if (!cl->next)
 		return;
 	*cl->prev = cl->next;
@@ -246,7 +212,6 @@ static void give_page(struct client *cl, const struct hw_event_page *page)
 {
 	struct hw_hub *h = cl->hub;
 	struct evbuffer *body = evbuffer_new();
-
 	if (!body) {
 		cut_off(cl);
 		return;
@@ -266,15 +231,14 @@ static void give_page(struct client *cl, const struct hw_event_page *page)
 	}
 	to_tail(cl);
 	if (evbuffer_get_length(body) > 0)
-		send_to(cl, body);
+		h->refused += !hw_stream_send(&cl->stream, body);
 	evbuffer_free(body);
 }
 
 static struct client *next_lagging(const struct hw_hub *h)
 {
 	struct client *cl = h->first;
-
-	while (cl && (!cl->lags || waiting(cl) > 0))
+	while (cl && (!cl->lags || hw_stream_waiting(&cl->stream) > 0))
 		cl = cl->next;
 	return cl;
 }
@@ -284,7 +248,6 @@ static void serve_from_memory(struct hw_hub *h, struct client *cl)
 {
 	struct hw_event events[PAGE];
 	struct hw_event_page page;
-
 	hw_history_after(h->c->history, cl->at, events, PAGE, &page);
 	give_page(cl, &page);
 	if (next_lagging(h))
@@ -295,7 +258,6 @@ static void serve_from_memory(struct hw_hub *h, struct client *cl)
 static void pump(struct hw_hub *h)
 {
 	struct client *cl = h->n_lagging > 0 && h->state == HUB_LIVE && !h->asked ? next_lagging(h) : NULL;
-
 	if (cl && !has_store(h)) {
 		serve_from_memory(h, cl);
 	} else if (cl && h->c->ops->events_after(h->c->arg, cl->at) == 0) {
@@ -322,7 +284,6 @@ static void begin(struct hw_hub *h)
 void hw_control_store(struct hw_control *c, bool up)
 {
 	struct hw_hub *h = c->hub;
-
 	h->asked = h->asked_for_hub = false;
 	h->asked_for = NULL;
 	if (!up)
@@ -337,7 +298,6 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 {
 	struct hw_hub *h = c->hub;
 	struct hw_event numbered = *e;
-
 	if (!has_store(h)) {
 		numbered.at = (struct hw_event_id){h->begun_ms, ++h->n};
 		tell(h, &numbered);
@@ -350,7 +310,6 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 static void hub_begins(struct hw_hub *h, const struct hw_event_page *page)
 {
 	bool gap = h->known;
-
 	for (size_t i = 0; page->ok && i < page->n; i++)
 		if (hw_event_id_compare(page->events[i].at, h->last) > 0)
 			hw_history_add(h->c->history, &page->events[i]);
@@ -390,7 +349,6 @@ void hw_control_page(struct hw_control *c, const struct hw_event_page *page)
 	struct hw_hub *h = c->hub;
 	struct client *cl = h->asked_for;
 	bool for_hub = h->asked_for_hub;
-
 	if (!h->asked)
 		return;
 	h->asked = h->asked_for_hub = false;
@@ -404,70 +362,28 @@ void hw_control_page(struct hw_control *c, const struct hw_event_page *page)
 
 /* --- coming in */
 
-/* A comment now and then keeps what is between from closing a quiet connection, and finds out who has gone. */
 static void on_comment(evutil_socket_t fd, short what, void *arg)
 {
 	struct hw_hub *h = arg;
 	struct client *next;
-
 	(void)fd;
 	(void)what;
 	for (struct client *cl = h->first; cl; cl = next) {
 		next = cl->next;
-		if (waiting(cl) == 0)
-			send_text(cl, ":\n\n", 3);
+		h->refused += !hw_stream_comment(&cl->stream);
 	}
 	pump(h); /* should the store have refused once */
 }
 
-/* Where the client wants to go on: a header, as browsers do when they come back, or `after` in the query. */
-static const char *read_place(struct evhttp_request *req, const char **text, struct hw_param *p)
-{
-	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req));
-	int rc;
-
-	*text = evhttp_find_header(evhttp_request_get_input_headers(req), "Last-Event-ID");
-	for (query = query ? query : ""; (rc = hw_query_next(&query, p)) != 0;) {
-		if (rc < 0)
-			return "the query is malformed";
-		if (strcmp(p->key, "after") != 0)
-			return "unknown key in the query: there is after";
-		if (!*text)
-			*text = p->value;
-	}
-	return NULL;
-}
-
-static void start_reply(struct client *cl)
-{
-	struct evkeyvalq *headers = evhttp_request_get_output_headers(cl->req);
-	struct evhttp_connection *conn = evhttp_request_get_connection(cl->req);
-	struct timeval patience = {WRITE_TIMEOUT_S, 0};
-
-	evhttp_connection_set_closecb(conn, on_close, cl);
-	evhttp_add_header(headers, "Content-Type", "text/event-stream");
-	evhttp_add_header(headers, "Cache-Control", "no-store");
-	evhttp_add_header(headers, "X-Accel-Buffering", "no");
-	/* Without chunks it ends with the connection, whatever was asked for. */
-	if (cl->req->major == 1 && cl->req->minor == 0)
-		evhttp_remove_header(evhttp_request_get_input_headers(cl->req), "Connection");
-	evhttp_send_reply_start(cl->req, HTTP_OK, NULL);
-	/* It says nothing for as long as it listens. */
-	bufferevent_set_timeouts(evhttp_connection_get_bufferevent(conn), NULL, &patience);
-	send_text(cl, "retry: 2000\n\n", 13);
-}
-
-static struct client *client_new(struct hw_hub *h, struct evhttp_request *req)
+static struct client *client_new(struct hw_hub *h)
 {
 	struct timeval comment = {COMMENT_S, 0};
 	struct client *cl = calloc(1, sizeof(*cl));
-
 	if (!cl || (h->n_clients == 0 && event_add(h->comment, &comment) < 0)) {
 		free(cl);
 		return NULL;
 	}
 	cl->hub = h;
-	cl->req = req;
 	cl->prev = h->tail;
 	*h->tail = cl;
 	h->tail = &cl->next;
@@ -475,29 +391,34 @@ static struct client *client_new(struct hw_hub *h, struct evhttp_request *req)
 	return cl;
 }
 
-void hw_serve_events(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_events(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	struct hw_hub *h = c->hub;
 	struct hw_param p;
-	const char *place, *why = read_place(req, &place, &p);
+	const char *place, *why = hw_stream_place(req, &place, &p);
 	struct client *cl = NULL;
-
 	(void)rest;
 	if (why) {
 		hw_reply_error(req, HTTP_BADREQUEST, why);
 		return;
 	}
+	if (hw_is_head(req)) {
+		hw_stream_head(req);
+		return;
+	}
 	flush(h); /* what is told by now is not for this one */
 	if (h->n_clients < CLIENTS_MAX)
-		cl = client_new(h, req);
+		cl = client_new(h);
 	if (!cl) {
 		h->refused++;
-		hw_reply_error(req, HTTP_SERVUNAVAIL,
-		               h->n_clients < CLIENTS_MAX ? "out of memory" : "64 clients read the events already");
+		char full[64];
+		snprintf(full, sizeof(full), "%d clients read the events already", CLIENTS_MAX);
+		hw_reply_error(req, HTTP_SERVUNAVAIL, h->n_clients < CLIENTS_MAX ? "out of memory" : full);
 		return;
 	}
 	cl->at = h->last;
-	start_reply(cl);
+	hw_stream_begin(&cl->stream, req, &stream_ops, cl);
 	if (!place || !*place)
 		return;
 	struct hw_event_page gone = {.ok = false};
@@ -516,7 +437,6 @@ struct hw_control_clients hw_control_clients(const struct hw_control *c)
 struct hw_hub *hw_hub_new(struct hw_control *c)
 {
 	struct hw_hub *h = calloc(1, sizeof(*h));
-
 	if (!h)
 		return NULL;
 	h->c = c;

@@ -8,16 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/json.h"
-#include "control/query.h"
-#include "control/server.h"
-
-#define LIMIT_DEFAULT 100
-#define LIMIT_MAX     1000
+#include "control/parts.h"
+#include "http/json.h"
+#include "http/query.h"
 
 struct item {
 	struct hw_event event;
-	char *texts; /* owned: its id and its group */
+	char *texts; /* owned: its id, its group and its node */
 };
 
 struct hw_history {
@@ -42,17 +39,19 @@ void hw_history_free(struct hw_history *h)
 void hw_history_add(struct hw_history *h, const struct hw_event *e)
 {
 	struct item *item = &h->items[h->n % HW_HISTORY];
-	char *texts = malloc(e->id_len + e->group_len + 1);
-
+	char *texts = malloc(e->id_len + e->group_len + e->node_len + 1);
 	if (!texts)
 		return;
 	memcpy(texts, e->id, e->id_len);
 	memcpy(texts + e->id_len, e->group, e->group_len);
+	if (e->node_len)
+		memcpy(texts + e->id_len + e->group_len, e->node, e->node_len);
 	free(item->texts);
 	item->event = *e;
 	item->texts = texts;
 	item->event.id = texts;
 	item->event.group = texts + e->id_len;
+	item->event.node = texts + e->id_len + e->group_len;
 	h->n++;
 }
 
@@ -71,7 +70,6 @@ static const struct hw_event *event_at(const struct hw_history *h, uint64_t numb
 static uint64_t first_behind(const struct hw_history *h, struct hw_event_id at)
 {
 	uint64_t low = oldest(h), high = h->n;
-
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
 		if (hw_event_id_compare(event_at(h, middle)->at, at) <= 0)
@@ -87,7 +85,6 @@ void hw_history_after(const struct hw_history *h, struct hw_event_id at, struct 
 {
 	uint64_t first = first_behind(h, at);
 	bool from_start = at.ms == 0 && at.n == 0;
-
 	*page = (struct hw_event_page){.events = events, .last = at, .ok = true};
 	page->gone = first == oldest(h) ? !from_start || first > 0
 	                                : hw_event_id_compare(event_at(h, first - 1)->at, at) != 0;
@@ -105,14 +102,13 @@ static const char *read_limit(struct evhttp_request *req, unsigned *limit)
 	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req)), *why = NULL;
 	struct hw_param p;
 	int rc;
-
-	*limit = LIMIT_DEFAULT;
+	*limit = HW_LIMIT_DEFAULT;
 	for (query = query ? query : ""; !why && (rc = hw_query_next(&query, &p)) != 0;) {
 		if (rc < 0)
 			return "the query is malformed";
 		if (strcmp(p.key, "limit") != 0)
 			return "unknown key in the query: there is limit";
-		why = hw_query_limit(p.value, p.value_len, LIMIT_MAX, limit);
+		why = hw_query_limit(p.value, p.value_len, limit);
 	}
 	return why;
 }
@@ -124,7 +120,6 @@ static void serve(struct hw_control *c, struct evhttp_request *req, const char *
 	struct hw_json j;
 	unsigned limit, found = 0;
 	const char *why = read_limit(req, &limit);
-
 	if (why) {
 		hw_reply_error(req, HTTP_BADREQUEST, why);
 		return;
@@ -150,17 +145,18 @@ static void serve(struct hw_control *c, struct evhttp_request *req, const char *
 	hw_answer_end(req, &j, body);
 }
 
-void hw_serve_transitions(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_transitions(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	(void)rest;
 	serve(c, req, NULL, 0);
 }
 
-void hw_serve_device_events(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_device_events(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	char id[HW_ID_MAX + 1];
 	int len = hw_percent_decode(rest, strlen(rest), false, id, sizeof(id));
-
 	if (len < 0 || !hw_id_valid(id, (size_t)len))
 		hw_reply_error(req, HTTP_BADREQUEST, "not a valid device id");
 	else

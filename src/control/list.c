@@ -20,13 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/json.h"
-#include "control/query.h"
+#include "control/parts.h"
 #include "control/rank.h"
-#include "control/server.h"
+#include "http/json.h"
+#include "http/query.h"
 
-#define LIMIT_DEFAULT 100
-#define LIMIT_MAX     1000
 #define LOOKS_AT_ONCE 2000  /* records a request may look at before it waits for its turn */
 #define LOOKS_A_TURN  20000 /* ... all that wait together, in a turn of the loop */
 #define LOOKS_AHEAD   8     /* an id is elsewhere than its record: it is fetched before it is needed */
@@ -80,7 +78,6 @@ struct hw_pager {
 static void remember(struct hw_pager *p, const char *id, size_t len, uint32_t index)
 {
 	struct cursor *at = &p->cursors[p->n_cursors++ % CURSORS];
-
 	memcpy(at->id, id, len);
 	at->len = (uint8_t)len;
 	at->index = index;
@@ -93,7 +90,6 @@ static void remember(struct hw_pager *p, const char *id, size_t len, uint32_t in
 static uint32_t position(const struct hw_pager *p, const char *id, size_t len)
 {
 	size_t oldest = p->n_cursors > CURSORS ? p->n_cursors - CURSORS : 0;
-
 	for (size_t i = p->n_cursors; i > oldest; i--) {
 		const struct cursor *at = &p->cursors[(i - 1) % CURSORS];
 		if (at->len == len && memcmp(at->id, id, len) == 0)
@@ -104,30 +100,14 @@ static uint32_t position(const struct hw_pager *p, const char *id, size_t len)
 
 /* --- the query */
 
-const char *hw_query_limit(const char *text, size_t len, unsigned max, unsigned *out)
-{
-	unsigned n = 0;
-
-	for (size_t i = 0; i < len && n <= max; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return "'limit' is not a number";
-		n = n * 10 + (unsigned)(text[i] - '0');
-	}
-	if (n < 1 || n > max)
-		return "'limit' is out of its range, 1 to 1000";
-	*out = n;
-	return NULL;
-}
-
 static const char *set_limit(struct list *l, const struct hw_param *p)
 {
-	return hw_query_limit(p->value, p->value_len, LIMIT_MAX, &l->limit);
+	return hw_query_limit(p->value, p->value_len, &l->limit);
 }
 
 static const char *set_state(struct list *l, const struct hw_param *p)
 {
 	enum hw_state s;
-
 	if (hw_state_parse(p->value, &s) < 0 || (s != HW_STATE_ONLINE && s != HW_STATE_OFFLINE))
 		return "'state' is neither online nor offline";
 	l->filter.state = (int)s;
@@ -167,7 +147,6 @@ static const char *set_search(struct list *l, const struct hw_param *p)
 static const char *set_sort(struct list *l, const struct hw_param *p)
 {
 	static const char *const names[] = {"known", "id", "newest", "oldest"};
-
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(p->value, names[i]) == 0) {
 			l->order = (enum hw_order)i;
@@ -215,7 +194,6 @@ static const char *read_query(struct list *l, const char *query)
 static const char *set_begin(struct list *l)
 {
 	uint32_t index;
-
 	if (l->order != HW_ORDER_KNOWN) {
 		if (hw_rank_init(&l->rank, l->order, l->limit + 1) < 0)
 			return no_memory;
@@ -269,7 +247,6 @@ static void write_one(struct list *l, struct hw_now now, const struct hw_device 
 static void write_ranked(struct list *l, struct hw_now now)
 {
 	const struct hw_registry *r = hw_monitor_registry(l->pager->c->monitor);
-
 	hw_rank_sort(&l->rank);
 	l->more = l->rank.n > l->limit;
 	for (size_t i = 0; i < l->rank.n && i < l->limit; i++) {
@@ -310,7 +287,6 @@ static bool list_go_on(struct list *l, unsigned *budget)
 	const struct hw_registry *r = hw_monitor_registry(c->monitor);
 	struct hw_now now = c->ops->now(c->arg);
 	bool reads_ids = l->order == HW_ORDER_ID || l->filter.prefix_len + l->filter.search_len > 0;
-
 	for (uint32_t bound = hw_registry_bound(r); l->at < bound; l->at++) {
 		if (*budget == 0)
 			return false;
@@ -344,7 +320,6 @@ static int list_end(struct list *l)
 static void list_enqueue(struct list *l)
 {
 	struct hw_pager *p = l->pager;
-
 	l->next = NULL;
 	l->prev = p->tail;
 	*p->tail = l;
@@ -375,7 +350,6 @@ static void list_free(struct list *l)
 static void on_close(struct evhttp_connection *conn, void *arg)
 {
 	struct list *l = arg;
-
 	(void)conn;
 	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
 	if (!evhttp_request_get_connection(l->req))
@@ -388,7 +362,6 @@ static void list_answer_late(struct list *l)
 {
 	struct evhttp_request *req = l->req;
 	struct evhttp_connection *conn = evhttp_request_get_connection(req);
-
 	evhttp_connection_set_closecb(conn, NULL, NULL);
 	if (list_end(l) < 0) {
 		/* 200 has been said: only a broken connection can take it back. */
@@ -409,7 +382,6 @@ static int pager_wake(struct hw_pager *p)
 static void pager_turn(struct hw_pager *p)
 {
 	unsigned budget = LOOKS_A_TURN;
-
 	while (p->first && budget > 0) {
 		struct list *l = p->first;
 		list_dequeue(l);
@@ -440,7 +412,6 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 static void list_wait(struct list *l)
 {
 	struct evhttp_request *req = l->req;
-
 	if (pager_wake(l->pager) < 0) {
 		list_free(l);
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
@@ -458,12 +429,11 @@ static void list_wait(struct list *l)
 static struct list *list_new(struct hw_pager *p, struct evhttp_request *req)
 {
 	struct list *l = calloc(1, sizeof(*l));
-
 	if (!l)
 		return NULL;
 	l->pager = p;
 	l->req = req;
-	l->limit = LIMIT_DEFAULT;
+	l->limit = HW_LIMIT_DEFAULT;
 	l->filter.state = l->filter.group = -1;
 	l->body = evbuffer_new();
 	if (!l->body) {
@@ -477,12 +447,12 @@ static struct list *list_new(struct hw_pager *p, struct evhttp_request *req)
 	return l;
 }
 
-void hw_serve_list(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_list(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req));
 	unsigned budget = LOOKS_AT_ONCE;
 	struct list *l = list_new(c->pager, req);
-
 	(void)rest;
 	if (!l) {
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
@@ -513,7 +483,6 @@ void hw_serve_list(struct hw_control *c, struct evhttp_request *req, const char 
 struct hw_pager *hw_pager_new(struct hw_control *c)
 {
 	struct hw_pager *p = calloc(1, sizeof(*p));
-
 	if (!p)
 		return NULL;
 	p->c = c;

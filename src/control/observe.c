@@ -8,31 +8,30 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "control/json.h"
-#include "control/metrics.h"
-#include "control/server.h"
+#include "control/parts.h"
+#include "http/json.h"
+#include "http/metrics.h"
+#include "http/usage.h"
 
 #define OWED_MAX_MS 10000 /* /readyz: how long a state may wait for the outside's word */
 
 static uint64_t transitions_of(const struct hw_monitor_stats *stats)
 {
 	uint64_t n = 0;
-
 	for (int i = 0; i < HW_REASONS; i++)
 		n += stats->transitions[i];
 	return n;
 }
 
-void hw_serve_status(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	const struct hw_monitor_stats *stats = hw_monitor_stats(c->monitor);
-	const struct hw_blind *blind = hw_monitor_blind(c->monitor);
+	struct hw_blindness b = hw_monitor_blindness(c->monitor);
 	struct hw_control_status s = {0};
 	struct hw_now now = c->ops->now(c->arg);
-	bool is_blind = hw_blind_now(blind);
 	struct hw_json j;
 	struct evbuffer *body = hw_answer_begin(req, &j);
-
 	(void)rest;
 	if (!body)
 		return;
@@ -41,14 +40,18 @@ void hw_serve_status(struct hw_control *c, struct evhttp_request *req, const cha
 	hw_json_text(&j, "node", s.node);
 	hw_json_text(&j, "version", s.version);
 	hw_json_int(&j, "uptime_s", s.uptime_s);
-	hw_json_bool(&j, "blind", is_blind);
-	hw_json_text(&j, "blind_cause", is_blind ? hw_cause_name(blind->first) : NULL);
-	if (is_blind)
-		hw_json_int(&j, "blind_for_ms", (now.mono.ns - blind->since.ns) / HW_NS_PER_MS);
+	hw_json_bool(&j, "blind", b.blind);
+	hw_json_text(&j, "blind_cause", b.blind ? hw_cause_name(b.cause) : NULL);
+	if (b.blind)
+		hw_json_int(&j, "blind_for_ms", (now.mono.ns - b.since.ns) / HW_NS_PER_MS);
 	else
 		hw_json_null(&j, "blind_for_ms");
 	hw_json_text(&j, "mqtt", s.mqtt);
 	hw_json_text(&j, "redis", s.redis);
+	if (s.store == HW_REDIS_OFF)
+		hw_json_null(&j, "redis_writable");
+	else
+		hw_json_bool(&j, "redis_writable", s.store == HW_REDIS_WRITES);
 	hw_json_bool(&j, "loading", s.loading);
 	hw_json_uint(&j, "devices", online + offline);
 	hw_json_uint(&j, "online", online);
@@ -67,34 +70,33 @@ void hw_serve_status(struct hw_control *c, struct evhttp_request *req, const cha
 static void reply_ok(struct evhttp_request *req)
 {
 	struct evbuffer *body = evbuffer_new();
-
 	if (body)
 		evbuffer_add_printf(body, "{\"status\":\"ok\"}\n");
 	hw_reply(req, HTTP_OK, body);
 }
 
-void hw_serve_health(struct hw_control *c, struct evhttp_request *req, const char *rest)
+/* It is served on the loop itself: that there is an answer says that the loop turns. */
+void hw_serve_health(void *arg, struct evhttp_request *req, const char *rest)
 {
-	(void)rest;
-	if (c->ops->healthy(c->arg))
-		reply_ok(req);
-	else
-		hw_reply_error(req, HTTP_SERVUNAVAIL, "the loop has not turned lately");
+	(void)arg, (void)rest;
+	reply_ok(req);
 }
 
-void hw_serve_ready(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 {
-	const struct hw_blind *blind = hw_monitor_blind(c->monitor);
+	struct hw_control *c = arg;
+	struct hw_blindness b = hw_monitor_blindness(c->monitor);
 	struct hw_control_status s = {0};
-	char why[160];
+	char why[1024];
 	int n = 0;
-
 	(void)rest;
 	c->ops->status(c->arg, &s);
-	if (hw_blind_now(blind))
-		n += snprintf(why + n, sizeof(why) - (size_t)n, "blind: %s", hw_cause_name(blind->first));
+	if (b.blind)
+		n += snprintf(why + n, sizeof(why) - (size_t)n, "blind: %s", hw_cause_name(b.cause));
 	if (s.loading)
 		n += snprintf(why + n, sizeof(why) - (size_t)n, "%sloading devices from the store", n ? "; " : "");
+	if (s.store == HW_REDIS_REFUSES)
+		n += snprintf(why + n, sizeof(why) - (size_t)n, "%sRedis: %.600s", n ? "; " : "", s.redis);
 	if (s.owed_oldest_ms > OWED_MAX_MS)
 		n += snprintf(why + n, sizeof(why) - (size_t)n,
 		              "%s%" PRIu64 " devices' states owed, the oldest for %" PRId64 " s", n ? "; " : "", s.owed,
@@ -117,7 +119,6 @@ static void group_metrics(const struct hw_monitor *m, struct evbuffer *b)
 {
 	static const enum hw_state states[] = {HW_STATE_ONLINE, HW_STATE_OFFLINE};
 	const struct hw_groups *groups = hw_monitor_groups(m);
-
 	hw_metric_family(b, "devices", "gauge", "Known devices.");
 	for (size_t i = 0; i < groups->n; i++) {
 		const struct hw_group_stats *s = hw_monitor_group_stats(m, i);
@@ -138,32 +139,44 @@ static void group_metrics(const struct hw_monitor *m, struct evbuffer *b)
 	}
 }
 
-static void blind_metrics(const struct hw_blind *blind, struct hw_now now, struct evbuffer *b)
+/* Time in which a cause was active: of the fleet's, or of any group's. */
+static int64_t blind_ns(const struct hw_monitor *m, struct hw_now now, enum hw_cause cause)
 {
-	hw_metric_family(b, "blind", "gauge", "1 while the monitor cannot hear the fleet.");
-	hw_metric_sample(b, "blind", NULL, hw_blind_now(blind) ? 1 : 0);
+	const struct hw_blind *blind = hw_monitor_blind(m);
+	struct hw_blindness b = hw_monitor_blindness(m);
+	if (cause == HW_CAUSE_DEAF)
+		return b.deaf_ns + (b.deaf_groups ? now.mono.ns - b.deaf_since.ns : 0);
+	bool lasts = blind->active & 1u << cause && now.mono.ns > blind->cause_since[cause].ns;
+	return blind->cause_ns[cause] + (lasts ? now.mono.ns - blind->cause_since[cause].ns : 0);
+}
+
+static void blind_metrics(const struct hw_monitor *m, struct hw_now now, struct evbuffer *b)
+{
+	struct hw_blindness is = hw_monitor_blindness(m);
+	hw_metric_family(b, "blind", "gauge",
+	                 "1 for the cause for which the monitor cannot hear the fleet; all are 0 while it can.");
+	for (unsigned i = 0; i < HW_CAUSES; i++) {
+		const char *labels[] = {"cause", hw_cause_name((enum hw_cause)i), NULL};
+		hw_metric_sample(b, "blind", labels, is.blind && is.cause == (enum hw_cause)i);
+	}
 	hw_metric_family(b, "blind_seconds_total", "counter",
 	                 "Time in which a cause of blindness was active; several may be at once.");
 	for (unsigned i = 0; i < HW_CAUSES; i++) {
 		const char *labels[] = {"cause", hw_cause_name((enum hw_cause)i), NULL};
-		int64_t ns = blind->cause_ns[i];
-		if (blind->active & 1u << i && now.mono.ns > blind->cause_since[i].ns)
-			ns += now.mono.ns - blind->cause_since[i].ns;
-		hw_metric_sample(b, "blind_seconds_total", labels, (double)ns / 1e9);
+		hw_metric_sample(b, "blind_seconds_total", labels, (double)blind_ns(m, now, (enum hw_cause)i) / 1e9);
 	}
 }
 
 static void core_metrics(const struct hw_monitor *m, struct hw_now now, struct evbuffer *b)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(m);
-
 	group_metrics(m, b);
 	hw_metric_family(b, "transitions_total", "counter", "Changes of a device's state, by their reason.");
 	for (unsigned i = 0; i < HW_REASONS; i++) {
 		const char *labels[] = {"reason", hw_reason_name((enum hw_reason)i), NULL};
 		hw_metric_sample(b, "transitions_total", labels, (double)s->transitions[i]);
 	}
-	blind_metrics(hw_monitor_blind(m), now, b);
+	blind_metrics(m, now, b);
 	hw_metric_family(b, "refused_total", "counter",
 	                 "Messages that were not taken as a heartbeat, by what was wrong.");
 	for (unsigned i = 0; i < HW_REFUSED_KINDS; i++) {
@@ -174,14 +187,18 @@ static void core_metrics(const struct hw_monitor *m, struct hw_now now, struct e
 		b, "payload_errors_total", "counter",
 		"Heartbeats whose payload began like JSON and was not, or had a field of a wrong type or length.");
 	hw_metric_sample(b, "payload_errors_total", NULL, (double)s->payload_errors);
+	hw_metric_family(
+		b, "own_messages_total", "counter",
+		"What the monitor published itself and a heartbeat's filter brings back: nothing is wrong with it.");
+	hw_metric_sample(b, "own_messages_total", NULL, (double)s->own_messages);
 }
 
-void hw_serve_groups(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_groups(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	const struct hw_groups *groups = hw_monitor_groups(c->monitor);
 	struct hw_json j;
 	struct evbuffer *body = hw_answer_begin(req, &j);
-
 	(void)rest;
 	if (!body)
 		return;
@@ -198,6 +215,7 @@ void hw_serve_groups(struct hw_control *c, struct evhttp_request *req, const cha
 		hw_json_int(&j, "timeout_ms", groups->all[i]->timeout_ms);
 		hw_json_uint(&j, "heartbeats_total", s->heartbeats);
 		hw_json_bool(&j, "retired", groups->all[i]->retired);
+		hw_json_bool(&j, "deaf", hw_monitor_group_is_deaf(c->monitor, i));
 		hw_json_close(&j, '}');
 	}
 	hw_json_close(&j, ']');
@@ -227,12 +245,12 @@ static void write_wheel(struct hw_json *j, const struct hw_wheel *w)
 	hw_json_close(j, ']');
 }
 
-void hw_serve_wheel(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_wheel(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	const struct hw_wheel *keys = hw_monitor_key_wheel(c->monitor);
 	struct hw_json j;
 	struct evbuffer *body = hw_answer_begin(req, &j);
-
 	(void)rest;
 	if (!body)
 		return;
@@ -248,10 +266,10 @@ void hw_serve_wheel(struct hw_control *c, struct evhttp_request *req, const char
 	hw_answer_end(req, &j, body);
 }
 
-void hw_serve_metrics(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_metrics(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	struct evbuffer *body = evbuffer_new();
-
 	(void)rest;
 	if (!body) {
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
@@ -260,5 +278,6 @@ void hw_serve_metrics(struct hw_control *c, struct evhttp_request *req, const ch
 	core_metrics(c->monitor, c->ops->now(c->arg), body);
 	if (c->ops->metrics)
 		c->ops->metrics(c->arg, body);
+	hw_usage_metrics(body);
 	hw_reply_as(req, HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", body);
 }

@@ -7,8 +7,8 @@
 #include <event2/http.h>
 #include <stdlib.h>
 
-#include "control/json.h"
-#include "control/server.h"
+#include "control/parts.h"
+#include "http/json.h"
 
 #define PERIOD_S 10
 #define SAMPLES  360
@@ -51,7 +51,6 @@ double hw_samples_rate(const struct hw_samples *s)
 void hw_control_detected(struct hw_control *c, int64_t delay_ns)
 {
 	struct sample *now = &c->samples->now;
-
 	now->detected++;
 	now->delay_sum_ns += delay_ns;
 	if (delay_ns > now->delay_max_ns)
@@ -61,7 +60,6 @@ void hw_control_detected(struct hw_control *c, int64_t delay_ns)
 static void update_rate(struct hw_samples *s, struct hw_now now, uint64_t heartbeats)
 {
 	double seconds = (double)(now.mono.ns - s->tick.ns) / 1e9;
-
 	if (s->begun && seconds > 0) {
 		double fresh = (double)(heartbeats - s->heartbeats_at_tick) / seconds;
 		double weight = seconds < RATE_S ? seconds / RATE_S : 1;
@@ -76,11 +74,12 @@ void hw_control_tick(struct hw_control *c, struct hw_now now)
 	struct hw_samples *s = c->samples;
 	const struct hw_monitor_stats *stats = hw_monitor_stats(c->monitor);
 	uint64_t transitions = 0;
-
+	hw_http_tick(&c->http);
+	hw_hub_tick(c->hub);
 	for (int i = 0; i < HW_REASONS; i++)
 		transitions += stats->transitions[i];
 	update_rate(s, now, stats->heartbeats);
-	s->now.blind |= hw_blind_now(hw_monitor_blind(c->monitor));
+	s->now.blind |= hw_monitor_blindness(c->monitor).blind;
 	/* The first is taken at once, so that a chart has something to begin with. */
 	if (s->begun && now.mono.ns - s->last.ns < PERIOD_S * HW_NS_PER_S)
 		return;
@@ -117,12 +116,12 @@ static void write_sample(struct hw_json *j, const struct sample *one)
 	hw_json_close(j, '}');
 }
 
-void hw_serve_samples(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_samples(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	const struct hw_samples *s = c->samples;
 	struct hw_json j;
 	struct evbuffer *body = hw_answer_begin(req, &j);
-
 	(void)rest;
 	if (!body)
 		return;

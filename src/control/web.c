@@ -7,9 +7,10 @@
 #include <event2/buffer.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "control/server.h"
+#include "control/parts.h"
 
 static const char policy[] =
 	"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -23,13 +24,13 @@ static const struct hw_web_file *find(const char *name)
 	return NULL;
 }
 
-void hw_serve_web(struct hw_control *c, struct evhttp_request *req, const char *rest)
+void hw_serve_web(void *arg, struct evhttp_request *req, const char *rest)
 {
+	struct hw_control *c = arg;
 	const struct hw_web_file *f = find(*rest ? rest : "index.html");
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
 	const char *has = evhttp_find_header(evhttp_request_get_input_headers(req), "If-None-Match");
 	struct evbuffer *body = f ? evbuffer_new() : NULL;
-
 	(void)c;
 	if (!f) {
 		hw_reply_error(req, HTTP_NOTFOUND, "no such file");
@@ -51,7 +52,10 @@ void hw_serve_web(struct hw_control *c, struct evhttp_request *req, const char *
 		evhttp_send_reply(req, HTTP_NOTMODIFIED, NULL, NULL);
 		return;
 	}
+	char length[24];
+	snprintf(length, sizeof(length), "%zu", f->len);
+	evhttp_add_header(headers, "Content-Length", length);
 	evhttp_add_header(headers, "Content-Type", f->type);
-	evhttp_send_reply(req, HTTP_OK, NULL, body);
+	evhttp_send_reply(req, HTTP_OK, NULL, hw_is_head(req) ? NULL : body);
 	evbuffer_free(body);
 }

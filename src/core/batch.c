@@ -172,7 +172,6 @@ bool hw_batch_valid(const char *text, size_t len)
 	struct reader r = {(const unsigned char *)text, (const unsigned char *)text + len};
 	struct nest n;
 	enum want want = VALUE;
-
 	n.depth = 0;
 	int c = peek(&r);
 	if (c != '[')
@@ -214,7 +213,6 @@ bool hw_batch_next(const char *text, size_t len, size_t *at, struct hw_element *
 {
 	struct reader r = {(const unsigned char *)text + *at, (const unsigned char *)text + len};
 	int c = peek(&r);
-
 	if (c == (*at ? ',' : '[')) {
 		r.s++;
 		c = peek(&r);

@@ -22,16 +22,12 @@
 static const char *const names[HW_CAUSES] = {
 	[HW_CAUSE_LINK] = "link",       [HW_CAUSE_STALL] = "stall", [HW_CAUSE_STANDSTILL] = "standstill",
 	[HW_CAUSE_SUSPEND] = "suspend", [HW_CAUSE_LOSS] = "loss",   [HW_CAUSE_BARRIER] = "barrier",
+	[HW_CAUSE_DEAF] = "deaf",
 };
 
 const char *hw_cause_name(enum hw_cause c)
 {
 	return (size_t)c < HW_CAUSES ? names[c] : "unknown";
-}
-
-static struct hw_mono later(struct hw_mono a, struct hw_mono b)
-{
-	return a.ns > b.ns ? a : b;
 }
 
 void hw_blind_init(struct hw_blind *b)
@@ -47,13 +43,12 @@ void hw_blind_init(struct hw_blind *b)
 bool hw_blind_begin(struct hw_blind *b, enum hw_cause cause, struct hw_mono at, bool lossy)
 {
 	bool begins = b->active == 0;
-
 	if (begins || lossy)
 		b->lossy = lossy;
 	if (b->active >> cause & 1)
 		return false;
-	at = later(at, b->until);
-	b->cause_since[cause] = later(at, b->cause_since[cause]);
+	at = hw_mono_later(at, b->until);
+	b->cause_since[cause] = hw_mono_later(at, b->cause_since[cause]);
 	b->active |= 1U << cause;
 	b->periods += begins;
 	/* Barriers that are denied look like a standstill until it is known better. */
@@ -70,7 +65,7 @@ bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at)
 {
 	if (!(b->active >> cause & 1))
 		return false;
-	at = later(at, b->cause_since[cause]);
+	at = hw_mono_later(at, b->cause_since[cause]);
 	b->cause_ns[cause] += at.ns - b->cause_since[cause].ns;
 	b->cause_since[cause] = at;
 	b->active &= ~(1U << cause);
@@ -78,7 +73,7 @@ bool hw_blind_end(struct hw_blind *b, enum hw_cause cause, struct hw_mono at)
 		return false;
 	/* A cause that ended before this one may have been told a later end. */
 	for (int c = 0; c < HW_CAUSES; c++)
-		at = later(at, b->cause_since[c]);
+		at = hw_mono_later(at, b->cause_since[c]);
 	b->blind_ns += at.ns - b->since.ns;
 	b->until = at;
 	b->ended_lossy = b->lossy;

@@ -6,12 +6,13 @@
  * Everything here spends the caller's budget, a unit per device looked at, and goes on where it stopped: if a million
  * devices expire in one tick, a turn of the loop still takes only what its budget allows.
  */
-#include "monitor_priv.h"
+#include "arm.h"
+#include "door.h"
+#include "follow.h"
+#include "key.h"
+#include "out.h"
 
-#define PACE_MIN_NS   (250 * HW_NS_PER_MS)
-#define PACE_MAX_NS   (5 * HW_NS_PER_S)
-#define REFRESH_CHUNK 256            /* records a step of the sweep while blind */
-#define TTL_MIN_MS    INT64_C(10000) /* device:connected keys live at least this long */
+#define REFRESH_CHUNK 256 /* records a step of the sweep while blind */
 
 /* --- barriers and blindness -------------------------------------------------- */
 
@@ -21,20 +22,20 @@ static uint64_t last_tag(const struct hw_monitor *m)
 	return m->candidates.length ? hw_wheel_node(&m->wheel, m->candidates.tail)->due : 0;
 }
 
-/* The period that was told to begin is over, perhaps with another one begun since. */
+/* The blindness whose begin was told is over, perhaps with another one begun since. */
 static bool told_is_over(const struct hw_monitor *m)
 {
 	return m->told.begun && (!hw_monitor_is_blind(m) || m->sight.blind.periods != m->told.period);
 }
 
-/* One begins, one ends, or the one that lasts turns out to have another cause. */
+/* A blindness begins or ends, or the one that lasts turns out to have another cause. */
 static bool blind_changed(const struct hw_monitor *m)
 {
 	const struct hw_blind *b = &m->sight.blind;
 	return m->told.begun ? told_is_over(m) || b->first != m->told.cause : b->periods != m->told.period;
 }
 
-/* A period that is over before anybody could be told has its begin and its end told all the same. */
+/* Of a blindness that was over before it could be told, begin and end are told all the same. */
 static bool tell_blind(struct hw_monitor *m, struct hw_out *out)
 {
 	const struct hw_blind *b = &m->sight.blind;
@@ -65,108 +66,143 @@ static bool step_sight(struct hw_monitor *m, struct hw_now now, struct hw_out *o
 		hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_BARRIER, .barrier = m->sight.sent});
 	}
 	if (todo.reconnect >= 0)
-		hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_RECONNECT, .reader = (unsigned)todo.reconnect});
+		hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_RECONNECT, .source = (unsigned)todo.reconnect});
 	return tell_blind(m, out);
+}
+
+/* --- deafness ----------------------------------------------------------------- */
+
+static struct hw_out canary_out(const struct hw_monitor *m, enum hw_out_kind kind, const struct hw_hearing_do *todo)
+{
+	const struct hw_hearing_filter *f = &m->hearing.filter[todo->filter];
+	return (struct hw_out){.kind = kind,
+	                       .canary = {.group = f->group,
+	                                  .filter = f->index,
+	                                  .topic = f->canary,
+	                                  .seq = todo->seq,
+	                                  .answer = f->answer}};
+}
+
+static struct hw_out deaf_out(const struct hw_monitor *m, struct hw_now now, size_t filter)
+{
+	const struct hw_hearing_filter *f = &m->hearing.filter[filter];
+	struct hw_mono bound = hw_hearing_bound(&m->hearing, filter);
+	return (struct hw_out){.kind = HW_OUT_DEAF,
+	                       .deaf = {.begun = true,
+	                                .group = f->group,
+	                                .filter = f->index,
+	                                .bound_ns = bound.ns == INT64_MAX ? INT64_MAX : bound.ns - now.mono.ns,
+	                                .topic = hw_hearing_may_ask(&m->hearing, filter) ? f->canary : NULL,
+	                                .answer = f->answer}};
+}
+
+/* A group hears again. Its clock runs again, and its devices are armed anew by it. */
+static struct hw_out deaf_over(struct hw_monitor *m, uint16_t group)
+{
+	const struct hw_blind *b = &m->hearing.group[group].blind;
+	m->anew = (struct hw_sweep){.active = true};
+	return (struct hw_out){.kind = HW_OUT_DEAF, .deaf = {.group = group, .length_ns = b->until.ns - b->since.ns}};
+}
+
+static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out *out)
+{
+	struct hw_hearing_do todo = hw_hearing_step(&m->hearing, &m->sight, now.mono);
+	if (todo.what == HW_HEARING_NOTHING)
+		return false;
+	if (todo.what == HW_HEARING_OVER)
+		*out = deaf_over(m, todo.group);
+	else if (todo.what == HW_HEARING_MUTE)
+		*out = deaf_out(m, now, todo.filter);
+	else
+		*out = canary_out(m, todo.what == HW_HEARING_CANARY ? HW_OUT_CANARY : HW_OUT_CANARY_MISSING, &todo);
+	return true;
+}
+
+/*
+ * By when a filter must have brought something for the silence since to be a device's own: since its deadline, or, of a
+ * goodbye, since the barriers that prove it. Later goodbyes of a group share what the first one that waits needs, or a
+ * canary that is slower than barriers would never do.
+ */
+static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
+                             int64_t late_ns)
+{
+	struct hw_mono need = {now.mono.ns - late_ns}, *first = &m->hearing.group[d->group].need;
+	if (d->flags & HW_FLAG_GOODBYE) {
+		if (!first->ns)
+			*first = hw_mono_add(sent, -(HW_NS_PER_S / HW_TICKS_PER_S));
+		need = *first;
+	}
+	return need.ns > m->sight.blind.until.ns ? need : m->sight.blind.until;
+}
+
+/* A device is about to be called offline: whether its group would have heard it. If not, or if that is not known yet,
+ * the evidence says so from now on. */
+static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
+                  struct hw_evidence *e)
+{
+	struct hw_mono need = needed(m, now, d, sent, e->late_ns);
+	uint32_t online = m->group_stats[d->group].count[HW_STATE_ONLINE];
+	size_t filter = 0;
+	enum hw_hearing_verdict heard =
+		hw_hearing_judge(&m->hearing, &m->sight, now.mono, d->group, need, online, &e->wait_ns, &filter);
+	e->unheard = heard == HW_HEARING_UNSURE;
+	e->deaf = heard >= HW_HEARING_DEAF;
+	if (heard == HW_HEARING_HEARS)
+		m->hearing.group[d->group].need.ns = 0;
+	if (heard == HW_HEARING_DEAF) {
+		struct hw_out out = deaf_out(m, now, filter);
+		hw_monitor_emit(m, &out);
+	}
+	return heard == HW_HEARING_HEARS;
 }
 
 /* --- the judgement ----------------------------------------------------------- */
 
-static void rearm(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	m->stats.relinks++;
-	hw_monitor_arm(m, now, i);
-	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
-}
-
-bool hw_monitor_paced(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	struct hw_device *d = hw_monitor_at(m, i);
-	unsigned rate = m->groups.all[d->group]->max_offline_rate;
-	if (rate == 0 || d->flags & HW_FLAG_PACED)
-		return false;
-	int64_t seen = hw_monitor_seen(m, now).ns, *turn = &m->offline_free_ns[d->group];
-	bool wait = *turn > seen;
-	if (wait) {
-		d->flags |= HW_FLAG_PACED;
-		if (hw_monitor_is_keyed(m, d))
-			hw_monitor_key_arm_at(m, i, hw_seen_add(hw_monitor_key_seen(m, now), *turn - seen));
-		else
-			hw_monitor_arm_at(m, i, (struct hw_seen){*turn});
-	}
-	*turn = (wait ? *turn : seen) + HW_NS_PER_S / rate;
-	return wait;
-}
-
-/*
- * The pair is back: heard since, or touched by blindness, it goes on living; otherwise it is offline.
- *
- * Behind a backlog the deadline may have moved on and passed again before the pair came back: then that pair says
- * nothing of what was sent since it set out, and another must go.
- */
-static void judge(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	struct hw_device *d = hw_monitor_at(m, i);
-	struct hw_mono sent = hw_sight_pair_sent(&m->sight, d->node.due);
-	hw_monitor_unlink(m, i);
-	if (d->flags & HW_FLAG_GOODBYE) {
-		if (d->epoch == (m->sight.blind.periods & 0xff) && !hw_monitor_key_keeps(m, now, i)) {
-			hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_WILL, -1);
-			return;
-		}
-		d->flags &= (uint16_t) ~(HW_FLAG_GOODBYE | HW_FLAG_HELD);
-		m->stats.goodbyes_void++;
-		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
-		hw_monitor_arm(m, now, i);
-		return;
-	}
-	int64_t deadline_ns = hw_monitor_deadline(m, d).ns, late_ns = hw_monitor_seen(m, now).ns - deadline_ns;
-	bool by_key = hw_monitor_key_was_last(m, now, d);
-	if (late_ns < 0)
-		rearm(m, now, i);
-	else if (hw_blind_seen(&m->sight.blind, sent).ns < deadline_ns)
-		hw_monitor_candidate(m, i);
-	else if (hw_monitor_key_keeps(m, now, i))
-		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
-	else if (!hw_monitor_paced(m, now, i))
-		hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, by_key ? HW_REASON_KEYSPACE : HW_REASON_TIMEOUT,
-		                      by_key ? -1 : late_ns);
-}
-
-static bool judge_next(struct hw_monitor *m, struct hw_now now)
+/* The first of the candidates, if what it waits for is proven. */
+static bool judge(struct hw_monitor *m, struct hw_now now)
 {
 	uint32_t i = m->candidates.head;
 	if (i == HW_NIL || hw_monitor_is_blind(m) || !hw_sight_proven(&m->sight, hw_wheel_node(&m->wheel, i)->due))
 		return false;
-	judge(m, now, i);
+	struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_mono sent = hw_sight_pair_sent(&m->sight, d->node.due);
+	int64_t deadline_ns = hw_monitor_deadline(m, now, d).ns;
+	bool has_key = hw_monitor_has_key(m, d);
+	struct hw_evidence e = {.said = HW_SAID_PROVEN,
+	                        .touched = d->goodbye_period != hw_monitor_periods(m, d->group),
+	                        .outrun = hw_blind_seen(&m->sight.blind, sent).ns < deadline_ns,
+	                        .by_key = has_key && hw_monitor_key_was_last(m, now, d),
+	                        .key_lives = has_key && hw_monitor_key_lives(m, now, i),
+	                        .deaf = hw_hearing_is_deaf(&m->hearing, d->group),
+	                        .late_ns = hw_monitor_seen(m, now).ns - deadline_ns};
+	hw_monitor_unlink(m, i);
+	struct hw_verdict v = hw_verdict(d, &e);
+	if (v.act == HW_ACT_OFFLINE && !hears(m, now, d, sent, &e))
+		v = hw_verdict(d, &e);
+	hw_monitor_carry_out(m, now, i, &e, &v);
 	return true;
 }
 
 /* --- due entries ------------------------------------------------------------- */
 
-static void due_online(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	struct hw_device *d = hw_monitor_at(m, i);
-	d->flags &= (uint16_t)~HW_FLAG_HELD;
-	bool goodbye = d->flags & HW_FLAG_GOODBYE;
-	if (!goodbye && hw_monitor_is_keyed(m, d))
-		hw_monitor_key_due(m, now, i);
-	else if (goodbye || hw_monitor_deadline(m, d).ns <= hw_monitor_seen(m, now).ns)
-		hw_monitor_candidate(m, i);
-	else
-		rearm(m, now, i);
-}
-
 static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 {
 	if (hw_monitor_is_blind(m))
 		return false;
-	uint32_t i = hw_wheel_take(&m->wheel, hw_tick_floor(hw_monitor_seen(m, now)), budget);
+	struct hw_seen seen = hw_monitor_seen(m, now);
+	uint32_t i = hw_wheel_take(&m->wheel, hw_tick_floor(seen), budget);
 	if (i == HW_NIL)
 		return false;
-	if (hw_device_state(hw_monitor_at(m, i)) == HW_STATE_ONLINE)
-		due_online(m, now, i);
-	else
-		hw_monitor_transition(m, now, i, HW_STATE_FORGOTTEN, HW_REASON_FORGET_AFTER, -1);
+	const struct hw_device *d = hw_monitor_at(m, i);
+	if ((d->flags & HW_FLAG_HEARD) && hw_gate_decides(m, d)) {
+		hw_follow_take_over(m, now, i); /* before its turn, or it would be forgotten though it lives */
+		return true;
+	}
+	hw_monitor_rule(m, now, i,
+	                &(struct hw_evidence){.said = HW_SAID_DUE,
+	                                      .by_key = hw_monitor_is_keyed(m, d),
+	                                      .deaf = hw_hearing_is_deaf(&m->hearing, d->group),
+	                                      .late_ns = seen.ns - hw_monitor_deadline(m, now, d).ns});
 	return true;
 }
 
@@ -200,41 +236,51 @@ static uint32_t sweep_next(struct hw_monitor *m, struct hw_sweep *s, unsigned *b
 	return HW_NIL;
 }
 
-/* After a reload. An offline device's forgetting moves by as much as the setting did. */
-static void relink_forgetting(struct hw_monitor *m, struct hw_now now, uint32_t i)
+/* Loading is over: a provisional device becomes what was heard of it. */
+static void settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
-	struct hw_device *d = hw_monitor_at(m, i);
-	bool once = d->flags & HW_FLAG_ONCE;
-	int64_t was = once ? m->forget_once_was_ms : m->forget_was_ms;
-	int64_t is = once ? m->conf.forget_once_after_ms : m->conf.forget_after_ms;
-	if (was == is)
-		return;
-	if (was <= 0 || is <= 0 || d->node.place > HW_PLACE_LEVEL3) {
-		hw_monitor_arm(m, now, i);
-		return;
-	}
-	int64_t at = hw_tick_start((struct hw_tick){d->node.due}).ns + (is - was) * HW_NS_PER_MS;
-	hw_monitor_arm_at(m, i, (struct hw_seen){at});
+	bool heard = hw_monitor_at(m, i)->last_heard_ms != HW_NEVER_MS;
+	hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_SETTLED, .heard = heard});
 }
 
-static void relink(struct hw_monitor *m, struct hw_now now, uint32_t i)
+/*
+ * A deafness is found out late, and puts the group's clock back to when the deaf filter last brought something, which
+ * may be hours. A device that was heard on another filter since then was heard while that clock stood still, and not
+ * when it will have come so far again.
+ */
+static void take_back(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
-	if (hw_device_state(hw_monitor_at(m, i)) == HW_STATE_OFFLINE)
-		relink_forgetting(m, now, i);
-	else
-		hw_monitor_arm_earlier(m, now, i);
+	struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_key *k = hw_device_key(d);
+	int64_t seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
+	if (d->last_seen_ns <= seen_ns)
+		return;
+	if (k && k->silent_ns == d->last_seen_ns)
+		k->silent_ns = seen_ns;
+	d->last_seen_ns = seen_ns;
 }
 
 static bool sweep(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 {
 	uint32_t i = sweep_next(m, &m->settle, budget);
 	if (i != HW_NIL) {
-		hw_monitor_settle(m, now, i);
+		settle(m, now, i);
+		return true;
+	}
+	i = sweep_next(m, &m->anew, budget);
+	if (i != HW_NIL) {
+		take_back(m, now, i);
+		hw_monitor_arm_earlier(m, now, i);
+		return true;
+	}
+	i = m->gate.sweep.active ? hw_follow_next(m, budget) : HW_NIL;
+	if (i != HW_NIL) {
+		hw_follow_take_over(m, now, i);
 		return true;
 	}
 	i = sweep_next(m, &m->relink, budget);
 	if (i != HW_NIL)
-		relink(m, now, i);
+		hw_monitor_relink(m, now, i);
 	return i != HW_NIL;
 }
 
@@ -246,8 +292,7 @@ static int64_t refresh_chunk_ns(const struct hw_monitor *m)
 {
 	int64_t shortest_ms = INT64_MAX / HW_NS_PER_MS;
 	for (size_t k = 0; k < m->groups.n_order; k++) {
-		int64_t ttl = m->groups.all[m->groups.order[k]]->timeout_ms * m->conf.ttl_factor;
-		ttl = ttl > TTL_MIN_MS ? ttl : TTL_MIN_MS;
+		int64_t ttl = hw_ttl_ms(m->groups.all[m->groups.order[k]]->timeout_ms, m->conf.ttl_factor);
 		shortest_ms = ttl < shortest_ms ? ttl : shortest_ms;
 	}
 	int64_t chunks = hw_registry_bound(m->registry) / REFRESH_CHUNK + 1;
@@ -276,20 +321,10 @@ static void refresh_blind(struct hw_monitor *m, struct hw_now now)
 
 /* --- pull -------------------------------------------------------------------- */
 
-static bool pop(struct hw_monitor *m, struct hw_out *out)
-{
-	if (m->outs_n == 0)
-		return false;
-	*out = m->outs[m->outs_head];
-	m->outs_head = (m->outs_head + 1) % HW_OUTS;
-	m->outs_n--;
-	return true;
-}
-
 /* One unit of work, or false when there is none. What it causes is emitted. */
 static bool work(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 {
-	if (judge_next(m, now)) {
+	if (judge(m, now)) {
 		(*budget)--;
 		return true;
 	}
@@ -305,31 +340,34 @@ static void count_up(struct hw_monitor *m)
 
 bool hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_out *out)
 {
-	if (pop(m, out))
+	if (hw_monitor_caused(m, out))
 		return true;
 	/* Sight first, so that nobody is judged in a turn that begins blind; and last, so that those who became
 	 * candidates share a barrier. */
 	if (m->stepped.ns != now.mono.ns) {
 		m->stepped = now.mono;
-		if (step_sight(m, now, out))
+		if (step_sight(m, now, out) || step_hearing(m, now, out))
 			return true;
 	}
 	while (m->outs_n == 0 && *budget > 0 && work(m, now, budget))
 		;
-	if (pop(m, out) || step_sight(m, now, out))
+	if (hw_monitor_caused(m, out) || step_sight(m, now, out) || step_hearing(m, now, out))
 		return true;
 	refresh_blind(m, now);
 	count_up(m);
-	return pop(m, out);
+	return hw_monitor_caused(m, out);
 }
 
 bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mono *at)
 {
+	struct hw_mono hearing = hw_hearing_next(&m->hearing, &m->sight, now.mono);
 	*at = hw_sight_next(&m->sight, now.mono, last_tag(m), m->pace_ns);
+	*at = hearing.ns < at->ns ? hearing : *at;
 	bool blind = hw_monitor_is_blind(m);
 	uint32_t head = m->candidates.head;
 	bool judging = head != HW_NIL && !blind && hw_sight_proven(&m->sight, hw_wheel_node(&m->wheel, head)->due);
-	if (m->outs_n || m->settle.active || m->relink.active || judging || blind_changed(m)) {
+	if (m->outs_n || m->settle.active || m->gate.sweep.active || m->anew.active || m->relink.active || judging ||
+	    blind_changed(m)) {
 		*at = now.mono;
 		return true;
 	}

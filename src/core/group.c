@@ -11,6 +11,7 @@
 #include "heartwheel/group.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +26,18 @@ static void group_free(struct hw_group *group)
 		return;
 	for (size_t i = 0; i < group->n_heartbeat; i++)
 		hw_topic_fini(&group->heartbeat[i]);
+	for (size_t i = 0; i < group->n_goodbye; i++)
+		hw_goodbye_fini(&group->goodbye[i]);
+	for (size_t i = 0; i < group->n_ignore; i++)
+		hw_topic_fini(&group->ignore[i]);
 	free(group->heartbeat);
+	free(group->goodbye);
+	free(group->ignore);
+	for (size_t i = 0; i < group->reading.n; i++)
+		hw_field_fini(&group->field[i]);
+	free(group->field);
 	hw_topic_fini(&group->status);
+	hw_topic_fini(&group->form);
 	free(group->id_prefix);
 	free(group->name);
 	free(group);
@@ -41,30 +52,166 @@ void hw_groups_fini(struct hw_groups *g)
 	memset(g, 0, sizeof(*g));
 }
 
-static int compile_topics(struct hw_group *group, const struct hw_group_spec *spec)
+/* Whether a goodbye stands on a filter of which everything is a heartbeat. */
+static bool beats(const struct hw_group *group, const struct hw_topic *t)
+{
+	for (size_t i = 0; i < group->n_heartbeat; i++)
+		if (strcmp(group->heartbeat[i].text, t->text) == 0)
+			return true;
+	return false;
+}
+
+static int compile_goodbyes(struct hw_group *group, const struct hw_group_spec *spec)
 {
 	const char *why;
-	int rc = 0;
-
-	group->heartbeat = calloc(spec->n_heartbeat ? spec->n_heartbeat : 1, sizeof(*group->heartbeat));
-	if (!group->heartbeat)
-		return -ENOMEM;
-	for (size_t i = 0; rc == 0 && i < spec->n_heartbeat; i++) {
-		rc = spec->batch ? hw_topic_compile_batch(&group->heartbeat[i], spec->heartbeat[i], &why)
-		                 : hw_topic_compile(&group->heartbeat[i], spec->heartbeat[i], false, &why);
-		if (rc == 0)
-			group->n_heartbeat++;
+	for (size_t i = 0; i < spec->n_goodbye; i++) {
+		int rc = hw_goodbye_compile(&group->goodbye[i], spec->goodbye[i], &why);
+		if (rc != 0)
+			return rc;
+		group->n_goodbye++;
+		group->goodbye[i].beats = beats(group, &group->goodbye[i].topic);
 	}
-	if (rc == 0 && spec->status && *spec->status)
-		rc = hw_topic_compile(&group->status, spec->status, true, &why);
+	return 0;
+}
+
+/* `*n` grows as they are compiled, so that no more is released. */
+static int compile_list(struct hw_topic *list, size_t *n, const char *const *texts, size_t n_texts,
+                        enum hw_topic_kind kind)
+{
+	const char *why;
+	for (; *n < n_texts; (*n)++) {
+		int rc = hw_topic_compile(&list[*n], texts[*n], kind, &why);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static const struct hw_topic *filter_at(const struct hw_group *group, size_t i)
+{
+	return i < group->n_heartbeat ? &group->heartbeat[i] : &group->goodbye[i - group->n_heartbeat].topic;
+}
+
+/* The name in the group's {name...}; empty: it has none. -EINVAL if there are two: of an id that holds both nobody
+ * could tell where the first one ends. */
+static int find_several(const struct hw_group *group, struct hw_value *name)
+{
+	bool several;
+	*name = (struct hw_value){"", 0};
+	for (size_t i = 0; i < group->n_heartbeat + group->n_goodbye; i++) {
+		for (unsigned k = 0; k < filter_at(group, i)->n_captures; k++) {
+			struct hw_value one = hw_topic_capture(filter_at(group, i), k, &several);
+			if (!several)
+				continue;
+			if (name->len > 0 && (name->len != one.len || memcmp(name->text, one.text, one.len) != 0))
+				return -EINVAL;
+			*name = one;
+		}
+	}
+	return 0;
+}
+
+/* Compiles a template whose {name} may stand for several levels, because a filter's does. */
+static int compile_widened(struct hw_topic *t, const char *text, const struct hw_group *group, enum hw_topic_kind kind)
+{
+	struct hw_value name;
+	char *level = NULL, *wide = NULL;
+	const char *why, *at = NULL;
+	int rc = find_several(group, &name);
+	if (rc != 0)
+		return rc;
+	if (name.len > 0) {
+		if (asprintf(&level, "{%.*s}", (int)name.len, name.text) < 0)
+			return -ENOMEM;
+		at = strstr(text, level);
+	}
+	if (at && asprintf(&wide, "%.*s{%.*s...}%s", (int)(at - text), text, (int)name.len, name.text,
+	                   at + strlen(level)) < 0)
+		wide = NULL;
+	rc = at && !wide ? -ENOMEM : hw_topic_compile(t, at ? wide : text, kind, &why);
+	free(level);
+	free(wide);
 	return rc;
+}
+
+static int bind_status(struct hw_group *group)
+{
+	const char *why;
+	int rc = hw_topic_bind(&group->status, &group->form, &why);
+	for (unsigned k = 0; rc == 0 && k < group->status.n_captures; k++)
+		if (group->status.slot[k] == HW_SLOT_NONE)
+			rc = -EINVAL;
+	return rc;
+}
+
+/* The id, and what each capture of the group's templates is of it. */
+static int compile_id(struct hw_group *group, const struct hw_group_spec *spec)
+{
+	const char *why;
+	int rc = compile_widened(&group->form, spec->id && *spec->id ? spec->id : "{id}", group, HW_TOPIC_FORM);
+	if (rc != 0)
+		return rc;
+	group->assembled = group->form.n_captures != 1 || strchr(group->form.text, '/');
+	group->as_it_stands = !group->assembled && group->id_prefix_len == 0 && group->format != HW_FORMAT_HOMIE;
+	if (group->batch)
+		return group->assembled ? -EINVAL : 0;
+	for (size_t i = 0; rc == 0 && i < group->n_heartbeat + group->n_goodbye; i++)
+		rc = hw_topic_bind((struct hw_topic *)(uintptr_t)filter_at(group, i), &group->form, &why);
+	return rc;
+}
+
+static int compile_filters(struct hw_group *group, const struct hw_group_spec *spec)
+{
+	int rc;
+	if (spec->batch && spec->n_goodbye > 0)
+		return -EINVAL;
+	group->heartbeat = calloc(spec->n_heartbeat + 1, sizeof(*group->heartbeat));
+	group->goodbye = calloc(spec->n_goodbye + 1, sizeof(*group->goodbye));
+	group->ignore = calloc(spec->n_ignore + 1, sizeof(*group->ignore));
+	if (!group->heartbeat || !group->goodbye || !group->ignore)
+		return -ENOMEM;
+	rc = compile_list(group->heartbeat, &group->n_heartbeat, spec->heartbeat, spec->n_heartbeat,
+	                  spec->batch ? HW_TOPIC_BATCH : HW_TOPIC_ANY);
+	if (rc == 0)
+		rc = compile_goodbyes(group, spec);
+	if (rc == 0)
+		rc = compile_list(group->ignore, &group->n_ignore, spec->ignore, spec->n_ignore, HW_TOPIC_ANY);
+	group->sorts = group->n_goodbye + group->n_ignore > 0;
+	return rc;
+}
+
+static int compile_fields(struct hw_group *group, const struct hw_group_spec *spec)
+{
+	const char *why;
+	group->field = calloc(spec->n_field + 1, sizeof(*group->field));
+	if (!group->field)
+		return -ENOMEM;
+	group->reading = (struct hw_reading){.fields = group->field, .plain = spec->format == HW_FORMAT_PLAIN};
+	for (; group->reading.n < spec->n_field; group->reading.n++) {
+		int rc = hw_field_compile(&group->field[group->reading.n], spec->field[group->reading.n], &why);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int compile_topics(struct hw_group *group, const struct hw_group_spec *spec)
+{
+	int rc = compile_filters(group, spec);
+	if (rc == 0)
+		rc = compile_fields(group, spec);
+	if (rc == 0)
+		rc = compile_id(group, spec);
+	if (rc != 0 || !spec->status || !*spec->status)
+		return rc;
+	rc = compile_widened(&group->status, spec->status, group, HW_TOPIC_FORM);
+	return rc == 0 ? bind_status(group) : rc;
 }
 
 static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_group **out)
 {
 	const char *prefix = spec->id_prefix ? spec->id_prefix : "";
 	struct hw_group *group = calloc(1, sizeof(*group));
-
 	if (!group)
 		return -ENOMEM;
 	*group = (struct hw_group){.timeout_ms = spec->timeout_ms,
@@ -74,6 +221,7 @@ static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_
 	                           .max_offline_rate = spec->max_offline_rate,
 	                           .format = spec->format,
 	                           .batch = spec->batch,
+	                           .canary = spec->canary,
 	                           .rank = rank,
 	                           .name = strdup(spec->name),
 	                           .id_prefix = strdup(prefix),
@@ -103,7 +251,6 @@ static int build(struct hw_group **fresh, const struct hw_group_spec *specs, siz
 static int grow(struct hw_groups *g, const struct hw_group_spec *specs, size_t n)
 {
 	size_t total = g->n;
-
 	for (size_t i = 0; i < n; i++)
 		total += hw_groups_find(g, specs[i].name) < 0;
 	if (total > HW_GROUPS_MAX)
@@ -143,7 +290,6 @@ int hw_groups_set(struct hw_groups *g, const struct hw_group_spec *specs, size_t
 	struct hw_group **fresh = calloc(n ? n : 1, sizeof(*fresh));
 	uint16_t *order = calloc(n ? n : 1, sizeof(*order));
 	int rc = fresh && order ? build(fresh, specs, n) : -ENOMEM;
-
 	if (rc == 0)
 		rc = grow(g, specs, n);
 	if (rc == 0) {
@@ -178,7 +324,8 @@ static bool matches(const struct hw_topic *t, const char *topic, size_t len, con
 static bool match_clearing(const struct hw_groups *g, const char *topic, size_t len, uint16_t *group, const char **id,
                            size_t *id_len)
 {
-	for (size_t i = 0; i < g->n_order + g->n; i++) {
+	size_t n = g->n_order + (g->n > g->n_order ? g->n : 0); /* without a retired one the order has them all */
+	for (size_t i = 0; i < n; i++) {
 		size_t at = i < g->n_order ? g->order[i] : i - g->n_order;
 		if (matches(&g->all[at]->status, topic, len, id, id_len)) {
 			*group = (uint16_t)at;
@@ -188,15 +335,51 @@ static bool match_clearing(const struct hw_groups *g, const char *topic, size_t 
 	return false;
 }
 
+size_t hw_group_heartbeat_like(const struct hw_group *g, const struct hw_topic *by)
+{
+	size_t at = 0;
+	while (at < g->n_heartbeat && (!by || strcmp(g->heartbeat[at].filter, by->filter) != 0))
+		at++;
+	return at;
+}
+
+/* What a group says of a topic before it looks for a heartbeat; HW_MATCH_NONE: nothing. Apart, so that the way of a
+ * heartbeat in a group without such filters is short. */
+static __attribute__((noinline)) enum hw_match sort(const struct hw_group *group, const char *topic, size_t len,
+                                                    bool empty_payload, const char **id, size_t *id_len,
+                                                    const struct hw_topic **by)
+{
+	for (size_t i = 0; i < group->n_ignore; i++)
+		if (matches(&group->ignore[i], topic, len, id, id_len))
+			return HW_MATCH_IGNORED;
+	for (size_t i = 0; i < group->n_goodbye; i++) {
+		const struct hw_goodbye *g = &group->goodbye[i];
+		if (!matches(&g->topic, topic, len, id, id_len))
+			continue;
+		*by = &g->topic;
+		if (!empty_payload)
+			return HW_MATCH_GOODBYE;
+		return g->beats ? HW_MATCH_HEARTBEAT : HW_MATCH_CLEARING;
+	}
+	return HW_MATCH_NONE;
+}
+
 enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size_t len, bool empty_payload,
-                              uint16_t *group, const char **id, size_t *id_len)
+                              uint16_t *group, const char **id, size_t *id_len, const struct hw_topic **by)
 {
 	if (empty_payload && match_clearing(g, topic, len, group, id, id_len))
 		return HW_MATCH_CLEARING;
 	for (size_t i = 0; i < g->n_order; i++) {
 		const struct hw_group *candidate = g->all[g->order[i]];
+		if (candidate->sorts) {
+			enum hw_match sorted = sort(candidate, topic, len, empty_payload, id, id_len, by);
+			*group = g->order[i];
+			if (sorted != HW_MATCH_NONE)
+				return sorted;
+		}
 		for (size_t j = 0; j < candidate->n_heartbeat; j++) {
 			if (matches(&candidate->heartbeat[j], topic, len, id, id_len)) {
+				*by = &candidate->heartbeat[j];
 				*group = g->order[i];
 				return HW_MATCH_HEARTBEAT;
 			}
@@ -205,22 +388,78 @@ enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size
 	for (size_t i = 0; i < g->n_order; i++) {
 		if (matches(&g->all[g->order[i]]->status, topic, len, id, id_len)) {
 			*group = g->order[i];
+			*by = &g->all[g->order[i]]->status;
 			return HW_MATCH_STATUS;
 		}
 	}
 	return HW_MATCH_NONE;
 }
 
-int hw_group_status_topic(const struct hw_group *g, const char *id, size_t id_len, char *buf, size_t cap)
+bool hw_group_says_goodbye(const struct hw_group *g, const char *topic, size_t len, const void *payload,
+                           size_t payload_len, bool *no_memory)
+{
+	const char *id;
+	size_t id_len;
+	*no_memory = false;
+	for (size_t i = 0; i < g->n_goodbye; i++) {
+		const struct hw_goodbye *one = &g->goodbye[i];
+		if (!matches(&one->topic, topic, len, &id, &id_len))
+			continue;
+		if (!one->says)
+			return true;
+		if (!one->member && payload_len == strlen(one->says) && memcmp(payload, one->says, payload_len) == 0)
+			return true;
+		int rc = one->member ? hw_payload_member_is(payload, payload_len, one->member, one->says) : 0;
+		if (rc > 0)
+			return true;
+		*no_memory |= rc < 0;
+	}
+	return false;
+}
+
+size_t hw_group_id(const struct hw_group *g, const struct hw_topic *by, const char *topic, size_t len,
+                   char id[HW_ID_MAX])
+{
+	struct hw_value values[HW_CAPTURES_MAX];
+	char text[HW_ID_MAX + 1];
+	if (!hw_topic_values(by, topic, len, values))
+		return 0;
+	for (unsigned k = 0; k < g->form.n_captures; k++)
+		if (values[k].len == 0)
+			return 0;
+	int n = hw_topic_compose(&g->form, values, text, sizeof(text));
+	if (n <= 0 || g->id_prefix_len + (size_t)n > HW_ID_MAX)
+		return 0;
+	memcpy(id, g->id_prefix, g->id_prefix_len);
+	memcpy(id + g->id_prefix_len, text, (size_t)n);
+	return g->id_prefix_len + (size_t)n;
+}
+
+/* A device from before a reload may lack the prefix, and one cannot be named by the prefix alone. */
+static struct hw_value without_prefix(const struct hw_group *g, const char *id, size_t id_len)
 {
 	size_t n = g->id_prefix_len;
+	if (id_len > n && memcmp(id, g->id_prefix, n) == 0)
+		return (struct hw_value){id + n, id_len - n};
+	return (struct hw_value){id, id_len};
+}
 
+bool hw_group_fits(const struct hw_group *g, const char *id, size_t id_len)
+{
+	struct hw_value values[HW_CAPTURES_MAX], rest = without_prefix(g, id, id_len);
+	return (rest.text != id || g->id_prefix_len == 0) && hw_topic_values(&g->form, rest.text, rest.len, values);
+}
+
+int hw_group_status_topic(const struct hw_group *g, const char *id, size_t id_len, char *buf, size_t cap)
+{
+	struct hw_value values[HW_CAPTURES_MAX], rest = without_prefix(g, id, id_len);
 	if (!g->status.filter)
 		return 0;
-	/* A device from before a reload may lack the prefix, and one cannot be named by the prefix alone. */
-	if (id_len > n && memcmp(id, g->id_prefix, n) == 0) {
-		id += n;
-		id_len -= n;
-	}
-	return hw_topic_render(&g->status, id, id_len, buf, cap);
+	if (!g->assembled && !g->status.walked)
+		return hw_topic_render(&g->status, rest.text, rest.len, buf, cap);
+	if (!g->assembled)
+		values[0] = rest; /* whatever levels it has */
+	else if (!hw_topic_values(&g->form, rest.text, rest.len, values))
+		return 0;
+	return hw_topic_compose(&g->status, values, buf, cap);
 }

@@ -9,8 +9,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "arm.h"
+#include "canary.h"
 #include "core/batch.h"
-#include "monitor_priv.h"
+#include "door.h"
+#include "out.h"
 
 #define BYTES_AN_ELEMENT 1024 /* of a batch are judged in the time that an element takes */
 
@@ -18,7 +21,8 @@
 struct intake {
 	enum hw_match match;
 	uint16_t group;
-	const char *id; /* with the group's prefix */
+	uint32_t filter; /* which of all, for what is heard on it */
+	const char *id;  /* with the group's prefix */
 	size_t id_len;
 };
 
@@ -27,29 +31,50 @@ static void refuse(struct hw_monitor *m, enum hw_refused kind)
 	m->stats.refused[kind]++;
 }
 
+/* A monitor's message is nobody's heartbeat. What this one has published itself is expected. */
+static void count_monitors(struct hw_monitor *m, const struct hw_payload *p)
+{
+	if (m->conf.node && strcmp(p->by, m->conf.node) == 0)
+		m->stats.own_messages++;
+	else
+		refuse(m, HW_REFUSED_MONITOR);
+}
+
+/* Remembers whose payload was wrong, so that somebody can be told. */
+static void count_fault(struct hw_monitor *m, const char *id, size_t len, const char *fault)
+{
+	m->stats.payload_errors++;
+	if (!hw_id_valid(id, len))
+		len = 0;
+	memcpy(m->stats.fault_id, id, len);
+	m->stats.fault_id[len] = '\0';
+	m->stats.fault = fault;
+}
+
 /* --- what a heartbeat does --------------------------------------------------- */
 
 /* What a heartbeat leaves in its record: the same for a whole batch. */
 struct moment {
 	struct hw_seen seen;
 	int64_t mono_ms;
+	struct hw_mono mark; /* of a batch: it came through the broker later than this */
 };
 
 static struct moment moment(const struct hw_monitor *m, struct hw_now now)
 {
-	return (struct moment){hw_monitor_seen(m, now), now.mono.ns / HW_NS_PER_MS};
+	return (struct moment){hw_monitor_seen(m, now), now.mono.ns / HW_NS_PER_MS, {0}};
 }
 
-static void heard(struct hw_device *d, const struct moment *t)
+static void heard(const struct hw_monitor *m, struct hw_device *d, const struct moment *t)
 {
-	d->last_seen_ns = t->seen.ns;
+	d->last_seen_ns = hw_hearing_seen(&m->hearing, d->group, t->seen).ns;
 	hw_device_set_heard_ms(d, t->mono_ms);
 }
 
 /* A device that was known by a key alone beats as well. */
 static void known_by_both(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
-	hw_monitor_at(m, i)->node.user |= HW_SOURCE_MQTT << 5;
+	hw_device_set_source(hw_monitor_at(m, i), HW_SOURCE_MQTT | HW_SOURCE_KEY);
 	hw_monitor_arm_earlier(m, now, i);
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
@@ -90,77 +115,25 @@ static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct moment t = moment(m, now);
-	heard(d, &t);
+	heard(m, d, &t);
 	if (hw_device_source(d) == HW_SOURCE_KEY)
 		known_by_both(m, now, i);
-	switch (hw_device_state(d)) {
-	case HW_STATE_ONLINE:
-		if (d->flags & HW_FLAG_GOODBYE) {
-			/* Its will, or its own word, has replaced the retained status and turns out to be untrue. */
-			d->flags &= (uint16_t) ~(HW_FLAG_GOODBYE | HW_FLAG_HELD);
-			m->stats.goodbyes_void++;
-			hw_monitor_emit_device(m, HW_OUT_STATUS, i);
-		}
-		d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_PACED);
-		break;
-	case HW_STATE_OFFLINE:
-		d->flags &= (uint16_t)~HW_FLAG_ONCE;
-		hw_monitor_transition(m, now, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT, -1);
-		break;
-	case HW_STATE_FORGOTTEN:
-		d->flags |= HW_FLAG_ONCE;
-		hw_monitor_transition(m, now, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT, -1);
-		break;
-	case HW_STATE_PROVISIONAL:
-		d->flags &= (uint16_t)~HW_FLAG_GOODBYE;
-		if (!m->conf.loading)
-			hw_monitor_settle(m, now, i);
-	}
+	hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_LIFE, .loading = m->conf.loading});
 }
 
 /* --- what a goodbye does ----------------------------------------------------- */
 
-static void goodbye_online(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	struct hw_device *d = hw_monitor_at(m, i);
-	if (hw_monitor_is_blind(m) || hw_sight_doubts_goodbyes(&m->sight)) {
-		m->stats.goodbyes_void++;
-		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
-		return;
-	}
-	if (d->flags & HW_FLAG_GOODBYE)
-		return; /* the first one is on its way to be judged: repeating it must not put that off */
-	d->flags |= HW_FLAG_GOODBYE;
-	d->epoch = m->sight.blind.periods & 0xff;
-	int64_t delay_ns = m->groups.all[d->group]->goodbye_delay_ms * HW_NS_PER_MS;
-	struct hw_seen held = hw_seen_add(hw_monitor_seen(m, now), delay_ns), deadline = hw_monitor_deadline(m, d);
-	if (delay_ns == 0) {
-		hw_monitor_candidate(m, i);
-	} else {
-		d->flags |= HW_FLAG_HELD;
-		hw_monitor_arm_at(m, i, held.ns < deadline.ns ? held : deadline);
-	}
-}
-
 static void goodbye_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
-	struct hw_device *d = hw_monitor_at(m, i);
-	switch (hw_device_state(d)) {
-	case HW_STATE_ONLINE:
-		goodbye_online(m, now, i);
-		break;
-	case HW_STATE_OFFLINE:
-		hw_monitor_emit_device(m, HW_OUT_STATUS,
-		                       i); /* it may have been published where our retained status was */
-		break;
-	case HW_STATE_FORGOTTEN:
-		hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_WILL, -1);
-		break;
-	case HW_STATE_PROVISIONAL:
-		d->flags |= HW_FLAG_GOODBYE;
-		if (!m->conf.loading)
-			hw_monitor_settle(m, now, i);
-	}
+	const struct hw_device *d = hw_monitor_at(m, i);
+	hw_monitor_rule(m, now, i,
+	                &(struct hw_evidence){.said = HW_SAID_GOODBYE,
+	                                      .loading = m->conf.loading,
+	                                      .heard = d->last_heard_ms != HW_NEVER_MS,
+	                                      .blind = hw_monitor_is_blind(m) ||
+	                                               hw_sight_doubts_goodbyes(&m->sight, now.mono) ||
+	                                               hw_hearing_is_deaf(&m->hearing, d->group),
+	                                      .delay = m->groups.all[d->group]->goodbye_delay_ms > 0});
 }
 
 /* --- one heartbeat or goodbye ------------------------------------------------ */
@@ -181,7 +154,7 @@ static void regroup(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_
 	const struct hw_group *has = m->groups.all[d->group], *wants = m->groups.all[group];
 	if (!has->retired && has->rank <= wants->rank)
 		return;
-	hw_monitor_move(m, i, group);
+	hw_monitor_move(m, now, i, group);
 	hw_monitor_arm_earlier(m, now, i);
 }
 
@@ -242,7 +215,7 @@ static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct i
 		.report = p->report};
 	if (hw_reason_parse(p->reason, &s.reason))
 		s.reason = p->online ? HW_REASON_HEARTBEAT : HW_REASON_TIMEOUT;
-	memset(&p->report, 0, sizeof p->report);
+	memset(&p->report, 0, sizeof(p->report));
 	hw_monitor_load(m, now, &s);
 	hw_report_fini(&s.report);
 }
@@ -265,40 +238,104 @@ static bool looks_like_json(const struct hw_message *msg)
 static bool on_state_topic(const struct hw_message *msg)
 {
 	static const char end[] = "/$state";
-	size_t n = sizeof end - 1;
+	size_t n = sizeof(end) - 1;
 	return msg->topic_len > n && memcmp(msg->topic + msg->topic_len - n, end, n) == 0;
 }
 
 /* What a message says beyond "alive", or NULL. Only what it returns is to be released. */
-static struct hw_payload *read_payload(struct hw_monitor *m, const struct hw_message *msg, enum hw_format format,
+static struct hw_payload *read_payload(struct hw_monitor *m, const struct hw_message *msg, const struct intake *in,
                                        struct hw_payload *p)
 {
+	const struct hw_group *g = m->groups.all[in->group];
 	if (msg->truncated) {
-		m->stats.payload_errors++;
+		count_fault(m, in->id, in->id_len, NULL);
 		return NULL;
 	}
 	bool said = looks_like_json(msg);
 	if (said)
-		hw_payload_decode(p, msg->payload, msg->payload_len);
+		hw_payload_read(p, msg->payload, msg->payload_len, &g->reading);
 	/* Of a Homie device, a property that happens to be JSON says nothing of the device itself. */
-	if (format == HW_FORMAT_HOMIE && !(said && (p->no_memory || p->kind == HW_PAYLOAD_MONITOR))) {
+	if (g->format == HW_FORMAT_HOMIE && !(said && (p->no_memory || p->kind == HW_PAYLOAD_MONITOR))) {
 		if (said)
 			hw_payload_fini(p);
 		said = on_state_topic(msg);
 		if (said)
 			hw_payload_homie(p, msg->payload, msg->payload_len);
 	}
-	m->stats.payload_errors += said && p->malformed;
+	if (said && p->malformed)
+		count_fault(m, in->id, in->id_len, p->fault);
 	return said ? p : NULL;
 }
 
 /*
- * What could not be read for want of memory may be a goodbye, or our own word that this device is dead: it must bring
- * nobody to life. Who lives may as well be heard: his death is then found by his timeout.
+ * Whether a message must be passed over because its payload could not be read for want of memory. It may be a goodbye,
+ * or this monitor's own word that the device is dead, so it must not bring an offline device back. A device that is
+ * online may be taken for heard: if it was a goodbye, the death is found by the timeout.
  */
 static bool unread(const struct hw_monitor *m, const struct hw_payload *said, uint32_t i)
 {
 	return said && said->no_memory && (i == HW_NIL || hw_device_state(hw_monitor_at(m, i)) != HW_STATE_ONLINE);
+}
+
+/* Makes a goodbye of what was said on a goodbye's filter, if it is one. Returns what is said then. */
+static struct hw_payload *read_goodbye(const struct hw_group *g, const struct hw_message *msg, struct hw_payload *said,
+                                       struct hw_payload *p)
+{
+	bool no_memory,
+		is = hw_group_says_goodbye(g, msg->topic, msg->topic_len, msg->payload, msg->payload_len, &no_memory);
+	if (!is && !no_memory)
+		return said;
+	if (!said)
+		memset(p, 0, sizeof(*p));
+	p->goodbye |= is;
+	p->no_memory |= no_memory && !is;
+	return p;
+}
+
+/* Something came on a filter that proves that it brings what is published on it: but for a monitor's own words, which
+ * follow upon a death as often as not. */
+static void brought(struct hw_monitor *m, const struct intake *in)
+{
+	m->hearing.brought[in->filter] = hw_sight_mark(&m->sight).ns;
+}
+
+/* A message of a device's. */
+static void take_device(struct hw_monitor *m, struct hw_now now, const struct intake *in, uint32_t i,
+                        struct hw_payload *said)
+{
+	brought(m, in);
+	if (i == HW_NIL && !hw_id_valid(in->id, in->id_len)) {
+		refuse(m, HW_REFUSED_ID); /* the id of a record was found valid when the record was made */
+		return;
+	}
+	/* The id was unknown when the batch was looked up: an earlier message of the batch may have made its record. */
+	if (i == HW_NIL)
+		i = hw_registry_find(m->registry, in->id, in->id_len);
+	if (unread(m, said, i))
+		refuse(m, HW_REFUSED_MEMORY);
+	else
+		apply(m, now, in->group, (struct hw_id){in->id, in->id_len}, i, said);
+}
+
+/* A message of a monitor's: a status, or a canary. */
+static void take_monitors(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
+                          const struct hw_payload *p)
+{
+	if (p->canary && !msg->retained)
+		hw_canary_back(&m->hearing, now.mono, hw_sight_mark(&m->sight), msg->topic, msg->topic_len, p->seq);
+	count_monitors(m, p);
+}
+
+/* A canary may stand on a topic that no device's message is wanted on. */
+static void take_ignored(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg)
+{
+	struct hw_payload p;
+	if (msg->truncated || !hw_canary_is_topic(&m->hearing, msg->topic, msg->topic_len) || !looks_like_json(msg))
+		return;
+	hw_payload_decode(&p, msg->payload, msg->payload_len);
+	if (p.kind == HW_PAYLOAD_MONITOR)
+		take_monitors(m, now, msg, &p);
+	hw_payload_fini(&p);
 }
 
 static void take_message(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
@@ -310,23 +347,17 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 		refuse(m, HW_REFUSED_RETAINED);
 		return;
 	}
-	said = read_payload(m, msg, m->groups.all[in->group]->format, &p);
+	said = read_payload(m, msg, in, &p);
+	if (in->match == HW_MATCH_GOODBYE && !msg->retained && !(said && p.kind == HW_PAYLOAD_MONITOR))
+		said = read_goodbye(m->groups.all[in->group], msg, said, &p);
 	if (said && p.kind == HW_PAYLOAD_MONITOR) {
 		if (adopting && strcmp(p.by, m->conf.adopt_by) == 0)
 			adopt_status(m, now, in, &p);
-		refuse(m, HW_REFUSED_MONITOR);
+		take_monitors(m, now, msg, &p);
 	} else if (msg->retained) {
 		refuse(m, HW_REFUSED_RETAINED);
-	} else if (i == HW_NIL && !hw_id_valid(in->id, in->id_len)) {
-		refuse(m, HW_REFUSED_ID); /* what is known has been judged before */
 	} else {
-		/* Unknown when the batch was looked up: an earlier message of it may have made it since. */
-		if (i == HW_NIL)
-			i = hw_registry_find(m->registry, in->id, in->id_len);
-		if (unread(m, said, i))
-			refuse(m, HW_REFUSED_MEMORY);
-		else
-			apply(m, now, in->group, (struct hw_id){in->id, in->id_len}, i, said);
+		take_device(m, now, in, i, said);
 	}
 	if (said)
 		hw_payload_fini(said);
@@ -344,7 +375,10 @@ static void take_status(struct hw_monitor *m, struct hw_now now, const struct hw
 	bool monitors = p.kind == HW_PAYLOAD_MONITOR;
 	if (monitors && msg->retained && strcmp(p.by, m->conf.adopt_by) == 0)
 		adopt_status(m, now, in, &p);
-	refuse(m, monitors ? HW_REFUSED_MONITOR : HW_REFUSED_TOPIC);
+	if (monitors)
+		count_monitors(m, &p);
+	else
+		refuse(m, HW_REFUSED_TOPIC);
 	hw_payload_fini(&p);
 }
 
@@ -354,15 +388,16 @@ static void take_element(struct hw_monitor *m, struct hw_now now, uint16_t group
 {
 	const struct hw_group *g = m->groups.all[group];
 	char id[HW_ID_MAX + 1];
-	size_t room = sizeof id - g->id_prefix_len;
+	size_t room = sizeof(id) - g->id_prefix_len;
 	struct hw_payload p;
 	memcpy(id, g->id_prefix, g->id_prefix_len);
-	int n = hw_payload_element(&p, e->text, e->len, id + g->id_prefix_len, room);
-	m->stats.payload_errors += p.malformed;
+	int n = hw_payload_element(&p, e->text, e->len, &g->reading, id + g->id_prefix_len, room);
+	if (p.malformed)
+		count_fault(m, id, n > 0 && (size_t)n < room ? g->id_prefix_len + (size_t)n : 0, p.fault);
 	if (n < 0)
 		refuse(m, n == -ENOMEM ? HW_REFUSED_MEMORY : HW_REFUSED_BATCH);
 	else if (p.kind == HW_PAYLOAD_MONITOR)
-		refuse(m, HW_REFUSED_MONITOR);
+		count_monitors(m, &p);
 	else if (n == 0 || (size_t)n >= room)
 		refuse(m, HW_REFUSED_ID);
 	else
@@ -371,7 +406,7 @@ static void take_element(struct hw_monitor *m, struct hw_now now, uint16_t group
 }
 
 /* Whether anything of a batch may count: all of it or nothing. */
-static bool judge_batch(struct hw_monitor *m, const struct hw_message *msg)
+static bool judge_batch(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg)
 {
 	struct hw_payload p;
 	if (msg->retained) {
@@ -382,8 +417,12 @@ static bool judge_batch(struct hw_monitor *m, const struct hw_message *msg)
 		return true;
 	bool object = looks_like_json(msg);
 	hw_payload_decode(&p, msg->payload, object && !msg->truncated ? msg->payload_len : 0);
-	refuse(m, p.kind == HW_PAYLOAD_MONITOR ? HW_REFUSED_MONITOR : HW_REFUSED_BATCH);
-	m->stats.payload_errors += msg->truncated || p.malformed || first_byte(msg) == '[';
+	if (p.kind == HW_PAYLOAD_MONITOR)
+		take_monitors(m, now, msg, &p);
+	else
+		refuse(m, HW_REFUSED_BATCH);
+	if (msg->truncated || p.malformed || first_byte(msg) == '[')
+		count_fault(m, "", 0, NULL);
 	hw_payload_fini(&p);
 	return false;
 }
@@ -392,7 +431,7 @@ static bool judge_batch(struct hw_monitor *m, const struct hw_message *msg)
  * Works a batch off, as far as `*budget` goes, from which also its judgement is paid, by its length. Whether it is
  * done.
  */
-static bool take_batch(struct hw_monitor *m, struct hw_now now, struct hw_message *msg, uint16_t group,
+static bool take_batch(struct hw_monitor *m, struct hw_now now, struct hw_message *msg, const struct intake *in,
                        unsigned *budget)
 {
 	struct hw_element e;
@@ -401,11 +440,12 @@ static bool take_batch(struct hw_monitor *m, struct hw_now now, struct hw_messag
 	if (msg->done == 0) {
 		unsigned cost = 1 + (unsigned)(msg->payload_len / BYTES_AN_ELEMENT);
 		*budget -= cost < *budget ? cost : *budget;
-		if (!judge_batch(m, msg))
+		if (!judge_batch(m, now, msg))
 			return true;
+		brought(m, in);
 	}
 	while (hw_batch_next(msg->payload, msg->payload_len, &msg->done, &e)) {
-		take_element(m, now, group, &e);
+		take_element(m, now, in->group, &e);
 		*budget -= *budget > 0;
 		if (*budget == 0)
 			return false;
@@ -415,18 +455,27 @@ static bool take_batch(struct hw_monitor *m, struct hw_now now, struct hw_messag
 
 /* --- a message of any kind ---------------------------------------------------- */
 
-/* Finds group and id; puts the group's prefix before it, in `room`. */
+/* Finds group and id; puts the group's prefix before it, or the id together, in `room`. */
 static void match(struct hw_monitor *m, const struct hw_message *msg, struct intake *in, char room[HW_ID_MAX + 1])
 {
+	const struct hw_topic *by = NULL;
 	in->match = hw_groups_match(&m->groups, msg->topic, msg->topic_len, msg->payload_len == 0, &in->group, &in->id,
-	                            &in->id_len);
-	if (in->match != HW_MATCH_HEARTBEAT && in->match != HW_MATCH_STATUS)
+	                            &in->id_len, &by);
+	if (in->match != HW_MATCH_HEARTBEAT && in->match != HW_MATCH_GOODBYE && in->match != HW_MATCH_STATUS)
 		return;
 	const struct hw_group *g = m->groups.all[in->group];
-	/* Who removes a Homie device clears its $state: that is no sign of life. */
+	in->filter = hw_hearing_filter_of(&m->hearing, in->group, hw_group_heartbeat_of(g, by));
+	if (g->as_it_stands)
+		return;
+	/* A Homie device is removed by clearing its $state: that is no sign of life. */
 	if (in->match == HW_MATCH_HEARTBEAT && g->format == HW_FORMAT_HOMIE && msg->payload_len == 0 &&
 	    on_state_topic(msg))
 		in->match = HW_MATCH_CLEARING;
+	if (g->assembled) {
+		in->id_len = hw_group_id(g, by, msg->topic, msg->topic_len, room);
+		in->id = room;
+		return;
+	}
 	if (g->id_prefix_len == 0 || (g->batch && in->match == HW_MATCH_HEARTBEAT))
 		return;
 	if (in->id_len == 0 || g->id_prefix_len + in->id_len > HW_ID_MAX) {
@@ -453,7 +502,8 @@ static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t 
 	for (size_t k = 0; k < n; k++) {
 		struct intake *in = &b->in[k];
 		match(m, &msgs[k], in, b->room[k]);
-		bool usable = in->match == HW_MATCH_HEARTBEAT && in->id_len > 0 && in->id_len <= HW_ID_MAX;
+		bool known = in->match == HW_MATCH_HEARTBEAT || in->match == HW_MATCH_GOODBYE;
+		bool usable = known && in->id_len > 0 && in->id_len <= HW_ID_MAX;
 		b->ids[k] = usable ? (struct hw_id){in->id, in->id_len} : (struct hw_id){"", 0};
 		b->asked[k] = hw_registry_ask(m->registry, b->ids[k].text, b->ids[k].len);
 	}
@@ -471,12 +521,23 @@ static bool take_plain(struct hw_monitor *m, const struct moment *t, const struc
 		return false;
 	struct hw_device *d = hw_monitor_at(m, i);
 	if (hw_device_state(d) != HW_STATE_ONLINE || hw_device_source(d) == HW_SOURCE_KEY || d->group != in->group ||
-	    d->flags & (HW_FLAG_ONCE | HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED))
+	    d->flags & (HW_FLAG_ONCE | HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_SILENT))
 		return false;
-	heard(d, t);
+	m->hearing.brought[in->filter] = t->mark.ns;
+	heard(m, d, t);
 	m->stats.heartbeats++;
 	m->group_stats[in->group].heartbeats++;
 	return true;
+}
+
+/* A byte order mark says nothing (RFC 8259, section 8.1, lets it be passed over). */
+static void skip_byte_order_mark(struct hw_message *msg)
+{
+	static const char mark[] = {'\xef', '\xbb', '\xbf'};
+	if (msg->payload_len < sizeof(mark) || memcmp(msg->payload, mark, sizeof(mark)) != 0)
+		return;
+	msg->payload = (const char *)msg->payload + sizeof(mark);
+	msg->payload_len -= sizeof(mark);
 }
 
 size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_message *msgs, size_t n)
@@ -484,22 +545,28 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 	unsigned budget = HW_ELEMENTS;
 	struct batch b;
 	struct moment t = moment(m, now);
+	t.mark = hw_sight_mark(&m->sight);
 	if (n == 0)
 		return 0;
 	if (n > HW_BATCH)
 		n = HW_BATCH;
 	look_up(m, msgs, n, &b);
+	if (m->hearing.deaf_groups)
+		hw_hearing_wake(&m->hearing);
 	for (size_t k = 0; k < n; k++) {
 		const struct intake *in = &b.in[k];
 		if (take_plain(m, &t, &msgs[k], in, b.found[k]) || in->match == HW_MATCH_CLEARING)
 			continue;
+		skip_byte_order_mark(&msgs[k]);
+		if (in->match == HW_MATCH_IGNORED)
+			take_ignored(m, now, &msgs[k]);
 		else if (in->match == HW_MATCH_NONE)
 			refuse(m, HW_REFUSED_TOPIC);
 		else if (in->match == HW_MATCH_STATUS)
 			take_status(m, now, &msgs[k], in);
 		else if (!m->groups.all[in->group]->batch)
 			take_message(m, now, &msgs[k], in, b.found[k]);
-		else if (!take_batch(m, now, &msgs[k], in->group, &budget))
+		else if (!take_batch(m, now, &msgs[k], in, &budget))
 			return k;
 	}
 	return n;

@@ -8,7 +8,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "monitor_priv.h"
+#include "arm.h"
+#include "door.h"
+#include "follow.h"
+#include "out.h"
 
 static int64_t age_ms(int64_t wall_ms, int64_t then_ms)
 {
@@ -42,11 +45,23 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 		hw_device_set_heard_ms(d, heard_ms);
 }
 
-/* From now on it is what its record says, whatever was to be remembered until the load. */
-static void no_longer_provisional(struct hw_device *d)
+/* What was heard since goes over what was stored. */
+static void fill_in_extra(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 {
-	if (d->extra && d->extra->own_timeout_ms == HW_OWN_TIMEOUT_OVER)
-		d->extra->own_timeout_ms = 0;
+	if (!s->report.has && s->own_timeout_ms <= 0)
+		return;
+	struct hw_extra *x = hw_registry_extra(m->registry, i);
+	if (!x)
+		return;
+	hw_report_merge(&s->report, &x->report);
+	hw_report_merge(&x->report, &s->report);
+	if (x->own_timeout_ms == 0 && s->own_timeout_ms > 0)
+		x->own_timeout_ms = s->own_timeout_ms < HW_TIMEOUT_MAX_MS ? s->own_timeout_ms : HW_TIMEOUT_MAX_MS;
+}
+
+static void set_once(struct hw_device *d, bool once)
+{
+	d->flags = once ? d->flags | HW_FLAG_ONCE : d->flags & (uint16_t)~HW_FLAG_ONCE;
 }
 
 /* What is the store's alone to say: state, since, seq, and the fields that nothing newer was heard of. */
@@ -55,34 +70,12 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->seq = s->seq & HW_SEQ_MAX;
 	d->since_ms = s->since_ms & (int64_t)(HW_SEQ_MAX >> 1);
-	d->flags = s->once ? d->flags | HW_FLAG_ONCE : d->flags & (uint16_t)~HW_FLAG_ONCE;
-	if (s->report.has || s->own_timeout_ms > 0) {
-		struct hw_extra *x = hw_registry_extra(m->registry, i);
-		if (x) {
-			/* What was heard since goes over what was stored. */
-			hw_report_merge(&s->report, &x->report);
-			hw_report_merge(&x->report, &s->report);
-			if (x->own_timeout_ms == 0 && s->own_timeout_ms > 0)
-				x->own_timeout_ms =
-					s->own_timeout_ms < HW_TIMEOUT_MAX_MS ? s->own_timeout_ms : HW_TIMEOUT_MAX_MS;
-		}
-	}
-	no_longer_provisional(d);
+	set_once(d, s->once);
+	fill_in_extra(m, i, s);
+	hw_monitor_no_longer_provisional(d);
 	hw_monitor_place(m, i, s->state, s->reason);
 	if (s->source & (HW_SOURCE_MQTT | HW_SOURCE_KEY))
-		d->node.user = (uint8_t)((d->node.user & 0x1f) | (s->source & 3) << 5);
-}
-
-/* An offline device is forgotten so long after it went, also across restarts. */
-static void arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	struct hw_device *d = hw_monitor_at(m, i);
-	int64_t forget = d->flags & HW_FLAG_ONCE ? m->conf.forget_once_after_ms : m->conf.forget_after_ms;
-	hw_monitor_unlink(m, i);
-	if (forget <= 0)
-		return;
-	int64_t left = forget - age_ms(now.wall_ms, d->since_ms);
-	hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), (left > 0 ? left : 0) * HW_NS_PER_MS));
+		hw_device_set_source(d, s->source);
 }
 
 static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
@@ -92,37 +85,89 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	int rc = hw_monitor_add(m, g < 0 ? m->groups.order[0] : (uint16_t)g, s->id, s->id_len, &i);
 	if (rc)
 		return rc;
+	hw_gate_said(m, i);
 	fill_in(m, i, s);
 	set_last_seen(m, now, hw_monitor_at(m, i), s);
 	if (s->state == HW_STATE_OFFLINE)
-		arm_offline(m, now, i);
+		hw_monitor_arm_stored_offline(m, now, i);
 	else
 		hw_monitor_arm(m, now, i);
 	return 0;
 }
 
-/* Heard before it was read: a heartbeat makes it online whatever is stored; a goodbye fell into the start's blindness
- * and is void. */
+/* The device was heard before its record was read: a heartbeat makes it online whatever is stored; a goodbye fell into
+ * the start's blindness and is void. */
 static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_heard_ms != HW_NEVER_MS;
-	d->flags &= (uint16_t)~HW_FLAG_GOODBYE;
 	fill_in(m, i, s);
 	if (was_heard)
 		d->flags &= (uint16_t)~HW_FLAG_ONCE;
 	else
 		set_last_seen(m, now, d, s);
-	if (goodbye) {
-		m->stats.goodbyes_void++;
-		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
-	}
+	if (goodbye)
+		hw_monitor_void_goodbye(m, i);
+	if (hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_STORED, .heard = was_heard}))
+		return;
 	if (s->state == HW_STATE_ONLINE)
 		hw_monitor_arm(m, now, i);
-	else if (was_heard)
-		hw_monitor_transition(m, now, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT, -1);
 	else
-		arm_offline(m, now, i);
+		hw_monitor_arm_stored_offline(m, now, i);
+}
+
+/* Of two timeouts of its own the longer one is in force: which of them it asked for last is not known, and it must not
+ * be called offline too early. */
+static void fill_in_timeout(struct hw_monitor *m, uint32_t i, int64_t own_timeout_ms)
+{
+	struct hw_extra *x = hw_monitor_at(m, i)->extra;
+	if (x && x->own_timeout_ms < own_timeout_ms)
+		x->own_timeout_ms = own_timeout_ms < HW_TIMEOUT_MAX_MS ? own_timeout_ms : HW_TIMEOUT_MAX_MS;
+}
+
+/* That it beats over MQTT is only supposed of a device that the stream has made known; and if it was heard to do so, it
+ * will be again. */
+static void fill_in_source(struct hw_device *d, unsigned stored)
+{
+	unsigned had = hw_device_source(d);
+	if (stored & (HW_SOURCE_MQTT | HW_SOURCE_KEY))
+		hw_device_set_source(d, had == HW_SOURCE_MQTT ? stored : had | stored);
+}
+
+/* Puts a device where it belongs by what is known of it now. What was noted as silent may not be. */
+static void arm_again(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	if (hw_device_state(d) == HW_STATE_OFFLINE)
+		hw_monitor_arm_stored_offline(m, now, i);
+	else if (d->flags & HW_FLAG_GOODBYE)
+		return; /* it waits to be judged */
+	else if (d->flags & HW_FLAG_SILENT)
+		hw_monitor_arm(m, now, i);
+	else
+		hw_monitor_arm_earlier(m, now, i);
+}
+
+/*
+ * Another node decides about it, and it was read before: maybe in the stream alone, which does not tell what the hash
+ * does beside the state. That much counts also of a hash that is older than the stream's last word.
+ */
+static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
+{
+	struct hw_transition t = {.state = s->state,
+	                          .reason = s->reason,
+	                          .time_ms = s->since_ms,
+	                          .last_seen_ms = s->last_seen_ms,
+	                          .seq = s->seq};
+	struct hw_device *d = hw_monitor_at(m, i);
+	fill_in_extra(m, i, s);
+	fill_in_timeout(m, i, s->own_timeout_ms);
+	fill_in_source(d, s->source);
+	if (s->seq >= d->seq) {
+		set_once(d, s->once);
+		hw_follow(m, now, i, &t);
+	}
+	arm_again(m, now, i);
 }
 
 int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
@@ -133,8 +178,13 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	uint32_t i = hw_registry_find(m->registry, s->id, s->id_len);
 	if (i == HW_NIL)
 		return load_new(m, now, s);
+	hw_gate_said(m, i);
 	if (hw_device_state(hw_monitor_at(m, i)) == HW_STATE_PROVISIONAL) {
 		load_provisional(m, now, i, s);
+		return 0;
+	}
+	if (!hw_gate_decides(m, hw_monitor_at(m, i))) {
+		load_again(m, now, i, s);
 		return 0;
 	}
 	/* Known already: ours is newer by what was heard, so it must also be newer by seq. A refresh finds the
@@ -147,17 +197,19 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	return 0;
 }
 
+/* The first group whose ids look like this one; with the longest prefix. */
 static uint16_t guess_group(const struct hw_groups *g, const char *id, size_t len)
 {
 	uint16_t best = g->order[0];
 	size_t best_len = 0;
+	bool any = false;
 	for (size_t k = 0; k < g->n_order; k++) {
 		const struct hw_group *one = g->all[g->order[k]];
-		size_t n = one->id_prefix_len;
-		if (n > best_len && n < len && memcmp(one->id_prefix, id, n) == 0) {
-			best = g->order[k];
-			best_len = n;
-		}
+		if ((any && one->id_prefix_len <= best_len) || !hw_group_fits(one, id, len))
+			continue;
+		best = g->order[k];
+		best_len = one->id_prefix_len;
+		any = true;
 	}
 	return best;
 }
@@ -181,26 +233,4 @@ void hw_monitor_loaded(struct hw_monitor *m)
 {
 	m->conf.loading = false;
 	m->settle = (struct hw_sweep){.active = true};
-}
-
-bool hw_monitor_loading(const struct hw_monitor *m)
-{
-	return m->conf.loading;
-}
-
-void hw_monitor_settle(struct hw_monitor *m, struct hw_now now, uint32_t i)
-{
-	struct hw_device *d = hw_monitor_at(m, i);
-	if (hw_device_state(d) != HW_STATE_PROVISIONAL)
-		return;
-	no_longer_provisional(d);
-	bool goodbye = d->flags & HW_FLAG_GOODBYE;
-	if (goodbye && d->last_heard_ms == HW_NEVER_MS) { /* it is all that is known */
-		hw_monitor_transition(m, now, i, HW_STATE_OFFLINE, HW_REASON_WILL, -1);
-		return;
-	}
-	/* After a heartbeat it is void, as that of a stored device is: no barrier has proven it, and at the start every
-	 * will may be the broker's. */
-	m->stats.goodbyes_void += goodbye;
-	hw_monitor_transition(m, now, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT, -1);
 }

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The monitor's insides, shared by its files: monitor.c (the object, the door, questions), intake.c (messages,
- * heartbeats, goodbyes), due.c (the wheel, the judgement, the sweeps), key.c (keys), load.c (the store). Private to the
- * core.
+ * The monitor's insides, shared by its files. From the ground up, each knows those before it: monitor.c (the object,
+ * its records, questions), out.c (what waits to be pulled out), arm.c (both wheels), key.c (keys), verdict.c (what
+ * follows from evidence), gate.c (what another node decides), door.c (every change of a state that is decided here);
+ * and above the door what comes in: intake.c (messages), evidence.c (connections), key_intake.c (keys), follow.c (other
+ * nodes' decisions), load.c (the store), due.c (time). Private to the core.
  */
 #ifndef HW_MONITOR_PRIV_H
 #define HW_MONITOR_PRIV_H
 
+#include "hearing.h"
 #include "heartwheel/monitor.h"
 #include "sight.h"
 
-#define HW_OUTS       1024 /* what inputs may cause between two drains: at most 2 a message or element of a batch */
+#define HW_OUTS       1024 /* what inputs may cause between two drains: at most 3 a message or element of a batch */
 #define HW_ELEMENTS   128  /* of batches that are taken between two drains */
 #define HW_ARM_MAX_NS (3600 * HW_NS_PER_S) /* an online device is looked at, and refreshed, at least this often */
-/* Of a provisional device: it asked for the group's timeout, whatever is stored. */
+/* own_timeout_ms of a provisional device that asked for the group's timeout, whatever is stored. */
 #define HW_OWN_TIMEOUT_OVER (-1)
 #define HW_SEQ_MAX          ((UINT64_C(1) << 48) - 1)
 
@@ -23,14 +26,34 @@ struct hw_sweep {
 	uint32_t at;
 };
 
+/* The store is read again: which of the records that were there when that began have been put in since. */
+struct hw_reread {
+	uint64_t *said; /* owned; a bit each, by index; NULL: nothing is read again */
+	uint32_t n;     /* indices were below this */
+	uint32_t at;    /* of the walk at its end */
+};
+
+/* What is this node's (gate.h). */
+struct hw_gate {
+	bool all;                            /* it decides about every partition */
+	struct hw_partitions owned, decided; /* decided: a part of owned */
+	uint64_t epoch[HW_PARTITIONS];
+	struct hw_sweep sweep; /* takes the devices of `swept` over */
+	struct hw_partitions swept;
+	struct hw_partitions waiting; /* to be swept after that */
+	struct hw_reread reread;
+};
+
 struct hw_monitor {
 	struct hw_monitor_conf conf;
+	struct hw_gate gate;
 	struct hw_registry *registry;
 	struct hw_wheel wheel;
 	struct hw_groups groups;
 	struct hw_group_stats *group_stats; /* an element a group, as many as groups.n */
 	int64_t *offline_free_ns;           /* a group: when max_offline_rate has its next turn free, seeing clock */
 	struct hw_sight sight;
+	struct hw_hearing hearing;
 	struct hw_blind key_blind;  /* the seeing clock of keys */
 	struct hw_wheel key_wheel;  /* online devices that their key's deadline comes first for */
 	struct hw_queue candidates; /* tags: the barrier that must be proven first; never fall along the queue */
@@ -54,6 +77,7 @@ struct hw_monitor {
 	} own_timeout;
 
 	struct hw_sweep relink; /* after a reload: deadlines that moved earlier */
+	struct hw_sweep anew;   /* after deafness: deadlines that are nearer than where its devices were put */
 	struct hw_sweep settle; /* after loading: provisional devices become what was heard of them */
 	uint32_t refresh_at;    /* while blind: refreshes go on, paced */
 	struct hw_mono refresh_next;
@@ -65,60 +89,30 @@ struct hw_monitor {
 	struct hw_out outs[HW_OUTS];
 };
 
-/* What an input causes, kept until hw_monitor_next() hands it out. */
-void hw_monitor_emit(struct hw_monitor *m, const struct hw_out *out);
-void hw_monitor_emit_device(struct hw_monitor *m, enum hw_out_kind kind, uint32_t i);
-
-/* The door: the one place where a device's state changes. `delay_ns` as in struct hw_transition. */
-void hw_monitor_transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_state state,
-                           enum hw_reason reason, int64_t delay_ns);
-/* Gives a record that is being made its first state, without a transition. */
-void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enum hw_reason reason);
-
 /* Makes a record for an id in a group, HW_STATE_PROVISIONAL and counted as that. 0, -ENOSPC (counted as refused) or
  * -ENOMEM (likewise). */
 int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t len, uint32_t *i);
 
-struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, const struct hw_device *d);
-/* (Re-)arms a device for its state: its deadline, its forgetting, or nothing. Takes it off wherever it is. */
-void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* Re-links an online device only if its deadline is now before the tick that it is armed for. */
-void hw_monitor_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* Takes a record's node off the wheel or the candidates. */
-void hw_monitor_unlink(struct hw_monitor *m, uint32_t i);
-/* Arms for a moment of the seeing clock. */
-void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
 /* A device is armed, and has a timeout of its own or (0) not: the steady pace of barriers follows the shortest in use.
  */
 void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_t timeout_ms);
-void hw_monitor_candidate(struct hw_monitor *m, uint32_t i);
-/* Under max_offline_rate: whether this device has to wait for its turn; if so it is armed for it. */
-bool hw_monitor_paced(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* Where an online device's entry belongs: at its deadline, but never more than HW_ARM_MAX_NS ahead. */
-struct hw_seen hw_monitor_arm_point(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 
-/* key.c */
-/* Arms an online device with HW_SOURCE_KEY: for its key's deadline or for that of its heartbeats, whichever is first.
- */
-void hw_monitor_key_arm(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* In the keys' wheel, for a moment of the keys' clock. */
-void hw_monitor_key_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
-/* Its entry in the keys' wheel came due. */
-void hw_monitor_key_due(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* Whether a device that is silent over MQTT stays online by its key; if so it is armed for that. */
-bool hw_monitor_key_keeps(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* Whether it was the key that it lived by last. */
-bool hw_monitor_key_was_last(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Until its key's deadline, on the keys' clock. */
-int64_t hw_monitor_key_left_ns(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-
-void hw_monitor_move(struct hw_monitor *m, uint32_t i, uint16_t group);
-/* A provisional device becomes what was heard of it. */
-void hw_monitor_settle(struct hw_monitor *m, struct hw_now now, uint32_t i);
-
+void hw_monitor_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t group);
 static inline struct hw_seen hw_monitor_seen(const struct hw_monitor *m, struct hw_now now)
 {
 	return hw_blind_seen(&m->sight.blind, now.mono);
+}
+
+/* What the clock of a device's group shows. */
+static inline struct hw_seen hw_monitor_group_seen(const struct hw_monitor *m, struct hw_now now, uint16_t group)
+{
+	return hw_hearing_seen(&m->hearing, group, hw_monitor_seen(m, now));
+}
+
+/* How often a device of this group may have gone unheard: what a goodbye must find again when it is judged. */
+static inline uint8_t hw_monitor_periods(const struct hw_monitor *m, uint16_t group)
+{
+	return (m->sight.blind.periods + m->hearing.group[group].blind.periods) & 0xff;
 }
 
 static inline struct hw_seen hw_monitor_key_seen(const struct hw_monitor *m, struct hw_now now)
@@ -126,7 +120,8 @@ static inline struct hw_seen hw_monitor_key_seen(const struct hw_monitor *m, str
 	return hw_blind_seen(&m->key_blind, now.mono);
 }
 
-/* Known by a key, or by nothing else. Where nobody looks at keys, a device can only be judged by its heartbeats. */
+/* Whether a device is known by a key; and whether by nothing else. Where nobody looks at keys, neither is so: then
+ * heartbeats are all that it can be judged by. */
 static inline bool hw_monitor_has_key(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return m->conf.key_group && (hw_device_source(d) & HW_SOURCE_KEY);
@@ -151,6 +146,35 @@ static inline void hw_device_set_heard_ms(struct hw_device *d, int64_t ms)
 	d->last_heard_ms = ms;
 }
 #pragma GCC diagnostic pop
+
+/* Whether its last heartbeat is kept by the wall clock. */
+static inline bool hw_state_is_gone(enum hw_state state)
+{
+	return state == HW_STATE_OFFLINE || state == HW_STATE_FORGOTTEN;
+}
+
+static inline bool hw_gate_decides_id(const struct hw_monitor *m, const char *id, size_t len)
+{
+	return m->gate.all || hw_partitions_has(&m->gate.decided, hw_partition_of(id, len));
+}
+
+static inline bool hw_gate_decides(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return m->gate.all || hw_partitions_has(&m->gate.decided, hw_device_partition(d));
+}
+
+static inline bool hw_gate_owns(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return m->gate.all || hw_partitions_has(&m->gate.owned, hw_device_partition(d));
+}
+
+/* Store or stream has spoken of a record. */
+static inline void hw_gate_said(struct hw_monitor *m, uint32_t i)
+{
+	struct hw_reread *r = &m->gate.reread;
+	if (i < r->n)
+		r->said[i / 64] |= UINT64_C(1) << i % 64;
+}
 
 static inline bool hw_monitor_is_blind(const struct hw_monitor *m)
 {

@@ -25,13 +25,18 @@
 /* The largest integer below which a double holds every one. */
 #define EXACT_MAX 9007199254740992.0
 
-enum field { TIME, ONLINE, BATTERY, RSSI, IP, VERSION, UPTIME, DATA, TIMEOUT, BY, SEQ, REASON, LAST_SEEN, ID, FIELDS };
+/* The members that mean something: first those of a report, as hw_report_fields[] has them. */
+enum field { REPORTED, TIME = HW_REPORT_FIELDS, ONLINE, TIMEOUT, BY, SEQ, REASON, LAST_SEEN, ID, CANARY, FIELDS };
 
-static const char *const field_names[FIELDS] = {
-	[TIME] = "time",       [ONLINE] = "online", [BATTERY] = "battery",     [RSSI] = "rssi",       [IP] = "ip",
-	[VERSION] = "version", [UPTIME] = "uptime", [DATA] = "data",           [TIMEOUT] = "timeout", [BY] = "by",
-	[SEQ] = "seq",         [REASON] = "reason", [LAST_SEEN] = "last_seen", [ID] = "id",
-};
+static const char *field_name(int f)
+{
+	static const char *const names[FIELDS] = {
+		[TIME] = "time",     [ONLINE] = "online", [TIMEOUT] = "timeout",     [BY] = "by",
+		[SEQ] = "seq",       [REASON] = "reason", [LAST_SEEN] = "last_seen", [ID] = "id",
+		[CANARY] = "canary",
+	};
+	return f < HW_REPORT_FIELDS ? hw_report_fields[f].name : names[f];
+}
 
 static bool is_space(unsigned char c)
 {
@@ -55,7 +60,6 @@ static bool scan(const unsigned char *s, size_t len)
 {
 	bool quoted = false;
 	uint32_t c;
-
 	for (size_t i = 0, n; i < len; i += n) {
 		n = hw_utf8_next(s + i, len - i, &c);
 		if (n == 0 || (c < 0x20 && (quoted || !is_space((unsigned char)c))))
@@ -71,7 +75,8 @@ static bool scan(const unsigned char *s, size_t len)
 	return true;
 }
 
-/* cJSON does not say why it gave up; what it allocates with does. Its hooks are the process's, so this is too. */
+/* cJSON does not say why it gave up; what it allocates with does. Its hooks are the process's, and set once, before
+ * there is a second thread; what they note is each thread's own. */
 static _Thread_local bool starved;
 
 static void *take_memory(size_t size)
@@ -81,12 +86,14 @@ static void *take_memory(size_t size)
 	return p;
 }
 
+__attribute__((constructor)) static void set_hooks(void)
+{
+	cJSON_InitHooks(&(cJSON_Hooks){take_memory, free});
+}
+
 static cJSON *parse(const char *text, size_t len, const char **end)
 {
-	cJSON_Hooks hooks = {take_memory, free};
-
 	starved = false;
-	cJSON_InitHooks(&hooks);
 	return cJSON_ParseWithLengthOpts(text, len, end, 0);
 }
 
@@ -94,7 +101,6 @@ static cJSON *parse(const char *text, size_t len, const char **end)
 static cJSON *parse_object(const unsigned char *text, size_t len)
 {
 	const char *end = NULL;
-
 	while (len > 0 && is_space(text[len - 1]))
 		len--;
 	/* cJSON before 1.7.18 reads past a comma at the end (CVE-2023-53154): not with a brace there. */
@@ -112,12 +118,11 @@ static cJSON *parse_object(const unsigned char *text, size_t len)
 static void collect(const cJSON *object, const cJSON *found[FIELDS])
 {
 	const cJSON *m;
-
 	memset(found, 0, FIELDS * sizeof(found[0]));
 	cJSON_ArrayForEach(m, object)
 	{
 		for (int f = 0; f < FIELDS; f++) {
-			if (strcmp(m->string, field_names[f]) != 0)
+			if (strcmp(m->string, field_name(f)) != 0)
 				continue;
 			if (!found[f])
 				found[f] = m;
@@ -126,28 +131,79 @@ static void collect(const cJSON *object, const cJSON *found[FIELDS])
 	}
 }
 
+/* The member at a path, or NULL. */
+static const cJSON *find_member(const cJSON *v, const char *path)
+{
+	while (cJSON_IsObject(v)) {
+		size_t n = strcspn(path, ".");
+		const cJSON *m;
+		cJSON_ArrayForEach(m, v)
+		{
+			if (strlen(m->string) == n && memcmp(m->string, path, n) == 0)
+				break;
+		}
+		v = m;
+		if (!v || !path[n])
+			return v;
+		path += n + 1;
+	}
+	return NULL;
+}
+
+/* The fields that stand elsewhere than under their names. */
+static void collect_fields(const cJSON *object, const cJSON *found[FIELDS], const struct hw_reading *how)
+{
+	for (int f = 0; how->plain && f < FIELDS; f++)
+		if (f != BY && f != SEQ)
+			found[f] = NULL;
+	for (int r = 0; r < HW_REPORT_FIELDS; r++) {
+		const cJSON *at = NULL;
+		bool elsewhere = false;
+		for (size_t i = 0; !at && i < how->n; i++) {
+			if (how->fields[i].has != 1U << r)
+				continue;
+			elsewhere = true;
+			at = find_member(object, how->fields[i].path);
+			at = cJSON_IsNull(at) ? NULL : at;
+		}
+		if (elsewhere)
+			found[r] = at;
+	}
+}
+
+/* A monitor says what it says in its own words, whatever the group's devices do. */
+static void collect_all(const cJSON *object, const cJSON *found[FIELDS], const struct hw_reading *how)
+{
+	collect(object, found);
+	if (how && !(cJSON_IsString(found[BY]) && cJSON_IsNumber(found[SEQ])))
+		collect_fields(object, found, how);
+}
+
 static bool is_finite_number(const cJSON *v)
 {
 	return cJSON_IsNumber(v) && isfinite(v->valuedouble);
 }
 
-/* A member that ought to be a finite number. Absent is fine, and false. */
-static bool take_number(struct hw_payload *p, const cJSON *v, double *out)
+/* A member of the wrong type or length; the first is named. */
+static void blame(struct hw_payload *p, enum field f)
 {
+	if (!p->malformed)
+		p->fault = field_name((int)f);
+	p->malformed = true;
+}
+
+/* A member that ought to be a finite number. Absent is fine, and false. */
+static bool take_number(struct hw_payload *p, const cJSON *const found[FIELDS], enum field f, double *out)
+{
+	const cJSON *v = found[f];
 	if (!v)
 		return false;
 	if (!is_finite_number(v)) {
-		p->malformed = true;
+		blame(p, f);
 		return false;
 	}
 	*out = v->valuedouble;
 	return true;
-}
-
-static void take_reported_number(struct hw_payload *p, const cJSON *v, double *out, unsigned has)
-{
-	if (take_number(p, v, out))
-		p->report.has |= has;
 }
 
 static bool is_short_text(const cJSON *v)
@@ -166,23 +222,21 @@ static bool is_short_text(const cJSON *v)
 	return true;
 }
 
-static void take_text(struct hw_payload *p, const cJSON *v, char **out, unsigned has)
+static void take_text(struct hw_payload *p, const cJSON *v, int k)
 {
-	if (!v)
-		return;
+	char **out = hw_report_string(&p->report, k);
 	if (is_short_text(v))
 		*out = strdup(v->valuestring);
 	if (*out)
-		p->report.has |= has;
+		p->report.has |= 1U << k;
 	else
-		p->malformed = true;
+		blame(p, (enum field)k);
 }
 
 /* 1e999 is JSON, but no number that could be written again. Recursion is bounded by the parser's. */
 static bool all_finite(const cJSON *v)
 {
 	const cJSON *m;
-
 	if (cJSON_IsNumber(v))
 		return isfinite(v->valuedouble);
 	cJSON_ArrayForEach(m, v)
@@ -193,37 +247,37 @@ static bool all_finite(const cJSON *v)
 	return true;
 }
 
-static void take_data(struct hw_payload *p, const cJSON *v)
+static void take_json(struct hw_payload *p, const cJSON *v, int k)
 {
 	/* cJSON asks for a little more room than it uses: for the widest number, and a NUL per level. */
-	char text[HW_REPORT_DATA_MAX + 64];
-
-	if (!v)
-		return;
+	char text[HW_REPORT_DATA_MAX + 64], **out = hw_report_string(&p->report, k);
 	if (all_finite(v) && cJSON_PrintPreallocated((cJSON *)(uintptr_t)v, text, (int)sizeof(text), 0) &&
 	    strlen(text) <= HW_REPORT_DATA_MAX)
-		p->report.data = strdup(text);
-	if (p->report.data)
-		p->report.has |= HW_HAS_DATA;
+		*out = strdup(text);
+	if (*out)
+		p->report.has |= 1U << k;
 	else
-		p->malformed = true;
+		blame(p, (enum field)k);
 }
 
 static void take_report(struct hw_payload *p, const cJSON *const found[FIELDS])
 {
-	take_reported_number(p, found[BATTERY], &p->report.battery, HW_HAS_BATTERY);
-	take_reported_number(p, found[RSSI], &p->report.rssi, HW_HAS_RSSI);
-	take_reported_number(p, found[UPTIME], &p->report.uptime, HW_HAS_UPTIME);
-	take_text(p, found[IP], &p->report.ip, HW_HAS_IP);
-	take_text(p, found[VERSION], &p->report.version, HW_HAS_VERSION);
-	take_data(p, found[DATA]);
-	p->has_time = take_number(p, found[TIME], &p->time_s);
+	for (int k = 0; k < HW_REPORT_FIELDS; k++) {
+		if (!found[k])
+			continue;
+		if (hw_report_fields[k].kind == HW_REPORT_TEXT)
+			take_text(p, found[k], k);
+		else if (hw_report_fields[k].kind == HW_REPORT_JSON)
+			take_json(p, found[k], k);
+		else if (take_number(p, found, (enum field)k, hw_report_number(&p->report, k)))
+			p->report.has |= 1U << k;
+	}
+	p->has_time = take_number(p, found, TIME, &p->time_s);
 }
 
 static void take_device(struct hw_payload *p, const cJSON *const found[FIELDS])
 {
 	const cJSON *timeout = found[TIMEOUT], *online = found[ONLINE];
-
 	p->kind = HW_PAYLOAD_FIELDS;
 	if (timeout && is_finite_number(timeout) && timeout->valuedouble >= 0) {
 		p->has_timeout = true;
@@ -234,7 +288,7 @@ static void take_device(struct hw_payload *p, const cJSON *const found[FIELDS])
 	if (cJSON_IsBool(online))
 		p->goodbye = cJSON_IsFalse(online);
 	else if (online)
-		p->malformed = true;
+		blame(p, ONLINE);
 }
 
 /* A string that does not fit is left empty: half a name would be somebody else's. */
@@ -247,10 +301,10 @@ static void copy_text(char *to, size_t cap, const cJSON *v)
 static void take_monitor(struct hw_payload *p, const cJSON *const found[FIELDS])
 {
 	double seq = found[SEQ]->valuedouble;
-
 	p->kind = HW_PAYLOAD_MONITOR;
 	p->malformed = false;
 	p->online = cJSON_IsTrue(found[ONLINE]);
+	p->canary = cJSON_IsTrue(found[CANARY]);
 	copy_text(p->by, sizeof(p->by), found[BY]);
 	copy_text(p->reason, sizeof(p->reason), found[REASON]);
 	if (seq >= 0 && seq <= EXACT_MAX)
@@ -270,10 +324,14 @@ static void take_object(struct hw_payload *p, const cJSON *const found[FIELDS])
 
 void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len)
 {
+	hw_payload_read(p, bytes, len, NULL);
+}
+
+void hw_payload_read(struct hw_payload *p, const void *bytes, size_t len, const struct hw_reading *how)
+{
 	const unsigned char *s = bytes;
 	const cJSON *found[FIELDS];
 	size_t at = 0;
-
 	memset(p, 0, sizeof(*p));
 	while (at < len && is_space(s[at]))
 		at++;
@@ -282,11 +340,11 @@ void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len)
 	starved = false;
 	cJSON *object = parse_object(s + at, len - at);
 	if (!object) {
-		p->malformed = true;
+		p->malformed = starved || !how || !how->plain;
 		p->no_memory = starved;
 		return;
 	}
-	collect(object, found);
+	collect_all(object, found, how);
 	take_object(p, found);
 	cJSON_Delete(object);
 }
@@ -310,14 +368,15 @@ void hw_payload_homie(struct hw_payload *p, const void *bytes, size_t len)
 		return;
 	}
 	p->malformed = true;
+	p->fault = "$state";
 }
 
-int hw_payload_element(struct hw_payload *p, const char *text, size_t len, char *id, size_t cap)
+int hw_payload_element(struct hw_payload *p, const char *text, size_t len, const struct hw_reading *how, char *id,
+                       size_t cap)
 {
 	const cJSON *found[FIELDS] = {NULL};
 	const char *end;
 	int rc = -EINVAL;
-
 	memset(p, 0, sizeof(*p));
 	if (len == 0 || (text[0] != '"' && text[0] != '{') || !scan((const unsigned char *)text, len))
 		return rc;
@@ -325,6 +384,8 @@ int hw_payload_element(struct hw_payload *p, const char *text, size_t len, char 
 	if (cJSON_IsObject(v))
 		collect(v, found);
 	const cJSON *name = cJSON_IsString(v) ? v : found[ID];
+	if (name != v)
+		collect_all(v, found, how);
 	if (cJSON_IsString(name)) {
 		rc = snprintf(id, cap, "%s", name->valuestring);
 		if (name != v)
@@ -334,155 +395,40 @@ int hw_payload_element(struct hw_payload *p, const char *text, size_t len, char 
 	return v || !starved ? rc : -ENOMEM;
 }
 
+static bool is_written(const cJSON *v, const char *text)
+{
+	char *end;
+	if (cJSON_IsString(v))
+		return strcmp(v->valuestring, text) == 0;
+	if (cJSON_IsBool(v))
+		return strcmp(text, cJSON_IsTrue(v) ? "true" : "false") == 0;
+	if (cJSON_IsNull(v))
+		return strcmp(text, "null") == 0;
+	if (!cJSON_IsNumber(v))
+		return false;
+	double number = strtod(text, &end);
+	return end != text && !*end && number == v->valuedouble;
+}
+
+int hw_payload_member_is(const void *bytes, size_t len, const char *path, const char *value)
+{
+	const unsigned char *s = bytes;
+	while (len > 0 && is_space(*s)) {
+		s++;
+		len--;
+	}
+	if (len == 0 || *s != '{')
+		return 0;
+	starved = false;
+	cJSON *object = parse_object(s, len);
+	if (!object)
+		return starved ? -ENOMEM : 0;
+	bool same = is_written(find_member(object, path), value);
+	cJSON_Delete(object);
+	return same;
+}
+
 void hw_payload_fini(struct hw_payload *p)
 {
 	hw_report_fini(&p->report);
-}
-
-static void move_text(char **to, char **from)
-{
-	free(*to);
-	*to = *from;
-	*from = NULL;
-}
-
-void hw_report_merge(struct hw_report *to, struct hw_report *from)
-{
-	if (from->has & HW_HAS_BATTERY)
-		to->battery = from->battery;
-	if (from->has & HW_HAS_RSSI)
-		to->rssi = from->rssi;
-	if (from->has & HW_HAS_UPTIME)
-		to->uptime = from->uptime;
-	if (from->has & HW_HAS_IP)
-		move_text(&to->ip, &from->ip);
-	if (from->has & HW_HAS_VERSION)
-		move_text(&to->version, &from->version);
-	if (from->has & HW_HAS_DATA)
-		move_text(&to->data, &from->data);
-	to->has |= from->has;
-	hw_report_fini(from);
-}
-
-void hw_report_fini(struct hw_report *r)
-{
-	free(r->ip);
-	free(r->version);
-	free(r->data);
-	memset(r, 0, sizeof(*r));
-}
-
-/* Text that is measured as far as it goes and written as far as there is room. */
-struct sink {
-	char *buf;
-	size_t cap, len;
-};
-
-static void put(struct sink *o, const char *text, size_t n)
-{
-	if (o->len < o->cap) {
-		size_t room = o->cap - o->len;
-		memcpy(o->buf + o->len, text, n < room ? n : room);
-	}
-	o->len += n;
-}
-
-static void put_str(struct sink *o, const char *text)
-{
-	put(o, text, strlen(text));
-}
-
-static void put_escaped(struct sink *o, unsigned char c)
-{
-	static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
-	const char *at = strchr(plain, c);
-	char esc[8];
-
-	if (c && at)
-		snprintf(esc, sizeof(esc), "\\%c", letter[at - plain]);
-	else
-		snprintf(esc, sizeof(esc), "\\u%04x", c);
-	put_str(o, esc);
-}
-
-static void put_quoted(struct sink *o, const char *text, size_t len)
-{
-	uint32_t c;
-
-	put(o, "\"", 1);
-	for (size_t i = 0, n; i < len; i += n) {
-		n = hw_utf8_next((const unsigned char *)text + i, len - i, &c);
-		if (n == 0) {
-			put_str(o, "\xef\xbf\xbd"); /* U+FFFD for each byte that is none of a character */
-			n = 1;
-		} else if (c < 0x20 || c == '"' || c == '\\') {
-			put_escaped(o, (unsigned char)c);
-		} else {
-			put(o, text + i, n);
-		}
-	}
-	put(o, "\"", 1);
-}
-
-static void put_number(struct sink *o, const char *key, double v)
-{
-	char text[32];
-
-	put_str(o, key);
-	put(o, text, (size_t)hw_number_text(v, text, sizeof(text)));
-}
-
-size_t hw_report_json(const struct hw_report *r, char *buf, size_t cap)
-{
-	struct sink o = {buf, cap, 0};
-
-	if (r->has & HW_HAS_BATTERY)
-		put_number(&o, ",\"battery\":", r->battery);
-	if (r->has & HW_HAS_RSSI)
-		put_number(&o, ",\"rssi\":", r->rssi);
-	if (r->has & HW_HAS_IP) {
-		put_str(&o, ",\"ip\":");
-		put_quoted(&o, r->ip, strlen(r->ip));
-	}
-	if (r->has & HW_HAS_VERSION) {
-		put_str(&o, ",\"version\":");
-		put_quoted(&o, r->version, strlen(r->version));
-	}
-	if (r->has & HW_HAS_UPTIME)
-		put_number(&o, ",\"uptime\":", r->uptime);
-	if (r->has & HW_HAS_DATA) {
-		put_str(&o, ",\"data\":");
-		put_str(&o, r->data);
-	}
-	if (o.len < cap)
-		buf[o.len] = '\0';
-	return o.len;
-}
-
-int hw_number_text(double v, char *buf, size_t cap)
-{
-	int n = 0;
-
-	if (!isfinite(v))
-		return snprintf(buf, cap, "null"); /* what JSON has for it */
-	for (int digits = 15; digits <= 17; digits++) {
-		n = snprintf(buf, cap, "%.*g", digits, v);
-		if (strtod(buf, NULL) == v)
-			break;
-	}
-	/* A program that has called setlocale() may write a comma. */
-	char *comma = strchr(buf, ',');
-	if (comma)
-		*comma = '.';
-	return n;
-}
-
-size_t hw_json_quote(const char *text, size_t len, char *buf, size_t cap)
-{
-	struct sink o = {buf, cap, 0};
-
-	put_quoted(&o, text, len);
-	if (cap > 0)
-		buf[o.len < cap ? o.len : cap - 1] = '\0';
-	return o.len;
 }

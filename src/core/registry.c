@@ -25,6 +25,7 @@
 #include "core/idstore.h"
 #include "core/pages.h"
 #include "core/siphash.h"
+#include "heartwheel/topic.h"
 
 #define RECORDS_FIRST 64
 #define RECORDS_MAX   (UINT32_C(1) << 30)
@@ -367,20 +368,9 @@ void hw_registry_find_asked(const struct hw_registry *r, const struct hw_id *ids
 	}
 }
 
-void hw_registry_find_many(const struct hw_registry *r, const struct hw_id *ids, size_t n, uint32_t *out)
-{
-	uint32_t asked[LOOKAHEAD];
-	for (size_t done = 0; done < n; done += LOOKAHEAD) {
-		size_t block = n - done < LOOKAHEAD ? n - done : LOOKAHEAD;
-		for (size_t i = 0; i < block; i++)
-			asked[i] = hw_registry_ask(r, ids[done + i].text, ids[done + i].len);
-		find_block(r, ids + done, asked, block, out + done);
-	}
-}
-
 int hw_registry_add(struct hw_registry *r, const char *id, size_t len, uint32_t *index)
 {
-	if (len == 0 || len > 255)
+	if (len == 0 || len > HW_ID_MAX)
 		return -EINVAL;
 	int err = reserve_record(r);
 	if (err == 0)

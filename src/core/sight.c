@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See sight.h. Invariant: sent - back <= HW_BARRIERS_OUT for every reader that is up, so sent_at[] holds the moment of
- * every barrier that is still out. Cost: O(readers) a step.
+ * See sight.h. Invariant: sent - back < HW_BARRIERS_OUT for every source that is up, so out[] holds the moment of every
+ * barrier that is still out, and of the first of every pair whose second is. Cost: O(sources) a step.
  */
 #include "sight.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define TICK_NS (HW_NS_PER_S / HW_TICKS_PER_S + 1)
@@ -13,13 +14,6 @@
 #define KEEPALIVE_LEAST_NS (3 * HW_NS_PER_S / 2) /* the shortest there is is a second, and half of it is added */
 #define RECONNECT_MAX_NS   (60 * HW_NS_PER_S)
 #define DENIED_AFTER       12 /* barrier timeouts: no backlog is that old, so barriers that are still out were refused */
-
-static const struct hw_mono FOREVER = {INT64_MAX};
-
-static struct hw_mono sooner(struct hw_mono a, struct hw_mono b)
-{
-	return a.ns < b.ns ? a : b;
-}
 
 static int64_t max64(int64_t a, int64_t b)
 {
@@ -35,31 +29,38 @@ void hw_sight_configure(struct hw_sight *s, const struct hw_monitor_conf *conf)
 
 void hw_sight_init(struct hw_sight *s, const struct hw_monitor_conf *conf, struct hw_mono now)
 {
-	memset(s, 0, sizeof *s);
+	memset(s, 0, sizeof(*s));
 	hw_blind_init(&s->blind);
 	hw_sight_configure(s, conf);
-	s->n_readers = conf->readers;
-	for (unsigned i = 0; i < s->n_readers; i++)
-		s->reader[i].reconnect_wait_ns = s->timeout_ns;
+	s->lost = true; /* as after a lost link: devices may be on their way back too */
+	for (s->n_there = 0; s->n_there < conf->readers; s->n_there++)
+		s->source[s->n_there] = (struct hw_sight_source){.there = true, .reconnect_wait_ns = s->timeout_ns};
+	s->n_sources = s->n_there;
 	hw_blind_begin(&s->blind, HW_CAUSE_LINK, now, true);
 }
 
 static bool all_up(const struct hw_sight *s)
 {
-	for (unsigned i = 0; i < s->n_readers; i++)
-		if (!s->reader[i].up)
+	for (unsigned i = 0; i < s->n_sources; i++)
+		if (!s->source[i].up)
 			return false;
-	return true;
+	return s->n_there > 0;
 }
 
-/* The least number that every reader has seen come back. */
+/* The least number that every source has seen come back. */
 static uint64_t back_on_all(const struct hw_sight *s)
 {
 	uint64_t back = UINT64_MAX;
-	for (unsigned i = 0; i < s->n_readers; i++)
-		if (s->reader[i].back < back)
-			back = s->reader[i].back;
+	for (unsigned i = 0; i < s->n_sources; i++)
+		if (s->source[i].back < back)
+			back = s->source[i].back;
 	return back;
+}
+
+/* When a barrier was sent that is out, or was the last to come back. */
+static struct hw_mono sent_at(const struct hw_sight *s, uint64_t number)
+{
+	return s->out[number % HW_BARRIERS_KEPT].at;
 }
 
 /* A lossy cause is over once devices have had the time to come back; any other at once. */
@@ -119,37 +120,54 @@ static void end_pause(struct hw_sight *s, enum hw_cause cause, struct hw_mono no
 		end_cause(s, cause, now, lossy);
 }
 
-/* A reader no longer stands still; the standstill is over with the last that did. */
-static void moves(struct hw_sight *s, struct hw_sight_reader *r, struct hw_mono now)
+/* A source no longer stands still; the standstill is over with the last that did. */
+static void moves(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono now)
 {
 	if (!r->still)
 		return;
-	r->still = false;
-	for (unsigned i = 0; i < s->n_readers; i++)
-		if (s->reader[i].still)
+	r->still = r->lasts = false;
+	for (unsigned i = 0; i < s->n_sources; i++)
+		if (s->source[i].still)
 			return;
-	/* Past the shortest keepalive the broker may have given devices up: it says so in its next turns. */
-	doubt(s, now.ns - s->standstill.since.ns > KEEPALIVE_LEAST_NS ? 2 : 0);
+	doubt(s, 0); /* what comes before the barriers that are out */
 	end_pause(s, HW_CAUSE_STANDSTILL, now);
 }
 
-void hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned reader, bool up)
+/* Once every source is up the link's blindness is over, and with it the grace after those that were lost. Returns
+ * whether that is so, after one was. */
+static bool end_link(struct hw_sight *s, struct hw_mono now)
 {
-	struct hw_sight_reader *r = &s->reader[reader];
+	bool lost = s->lost;
+	if (!all_up(s) || !(s->blind.active & 1u << HW_CAUSE_LINK))
+		return false;
+	s->lost = false;
+	if (s->link_grace.ns > now.ns)
+		s->hold[HW_CAUSE_LINK] = s->link_grace;
+	else
+		hw_blind_end(&s->blind, HW_CAUSE_LINK, now);
+	return lost;
+}
+
+bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool up)
+{
+	struct hw_sight_source *r = &s->source[source];
 	if (r->up == up)
-		return;
+		return false;
 	r->up = up;
 	s->floor = s->sent;
 	if (up) {
 		r->back = s->sent;
 		r->ever = false;
 		r->arrived = r->good = now;
-		if (all_up(s))
-			end_cause(s, HW_CAUSE_LINK, now, true);
-		return;
+		if (!r->fresh)
+			s->link_grace = hw_mono_add(now, s->grace_ns);
+		r->fresh = false;
+		return end_link(s, now);
 	}
+	s->lost = true;
 	begin_cause(s, HW_CAUSE_LINK, now, true);
 	moves(s, r, now); /* the link's own blindness goes on where a standstill was */
+	return false;
 }
 
 void hw_sight_publisher(struct hw_sight *s, bool up)
@@ -157,16 +175,43 @@ void hw_sight_publisher(struct hw_sight *s, bool up)
 	s->publisher_up = up;
 	if (up)
 		return;
-	/* What it had not sent is gone: the readers must not take that for a loss of their own, nor wait for it. */
+	/* What it had not sent is gone: the sources must not take that for a loss of their own, nor wait for it. */
 	s->floor = s->sent;
-	for (unsigned i = 0; i < s->n_readers; i++)
-		s->reader[i].back = s->sent;
+	for (unsigned i = 0; i < s->n_sources; i++) {
+		s->source[i].lasts = false;
+		if (s->source[i].there)
+			s->source[i].back = s->sent;
+	}
 }
 
-void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned reader)
+/* A barrier that was sent then and is still out: by less than makes a standstill. */
+static bool is_late(const struct hw_sight *s, struct hw_mono now, struct hw_mono sent)
 {
-	s->reader[reader].arrived = now;
-	moves(s, &s->reader[reader], now);
+	return now.ns - sent.ns > max64(4 * s->rtt_ns, TICK_NS);
+}
+
+/*
+ * Past the shortest keepalive a broker that stood still gives devices up, and says so in its next turns. How long it
+ * stood before a barrier was sent is not known; it moved when something came last. That it did stand is seen from a
+ * barrier that is late, by less than makes a standstill: in a silent fleet every barrier comes after a long silence.
+ */
+static void doubt_after_silence(struct hw_sight *s, const struct hw_sight_source *r, struct hw_mono now)
+{
+	if (!r->up || s->sent <= r->back)
+		return;
+	struct hw_mono moved = s->awake, sent = sent_at(s, r->back + 1);
+	for (unsigned i = 0; i < s->n_sources; i++)
+		moved.ns = max64(moved.ns, s->source[i].arrived.ns);
+	if (now.ns - moved.ns > KEEPALIVE_LEAST_NS && is_late(s, now, sent))
+		doubt(s, 2);
+}
+
+void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned source)
+{
+	doubt_after_silence(s, &s->source[source], now);
+	s->source[source].arrived = now;
+	if (!s->source[source].lasts)
+		moves(s, &s->source[source], now);
 }
 
 /* Blind from `from` until now, all of it past: what was lost in it cannot be told from silence. */
@@ -177,30 +222,64 @@ static void lost_between(struct hw_sight *s, struct hw_mono from, struct hw_mono
 	s->floor = s->sent;
 }
 
-void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned reader, uint64_t number)
+int hw_sight_add(struct hw_sight *s, struct hw_mono now)
 {
-	struct hw_sight_reader *r = &s->reader[reader];
-	hw_sight_arrived(s, now, reader);
+	unsigned i = 0;
+	while (i < s->n_sources && s->source[i].there)
+		i++;
+	if (i == HW_SOURCES_MAX)
+		return -ENOSPC;
+	s->n_sources += i == s->n_sources;
+	s->n_there++;
+	s->source[i] = (struct hw_sight_source){.there = true, .fresh = true, .reconnect_wait_ns = s->timeout_ns};
+	s->floor = s->sent;
+	begin_cause(s, HW_CAUSE_LINK, now, false); /* a grace that lasts is kept in link_grace */
+	return (int)i;
+}
+
+bool hw_sight_remove(struct hw_sight *s, struct hw_mono now, unsigned source)
+{
+	struct hw_sight_source *r = &s->source[source];
+	bool last = --s->n_there == 0;
+	if (last)
+		begin_cause(s, HW_CAUSE_LINK, now, true);
+	else if (r->up)
+		lost_between(s, now, now);
+	else if (!r->fresh)
+		s->link_grace = hw_mono_add(now, s->grace_ns);
+	s->lost |= last;
+	s->floor = s->sent;
+	moves(s, r, now);
+	*r = (struct hw_sight_source){.up = true, .back = UINT64_MAX, .arrived = {INT64_MIN}};
+	return end_link(s, now);
+}
+
+void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, uint64_t number)
+{
+	struct hw_sight_source *r = &s->source[source];
+	hw_sight_arrived(s, now, source);
 	if (!r->up || number <= r->back || number > s->sent)
 		return;
-	struct hw_mono sent = s->sent_at[number % HW_BARRIERS_OUT];
+	struct hw_mono sent = sent_at(s, number);
 	int64_t rtt = now.ns - sent.ns;
 	if (sent.ns >= s->awake.ns) /* else it has waited for us, not for the broker */
 		s->rtt_ns = s->rtt_ns ? s->rtt_ns + (rtt - s->rtt_ns) / 8 : rtt;
 	if (number > r->back + 1)
 		lost_between(s, r->good, now);
 	r->back = number;
+	moves(s, r, now);
 	r->good = now;
 	r->ever = true;
 	r->reconnect_wait_ns = s->timeout_ns;
 	s->barriers_back++;
+	s->mute.ns = 0;
 	if (!s->hold[HW_CAUSE_BARRIER].ns)
 		end_cause(s, HW_CAUSE_BARRIER, now, true);
 }
 
-void hw_sight_loss(struct hw_sight *s, struct hw_mono now, unsigned reader)
+void hw_sight_loss(struct hw_sight *s, struct hw_mono now, unsigned source)
 {
-	lost_between(s, s->reader[reader].good, now);
+	lost_between(s, s->source[source].good, now);
 }
 
 void hw_sight_stall(struct hw_sight *s, struct hw_mono planned, struct hw_mono now)
@@ -221,6 +300,23 @@ void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono
 	end_cause(s, HW_CAUSE_SUSPEND, now, true);
 }
 
+bool hw_sight_all_up(const struct hw_sight *s)
+{
+	return all_up(s);
+}
+
+uint64_t hw_sight_back(const struct hw_sight *s)
+{
+	return back_on_all(s);
+}
+
+struct hw_mono hw_sight_mark(const struct hw_sight *s)
+{
+	uint64_t back = back_on_all(s);
+	bool known = back > 0 && back <= s->sent && s->sent - back < HW_BARRIERS_OUT;
+	return known ? sent_at(s, back) : (struct hw_mono){0};
+}
+
 uint64_t hw_sight_tag(const struct hw_sight *s)
 {
 	return s->sent + 2;
@@ -233,68 +329,116 @@ static uint64_t in_force(const struct hw_sight *s, uint64_t tag)
 	return tag > least ? tag : least;
 }
 
-bool hw_sight_doubts_goodbyes(const struct hw_sight *s)
+/* Sources keep no order among them (readers share a subscription): while one of them is behind, what it brings may be
+ * older than what the others have brought. */
+static bool one_is_behind(const struct hw_sight *s, struct hw_mono now)
 {
-	return !s->publisher_up || back_on_all(s) < s->doubt;
+	uint64_t back = back_on_all(s);
+	return s->n_there > 1 && s->sent > back && now.ns - sent_at(s, back + 1).ns > TICK_NS;
+}
+
+bool hw_sight_doubts_goodbyes(const struct hw_sight *s, struct hw_mono now)
+{
+	return !s->publisher_up || back_on_all(s) < s->doubt || one_is_behind(s, now);
+}
+
+/* The tags that a barrier proves once it is back: the first of their pair was back before it was sent. */
+static uint64_t proves(const struct hw_sight *s, uint64_t number)
+{
+	return s->out[number % HW_BARRIERS_KEPT].behind + 1;
 }
 
 bool hw_sight_proven(const struct hw_sight *s, uint64_t tag)
 {
-	return all_up(s) && back_on_all(s) >= in_force(s, tag);
+	return all_up(s) && proves(s, back_on_all(s)) >= in_force(s, tag);
 }
 
 struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag)
 {
 	uint64_t first = in_force(s, tag) - 1;
-	if (first > s->sent || s->sent - first >= HW_BARRIERS_OUT)
+	if (first > s->sent || s->sent - first >= HW_BARRIERS_KEPT)
 		return (struct hw_mono){INT64_MIN / 4};
-	return s->sent_at[first % HW_BARRIERS_OUT];
+	return sent_at(s, first);
 }
 
-/* When the next barrier may be sent; FOREVER if it need not or must not be. */
-static struct hw_mono barrier_at(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
+/* When the next barrier is due; HW_MONO_NEVER if none is, or none must be sent. */
+static struct hw_mono barrier_due(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
 {
-	if (!s->publisher_up || !all_up(s))
-		return FOREVER;
+	if (!all_up(s))
+		return HW_MONO_NEVER;
 	uint64_t back = back_on_all(s);
 	if (s->sent - back >= HW_BARRIERS_OUT - 1)
-		return FOREVER;
-	struct hw_mono last = s->sent ? s->sent_at[s->sent % HW_BARRIERS_OUT] : (struct hw_mono){0};
+		return HW_MONO_NEVER;
+	struct hw_mono last = s->sent ? sent_at(s, s->sent) : (struct hw_mono){0};
 	struct hw_mono steady = hw_mono_add(last, pace_ns);
-	if (tag)
-		tag = in_force(s, tag);
-	if (tag <= s->sent)
+	if (!tag || proves(s, s->sent) >= in_force(s, tag))
 		return steady;
-	if (back == s->sent)
+	if (back == s->sent || back + 1 >= in_force(s, tag))
 		return (struct hw_mono){0};
-	return sooner(steady, hw_mono_add(last, max64(s->rtt_ns / 4, TICK_NS)));
+	/* Another proves nothing yet. One that came back since the last was sent may be the first of somebody's who
+	 * waits with a lower tag; but if each were answered at once there would be no end of them. */
+	if (s->sent + 1 >= in_force(s, tag) && back <= s->out[s->sent % HW_BARRIERS_KEPT].behind)
+		return steady;
+	return hw_mono_sooner(steady, hw_mono_add(last, max64(s->rtt_ns / 4, TICK_NS)));
 }
 
-/* Since when a reader that is up has heard nothing although a barrier is out; FOREVER if it is not so. */
-static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sight_reader *r)
+/* When the next barrier may be sent. */
+static struct hw_mono barrier_at(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
+{
+	return s->publisher_up ? barrier_due(s, tag, pace_ns) : HW_MONO_NEVER;
+}
+
+/* Whether it is known already that barriers do not come back. */
+static bool denial_is_known(const struct hw_sight *s)
+{
+	return s->blind.active & 1u << HW_CAUSE_BARRIER && !s->hold[HW_CAUSE_BARRIER].ns;
+}
+
+/*
+ * When there is something to be found out about a publisher that is not connected: that a barrier is due, and later
+ * that none has come back since. A publisher that is connected for a moment now and then proves nothing by it.
+ */
+static struct hw_mono mute_at(const struct hw_sight *s, uint64_t tag, int64_t pace_ns)
+{
+	if (!all_up(s))
+		return HW_MONO_NEVER;
+	if (s->mute.ns)
+		return denial_is_known(s) ? HW_MONO_NEVER : hw_mono_add(s->mute, s->timeout_ns);
+	return s->publisher_up ? HW_MONO_NEVER : barrier_due(s, tag, pace_ns);
+}
+
+/* Without barriers nothing is proven, and nobody is judged: that is blindness. */
+static void check_publisher(struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns)
+{
+	if (!all_up(s))
+		s->mute.ns = 0;
+	if (mute_at(s, tag, pace_ns).ns > now.ns)
+		return;
+	if (!s->mute.ns)
+		s->mute = now;
+	else
+		begin_cause(s, HW_CAUSE_BARRIER, s->mute, true);
+}
+
+/* Since when a source that is up has brought nothing although a barrier is out; HW_MONO_NEVER if it is not so. */
+static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sight_source *r)
 {
 	if (!r->up || s->sent <= r->back)
-		return FOREVER;
-	int64_t sent = s->sent_at[(r->back + 1) % HW_BARRIERS_OUT].ns;
+		return HW_MONO_NEVER;
+	int64_t sent = sent_at(s, r->back + 1).ns;
 	return (struct hw_mono){max64(max64(sent, r->arrived.ns), s->awake.ns)};
 }
 
 /*
- * When barriers are refused on this reader, rather than late: nothing at all came since the subscription, or other
+ * When barriers are refused on this source, rather than late: nothing at all came since the subscription, or other
  * things did and for so long no barrier that no backlog explains it.
  */
-static struct hw_mono denied_at(const struct hw_sight *s, const struct hw_sight_reader *r, struct hw_mono quiet)
+static struct hw_mono denied_at(const struct hw_sight *s, const struct hw_sight_source *r, struct hw_mono quiet)
 {
-	struct hw_mono out = {max64(s->sent_at[(r->back + 1) % HW_BARRIERS_OUT].ns, s->awake.ns)};
+	struct hw_mono out = {max64(sent_at(s, r->back + 1).ns, s->awake.ns)};
 	if (r->ever)
 		return hw_mono_add(out, DENIED_AFTER * s->timeout_ns);
-	return sooner(hw_mono_add(quiet, s->timeout_ns), hw_mono_add(out, 2 * s->timeout_ns));
-}
-
-/* Whether that is no news. */
-static bool denial_is_known(const struct hw_sight *s)
-{
-	return s->blind.active & 1u << HW_CAUSE_BARRIER && !s->hold[HW_CAUSE_BARRIER].ns;
+	return hw_mono_sooner(hw_mono_add(quiet, s->timeout_ns), hw_mono_add(out, 2 * s->timeout_ns));
 }
 
 /* How long nothing comes in a standstill. By when the connection is given up it is one in any case: what is lost then
@@ -305,19 +449,39 @@ static int64_t still_after(const struct hw_sight *s)
 	return after_ns < s->timeout_ns ? after_ns : s->timeout_ns;
 }
 
-/* Finds standstill and refusal on one reader. Returns whether its connection should be opened anew. */
-static bool check_reader(struct hw_sight *s, struct hw_sight_reader *r, struct hw_mono now)
+/*
+ * A source stands still. If the oldest barrier was out in the standstill before as well, other things came since and it
+ * did not: it is the way of what we publish that hangs, and each gap between two heartbeats would be a standstill of
+ * its own. Then only a barrier ends it.
+ */
+static void stand_still(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono quiet)
+{
+	r->still = true;
+	r->lasts = r->stood == r->back + 1;
+	r->stood = r->back + 1;
+	begin_pause(s, HW_CAUSE_STANDSTILL, quiet, false);
+}
+
+/* When barriers that hang while other things come are called by their name; HW_MONO_NEVER if it is not so. */
+static struct hw_mono hangs_at(const struct hw_sight *s, const struct hw_sight_source *r)
+{
+	if (!r->lasts || s->sent <= r->back)
+		return HW_MONO_NEVER;
+	int64_t out_ns = max64(sent_at(s, r->back + 1).ns, s->awake.ns);
+	return (struct hw_mono){out_ns + s->timeout_ns};
+}
+
+/* Finds standstill and refusal on one source. Returns whether its connection should be opened anew. */
+static bool check_source(struct hw_sight *s, struct hw_sight_source *r, struct hw_mono now)
 {
 	struct hw_mono quiet = quiet_since(s, r);
-	if (quiet.ns == FOREVER.ns)
+	if (quiet.ns == INT64_MAX)
 		return false;
 	int64_t quiet_ns = now.ns - quiet.ns;
-	if (!r->still && quiet_ns >= still_after(s)) {
-		r->still = true;
-		begin_pause(s, HW_CAUSE_STANDSTILL, quiet, false);
-	}
+	if (!r->still && quiet_ns >= still_after(s))
+		stand_still(s, r, quiet);
 	bool refused = now.ns >= denied_at(s, r, quiet).ns;
-	if (refused && !denial_is_known(s))
+	if ((refused || now.ns >= hangs_at(s, r).ns) && !denial_is_known(s))
 		begin_cause(s, HW_CAUSE_BARRIER, r->good, true);
 	if ((!refused && quiet_ns < s->timeout_ns) || now.ns < r->reconnect_at.ns)
 		return false;
@@ -335,12 +499,13 @@ struct hw_sight_do hw_sight_step(struct hw_sight *s, struct hw_mono now, uint64_
 			hw_blind_end(&s->blind, (enum hw_cause)c, s->hold[c]);
 			s->hold[c].ns = 0;
 		}
-	for (unsigned i = 0; i < s->n_readers && todo.reconnect < 0; i++)
-		if (check_reader(s, &s->reader[i], now))
+	for (unsigned i = 0; i < s->n_sources && todo.reconnect < 0; i++)
+		if (check_source(s, &s->source[i], now))
 			todo.reconnect = (int)i;
+	check_publisher(s, now, tag, pace_ns);
 	if (barrier_at(s, tag, pace_ns).ns <= now.ns) {
 		s->sent++;
-		s->sent_at[s->sent % HW_BARRIERS_OUT] = now;
+		s->out[s->sent % HW_BARRIERS_KEPT] = (struct hw_sight_barrier){now, back_on_all(s)};
 		todo.barrier = true;
 	}
 	return todo;
@@ -348,22 +513,24 @@ struct hw_sight_do hw_sight_step(struct hw_sight *s, struct hw_mono now, uint64_
 
 struct hw_mono hw_sight_next(const struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns)
 {
-	struct hw_mono at = barrier_at(s, tag, pace_ns);
+	struct hw_mono at = hw_mono_sooner(barrier_at(s, tag, pace_ns), mute_at(s, tag, pace_ns));
 	for (int c = 0; c < HW_CAUSES; c++)
 		if (s->hold[c].ns)
-			at = sooner(at, s->hold[c]);
-	for (unsigned i = 0; i < s->n_readers; i++) {
-		const struct hw_sight_reader *r = &s->reader[i];
+			at = hw_mono_sooner(at, s->hold[c]);
+	for (unsigned i = 0; i < s->n_sources; i++) {
+		const struct hw_sight_source *r = &s->source[i];
 		struct hw_mono quiet = quiet_since(s, r);
-		if (quiet.ns == FOREVER.ns)
+		if (quiet.ns == INT64_MAX)
 			continue;
 		if (!r->still)
-			at = sooner(at, hw_mono_add(quiet, still_after(s)));
+			at = hw_mono_sooner(at, hw_mono_add(quiet, still_after(s)));
 		struct hw_mono refused = denied_at(s, r, quiet);
 		if (!denial_is_known(s))
-			at = sooner(at, refused);
-		struct hw_mono reconnect = sooner(refused, hw_mono_add(quiet, s->timeout_ns));
-		at = sooner(at, reconnect.ns > r->reconnect_at.ns ? reconnect : r->reconnect_at);
+			at = hw_mono_sooner(at, hangs_at(s, r));
+		if (!denial_is_known(s))
+			at = hw_mono_sooner(at, refused);
+		struct hw_mono reconnect = hw_mono_sooner(refused, hw_mono_add(quiet, s->timeout_ns));
+		at = hw_mono_sooner(at, reconnect.ns > r->reconnect_at.ns ? reconnect : r->reconnect_at);
 	}
 	return at.ns < now.ns ? now : at;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sight: what the monitor can hear, and how well that is proven. It keeps the readers' links, the barriers that are out
- * and back, and drives the seeing clock (blind.h) from them. Private to the core.
+ * Sight: what the monitor can hear, and how well that is proven. It keeps the links of its sources of evidence
+ * (readers, peers), the barriers that are out and back, and drives the seeing clock (blind.h) from them. Private to the
+ * core.
  *
- * Barriers are numbered without gaps. A number is proven when it, or a later one, has come back through every reader; a
- * candidate waits until the second barrier sent after it is proven. The second of a pair is not sent on the first one's
- * heels: it follows when the first is back, or a quarter of a round trip (at least a tick) later, so that a broker that
- * takes several packets of one socket in a turn cannot take both at once.
+ * Barriers are numbered without gaps. A candidate waits for a pair: a barrier sent after it became one, and a second
+ * sent after the first had come back through every source. However many packets of one socket a broker takes in a turn,
+ * and however long it stood still before: it read the second in a later turn than the first, and whatever lay in its
+ * sockets when it read the first has been read by then. Two that are only sent some time apart may wait side by side in
+ * the socket of a broker that stands still, and overtake every heartbeat together.
  */
 #ifndef HW_SIGHT_H
 #define HW_SIGHT_H
@@ -17,11 +19,23 @@
 #include "heartwheel/blind.h"
 #include "heartwheel/monitor.h"
 
-#define HW_BARRIERS_OUT 64 /* at most so many are out at once */
+#define HW_BARRIERS_OUT  64  /* at most so many are out at once */
+#define HW_BARRIERS_KEPT 128 /* a pair is two, one after the other */
 
-struct hw_sight_reader {
+/* A barrier that was sent. */
+struct hw_sight_barrier {
+	struct hw_mono at;
+	uint64_t behind; /* the last that was back through every source by then */
+};
+
+/* A source. A place that none has is neutral: it is up, and everything is back on it. */
+struct hw_sight_source {
+	bool there;
+	bool fresh; /* it came while the monitor ran, and was not up yet: nothing that it brings can have been lost */
 	bool up;
 	bool still;                  /* a barrier is out and nothing arrives: part of a standstill */
+	bool lasts;                  /* ... which only a barrier ends */
+	uint64_t stood;              /* the oldest barrier that was out in the last standstill; 0: none */
 	bool ever;                   /* a barrier has come back since the subscription */
 	uint64_t back;               /* the last number that came back, or that need not come back */
 	struct hw_mono arrived;      /* when anything arrived last */
@@ -39,12 +53,17 @@ struct hw_sight_pause {
 struct hw_sight {
 	struct hw_blind blind;
 	int64_t grace_ns, slow_ns, timeout_ns;
-	unsigned n_readers;
-	struct hw_sight_reader reader[HW_READERS_MAX];
+	struct hw_sight_source source[HW_SOURCES_MAX];
+	unsigned n_sources;        /* places in use are before this one */
+	unsigned n_there;          /* of them with a source */
+	bool lost;                 /* a source was lost since all were up */
+	struct hw_mono link_grace; /* devices have the time to come back after a lost link until then */
 	bool publisher_up;
+	struct hw_mono
+		mute;   /* a barrier was due then that the publisher could not send, and none is back since; 0: no */
 	uint64_t sent;  /* number of the last barrier */
 	uint64_t floor; /* a barrier up to this one may have been lost: it proves nothing to who waits */
-	struct hw_mono sent_at[HW_BARRIERS_OUT];
+	struct hw_sight_barrier out[HW_BARRIERS_KEPT];
 	int64_t rtt_ns;                 /* smoothed (RFC 6298's factor); 0: none yet */
 	struct hw_mono hold[HW_CAUSES]; /* a cause whose grace lasts ends then; 0: no grace */
 	struct hw_sight_pause stall, standstill;
@@ -57,30 +76,55 @@ struct hw_sight {
 /* What a step asks for. */
 struct hw_sight_do {
 	bool barrier;  /* send barrier number s->sent (already counted as sent) */
-	int reconnect; /* a reader to be reconnected, or -1 */
+	int reconnect; /* a source to be reconnected, or -1 */
 };
 
 void hw_sight_init(struct hw_sight *s, const struct hw_monitor_conf *conf, struct hw_mono now);
 void hw_sight_configure(struct hw_sight *s, const struct hw_monitor_conf *conf);
 
-void hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned reader, bool up);
+/*
+ * A source more; its number, or -ENOSPC. Until it is up the monitor is blind, since something may come on it alone, but
+ * lossless, since nothing did before; from then on whatever is to be proven must be proven through it as well.
+ */
+int hw_sight_add(struct hw_sight *s, struct hw_mono now);
+/*
+ * One less. What was on its way through it is lost, as with a lost link; if it was lost before, devices get the time to
+ * come back as if it had come back itself. No barrier that it has seen, or not, counts any
+ * more: whoever waits needs two that are sent from now on. Without any source the monitor is blind. Returns as
+ * hw_sight_link().
+ */
+bool hw_sight_remove(struct hw_sight *s, struct hw_mono now, unsigned source);
+static inline bool hw_sight_has(const struct hw_sight *s, unsigned source)
+{
+	return source < s->n_sources && s->source[source].there;
+}
+
+/* Whether all sources are up by this, after one was lost. */
+bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool up);
 void hw_sight_publisher(struct hw_sight *s, bool up);
-void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned reader);
-void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned reader, uint64_t number);
-void hw_sight_loss(struct hw_sight *s, struct hw_mono now, unsigned reader);
+void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned source);
+void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, uint64_t number);
+void hw_sight_loss(struct hw_sight *s, struct hw_mono now, unsigned source);
 void hw_sight_stall(struct hw_sight *s, struct hw_mono planned, struct hw_mono now);
 void hw_sight_drained(struct hw_sight *s, struct hw_mono now);
 void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono now);
 
 /* The barrier that must be proven before what became a candidate now is judged. Never falls. */
 uint64_t hw_sight_tag(const struct hw_sight *s);
-/* Whether a goodbye that is read now may be one of the wills that a broker publishes after a standstill. */
-bool hw_sight_doubts_goodbyes(const struct hw_sight *s);
+/* Whether a goodbye that is read now may be one of the wills that a broker publishes after a standstill, or older than
+ * a heartbeat that another source has brought. */
+bool hw_sight_doubts_goodbyes(const struct hw_sight *s, struct hw_mono now);
 /* Whether a candidate with this tag may be judged. */
 bool hw_sight_proven(const struct hw_sight *s, uint64_t tag);
 
 /* When the first of the two barriers that prove this tag was sent; long ago if that is not known any more. */
 struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag);
+
+/* Whether every source is up; the last barrier that is back on all of them; and when that was sent: what is
+ * read now came through the broker later. */
+bool hw_sight_all_up(const struct hw_sight *s);
+uint64_t hw_sight_back(const struct hw_sight *s);
+struct hw_mono hw_sight_mark(const struct hw_sight *s);
 
 /*
  * Looks at the clock: ends graces that are over, finds standstills, and says what is to be done. `tag` is the highest

@@ -64,7 +64,6 @@ static inline uint64_t hw_siphash(int c, int d, const uint8_t key[16], const voi
 	uint64_t k0 = hw_sip_word(key), k1 = hw_sip_word(key + 8);
 	struct hw_sip s = {k0 ^ UINT64_C(0x736f6d6570736575), k1 ^ UINT64_C(0x646f72616e646f6d),
 	                   k0 ^ UINT64_C(0x6c7967656e657261), k1 ^ UINT64_C(0x7465646279746573)};
-
 	for (size_t words = len / 8; words > 0; words--, p += 8) {
 		uint64_t m = hw_sip_word(p);
 		s.v3 ^= m;

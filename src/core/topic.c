@@ -2,33 +2,69 @@
 /*
  * Topic templates.
  *
- * Invariant of a compiled template: `filter` is a valid MQTT filter, and filter[id_at] is the `+` that stands for
- * `{id}`. Since there is exactly one such level, all bytes before it are those of the text, and id_at is an offset in
- * both. A batch's template has none: its filter is its text, and id_at is where that ends.
+ * Invariant of a compiled template: `filter` is a valid MQTT filter. If it has one capture of one level, filter[id_at]
+ * is the `+` that stands for that; since there is no other, all bytes before it are those of the text, and id_at is an
+ * offset in both. In any other id_at is where the filter ends.
  *
- * Cost: a plain template is two compares and a search over the id. One with other wildcards is walked level by level;
- * the topic is read once either way, and nothing is copied.
+ * Cost: a plain template is two compares and a search over the id. One with other wildcards, with several captures or
+ * with {name...} is walked level by level; the topic is read once either way, and nothing is copied.
  */
 #include "heartwheel/topic.h"
 
+#include <ctype.h>
 #include <errno.h>
-#include <stdint.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/bytes.h"
 #include "core/utf8.h"
 
-#define ID     "{id}"
-#define ID_LEN (sizeof(ID) - 1)
 #define SHARE  "$share/"
+#define DOTS   "..."
+#define CANARY "heartwheel-"
 
-enum kind { HEARTBEAT, STATUS, BATCH };
+/* --- levels ------------------------------------------------------------------ */
+
+/* Steps over the level at `*s` and the slash behind it; false behind the last one. `*s` NULL: there is none left. */
+static bool next_level(const char **s, const char *end, struct hw_value *level)
+{
+	if (!*s)
+		return false;
+	const char *slash = memchr(*s, '/', (size_t)(end - *s));
+	*level = (struct hw_value){*s, (size_t)((slash ? slash : end) - *s)};
+	*s = slash ? slash + 1 : NULL;
+	return true;
+}
+
+static bool is(struct hw_value level, char c)
+{
+	return level.len == 1 && *level.text == c;
+}
+
+static bool is_capture(struct hw_value level)
+{
+	return level.len > 0 && *level.text == '{';
+}
+
+static bool same(struct hw_value a, struct hw_value b)
+{
+	return a.len == b.len && memcmp(a.text, b.text, a.len) == 0;
+}
+
+/* The name in a level that is a capture. */
+static struct hw_value name_of(struct hw_value level, bool *several)
+{
+	size_t dots = sizeof(DOTS) - 1, len = level.len - 2;
+	*several = len > dots && memcmp(level.text + 1 + len - dots, DOTS, dots) == 0;
+	return (struct hw_value){level.text + 1, *several ? len - dots : len};
+}
+
+/* --- compiling --------------------------------------------------------------- */
 
 static const char *check_bytes(const char *text, size_t len)
 {
 	uint32_t c;
-
 	for (size_t i = 0, n; i < len; i += n) {
 		n = hw_utf8_next((const unsigned char *)text + i, len - i, &c);
 		if (n == 0)
@@ -39,110 +75,191 @@ static const char *check_bytes(const char *text, size_t len)
 	return NULL;
 }
 
-/* One level that is not `{id}`. */
-static const char *check_level(const char *level, size_t len, bool last, bool publishable)
+static const char *check_capture(const struct hw_topic *t, struct hw_value level)
 {
-	bool plus = memchr(level, '+', len) != NULL, hash = memchr(level, '#', len) != NULL;
+	bool several;
+	if (level.len < 3 || level.text[level.len - 1] != '}')
+		return "{id} must be a whole level";
+	struct hw_value name = name_of(level, &several);
+	for (size_t i = 0; i < name.len; i++)
+		if (!isalnum((unsigned char)name.text[i]) && name.text[i] != '_' && name.text[i] != '-')
+			return "a name in braces consists of ASCII letters, digits, '_' and '-'";
+	if (name.len > HW_CAPTURE_NAME)
+		return "a name in braces has at most 32 characters";
+	if (several && t->tail != UINT_MAX)
+		return "must not have two that end with ...}: where the first one ends would be unknown";
+	if (t->n_captures == HW_CAPTURES_MAX)
+		return "has more than 8 names in braces";
+	for (unsigned k = 0; k < t->n_captures; k++) {
+		bool other;
+		if (same(hw_topic_capture(t, k, &other), name))
+			return "has the same name in braces twice";
+	}
+	return NULL;
+}
 
-	if (memmem(level, len, ID, ID_LEN))
+/* One level that is no capture. */
+static const char *check_level(struct hw_value level, bool last, bool publishable)
+{
+	bool plus = memchr(level.text, '+', level.len) != NULL, hash = memchr(level.text, '#', level.len) != NULL;
+	if (memchr(level.text, '{', level.len) || memchr(level.text, '}', level.len))
 		return "{id} must be a whole level";
 	if (publishable && (plus || hash))
 		return "must not have wildcards";
-	if (plus && len != 1)
+	if (plus && level.len != 1)
 		return "+ must be a whole level";
-	if (hash && (len != 1 || !last))
+	if (hash && (level.len != 1 || !last))
 		return "# must be the whole last level";
 	return NULL;
 }
 
-static const char *check_levels(const char *text, size_t len, struct hw_topic *t, enum kind kind)
+/* Judges and counts. While it runs, `tail` is UINT_MAX until there was a {name...}. */
+static const char *check_levels(struct hw_topic *t, size_t len, bool publishable)
 {
-	const char *end = text + len, *why;
-	unsigned ids = 0;
-
-	t->plain = true;
-	t->id_at = len;
-	for (const char *s = text, *slash;; s = slash + 1) {
-		slash = memchr(s, '/', (size_t)(end - s));
-		size_t n = (size_t)((slash ? slash : end) - s);
-		if (n == ID_LEN && memcmp(s, ID, ID_LEN) == 0) {
-			t->id_at = (size_t)(s - text);
-			ids++;
-		} else if ((why = check_level(s, n, !slash, kind == STATUS))) {
-			return why;
-		} else if (n == 1 && (*s == '+' || *s == '#')) {
-			t->plain = false;
+	const char *s = t->text, *why = NULL;
+	struct hw_value level;
+	bool several;
+	t->tail = UINT_MAX;
+	while (!why && next_level(&s, t->text + len, &level)) {
+		if (!is_capture(level)) {
+			why = check_level(level, !s, publishable);
+			t->wild |= is(level, '+') || is(level, '#');
+			if (t->tail != UINT_MAX && is(level, '#'))
+				why = "must not have a # behind {name...}";
+			t->tail += t->tail != UINT_MAX;
+			continue;
 		}
-		if (!slash)
+		why = check_capture(t, level);
+		if (why)
 			break;
+		name_of(level, &several);
+		t->slot[t->n_captures] = (uint8_t)t->n_captures;
+		t->n_captures++;
+		t->tail = several ? 0 : t->tail == UINT_MAX ? UINT_MAX : t->tail + 1;
 	}
-	if (kind == BATCH)
-		return ids == 0 ? NULL : "must not have {id}: the ids of a batch are in its payload";
-	return ids == 1 ? NULL : "needs exactly one {id} level";
+	t->walked = t->n_captures > 1 || t->tail != UINT_MAX;
+	t->tail = t->tail == UINT_MAX ? 0 : t->tail;
+	return why;
 }
 
-static const char *check(const char *text, size_t len, struct hw_topic *t, enum kind kind)
+static const char *check(struct hw_topic *t, enum hw_topic_kind kind)
 {
+	size_t len = strlen(t->text);
 	const char *why;
-
 	if (len == 0)
 		return "is empty";
 	if (len > HW_TOPIC_MAX - HW_ID_MAX)
 		return "is too long";
-	if ((why = check_bytes(text, len)))
+	if ((why = check_bytes(t->text, len)))
 		return why;
 	/* The readers put this before a filter themselves when there are several of them. */
-	if (strncmp(text, SHARE, sizeof(SHARE) - 1) == 0)
+	if (strncmp(t->text, SHARE, sizeof(SHARE) - 1) == 0)
 		return "must not begin with $share/";
-	return check_levels(text, len, t, kind);
+	if ((why = check_levels(t, len, kind == HW_TOPIC_STATUS || kind == HW_TOPIC_FORM)))
+		return why;
+	if (kind == HW_TOPIC_BATCH && t->n_captures > 0)
+		return "must not have {id}: the ids of a batch are in its payload";
+	if ((kind == HW_TOPIC_HEARTBEAT || kind == HW_TOPIC_STATUS) && t->n_captures == 0)
+		return "needs exactly one {id} level";
+	return NULL;
 }
 
-static int compile(struct hw_topic *t, const char *text, enum kind kind, const char **why)
+/* The filter is no longer than the text: a capture is at least three bytes. */
+static void write_filter(struct hw_topic *t)
 {
-	size_t len = text ? strlen(text) : 0;
-
-	memset(t, 0, sizeof(*t));
-	*why = check(text, len, t, kind);
-	if (*why)
-		return -EINVAL;
-	t->filter_len = kind == BATCH ? len : len - ID_LEN + 1;
-	t->filter = malloc(t->filter_len + 1);
-	if (!t->filter) {
-		*why = "finds no memory";
-		return -ENOMEM;
+	const char *s = t->text, *end = s + strlen(s);
+	struct hw_value level;
+	bool several = false;
+	char *to = t->filter;
+	t->id_at = SIZE_MAX;
+	while (!several && next_level(&s, end, &level)) {
+		if (is_capture(level)) {
+			name_of(level, &several);
+			t->id_at = (size_t)(to - t->filter);
+			*to++ = several ? '#' : '+';
+		} else {
+			memcpy(to, level.text, level.len);
+			to += level.len;
+		}
+		if (s && !several)
+			*to++ = '/';
 	}
-	memcpy(t->filter, text, t->id_at);
-	t->filter[t->filter_len] = '\0';
-	if (kind == BATCH)
-		return 0;
-	t->filter[t->id_at] = '+';
-	/* With the NUL. */
-	memcpy(t->filter + t->id_at + 1, text + t->id_at + ID_LEN, len - t->id_at - ID_LEN + 1);
-	if (t->plain && t->id_at + 1 < t->filter_len)
-		t->last = t->filter[t->filter_len - 1];
+	*to = '\0';
+	t->filter_len = (size_t)(to - t->filter);
+	if (t->walked || t->n_captures == 0)
+		t->id_at = t->filter_len;
+	t->plain = !t->wild && !t->walked;
+	/* A topic ends as its template does, if that is not with a level that may be anything. */
+	if ((t->plain || t->walked) && t->n_captures > 0 && !is_capture(level) && !is(level, '+') && !is(level, '#') &&
+	    !s)
+		t->last = end[-1];
+}
+
+int hw_topic_compile(struct hw_topic *t, const char *text, enum hw_topic_kind kind, const char **why)
+{
+	memset(t, 0, sizeof(*t));
+	t->text = strdup(text ? text : "");
+	t->filter = t->text ? malloc(strlen(t->text) + 1) : NULL;
+	*why = t->filter ? check(t, kind) : "finds no memory";
+	if (*why) {
+		int rc = t->filter ? -EINVAL : -ENOMEM;
+		hw_topic_fini(t);
+		return rc;
+	}
+	write_filter(t);
 	return 0;
-}
-
-int hw_topic_compile(struct hw_topic *t, const char *text, bool publishable, const char **why)
-{
-	return compile(t, text, publishable ? STATUS : HEARTBEAT, why);
-}
-
-int hw_topic_compile_batch(struct hw_topic *t, const char *text, const char **why)
-{
-	return compile(t, text, BATCH, why);
 }
 
 void hw_topic_fini(struct hw_topic *t)
 {
 	free(t->filter);
+	free(t->text);
 	memset(t, 0, sizeof(*t));
 }
+
+/* --- captures ---------------------------------------------------------------- */
+
+struct hw_value hw_topic_capture(const struct hw_topic *t, unsigned k, bool *several)
+{
+	const char *s = t->text;
+	struct hw_value level;
+	while (next_level(&s, t->text + strlen(t->text), &level))
+		if (is_capture(level) && k-- == 0)
+			return name_of(level, several);
+	return (struct hw_value){"", 0};
+}
+
+/* The place of a name among the captures of a template, or HW_SLOT_NONE. */
+static uint8_t find_capture(const struct hw_topic *t, struct hw_value name)
+{
+	bool several;
+	for (unsigned k = 0; k < t->n_captures; k++)
+		if (same(hw_topic_capture(t, k, &several), name))
+			return (uint8_t)k;
+	return HW_SLOT_NONE;
+}
+
+int hw_topic_bind(struct hw_topic *t, const struct hw_topic *form, const char **why)
+{
+	bool several;
+	*why = NULL;
+	for (unsigned k = 0; k < t->n_captures; k++) {
+		struct hw_value name = hw_topic_capture(t, k, &several);
+		t->slot[k] = find_capture(form, name);
+		if (t->slot[k] == HW_SLOT_NONE && !same(name, (struct hw_value){"id", 2}))
+			*why = "has a name in braces that the id does not use";
+	}
+	for (unsigned k = 0; k < form->n_captures; k++)
+		if (find_capture(t, hw_topic_capture(form, k, &several)) == HW_SLOT_NONE)
+			*why = "lacks a name in braces that the id uses";
+	return *why ? -EINVAL : 0;
+}
+
+/* --- matching ---------------------------------------------------------------- */
 
 static bool match_plain(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len)
 {
 	size_t before = t->id_at, after = t->filter_len - before - 1;
-
 	if (len < before + after || !hw_bytes_equal(topic, t->filter, before) ||
 	    !hw_bytes_equal(topic + len - after, t->filter + before + 1, after))
 		return false;
@@ -166,7 +283,6 @@ static bool match_levels(const struct hw_topic *t, const char *topic, size_t len
 {
 	const char *f = t->filter, *f_end = f + t->filter_len, *end = topic + len, *found = topic;
 	size_t found_len = 0;
-
 	for (const char *s = topic; *f != '#'; f++) {
 		const char *slash = memchr(s, '/', (size_t)(end - s));
 		size_t n = (size_t)((slash ? slash : end) - s);
@@ -199,18 +315,98 @@ static bool match_levels(const struct hw_topic *t, const char *topic, size_t len
 	return true;
 }
 
+/* What a {name...} takes of a topic of which `tail` levels belong to what follows; false if it has too few. */
+static bool take_several(const char *from, const char *end, unsigned tail, struct hw_value *value)
+{
+	for (; tail > 0; tail--) {
+		const char *slash = memrchr(from, '/', (size_t)(end - from));
+		if (!slash)
+			return false;
+		end = slash;
+	}
+	*value = (struct hw_value){from, (size_t)(end - from)};
+	return true;
+}
+
+/* Level by level along the template itself. */
+static bool walk(const struct hw_topic *t, const char *topic, size_t len, struct hw_value *values)
+{
+	const char *p = t->text, *p_end = p + strlen(p), *s = topic, *end = topic + len;
+	struct hw_value found[HW_CAPTURES_MAX], want, has;
+	unsigned k = 0;
+	bool several;
+	while (next_level(&p, p_end, &want)) {
+		if (is(want, '#'))
+			p = s = NULL; /* also of a topic that ends with the level before it */
+		else if (!next_level(&s, end, &has))
+			return false;
+		else if (is_capture(want)) {
+			name_of(want, &several);
+			if (several) {
+				if (!take_several(has.text, end, t->tail, &has))
+					return false;
+				s = t->tail ? has.text + has.len + 1 : NULL;
+			}
+			found[k++] = has;
+		} else if (!is(want, '+') && !same(want, has)) {
+			return false;
+		}
+	}
+	if (s)
+		return false;
+	for (k = 0; k < t->n_captures; k++)
+		if (t->slot[k] != HW_SLOT_NONE)
+			values[t->slot[k]] = found[k];
+	return true;
+}
+
+bool hw_topic_values(const struct hw_topic *t, const char *topic, size_t len, struct hw_value *values)
+{
+	return t->filter && len > 0 && walk(t, topic, len, values);
+}
+
+static bool match_walked(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len)
+{
+	struct hw_value values[HW_CAPTURES_MAX] = {{topic, 0}};
+	if (!walk(t, topic, len, values))
+		return false;
+	*id = values[0].text;
+	*id_len = values[0].len;
+	return true;
+}
+
 bool hw_topic_match(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len)
 {
 	if (!t->filter || len == 0)
 		return false;
 	/* The broker's own topics are not for filters that begin with a wildcard (MQTT 5, 4.7.2). */
-	if (topic[0] == '$' && t->filter[0] == '+')
+	if (topic[0] == '$' && (t->filter[0] == '+' || t->filter[0] == '#'))
 		return false;
 	if (!t->plain)
-		return match_levels(t, topic, len, id, id_len);
+		return t->walked ? match_walked(t, topic, len, id, id_len) : match_levels(t, topic, len, id, id_len);
 	return t->id_at < t->filter_len ? match_plain(t, topic, len, id, id_len)
 	                                : match_whole(t, topic, len, id, id_len);
 }
+
+bool hw_topic_covers(const struct hw_topic *wide, const struct hw_topic *narrow)
+{
+	const char *w = wide->filter, *w_end = w + wide->filter_len, *n = narrow->filter,
+		   *n_end = n + narrow->filter_len;
+	struct hw_value a, b;
+	if (wide->tail > 0)
+		return strcmp(wide->text, narrow->text) == 0;
+	if (*n == '$' && (*w == '+' || *w == '#'))
+		return false;
+	while (next_level(&w, w_end, &a)) {
+		if (is(a, '#'))
+			return true;
+		if (!next_level(&n, n_end, &b) || is(b, '#') || (!is(a, '+') && !same(a, b)))
+			return false;
+	}
+	return !n;
+}
+
+/* --- rendering --------------------------------------------------------------- */
 
 int hw_topic_render(const struct hw_topic *t, const char *id, size_t id_len, char *buf, size_t cap)
 {
@@ -225,10 +421,62 @@ int hw_topic_render(const struct hw_topic *t, const char *id, size_t id_len, cha
 	return (int)(before + id_len + after);
 }
 
+int hw_topic_compose(const struct hw_topic *t, const struct hw_value *values, char *buf, size_t cap)
+{
+	const char *s = t->text, *end;
+	struct hw_value level;
+	size_t at = 0;
+	unsigned k = 0;
+	if (!t->filter || t->wild)
+		return -EINVAL;
+	end = s + strlen(s);
+	while (next_level(&s, end, &level)) {
+		if (is_capture(level) && t->slot[k++] != HW_SLOT_NONE)
+			level = values[t->slot[k - 1]];
+		if (at + level.len >= cap)
+			return -ENAMETOOLONG;
+		memcpy(buf + at, level.text, level.len);
+		at += level.len;
+		if (s)
+			buf[at++] = '/';
+	}
+	buf[at] = '\0';
+	return (int)at;
+}
+
+static bool is_wild(struct hw_value level)
+{
+	return is_capture(level) || is(level, '+') || is(level, '#');
+}
+
+char *hw_topic_canary(const struct hw_topic *t, const char *node)
+{
+	size_t before = sizeof(CANARY) - 1, node_len = strlen(node), len = strlen(t->text) + 1;
+	const char *s = t->text, *end = t->text + len - 1;
+	struct hw_value level;
+	while (next_level(&s, end, &level))
+		len += is_wild(level) ? before + node_len : 0;
+	char *topic = malloc(len), *to = topic;
+	if (!topic)
+		return NULL;
+	s = t->text;
+	while (next_level(&s, end, &level)) {
+		if (is_wild(level)) {
+			memcpy(to, CANARY, before);
+			memcpy(to + before, node, node_len);
+			to += before + node_len;
+		} else {
+			memcpy(to, level.text, level.len);
+			to += level.len;
+		}
+		*to++ = s ? '/' : '\0';
+	}
+	return topic;
+}
+
 bool hw_id_valid(const char *id, size_t len)
 {
 	uint32_t c;
-
 	if (len == 0 || len > HW_ID_MAX)
 		return false;
 	for (size_t i = 0, n; i < len; i += n) {

@@ -45,7 +45,6 @@ const char *hw_reason_name(enum hw_reason r)
 int hw_state_parse(const char *name, enum hw_state *out)
 {
 	int i = look_up(states, COUNT(states), name);
-
 	if (i < 0)
 		return i;
 	*out = (enum hw_state)i;
@@ -55,7 +54,6 @@ int hw_state_parse(const char *name, enum hw_state *out)
 int hw_reason_parse(const char *name, enum hw_reason *out)
 {
 	int i = look_up(reasons, COUNT(reasons), name);
-
 	if (i < 0)
 		return i;
 	*out = (enum hw_reason)i;

@@ -15,7 +15,6 @@
 static inline size_t hw_utf8_next(const unsigned char *s, size_t len, uint32_t *c)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-
 	if (s[0] < 0x80) {
 		*c = s[0];
 		return 1;

@@ -11,7 +11,6 @@ int hw_failed(const struct hw_ctl *ctl, const char *format, ...)
 {
 	char line[2048];
 	va_list args;
-
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
@@ -40,7 +39,6 @@ int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, 
 struct hw_path hw_device_path(const char *id)
 {
 	struct hw_path path = {0};
-
 	hw_path_add(&path, "/v1/devices/");
 	hw_path_add_encoded(&path, id);
 	return path;
@@ -55,7 +53,6 @@ const char *hw_member_text(const cJSON *object, const char *key)
 int64_t hw_member_int(const cJSON *object, const char *key)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-
 	if (!cJSON_IsNumber(item) || !(fabs(item->valuedouble) < 9e18))
 		return 0;
 	return (int64_t)item->valuedouble;
@@ -70,7 +67,6 @@ bool hw_member_has(const cJSON *object, const char *key)
 int hw_print_json(const struct hw_ctl *ctl, const cJSON *value)
 {
 	char *text = cJSON_PrintUnformatted(value);
-
 	if (!text)
 		return hw_failed(ctl, "out of memory");
 	hw_text_print_json(stdout, text);

@@ -23,7 +23,6 @@ struct hw_client {
 struct hw_client *hw_client_new(const char *socket)
 {
 	struct hw_client *c = calloc(1, sizeof(*c));
-
 	if (!c)
 		return NULL;
 	c->socket = socket;
@@ -54,7 +53,6 @@ const char *hw_client_why(const struct hw_client *c)
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
 	struct hw_client *c = arg;
-
 	n *= size;
 	if (c->len + n > ANSWER_MAX)
 		return 0;
@@ -77,7 +75,6 @@ static void explain(struct hw_client *c, CURLcode rc)
 {
 	long number = 0;
 	const char *advice = "is it running?";
-
 	if (rc == CURLE_OPERATION_TIMEDOUT) {
 		snprintf(c->why, sizeof(c->why), "heartwheeld at %s does not answer", c->socket);
 		return;
@@ -100,7 +97,6 @@ static int prepare(struct hw_client *c, const char *path)
 	char url[8192];
 	/* No host is looked up: the name only fills the header. */
 	int n = snprintf(url, sizeof(url), "http://heartwheel%s", path);
-
 	c->len = 0;
 	*c->curl_why = '\0';
 	if (n < 0 || (size_t)n >= sizeof(url)) {
@@ -153,7 +149,6 @@ static size_t on_stream(char *bytes, size_t size, size_t n, void *arg)
 	struct stream *s = arg;
 	struct hw_client *c = s->c;
 	long code = 0;
-
 	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &code);
 	if (on_body(bytes, size, n, c) != size * n)
 		return 0;
@@ -175,7 +170,6 @@ static void read_refusal(struct hw_client *c, long code)
 {
 	cJSON *json = c->len > 0 ? cJSON_ParseWithLength(c->body, c->len) : NULL;
 	const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "error"));
-
 	if (why)
 		snprintf(c->why, sizeof(c->why), "%s", why);
 	else
@@ -188,7 +182,6 @@ int hw_client_stream(struct hw_client *c, const char *path, const char *last, hw
 	struct stream s = {.c = c, .line = line, .arg = arg};
 	struct curl_slist *headers = NULL;
 	char place[128];
-
 	*code = 0;
 	if (prepare(c, path) < 0)
 		return -1;
@@ -246,7 +239,6 @@ void hw_path_add_encoded(struct hw_path *p, const char *text)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
 	char code[4];
-
 	for (; *text; text++) {
 		if (strchr(plain, *text)) {
 			add_bytes(p, text, 1);

@@ -17,7 +17,6 @@ static void print_when(const cJSON *device, const char *key)
 {
 	char clock[HW_SPAN_MAX], ago[HW_SPAN_MAX];
 	int64_t at = hw_member_int(device, key);
-
 	printf("%s (%s)", hw_text_clock(at, clock), hw_text_ago(hw_wall_ms() - at, ago));
 }
 
@@ -34,7 +33,6 @@ static void print_place(struct hw_ctl *ctl, const cJSON *device)
 	struct hw_answer a;
 	int64_t slot = hw_member_int(device, "slot");
 	bool ascii = ctl->screen.ascii;
-
 	if (hw_client_ask(ctl->client, "GET", "/v1/wheel", &a) < 0)
 		return;
 	const cJSON *wheel = in_keys(device) ? cJSON_GetObjectItemCaseSensitive(a.json, "keys") : a.json;
@@ -61,7 +59,6 @@ static void print_due(struct hw_ctl *ctl, const cJSON *device, bool online)
 {
 	char span[HW_SPAN_MAX];
 	int64_t due = hw_member_int(device, "due_in_ms");
-
 	line(online ? "offline" : "forgotten");
 	if (!hw_member_has(device, "due_in_ms"))
 		printf("never");
@@ -85,7 +82,6 @@ static void print_due(struct hw_ctl *ctl, const cJSON *device, bool online)
 static void print_field(const struct hw_ctl *ctl, const cJSON *device, const char *key, const char *unit)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(device, key);
-
 	if (!item)
 		return;
 	line(key);
@@ -102,7 +98,6 @@ static void print_field(const struct hw_ctl *ctl, const cJSON *device, const cha
 static void print_report(const struct hw_ctl *ctl, const cJSON *device)
 {
 	char span[HW_SPAN_MAX];
-
 	print_field(ctl, device, "battery", " %");
 	print_field(ctl, device, "rssi", " dBm");
 	print_field(ctl, device, "ip", "");
@@ -125,7 +120,6 @@ static void print_lately(struct hw_ctl *ctl, const cJSON *transitions)
 {
 	char clock[HW_SPAN_MAX];
 	const cJSON *t;
-
 	cJSON_ArrayForEach(t, transitions)
 	{
 		const char *state = hw_member_text(t, "state");
@@ -142,7 +136,6 @@ static void print_device(struct hw_ctl *ctl, const cJSON *device)
 	char span[HW_SPAN_MAX];
 	const char *state = hw_member_text(device, "state");
 	bool online = strcmp(state, "online") == 0;
-
 	hw_text_print(stdout, &ctl->screen, hw_member_text(device, "id"));
 	fputc('\n', stdout);
 	line("state");
@@ -174,7 +167,6 @@ static void print_device(struct hw_ctl *ctl, const cJSON *device)
 static int ask_device(struct hw_ctl *ctl, const char *method, const char *id, long want, struct hw_answer *a)
 {
 	struct hw_path path = hw_device_path(id);
-
 	*a = (struct hw_answer){0};
 	if (!path.text)
 		return hw_failed(ctl, "out of memory");
@@ -195,7 +187,6 @@ static void add_transitions(struct hw_ctl *ctl, const char *id, cJSON *device)
 {
 	struct hw_path path = hw_device_path(id);
 	struct hw_answer a = {0};
-
 	hw_path_add(&path, LATELY);
 	if (path.text && hw_client_ask(ctl->client, "GET", path.text, &a) == 0 && a.code == 200) {
 		cJSON *transitions = cJSON_DetachItemFromObjectCaseSensitive(a.json, "transitions");
@@ -210,7 +201,6 @@ int hw_cmd_show(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct hw_answer a;
 	int rc = ask_device(ctl, "GET", args->id, 200, &a);
-
 	if (rc)
 		return rc;
 	add_transitions(ctl, args->id, a.json);
@@ -228,7 +218,6 @@ int hw_cmd_forget(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct hw_answer a;
 	int rc = ask_device(ctl, "DELETE", args->id, 204, &a);
-
 	hw_answer_fini(&a);
 	return rc;
 }

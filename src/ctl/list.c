@@ -12,7 +12,7 @@
 
 enum { COL_ID, COL_STATE, COL_SINCE, COL_SEEN, COL_TIMEOUT, COL_REASON, COL_GROUP, COLS };
 #define GAP  2
-#define PAGE 1000u
+#define PAGE 1000u /* as many as the API gives at most: heartwheel-api(7) */
 
 static const char *const titles[COLS] = {"ID", "STATE", "SINCE", "LAST-SEEN", "TIMEOUT", "REASON", "GROUP"};
 
@@ -31,7 +31,6 @@ static char *make_cell(const struct hw_screen *s, const cJSON *device, int colum
 	                                       "timeout_ms", "reason", "group"};
 	char span[HW_SPAN_MAX];
 	const char *key = keys[column];
-
 	if (column == COL_SEEN && hw_member_int(device, key) == 0)
 		return strdup("never");
 	if (column == COL_SINCE || column == COL_SEEN)
@@ -52,7 +51,6 @@ static size_t columns_of(const struct hw_screen *s, const char *text)
 static void shrink(size_t *width, size_t least, size_t *excess)
 {
 	size_t by = *width > least ? *width - least : 0;
-
 	if (by > *excess)
 		by = *excess;
 	*width -= by;
@@ -62,7 +60,6 @@ static void shrink(size_t *width, size_t least, size_t *excess)
 static void fit(struct table *t, const struct hw_screen *s, const struct row *rows, size_t n)
 {
 	size_t line = GAP * (COLS - 1);
-
 	for (int c = 0; c < COLS; c++) {
 		size_t least = strlen(titles[c]);
 		if (t->width[c] < least)
@@ -106,7 +103,6 @@ static int print_page(struct hw_ctl *ctl, struct table *t, const cJSON *devices)
 	size_t n = 0;
 	struct row *rows = calloc((size_t)cJSON_GetArraySize(devices) + 1, sizeof(*rows));
 	bool whole = rows != NULL;
-
 	if (whole)
 		cJSON_ArrayForEach(device, devices)
 		{
@@ -150,7 +146,6 @@ static void print_name(const struct hw_ctl *ctl, const cJSON *object, const char
 static int list_page(struct hw_ctl *ctl, const struct hw_args *args, struct table *t, const cJSON *devices)
 {
 	const cJSON *device;
-
 	if (!cJSON_IsArray(devices))
 		return hw_failed(ctl, "heartwheeld's answer has no list of devices");
 	if (!args->json && !args->names)
@@ -172,7 +167,6 @@ static struct hw_path page_path(const struct hw_args *args, uint64_t limit, cons
 {
 	struct hw_path path = {0};
 	char head[64];
-
 	snprintf(head, sizeof(head), "/v1/devices?limit=%u", limit > 0 && limit < PAGE ? (unsigned)limit : PAGE);
 	hw_path_add(&path, head);
 	add_filter(&path, "state", args->state);
@@ -191,7 +185,6 @@ int hw_cmd_list(struct hw_ctl *ctl, const struct hw_args *args)
 	uint64_t left = args->limit;
 	char *after = NULL;
 	int rc;
-
 	do {
 		struct hw_path path = page_path(args, left, after);
 		struct hw_answer a;
@@ -221,7 +214,6 @@ static void print_groups(const struct hw_ctl *ctl, const cJSON *groups)
 {
 	const cJSON *g;
 	size_t name = 5, width;
-
 	cJSON_ArrayForEach(g, groups)
 	{
 		free(hw_text_clean(&ctl->screen, hw_member_text(g, "name"), 0, &width));
@@ -248,7 +240,6 @@ int hw_cmd_groups(struct hw_ctl *ctl, const struct hw_args *args)
 	struct hw_answer a;
 	int rc = hw_ask(ctl, "GET", "/v1/groups", 200, &a);
 	const cJSON *g;
-
 	if (rc)
 		return rc;
 	const cJSON *groups = cJSON_GetObjectItemCaseSensitive(a.json, "groups");

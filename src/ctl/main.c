@@ -89,7 +89,6 @@ static void print_command_help(const struct command *c)
 static int __attribute__((format(printf, 2, 3))) usage(const struct command *c, const char *format, ...)
 {
 	va_list args;
-
 	fputs("heartwheelctl: ", stderr);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
@@ -157,7 +156,6 @@ static const char *judge(const struct hw_args *args, const char *limit)
 {
 	static const char *const states[] = {"online", "offline", NULL}, *const sorts[] = {"id", "newest", "oldest",
 	                                                                                   "known", NULL};
-
 	if (args->state && !one_of(args->state, states))
 		return "--state is 'online' or 'offline'";
 	if (args->sort && !one_of(args->sort, sorts))
@@ -192,7 +190,6 @@ static int read_args(const struct command *c, int argc, char **argv, struct hw_a
 {
 	const char *limit = NULL;
 	int o;
-
 	optind = 0; /* GNU: start over, with another array */
 	while ((o = getopt_long(argc, argv, ":h", command_options, NULL)) != -1) {
 		if (!takes(c, o))
@@ -220,7 +217,6 @@ static int read_args(const struct command *c, int argc, char **argv, struct hw_a
 static int run(const char *socket, const struct command *c, const struct hw_args *args)
 {
 	struct hw_ctl ctl;
-
 	hw_screen_init(&ctl.screen);
 	ctl.client = hw_client_new(socket);
 	if (!ctl.client)
@@ -234,7 +230,6 @@ static int run(const char *socket, const struct command *c, const struct hw_args
 static int finish(int rc)
 {
 	bool failed_before = ferror(stdout);
-
 	errno = failed_before ? EIO : 0;
 	if (fflush(stdout) == 0 && !failed_before)
 		return rc;
@@ -253,7 +248,6 @@ int main(int argc, char **argv)
 	const char *socket = DEFAULT_SOCKET;
 	struct hw_args args = {0};
 	int o;
-
 	setlocale(LC_CTYPE, "");
 	opterr = 0;
 	while ((o = getopt_long(argc, argv, "+:s:Vh", options, NULL)) != -1) {

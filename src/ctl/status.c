@@ -38,7 +38,6 @@ static double number(const cJSON *s, const char *key)
 static void print_bar(const struct hw_ctl *ctl, int64_t online, int64_t all)
 {
 	size_t width = ctl->screen.width > 12 ? ctl->screen.width - 12 : 0, full;
-
 	if (!ctl->screen.terminal || all == 0 || width == 0)
 		return;
 	width = width < BAR_MAX ? width : BAR_MAX;
@@ -63,7 +62,6 @@ static void print_devices(const struct hw_ctl *ctl, const cJSON *s)
 	char all[HW_SPAN_MAX], online[HW_SPAN_MAX], offline[HW_SPAN_MAX];
 	int64_t n_offline = hw_member_int(s, "offline");
 	const struct hw_screen *screen = &ctl->screen;
-
 	name(ctl, "devices");
 	printf("%s: %s%s online%s, %s%s offline%s\n", hw_text_count(hw_member_int(s, "devices"), all),
 	       hw_paint(screen, HW_GOOD), hw_text_count(hw_member_int(s, "online"), online), hw_paint(screen, HW_PLAIN),
@@ -77,7 +75,6 @@ static void print_devices(const struct hw_ctl *ctl, const cJSON *s)
 static void print_seeing(const struct hw_ctl *ctl, const cJSON *s)
 {
 	char text[512], span[HW_SPAN_MAX];
-
 	if (!is_true(s, "blind")) {
 		line(ctl, "blind", HW_GOOD, "no");
 		return;
@@ -92,7 +89,6 @@ static void print_links(const struct hw_ctl *ctl, const cJSON *s)
 	char text[1024];
 	const char *mqtt = hw_member_text(s, "mqtt"), *redis = hw_member_text(s, "redis");
 	bool up = strcmp(mqtt, "up") == 0, there = strcmp(redis, "up") == 0 || strcmp(redis, "off") == 0;
-
 	if (up && number(s, "barrier_ms") > 0)
 		snprintf(text, sizeof(text), "up, a round trip takes %.1f ms", number(s, "barrier_ms"));
 	else
@@ -105,7 +101,6 @@ static void print_owed(const struct hw_ctl *ctl, const cJSON *s)
 {
 	char text[256], count[HW_SPAN_MAX], span[HW_SPAN_MAX];
 	int64_t owed = hw_member_int(s, "owed"), oldest_ms = hw_member_int(s, "owed_oldest_ms");
-
 	if (owed == 0)
 		snprintf(text, sizeof(text), "0");
 	else if (oldest_ms < 1000)
@@ -119,7 +114,6 @@ static void print_owed(const struct hw_ctl *ctl, const cJSON *s)
 static void print_rates(const struct hw_ctl *ctl, const cJSON *s)
 {
 	char text[256], beats[HW_SPAN_MAX], transitions[HW_SPAN_MAX];
-
 	snprintf(text, sizeof(text), "%.1f a second, %s since the start", number(s, "heartbeats_per_s"),
 	         hw_text_count(hw_member_int(s, "heartbeats_total"), beats));
 	line(ctl, "heartbeats", HW_PLAIN, text);
@@ -132,7 +126,6 @@ static void print_last(struct hw_ctl *ctl)
 {
 	struct hw_answer a;
 	char ago[HW_SPAN_MAX];
-
 	if (hw_client_ask(ctl->client, "GET", "/v1/transitions?limit=1", &a) < 0)
 		return;
 	const cJSON *t = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(a.json, "transitions"), 0);
@@ -154,7 +147,6 @@ static void print_groups(struct hw_ctl *ctl)
 	struct hw_answer a;
 	char online[HW_SPAN_MAX], offline[HW_SPAN_MAX];
 	const cJSON *g;
-
 	if (hw_client_ask(ctl->client, "GET", "/v1/groups", &a) < 0)
 		return;
 	const cJSON *groups = cJSON_GetObjectItemCaseSensitive(a.json, "groups");
@@ -173,7 +165,6 @@ static void print_groups(struct hw_ctl *ctl)
 static void print_status(struct hw_ctl *ctl, const cJSON *s)
 {
 	char up[HW_SPAN_MAX], text[512];
-
 	snprintf(text, sizeof(text), "%s, version %s, up %s", hw_member_text(s, "node"), hw_member_text(s, "version"),
 	         hw_text_span(hw_member_int(s, "uptime_s") * 1000, up));
 	line(ctl, "node", HW_PLAIN, text);
@@ -190,7 +181,6 @@ int hw_cmd_status(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct hw_answer a;
 	int rc = hw_ask(ctl, "GET", "/v1/status", 200, &a);
-
 	if (rc)
 		return rc;
 	if (args->json)

@@ -15,7 +15,6 @@ void hw_screen_init(struct hw_screen *s)
 {
 	struct winsize size = {0};
 	bool utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-
 	*s = (struct hw_screen){.terminal = isatty(STDOUT_FILENO) == 1};
 	if (!s->terminal)
 		return;
@@ -37,7 +36,6 @@ static size_t decode(const char *text, uint32_t *c)
 	const unsigned char *t = (const unsigned char *)text;
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	size_t len = t[0] < 0x80 ? 1 : t[0] >> 5 == 6 ? 2 : t[0] >> 4 == 14 ? 3 : t[0] >> 3 == 30 ? 4 : 0;
-
 	if (len <= 1) {
 		*c = t[0];
 		return len;
@@ -63,7 +61,6 @@ static size_t next_shown(const struct hw_screen *s, const char **text, char out[
 {
 	uint32_t c;
 	size_t len = decode(*text, &c);
-
 	if (len > 0 && !unsafe(c) && (c < 0x80 || !s->ascii)) {
 		memcpy(out, *text, len);
 		out[len] = '\0';
@@ -85,7 +82,6 @@ char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, siz
 	const size_t dots_width = s->ascii ? 3 : 1;
 	size_t columns = 0, n = 0, fits = 0, fits_columns = 0;
 	char *out = malloc(strlen(text) * 4 + 8), shown[16];
-
 	if (!out)
 		return NULL;
 	while (*text) {
@@ -113,7 +109,6 @@ char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, siz
 void hw_text_print(FILE *f, const struct hw_screen *s, const char *text)
 {
 	char shown[16];
-
 	while (*text) {
 		next_shown(s, &text, shown);
 		fputs(shown, f);
@@ -152,7 +147,6 @@ char *hw_text_count(int64_t n, char *buf)
 {
 	char digits[HW_SPAN_MAX];
 	int len = snprintf(digits, sizeof(digits), "%" PRId64, n), at = 0;
-
 	for (int i = 0; i < len; i++) {
 		if (i > 0 && (len - i) % 3 == 0 && digits[i - 1] != '-')
 			buf[at++] = ',';
@@ -199,7 +193,6 @@ static char *format_time(int64_t wall_ms, const char *format, char *buf)
 {
 	time_t t = (time_t)(wall_ms / 1000);
 	struct tm tm;
-
 	if (!localtime_r(&t, &tm) || strftime(buf, HW_SPAN_MAX, format, &tm) == 0)
 		snprintf(buf, HW_SPAN_MAX, "%" PRId64, wall_ms / 1000);
 	return buf;
@@ -218,7 +211,6 @@ char *hw_text_time(int64_t wall_ms, char *buf)
 int64_t hw_wall_ms(void)
 {
 	struct timespec t;
-
 	clock_gettime(CLOCK_REALTIME, &t);
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }

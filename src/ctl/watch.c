@@ -25,7 +25,6 @@ struct watch {
 static bool wanted(const struct hw_args *args, const cJSON *device)
 {
 	const char *id = hw_member_text(device, "id");
-
 	return (!args->state || strcmp(args->state, hw_member_text(device, "state")) == 0) &&
 	       (!args->group || strcmp(args->group, hw_member_text(device, "group")) == 0) &&
 	       (!args->prefix || strncmp(args->prefix, id, strlen(args->prefix)) == 0);
@@ -38,7 +37,6 @@ static void print_transition(const struct hw_ctl *ctl, const cJSON *device)
 	char clock[HW_SPAN_MAX], span[HW_SPAN_MAX];
 	const char *state = hw_member_text(device, "state");
 	int64_t since = hw_member_int(device, "since_ms"), seen = hw_member_int(device, "last_seen_ms");
-
 	printf("%s%s%s  %s%-9s%s  %-12s  ", hw_paint(s, HW_DIM),
 	       s->terminal ? hw_text_time(since, clock) : hw_text_clock(since, clock), hw_paint(s, HW_PLAIN),
 	       hw_paint(s, hw_state_paint(state)), state, hw_paint(s, HW_PLAIN), hw_member_text(device, "reason"));
@@ -53,7 +51,6 @@ static void print_transition(const struct hw_ctl *ctl, const cJSON *device)
 static void on_transition(struct watch *w)
 {
 	cJSON *device = w->data ? cJSON_Parse(w->data) : NULL;
-
 	if (device && wanted(w->args, device)) {
 		if (w->args->json)
 			w->rc = hw_print_json(w->ctl, device);
@@ -81,7 +78,6 @@ static bool on_event(struct watch *w)
 static bool on_line(void *arg, const char *line)
 {
 	struct watch *w = arg;
-
 	w->heard = true;
 	if (!*line)
 		return on_event(w);
@@ -107,7 +103,6 @@ int hw_cmd_watch(struct hw_ctl *ctl, const struct hw_args *args)
 	struct watch w = {.ctl = ctl, .args = args};
 	bool ever = false, told = false;
 	long code;
-
 	do {
 		w.heard = false;
 		*w.event = *w.place = '\0';

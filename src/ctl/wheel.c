@@ -40,7 +40,6 @@ static void print_cell(const struct hw_screen *s, int64_t load, int64_t most, in
 	                             : row == 0 ? "."
 	                                        : " "
 	                           : eighths[here < 8 ? here : 8];
-
 	for (size_t i = 0; i < cell; i++)
 		fputs(i < bar ? c : " ", stdout);
 }
@@ -48,7 +47,6 @@ static void print_cell(const struct hw_screen *s, int64_t load, int64_t most, in
 static void print_bars(const struct hw_screen *s, const cJSON *slots, int64_t most, size_t cell)
 {
 	const cJSON *slot;
-
 	for (int row = ROWS - 1; row >= 0; row--) {
 		/* Rows that are empty all over are left out. */
 		if (most == 0 && row > 0)
@@ -62,7 +60,6 @@ static void print_bars(const struct hw_screen *s, const cJSON *slots, int64_t mo
 static void print_cursor(const struct hw_screen *s, int64_t cursor, size_t cell)
 {
 	size_t bar = cell > 2 ? cell - 1 : cell;
-
 	printf("%*s%s", MARGIN, "", hw_paint(s, HW_DIM));
 	for (int64_t i = 0; i < SLOTS; i++) {
 		if (i == cursor)
@@ -82,7 +79,6 @@ static void print_level(const struct hw_screen *s, const cJSON *level, int64_t p
 	const cJSON *slots = cJSON_GetObjectItemCaseSensitive(level, "slots"), *slot;
 	char a[HW_SPAN_MAX], b[2 * HW_SPAN_MAX], c[2 * HW_SPAN_MAX], d[HW_SPAN_MAX];
 	int64_t ticks = hw_member_int(level, "slot_ticks"), most = 0;
-
 	cJSON_ArrayForEach(slot, slots) most = slot->valuedouble > (double)most ? (int64_t)slot->valuedouble : most;
 	printf("%slevel %" PRId64 "%s  %s in 31 slots of %s, a turn is %s", hw_paint(s, HW_STRONG),
 	       hw_member_int(level, "level"), hw_paint(s, HW_PLAIN), hw_text_count(hw_member_int(level, "length"), a),
@@ -99,7 +95,6 @@ static void print_levels(const struct hw_ctl *ctl, const cJSON *wheel, int64_t p
 	size_t columns = ctl->screen.width ? ctl->screen.width : PIPE_COLS;
 	size_t cell = columns > MARGIN + SLOTS ? (columns - MARGIN) / SLOTS : 1;
 	const cJSON *level;
-
 	cell = cell < CELL_MAX ? cell : CELL_MAX;
 	cJSON_ArrayForEach(level, cJSON_GetObjectItemCaseSensitive(wheel, "levels"))
 		print_level(&ctl->screen, level, per_s, cell);
@@ -110,7 +105,6 @@ static void print_wheel(const struct hw_ctl *ctl, const cJSON *wheel)
 	int64_t candidates = hw_member_int(wheel, "candidates"), per_s = hw_member_int(wheel, "ticks_per_s");
 	const cJSON *keys = cJSON_GetObjectItemCaseSensitive(wheel, "keys");
 	char count[HW_SPAN_MAX];
-
 	print_levels(ctl, wheel, per_s);
 	printf("%s in the wheel", hw_text_count(hw_member_int(wheel, "length"), count));
 	if (candidates > 0)
@@ -127,7 +121,6 @@ int hw_cmd_wheel(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct hw_answer a;
 	int rc = hw_ask(ctl, "GET", "/v1/wheel", 200, &a);
-
 	if (rc)
 		return rc;
 	if (args->json)

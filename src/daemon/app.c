@@ -12,13 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
-#include "process.h"
+#include "broker.h"
+#include "context.h"
+#include "debts.h"
+#include "feed.h"
+#include "hooks.h"
+#include "keys.h"
+#include "observe.h"
+#include "presence.h"
+#include "reload.h"
+#include "run/manager.h"
+#include "store.h"
+#include "subscriptions.h"
+#include "turn.h"
+#include "wake.h"
 
-#define RING_BYTES           (8u << 20) /* of messages between a reader and the loop */
-#define DISCOVERIES_A_SECOND 1000       /* Home Assistant makes an entity of each */
-#define SUSPENDED_NS         (500 * HW_NS_PER_MS)
+#define RING_BYTES           (8u << 20)        /* of messages between a reader and the loop */
+#define DISCOVERIES_A_SECOND 1000              /* Home Assistant makes an entity of each */
 #define LOAD_PATIENCE_NS     (5 * HW_NS_PER_S) /* without Redis at the start, what is heard is news after this */
 #define REFUSED_RETRY_MS     60000
 
@@ -26,57 +37,12 @@ static const double detection_bounds[] = {.01, .02, .033, .05, .1, .25, 1, 5};
 static const double turn_bounds[] = {.0001, .0005, .001, .005, .01, .05, .1, .5, 1};
 static const double cpu_bounds[] = {.0005, .001, .002, .003, .004, .005, .006, .008, .01, .02, .05, .1};
 
-/* --- time -------------------------------------------------------------------- */
-
-static int64_t read_clock(clockid_t id)
-{
-	struct timespec t;
-	clock_gettime(id, &t);
-	return (int64_t)t.tv_sec * HW_NS_PER_S + t.tv_nsec;
-}
-
-struct hw_now hw_app_now(void)
-{
-	return (struct hw_now){.mono = {read_clock(CLOCK_MONOTONIC)},
-	                       .wall_ms = read_clock(CLOCK_REALTIME) / HW_NS_PER_MS};
-}
-
-/* A machine that slept has BOOTTIME run ahead of MONOTONIC. Looked at before anything is judged. */
-static void check_suspend(struct hw_app *a, struct hw_now now)
-{
-	int64_t ahead = read_clock(CLOCK_BOOTTIME) - now.mono.ns;
-	if (a->boot_checked.ns && ahead - a->boot_ahead_ns > SUSPENDED_NS) {
-		hw_log(a->log, HW_LOG_WARNING, "the machine was suspended for %.1f s",
-		       (double)(ahead - a->boot_ahead_ns) / 1e9);
-		hw_monitor_suspended(a->monitor, now, a->boot_checked);
-	}
-	a->boot_ahead_ns = ahead;
-	a->boot_checked = now.mono;
-}
-
-struct hw_now hw_app_woke(struct hw_app *a)
-{
-	struct hw_now now = hw_app_now();
-	a->wakeups++;
-	a->turn_began = now.mono;
-	check_suspend(a, now);
-	int64_t late_ns = now.mono.ns - a->planned.ns;
-	if (a->planned.ns && late_ns > a->start->stall_after_ms * HW_NS_PER_MS) {
-		hw_monitor_stall(a->monitor, now, a->planned);
-		for (unsigned i = 0; i < a->n_readers; i++) {
-			a->reader[i].behind = a->reader[i].stalled = true;
-			hw_reader_drain(a->reader[i].reader);
-			event_active(a->reader[i].readable, EV_READ, 0);
-		}
-	}
-	a->planned.ns = 0;
-	return now;
-}
-
 static void on_due(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
+	if (hw_app_read_on(arg))
+		return;
 	hw_app_woke(arg);
 	hw_app_turn(arg);
 }
@@ -103,6 +69,33 @@ static void tell_refused(struct hw_app *a)
 	}
 }
 
+static const char *fault_words(const char *fault)
+{
+	if (!fault)
+		return "no JSON, though it begins like it";
+	return fault[0] == '$' ? " is no state of Homie, and counts as a heartbeat"
+	                       : " is of a wrong type or length, and was left out";
+}
+
+/* Names one of the devices: mostly all of them have the same fault. */
+static void tell_faults(struct hw_app *a)
+{
+	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
+	uint64_t fresh = s->payload_errors - a->faults_told;
+	if (a->faults_quiet_s > 0) {
+		a->faults_quiet_s--;
+		return;
+	}
+	if (fresh == 0)
+		return;
+	hw_log(a->log, HW_LOG_WARNING, "%llu payload error%s, the last of %s%s%s: %s%s%s%s", (unsigned long long)fresh,
+	       fresh == 1 ? "" : "s", s->fault_id[0] ? "device '" : "an unknown device", s->fault_id,
+	       s->fault_id[0] ? "'" : "", s->fault ? "'" : "", s->fault ? s->fault : "", s->fault ? "'" : "",
+	       fault_words(s->fault));
+	a->faults_told = s->payload_errors;
+	a->faults_quiet_s = 10;
+}
+
 /* Redis that is not there at the start must not keep the monitor from its work for long. */
 static void check_loading(struct hw_app *a, struct hw_now now)
 {
@@ -119,20 +112,21 @@ static void check_loading(struct hw_app *a, struct hw_now now)
 static void tell_manager(struct hw_app *a)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
-	const struct hw_blind *b = hw_monitor_blind(a->monitor);
-	char text[sizeof a->manager_told];
-	snprintf(text, sizeof text, "STATUS=%u online, %u offline%s%s", s->count[HW_STATE_ONLINE],
-	         s->count[HW_STATE_OFFLINE], hw_blind_now(b) ? ", blind: " : "",
-	         hw_blind_now(b) ? hw_cause_name(b->first) : "");
+	struct hw_blindness b = hw_monitor_blindness(a->monitor);
+	char text[sizeof(a->manager_told)];
+	snprintf(text, sizeof(text), "STATUS=%u online, %u offline%s%s", s->count[HW_STATE_ONLINE],
+	         s->count[HW_STATE_OFFLINE], b.blind ? ", blind: " : "", b.blind ? hw_cause_name(b.cause) : "");
 	if (strcmp(text, a->manager_told) == 0)
 		return;
-	memcpy(a->manager_told, text, sizeof text);
-	hw_notify(text);
+	memcpy(a->manager_told, text, sizeof(text));
+	hw_manager_tell(text);
 }
 
+/* Acknowledgements that Redis has not taken count too: what the outbox still holds is published again by the next run.
+ */
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
-	bool written = !a->redis || hw_redis_stats(a->redis)->edges_waiting == 0;
+	bool written = !a->redis || hw_redis_stats(a->redis)->waiting == 0;
 	bool idle = written && hw_owed_idle(&a->status) && hw_owed_idle(&a->discovery) && !a->presence_due &&
 	            hw_notifier_idle(a->notifier);
 	if (!a->stopping || (!idle && now.mono.ns < a->stop_by.ns))
@@ -143,81 +137,72 @@ static void check_stop(struct hw_app *a, struct hw_now now)
 		       "stopping with %llu devices still owed: stop_timeout is over; Redis keeps what was written",
 		       (unsigned long long)hw_app_owed(a, now, &oldest));
 	}
-	event_base_loopbreak(a->base);
+	hw_loop_stop(&a->loop);
 }
 
-static void on_watchdog(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	(void)arg;
-	hw_notify("WATCHDOG=1");
-}
-
-static void on_tick(evutil_socket_t fd, short what, void *arg)
+static void on_tick(void *arg)
 {
 	struct hw_app *a = arg;
 	struct hw_now now = hw_app_woke(a);
-	(void)fd;
-	(void)what;
 	check_loading(a, now);
+	hw_share_tick(a, now);
 	hw_app_release(a, now);
 	tell_refused(a);
+	tell_faults(a);
 	tell_manager(a);
 	hw_control_tick(a->control, now);
-	if (a->redis && !a->loading)
-		hw_redis_seen(a->redis, now, hw_blind_now(hw_monitor_blind(a->monitor)));
+	hw_notifier_tick(a->notifier);
+	if (a->redis)
+		hw_redis_tick(a->redis);
+	if (a->redis && !a->loading) {
+		hw_redis_keep_canaries(a->redis, hw_monitor_canaries(a->monitor));
+		hw_redis_seen(a->redis, now, hw_monitor_blindness(a->monitor).blind);
+	}
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS;
 	if (a->status.refused_since_ms && now_ms - a->status.refused_since_ms > REFUSED_RETRY_MS)
 		hw_owed_republish(&a->status, now_ms);
 	if (a->discovery.refused_since_ms && now_ms - a->discovery.refused_since_ms > REFUSED_RETRY_MS)
 		hw_owed_republish(&a->discovery, now_ms);
-	hw_app_turn(a);
+	/* Without memory for the timer, the tick is what the loop goes on by. */
+	if (!hw_app_read_on(a))
+		hw_app_turn(a);
 	check_stop(a, now);
 }
 
 /* --- signals ----------------------------------------------------------------- */
 
-static void on_stop(evutil_socket_t fd, short what, void *arg)
+static void on_stop(void *arg, int number)
 {
 	struct hw_app *a = arg;
 	struct hw_now now = hw_app_woke(a);
-	(void)what;
 	if (a->stopping) {
-		event_base_loopbreak(a->base);
+		hw_loop_stop(&a->loop);
 		return;
 	}
-	hw_log(a->log, HW_LOG_NOTICE, "stopping on %s", fd == SIGTERM ? "SIGTERM" : "SIGINT");
-	hw_notify("STOPPING=1");
+	hw_log(a->log, HW_LOG_NOTICE, "stopping on %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
+	hw_manager_tell("STOPPING=1");
 	a->stopping = true;
 	a->presence_due = a->publisher_up;
 	hw_notifier_flush(a->notifier);
 	a->status.sweeping = a->discovery.sweeping = false;
 	a->discovery.line.rate = 0; /* what is in line now goes as fast as it can */
 	a->stop_by = hw_mono_add(now.mono, a->start->stop_timeout_ms * HW_NS_PER_MS);
-	for (unsigned i = 0; i < a->n_readers; i++) {
+	for (unsigned i = 0; i < a->n_readers; i++)
 		event_del(a->reader[i].readable);
-		event_del(a->reader[i].again);
-	}
-	struct timeval soon = {0, 20000};
-	event_add(a->tick, &soon);
+	hw_loop_tick_every(&a->loop, 20);
 	hw_app_turn(a);
 }
 
-static void on_reload(evutil_socket_t fd, short what, void *arg)
+static void on_reload(void *arg)
 {
-	(void)fd;
-	(void)what;
 	hw_app_woke(arg);
 	hw_app_reload_on_signal(arg);
 	hw_app_turn(arg);
 }
 
-static void on_reopen(evutil_socket_t fd, short what, void *arg)
+static void on_reopen(void *arg)
 {
 	struct hw_app *a = arg;
-	(void)fd;
-	(void)what;
 	int rc = hw_log_reopen(a->log);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot reopen %s: %s; logging goes on where it was", a->conf->log,
@@ -228,48 +213,31 @@ static void on_reopen(evutil_socket_t fd, short what, void *arg)
 
 /* --- making and ending ------------------------------------------------------- */
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	hw_app_on_reader(arg);
-}
+static const struct hw_loop_ops loop_ops = {
+	.on_tick = on_tick,
+	.on_stop = on_stop,
+	.on_reload = on_reload,
+	.on_reopen = on_reopen,
+	.on_turn = hw_app_turn_begins,
+	.on_turned = hw_app_turned,
+};
 
-static void on_publisher(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	hw_app_on_publisher(arg);
-}
-
-/* errno says why not: libevent leaves it as it is where memory is short. */
+/* errno says why not. */
 static bool make_events(struct hw_app *a)
 {
-	errno = ENOMEM;
-	struct event_config *c = event_config_new();
-	if (!c)
+	int rc = hw_loop_init(&a->loop, &loop_ops, a);
+	errno = rc ? -rc : ENOMEM;
+	if (rc)
 		return false;
-	event_config_set_flag(c, EVENT_BASE_FLAG_PRECISE_TIMER);
-	a->base = event_base_new_with_config(c);
-	event_config_free(c);
-	if (!a->base)
-		return false;
-	errno = ENOMEM;
-	a->due = evtimer_new(a->base, on_due, a);
-	a->tick = event_new(a->base, -1, EV_PERSIST, on_tick, a);
-	a->watchdog = event_new(a->base, -1, EV_PERSIST, on_watchdog, NULL);
-	a->on_term = evsignal_new(a->base, SIGTERM, on_stop, a);
-	a->on_int = evsignal_new(a->base, SIGINT, on_stop, a);
-	a->on_hup = evsignal_new(a->base, SIGHUP, on_reload, a);
-	a->on_usr1 = evsignal_new(a->base, SIGUSR1, on_reopen, a);
-	return a->due && a->tick && a->watchdog && a->on_term && a->on_int && a->on_hup && a->on_usr1;
+	a->due = evtimer_new(a->loop.base, on_due, a);
+	return a->due != NULL;
 }
 
 static bool make_monitor(struct hw_app *a)
 {
 	uint8_t key[16];
-	if (getrandom(key, sizeof key, 0) != sizeof key ||
-	    getrandom(&a->run_mark, sizeof a->run_mark, 0) != sizeof a->run_mark)
+	if (getrandom(key, sizeof(key), 0) != sizeof(key) ||
+	    getrandom(&a->run_mark, sizeof(a->run_mark), 0) != sizeof(a->run_mark))
 		return false;
 	errno = ENOMEM;
 	struct hw_group_spec *specs = hw_app_group_specs(a->conf);
@@ -280,9 +248,9 @@ static bool make_monitor(struct hw_app *a)
 	return a->monitor != NULL;
 }
 
-struct hw_app *hw_app_new(struct hw_log *log, struct hw_conf *conf)
+struct hw_app *hw_app_new(struct hw_log *log, struct hw_settings *conf)
 {
-	struct hw_app *a = calloc(1, sizeof *a);
+	struct hw_app *a = calloc(1, sizeof(*a));
 	if (!a) {
 		hw_conf_free(conf);
 		goto failed;
@@ -290,27 +258,29 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_conf *conf)
 	a->log = log;
 	a->conf = a->start = conf;
 	a->started = hw_app_now().mono;
-	a->n_readers = (unsigned)conf->readers;
+	a->n_readers = (unsigned)conf->mqtt.readers;
 	a->loading = conf->store == HW_STORE_REDIS;
-	a->blind_told = true;
-	a->blind_cause = HW_CAUSE_LINK;
+	hw_share_init(a);
+	a->fleet_blind = a->blind_told = true;
+	a->fleet_cause = a->blind_cause = HW_CAUSE_LINK;
 	a->detection = (struct hw_histogram){.bounds = detection_bounds,
-	                                     .n = sizeof detection_bounds / sizeof *detection_bounds};
-	a->turn = (struct hw_histogram){.bounds = turn_bounds, .n = sizeof turn_bounds / sizeof *turn_bounds};
-	a->turn_cpu = (struct hw_histogram){.bounds = cpu_bounds, .n = sizeof cpu_bounds / sizeof *cpu_bounds};
+	                                     .n = sizeof(detection_bounds) / sizeof(*detection_bounds)};
+	a->turn = (struct hw_histogram){.bounds = turn_bounds, .n = sizeof(turn_bounds) / sizeof(*turn_bounds)};
+	a->turn_cpu = (struct hw_histogram){.bounds = cpu_bounds, .n = sizeof(cpu_bounds) / sizeof(*cpu_bounds)};
 	hw_owed_init(&a->status, &hw_status_kind);
 	hw_owed_init(&a->discovery, &hw_discovery_kind);
-	snprintf(a->barrier_topic, sizeof a->barrier_topic, "heartwheel/%s/barrier", conf->node_id);
-	snprintf(a->presence_topic, sizeof a->presence_topic, "heartwheel/%s/status", conf->node_id);
+	snprintf(a->barrier_topic, sizeof(a->barrier_topic), "heartwheel/%s/barrier", conf->node_id);
+	snprintf(a->presence_topic, sizeof(a->presence_topic), "heartwheel/%s/status", conf->node_id);
 	if (!make_events(a) || !make_monitor(a))
 		goto failed;
-	a->notifier = hw_notifier_new(a->base, a->monitor, hw_app_notify_trouble, a);
+	a->notifier = hw_notifier_new(a->loop.base, a->monitor, hw_app_notify_trouble, a);
 	if (!a->notifier)
 		goto failed;
 	a->status.m = a->monitor;
 	a->status.node_id = conf->node_id;
-	a->status.sweep.rate = conf->republish_rate;
+	a->status.sweep.rate = conf->mqtt.republish_rate;
 	a->status.on_published = hw_app_published;
+	a->status.on_dropped = a->discovery.on_dropped = hw_app_dropped;
 	a->status.arg = a;
 	a->discovery.m = a->monitor;
 	a->discovery.sweep.rate = a->discovery.line.rate = DISCOVERIES_A_SECOND;
@@ -335,7 +305,7 @@ void hw_app_free(struct hw_app *a)
 		return;
 	for (unsigned i = 0; i < a->n_readers; i++) {
 		free_event(a->reader[i].readable);
-		free_event(a->reader[i].again);
+		hw_copies_of_fini(&a->reader[i].copies);
 		if (a->reader[i].reader)
 			hw_reader_stop(a->reader[i].reader);
 	}
@@ -351,15 +321,9 @@ void hw_app_free(struct hw_app *a)
 	hw_owed_fini(&a->status);
 	hw_owed_fini(&a->discovery);
 	hw_monitor_free(a->monitor);
+	hw_copies_fini(&a->copies);
 	free_event(a->due);
-	free_event(a->tick);
-	free_event(a->watchdog);
-	free_event(a->on_term);
-	free_event(a->on_int);
-	free_event(a->on_hup);
-	free_event(a->on_usr1);
-	if (a->base)
-		event_base_free(a->base);
+	hw_loop_fini(&a->loop);
 	free(a->mqtt_password);
 	free(a->redis_password);
 	if (a->conf != a->start)
@@ -402,15 +366,15 @@ static int listen_remote(struct hw_app *a)
 
 int hw_app_listen(struct hw_app *a)
 {
-	const struct hw_conf *c = a->start;
-	int rc = read_secret(a, "[mqtt] password_file", c->mqtt_password_file, &a->mqtt_password);
+	const struct hw_settings *c = a->start;
+	int rc = read_secret(a, "[mqtt] password_file", c->mqtt.password_file, &a->mqtt_password);
 	if (!rc)
-		rc = read_secret(a, "[redis] password_file", c->redis_password_file, &a->redis_password);
+		rc = read_secret(a, "[redis] password_file", c->redis.password_file, &a->redis_password);
 	if (rc)
 		return rc;
 	const struct hw_control_ops *ops =
 		c->store == HW_STORE_REDIS ? &hw_app_control_ops : &hw_app_control_ops_memory;
-	rc = hw_control_new(&a->control, a->base, c->http_socket, c->http_socket_group, a->monitor, ops, a);
+	rc = hw_control_new(&a->control, a->loop.base, c->http_socket, c->http_socket_group, a->monitor, ops, a);
 	if (rc == -EADDRINUSE)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "control socket %s is in use by another process: stop it, or set [http] socket", c->http_socket);
@@ -423,19 +387,20 @@ int hw_app_listen(struct hw_app *a)
 
 static struct hw_mqtt_conf mqtt_conf(const struct hw_app *a, const char *client_id)
 {
-	const struct hw_conf *c = a->start;
-	return (struct hw_mqtt_conf){.host = c->mqtt_host,
-	                             .port = (int)c->mqtt_port,
-	                             .protocol = c->protocol,
-	                             .keepalive_s = (int)((c->keepalive_ms + 999) / 1000),
-	                             .username = c->mqtt_username,
+	const struct hw_settings *c = a->start;
+	return (struct hw_mqtt_conf){.host = c->mqtt.host,
+	                             .port = (int)c->mqtt.port,
+	                             .protocol = c->mqtt.protocol,
+	                             .keepalive_s = (int)((c->mqtt.keepalive_ms + 999) / 1000),
+	                             .username = c->mqtt.username,
 	                             .password = a->mqtt_password ? a->mqtt_password : "",
-	                             .tls_ca = c->tls_ca,
-	                             .tls_cert = c->tls_cert,
-	                             .tls_key = c->tls_key,
+	                             .tls_ca = c->mqtt.tls_ca,
+	                             .tls_cert = c->mqtt.tls_cert,
+	                             .tls_key = c->mqtt.tls_key,
 	                             .client_id = client_id,
 	                             .barrier_topic = a->barrier_topic,
-	                             .qos = (int)c->qos};
+	                             .share_topic = a->share.topic,
+	                             .qos = (int)c->mqtt.qos};
 }
 
 static int start_reader(struct hw_app *a, unsigned i, const struct hw_mqtt_filter *filters, size_t n)
@@ -443,24 +408,25 @@ static int start_reader(struct hw_app *a, unsigned i, const struct hw_mqtt_filte
 	struct hw_app_reader *r = &a->reader[i];
 	r->app = a;
 	r->number = i;
-	snprintf(r->client_id, sizeof r->client_id, "%s-%s-r%u", a->start->client_id_prefix, a->start->node_id, i);
+	snprintf(r->client_id, sizeof(r->client_id), "%s-%s-r%u", a->start->mqtt.client_id_prefix, a->start->node_id,
+	         i);
 	r->conf = mqtt_conf(a, r->client_id);
-	snprintf(a->share_group, sizeof a->share_group, "heartwheel-%s", a->start->node_id);
+	snprintf(a->share_group, sizeof(a->share_group), "heartwheel-%s", a->start->node_id);
 	int rc = hw_reader_start(&r->reader, &r->conf, filters, n, a->n_readers > 1 ? a->share_group : NULL, RING_BYTES,
 	                         a->start->stall_after_ms);
 	if (rc)
 		return rc;
-	r->readable = event_new(a->base, hw_reader_fd(r->reader), EV_READ | EV_PERSIST, on_readable, r);
-	r->again = evtimer_new(a->base, on_readable, r);
-	return r->readable && r->again && event_add(r->readable, NULL) == 0 ? 0 : -ENOMEM;
+	r->readable = event_new(a->loop.base, hw_reader_fd(r->reader), EV_READ | EV_PERSIST, hw_app_on_reader, r);
+	return r->readable && event_add(r->readable, NULL) == 0 ? 0 : -ENOMEM;
 }
 
 static int start_mqtt(struct hw_app *a)
 {
 	char will[1024];
-	snprintf(a->publisher_id, sizeof a->publisher_id, "%s-%s-pub", a->start->client_id_prefix, a->start->node_id);
+	snprintf(a->publisher_id, sizeof(a->publisher_id), "%s-%s-pub", a->start->mqtt.client_id_prefix,
+	         a->start->node_id);
 	a->publisher_conf = mqtt_conf(a, a->publisher_id);
-	int len = hw_app_presence_payload(a, hw_app_now(), false, will, sizeof will);
+	int len = hw_app_presence_payload(a, hw_app_now(), false, will, sizeof(will));
 	if (len < 0)
 		return -EINVAL;
 	int rc = hw_publisher_start(&a->publisher, &a->publisher_conf, a->presence_topic, will, (size_t)len);
@@ -469,7 +435,7 @@ static int start_mqtt(struct hw_app *a)
 	a->status.publisher = a->publisher;
 	a->discovery.publisher = a->publisher;
 	a->publisher_readable =
-		event_new(a->base, hw_publisher_fd(a->publisher), EV_READ | EV_PERSIST, on_publisher, a);
+		event_new(a->loop.base, hw_publisher_fd(a->publisher), EV_READ | EV_PERSIST, hw_app_on_publisher, a);
 	if (!a->publisher_readable || event_add(a->publisher_readable, NULL))
 		return -ENOMEM;
 	struct hw_mqtt_filter *filters;
@@ -477,6 +443,7 @@ static int start_mqtt(struct hw_app *a)
 	rc = hw_app_filters(a, &filters, &n);
 	if (rc)
 		return rc;
+	rc = hw_app_expect_copies(a, filters, n);
 	for (unsigned i = 0; i < a->n_readers && !rc; i++)
 		rc = start_reader(a, i, filters, n);
 	free(filters);
@@ -485,43 +452,30 @@ static int start_mqtt(struct hw_app *a)
 
 static int start_redis(struct hw_app *a)
 {
-	const struct hw_conf *c = a->start;
+	const struct hw_settings *c = a->start;
 	if (c->store != HW_STORE_REDIS)
 		return 0;
-	a->redis_conf = (struct hw_redis_conf){.host = c->redis_host,
-	                                       .port = (int)c->redis_port,
-	                                       .unix_socket = c->redis_unix_socket,
-	                                       .db = (int)c->redis_db,
-	                                       .username = c->redis_username,
-	                                       .password = a->redis_password ? a->redis_password : "",
-	                                       .key_prefix = c->key_prefix,
+	a->redis_conf = (struct hw_redis_conf){.at = hw_redis_address_of(&c->redis, a->redis_password),
+	                                       .key_prefix = c->redis.key_prefix,
 	                                       .node_id = c->node_id,
-	                                       .ttl_factor = (int)c->ttl_factor,
-	                                       .events_max = c->events_max,
+	                                       .ttl_factor = (int)c->redis.ttl_factor,
+	                                       .events_max = c->redis.events_max,
 	                                       .run_mark = a->run_mark,
 	                                       .keyspace = c->keyspace_enabled};
-	a->redis = hw_redis_new(a->base, &a->redis_conf, a->monitor, &hw_app_redis_ops, a);
+	a->redis = hw_redis_new(a->loop.base, &a->redis_conf, a->monitor, &hw_app_redis_ops, a);
 	if (!a->redis)
 		return -ENOMEM;
 	hw_redis_load(a->redis);
 	if (!c->keyspace_enabled)
 		return 0;
 	const struct hw_keyspace_conf keyspace = {.redis = &a->redis_conf, .configure = c->keyspace_configure};
-	a->keyspace = hw_keyspace_new(a->base, &keyspace, a->redis, a->monitor, &hw_app_keyspace_ops, a);
+	a->keyspace = hw_keyspace_new(a->loop.base, &keyspace, a->redis, a->monitor, &hw_app_keyspace_ops, a);
 	return a->keyspace ? 0 : -ENOMEM;
 }
 
 int hw_app_start(struct hw_app *a)
 {
-	struct timeval second = {1, 0};
-	int rc = 0;
-	long feed_ms = hw_watchdog_ms();
-	struct timeval feed = {feed_ms / 1000, feed_ms % 1000 * 1000};
-	if (feed_ms > 0 && event_add(a->watchdog, &feed))
-		rc = -ENOMEM;
-	if (event_add(a->tick, &second) || event_add(a->on_term, NULL) || event_add(a->on_int, NULL) ||
-	    event_add(a->on_hup, NULL) || event_add(a->on_usr1, NULL))
-		rc = -ENOMEM;
+	int rc = hw_loop_start(&a->loop);
 	if (!rc)
 		rc = hw_app_configure_notifier(a, a->start);
 	if (!rc)

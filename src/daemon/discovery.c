@@ -7,22 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app.h"
+#include "context.h"
+#include "heartwheel/fnv.h"
 
 /* The templates are Jinja2. What a device itself sends to its status topic need not be JSON, and need not say. */
 #define VALUE_TEMPLATE                                                                                                 \
 	"{% if value_json is defined and value_json.online is defined %}"                                              \
 	"{{ 'ON' if value_json.online else 'OFF' }}{% endif %}"
 #define AVAILABILITY_TEMPLATE "{{ 'online' if value_json.online and not value_json.blind else 'offline' }}"
-
-/* FNV-1a: only to tell ids apart that look alike. */
-static uint32_t hash(struct hw_id id)
-{
-	uint32_t h = 2166136261;
-	for (size_t k = 0; k < id.len; k++)
-		h = (h ^ (uint8_t)id.text[k]) * 16777619;
-	return h;
-}
 
 void hw_discovery_slug(struct hw_id id, char slug[HW_SLUG_MAX + 1])
 {
@@ -35,8 +27,9 @@ void hw_discovery_slug(struct hw_id id, char slug[HW_SLUG_MAX + 1])
 		same &= fits;
 	}
 	slug[n] = '\0';
+	/* Only to tell ids apart that look alike. */
 	if (!same)
-		snprintf(slug + n, HW_SLUG_MAX + 1 - n, "_%08x", hash(id));
+		snprintf(slug + n, HW_SLUG_MAX + 1 - n, "_%08x", hw_fnv32(id.text, id.len));
 }
 
 static const struct hw_app *app_of(const struct hw_owed *s)
@@ -46,7 +39,7 @@ static const struct hw_app *app_of(const struct hw_owed *s)
 
 static bool wanted(const struct hw_owed *s, const struct hw_group *g)
 {
-	return app_of(s)->start->homeassistant && g->status.filter;
+	return app_of(s)->start->mqtt.homeassistant && g->status.filter;
 }
 
 static uint64_t version(const struct hw_device *d)
@@ -88,8 +81,8 @@ static void add_word(struct text *t, const char *before, const char *word)
 
 static void write_config(const struct hw_app *a, const char *slug, struct hw_id id, const char *status, struct text *t)
 {
-	char name[sizeof "heartwheel_" + HW_SLUG_MAX];
-	snprintf(name, sizeof name, "heartwheel_%s", slug);
+	char name[sizeof("heartwheel_") + HW_SLUG_MAX];
+	snprintf(name, sizeof(name), "heartwheel_%s", slug);
 	add_word(t, "{\"name\":", "Connectivity");
 	add_word(t, ",\"unique_id\":", name);
 	/* What the entity is called: object_id until Home Assistant 2026.4, default_entity_id from 2025.10 on. */
@@ -119,21 +112,21 @@ static int write_discovery(const struct hw_owed *s, struct hw_now now, const str
 	struct text t = {.buf = payload, .cap = cap};
 	(void)now;
 	hw_discovery_slug(id, slug);
-	int n = snprintf(topic, topic_cap, "%s/binary_sensor/heartwheel_%s/config", a->start->homeassistant_prefix,
+	int n = snprintf(topic, topic_cap, "%s/binary_sensor/heartwheel_%s/config", a->start->mqtt.homeassistant_prefix,
 	                 slug);
 	if (n < 0 || (size_t)n >= topic_cap)
 		return -1;
 	payload[0] = '\0';
 	if (hw_device_state(d) == HW_STATE_FORGOTTEN)
 		return 0;
-	if (hw_group_status_topic(hw_monitor_group_of(s->m, d), id.text, id.len, status, sizeof status) <= 0)
+	if (hw_group_status_topic(hw_monitor_group_of(s->m, d), id.text, id.len, status, sizeof(status)) <= 0)
 		return -1;
 	write_config(a, slug, id, status, &t);
 	return t.full ? -1 : (int)t.len;
 }
 
-const struct hw_owed_kind hw_discovery_kind = {.owed = HW_FLAG_OWED_DISCOVERY,
-                                               .queued = HW_FLAG_QUEUED_DISCOVERY,
+const struct hw_owed_kind hw_discovery_kind = {.owed = HW_OWED_DISCOVERY,
+                                               .queued = HW_QUEUED_DISCOVERY,
                                                .token = UINT64_C(1) << 62,
                                                .lenient = true,
                                                .wanted = wanted,

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From a reader's ring into the core, in batches, in order. A turn takes at most EVENTS_A_TURN events, so that a storm
- * never keeps the wheel, Redis or the API waiting; what is left keeps the descriptor readable.
+ * never keeps the wheel, Redis or the API waiting; for what is left the reader is marked as unread.
  *
  * A message may be thousands of heartbeats. One that the core has not worked off when TURN_NS is over waits for the
  * next turn, and whatever was read behind it waits too: a barrier that overtook it would judge devices whose heartbeats
  * have been read. Until then nothing is given back to the ring, so that nothing has to be copied.
  */
-#include <errno.h>
-#include <event2/event.h>
+#include "feed.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "app.h"
+#include "connections.h"
+#include "turn.h"
+#include "wake.h"
 
 #define EVENTS_A_TURN 4096
 #define TURN_NS       HW_NS_PER_MS
@@ -25,18 +26,22 @@ static bool flush(struct hw_app_reader *r, struct hw_now now)
 	bool late = false;
 	while (done < r->n_gathered && !late) {
 		done += hw_monitor_messages(r->app->monitor, now, r->gathered + done, r->n_gathered - done);
-		hw_app_drain(r->app, now);
+		hw_app_drain(r->app, now, 0);
 		late = done < r->n_gathered && hw_app_now().mono.ns - now.mono.ns > TURN_NS;
 	}
 	r->taken += done;
 	r->n_gathered -= done;
-	memmove(r->gathered, r->gathered + done, r->n_gathered * sizeof *r->gathered);
+	memmove(r->gathered, r->gathered + done, r->n_gathered * sizeof(*r->gathered));
 	return r->n_gathered == 0;
 }
 
 static void on_barrier(struct hw_app_reader *r, struct hw_now now, const struct hw_reader_event *ev)
 {
 	struct hw_app *a = r->app;
+	if (ev->mark == a->run_mark && ev->number >= HW_FENCE) {
+		hw_share_fence(r, now, ev->number - HW_FENCE);
+		return;
+	}
 	if (ev->mark == a->run_mark) {
 		hw_monitor_barrier(a->monitor, now, r->number, ev->number);
 		return;
@@ -47,31 +52,13 @@ static void on_barrier(struct hw_app_reader *r, struct hw_now now, const struct 
 	               a->conf->node_id, a->barrier_topic);
 }
 
-/* Every connection to a broker that is away says so: one line is enough. */
-void hw_app_tell_broker(struct hw_app *a, const char *text)
-{
-	bool told = !a->publisher_up && strcmp(a->publisher_why, text) == 0;
-	for (unsigned i = 0; i < a->n_readers; i++)
-		told |= !a->reader[i].up && strcmp(a->reader[i].why, text) == 0;
-	if (!told)
-		hw_log_limited(a->log, HW_LIMIT_BROKER, HW_LOG_WARNING, "broker: %s", text);
-}
-
-void hw_app_hurry(struct hw_app *a)
-{
-	hw_publisher_hurry(a->publisher);
-	for (unsigned i = 0; i < a->n_readers; i++)
-		if (a->reader[i].reader)
-			hw_reader_hurry(a->reader[i].reader);
-}
-
 static void on_up(struct hw_app_reader *r, struct hw_now now)
 {
 	r->up = true;
 	r->why[0] = '\0';
 	hw_log(r->app->log, HW_LOG_NOTICE, "reader %u: connected to %s:%d and subscribed", r->number, r->conf.host,
 	       r->conf.port);
-	hw_monitor_link(r->app->monitor, now, r->number, true);
+	hw_share_reader(r, now, true);
 	/* Wills that were published while it was away may stand where our retained statuses did. */
 	if (r->ever_up)
 		hw_owed_republish(&r->app->status, now.mono.ns / HW_NS_PER_MS);
@@ -85,8 +72,15 @@ static void on_down(struct hw_app_reader *r, struct hw_now now, const char *text
 	if (!r->renewed)
 		hw_app_tell_broker(r->app, text);
 	r->renewed = false;
-	snprintf(r->why, sizeof r->why, "%s", text);
-	hw_monitor_link(r->app->monitor, now, r->number, false);
+	snprintf(r->why, sizeof(r->why), "%s", text);
+	hw_share_reader(r, now, false);
+}
+
+static void on_refused(struct hw_app_reader *r, const char *text)
+{
+	if (r->up || !hw_app_is_told(r->app, text))
+		hw_log_limited(r->app->log, HW_LIMIT_READER, HW_LOG_ERROR, "reader %u: %s", r->number, text);
+	snprintf(r->why, sizeof(r->why), "%s", text);
 }
 
 static void on_stall(struct hw_app_reader *r, struct hw_now now, int64_t planned_ns)
@@ -96,13 +90,17 @@ static void on_stall(struct hw_app_reader *r, struct hw_now now, int64_t planned
 }
 
 /* Everything but a message. */
-static void on_event(struct hw_app_reader *r, struct hw_now now, const struct hw_reader_event *ev)
+static void on_sign(struct hw_app_reader *r, struct hw_now now, const struct hw_reader_event *ev)
 {
 	switch (ev->kind) {
 	case HW_READER_MESSAGE:
 		break;
 	case HW_READER_BARRIER:
 		on_barrier(r, now, ev);
+		break;
+	case HW_READER_SHARE:
+		if (ev->mark == r->app->run_mark)
+			hw_share_message(r, now, ev->number);
 		break;
 	case HW_READER_UP:
 		on_up(r, now);
@@ -111,7 +109,7 @@ static void on_event(struct hw_app_reader *r, struct hw_now now, const struct hw
 		on_down(r, now, ev->text);
 		break;
 	case HW_READER_REFUSED:
-		hw_log_limited(r->app->log, HW_LIMIT_READER, HW_LOG_ERROR, "reader %u: %s", r->number, ev->text);
+		on_refused(r, ev->text);
 		break;
 	case HW_READER_STALL:
 		on_stall(r, now, ev->planned_ns);
@@ -135,25 +133,20 @@ static void note_empty(struct hw_app_reader *r, struct hw_now now)
 	hw_monitor_drained(a->monitor, now);
 }
 
-static void gather(struct hw_app_reader *r, const struct hw_reader_event *ev)
+static struct hw_message message_of(const struct hw_reader_event *ev)
 {
-	r->gathered[r->n_gathered++] = (struct hw_message){.topic = ev->topic,
-	                                                   .topic_len = ev->topic_len,
-	                                                   .payload = ev->payload,
-	                                                   .payload_len = ev->payload_len,
-	                                                   .retained = ev->retained,
-	                                                   .truncated = ev->truncated};
+	return (struct hw_message){.topic = ev->topic,
+	                           .topic_len = ev->topic_len,
+	                           .payload = ev->payload,
+	                           .payload_len = ev->payload_len,
+	                           .retained = ev->retained,
+	                           .truncated = ev->truncated};
 }
 
-/* The next event, possibly the one that had to wait. */
-static bool next(struct hw_app_reader *r)
-{
-	if (!r->holding)
-		r->holding = hw_reader_take(r->reader, &r->held);
-	return r->holding;
-}
-
-/* Takes and works off events. Whether all that was taken is done with; `*taken` counts them. */
+/*
+ * Takes events, beginning with the one that had to wait, and works them off. Whether all that was taken is done with;
+ * `*taken` counts them.
+ */
 static bool take_events(struct hw_app_reader *r, struct hw_now now, int *taken)
 {
 	bool arrived = r->n_gathered > 0;
@@ -161,67 +154,55 @@ static bool take_events(struct hw_app_reader *r, struct hw_now now, int *taken)
 		hw_monitor_arrived(r->app->monitor, now, r->number);
 	if (!flush(r, now))
 		return false;
-	for (; *taken < EVENTS_A_TURN && next(r); (*taken)++) {
+	for (; *taken < EVENTS_A_TURN && (r->holding || hw_reader_take(r->reader, &r->held)); (*taken)++) {
 		bool message = r->held.kind == HW_READER_MESSAGE;
+		r->holding = true;
 		if ((!message || r->n_gathered == HW_BATCH) && !flush(r, now))
 			return false;
 		r->holding = false;
 		if (!message) {
-			on_event(r, now, &r->held);
+			on_sign(r, now, &r->held);
 			continue;
 		}
 		if (!arrived)
 			hw_monitor_arrived(r->app->monitor, now, r->number);
 		arrived = true;
-		gather(r, &r->held);
+		if (hw_copies_is_one(&r->app->copies, &r->copies, &r->held, now.mono.ns / HW_NS_PER_MS))
+			continue;
+		r->gathered[r->n_gathered++] = message_of(&r->held);
 	}
 	return flush(r, now);
 }
 
-void hw_app_on_reader(struct hw_app_reader *r)
+static void read_on(struct hw_app_reader *r)
 {
 	struct hw_app *a = r->app;
 	struct hw_now now = hw_app_woke(a);
-	struct timeval at_once = {0, 0};
 	int taken = 0;
 	bool done = take_events(r, now, &taken);
 	if (done)
 		hw_reader_release(r->reader);
 	bool empty = done && taken < EVENTS_A_TURN && hw_reader_rest(r->reader);
+	r->unread = !empty;
 	if (empty)
 		note_empty(r, now);
-	else /* an event that makes itself active would keep the loop from looking at anything else */
-		event_add(r->again, &at_once);
 	hw_app_turn(a);
 }
 
-/*
- * Every group's filters. Without a store also its status topic, for the retained messages that are all that is left of
- * the run before.
- */
-int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
+void hw_app_on_reader(int fd, short what, void *arg)
 {
-	const struct hw_groups *g = hw_monitor_groups(a->monitor);
-	size_t most = 0, n = 0;
-	for (size_t k = 0; k < g->n_order; k++)
-		most += g->all[g->order[k]]->n_heartbeat + 1;
-	struct hw_mqtt_filter *f = calloc(most, sizeof *f);
-	if (!f)
-		return -ENOMEM;
-	bool memory = a->conf->store == HW_STORE_MEMORY;
-	for (size_t k = 0; k < g->n_order; k++) {
-		const struct hw_group *group = g->all[g->order[k]];
-		bool listened = !group->status.filter;
-		for (size_t h = 0; h < group->n_heartbeat; h++) {
-			bool own =
-				group->status.filter && strcmp(group->heartbeat[h].filter, group->status.filter) == 0;
-			listened |= own;
-			f[n++] = (struct hw_mqtt_filter){group->heartbeat[h].filter, memory && own};
+	(void)fd;
+	(void)what;
+	read_on(arg);
+}
+
+bool hw_app_read_on(struct hw_app *a)
+{
+	bool any = false;
+	for (unsigned i = 0; i < a->n_readers && !a->stopping; i++)
+		if (a->reader[i].unread) {
+			any = true;
+			read_on(&a->reader[i]);
 		}
-		if (memory && !listened)
-			f[n++] = (struct hw_mqtt_filter){group->status.filter, true};
-	}
-	*out = f;
-	*n_out = n;
-	return 0;
+	return any;
 }

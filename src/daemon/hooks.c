@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The notifier's place in the daemon: its configuration, and what it has to complain of. */
+#include "hooks.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "app.h"
-
 #define TIMEOUT_MS 10000
 #define RETRY_MS   1000
 
-int hw_app_configure_notifier(struct hw_app *a, const struct hw_conf *c)
+int hw_app_configure_notifier(struct hw_app *a, const struct hw_settings *c)
 {
 	struct hw_notifier_conf nc = {.node_id = c->node_id,
 	                              .exec = c->notify_exec,

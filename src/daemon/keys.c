@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* From the keyspace listener into the core. */
-#include <event2/event.h>
+#include "keys.h"
 
-#include "app.h"
+#include "turn.h"
+#include "wake.h"
 
 /* What an answer causes is handed on at once; the rest of the turn is done once for all answers that came together. */
 static void follow(struct hw_app *a, struct hw_now now)
 {
-	hw_app_drain(a, now);
-	event_active(a->due, EV_TIMEOUT, 0);
+	hw_app_drain(a, now, 0);
+	hw_app_soon(a);
 }
 
 static void on_link(void *arg, bool up, const char *why)
@@ -24,7 +25,7 @@ static void on_sight(void *arg, bool sees)
 {
 	struct hw_app *a = arg;
 	hw_monitor_key_sight(a->monitor, hw_app_now(), sees);
-	event_active(a->due, EV_TIMEOUT, 0);
+	hw_app_soon(a);
 }
 
 static void on_key(void *arg, unsigned why, const char *id, size_t id_len, int64_t ttl_ms)

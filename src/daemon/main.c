@@ -11,8 +11,12 @@
 #include <unistd.h>
 
 #include "app.h"
-#include "control/socket.h"
-#include "process.h"
+#include "conf/conf.h"
+#include "http/socket.h"
+#include "lint.h"
+#include "reload.h"
+#include "run/daemon.h"
+#include "turn.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -83,7 +87,7 @@ static void parse(int argc, char **argv, struct options *o)
 }
 
 __attribute__((format(printf, 5, 6))) static void
-say_wrong(const char *path, const struct hw_conf *c, const char *section, const char *key, const char *format, ...)
+say_wrong(const char *path, const struct hw_settings *c, const char *section, const char *key, const char *format, ...)
 {
 	unsigned where = hw_conf_line(c, section, key);
 	va_list args;
@@ -97,7 +101,7 @@ say_wrong(const char *path, const struct hw_conf *c, const char *section, const 
 	fputc('\n', stderr);
 }
 
-static bool user_is_right(const char *path, const struct hw_conf *c, struct hw_user *user)
+static bool user_is_right(const char *path, const struct hw_settings *c, struct hw_user *user)
 {
 	if (hw_user_find(user, c->user) == 0)
 		return true;
@@ -111,18 +115,18 @@ static bool user_is_right(const char *path, const struct hw_conf *c, struct hw_u
  * What else the configuration names and only this machine can tell: readable files, a group. Says so of each that is
  * wrong. Whether the user may read the files, too, is found once we are that user.
  */
-static bool machine_is_right(const char *path, const struct hw_conf *c)
+static bool machine_is_right(const char *path, const struct hw_settings *c)
 {
 	const struct {
 		const char *section, *key, *path;
-	} files[] = {{"mqtt", "password_file", c->mqtt_password_file},
-	             {"mqtt", "tls_ca", c->tls_ca},
-	             {"mqtt", "tls_cert", c->tls_cert},
-	             {"mqtt", "tls_key", c->tls_key},
-	             {"redis", "password_file", c->redis_password_file}};
+	} files[] = {{"mqtt", "password_file", c->mqtt.password_file},
+	             {"mqtt", "tls_ca", c->mqtt.tls_ca},
+	             {"mqtt", "tls_cert", c->mqtt.tls_cert},
+	             {"mqtt", "tls_key", c->mqtt.tls_key},
+	             {"redis", "password_file", c->redis.password_file}};
 	gid_t group;
 	bool right = true;
-	for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+	for (size_t k = 0; k < sizeof(files) / sizeof(*files); k++) {
 		if (!*files[k].path || access(files[k].path, R_OK) == 0)
 			continue;
 		say_wrong(path, c, files[k].section, files[k].key, "cannot read %s: %s", files[k].path,
@@ -134,6 +138,16 @@ static bool machine_is_right(const char *path, const struct hw_conf *c)
 		right = false;
 	}
 	return right;
+}
+
+/* What is allowed and hardly meant. */
+static void warn_listen(const char *path, const struct hw_settings *c)
+{
+	if (*c->http_listen && !hw_socket_is_local(c->http_listen))
+		say_wrong(path, c, "http", "listen",
+		          "warning: %s is not a loopback address: whoever reaches it can read every device's state, "
+		          "unencrypted",
+		          c->http_listen);
 }
 
 /* Says all that is wrong with the file, also of those values that could be read. */
@@ -169,10 +183,10 @@ static int make_absolute(char **path)
 }
 
 /* Reads the configuration and finds the user, or exits after saying what is wrong. */
-static struct hw_conf *load(const struct options *o, struct hw_user *user)
+static struct hw_settings *load(const struct options *o, struct hw_user *user)
 {
 	struct hw_conf_errors errors = {0};
-	struct hw_conf *c = hw_conf_load(o->conf, hw_app_template_check, &errors);
+	struct hw_settings *c = hw_conf_load(&hw_settings_table, o->conf, &errors);
 	if (!c && errors.no_memory) {
 		fprintf(stderr, "heartwheeld: cannot read %s: out of memory\n", o->conf);
 		exit(EXIT_FAILURE);
@@ -185,7 +199,7 @@ static struct hw_conf *load(const struct options *o, struct hw_user *user)
 		hw_conf_free(c);
 		exit(EXIT_USAGE);
 	}
-	int rc = make_absolute(&c->path);
+	int rc = make_absolute(&c->head.path);
 	if (rc) {
 		fprintf(stderr, "heartwheeld: cannot tell where %s is: %s\n", o->conf, strerror(-rc));
 		hw_conf_free(c);
@@ -194,84 +208,56 @@ static struct hw_conf *load(const struct options *o, struct hw_user *user)
 	return c;
 }
 
-/* Locks the pid file, or says why not. */
-static int lock_pid_file(const struct hw_conf *c, const struct hw_user *user)
+/* The control socket's group is the user's, unless the file names one. */
+static int give_socket(const struct hw_settings *c, struct hw_daemon *d)
 {
-	pid_t holder = 0;
-	int fd = hw_make_parent(c->pid_file, user);
-	if (fd == 0)
-		fd = hw_pidfile_lock(c->pid_file, user, &holder);
-	if (fd == -EAGAIN)
-		fprintf(stderr, "heartwheeld: another instance is running with pid %ld (it holds %s)\n", (long)holder,
-		        c->pid_file);
-	else if (fd < 0)
-		fprintf(stderr, "heartwheeld: cannot open the pid file %s: %s; see [monitor] pid_file\n", c->pid_file,
-		        strerror(-fd));
-	return fd;
-}
-
-static int open_log(struct hw_log *log, const struct hw_conf *c, const struct options *o, const struct hw_user *user)
-{
-	const char *where = c->log;
-	if (where[0] == '/')
-		hw_make_parent(where, user);
-	int rc = hw_log_open(log, where, o->verbose ? HW_LOG_DEBUG : c->log_level);
-	if (rc)
-		fprintf(stderr, "heartwheeld: cannot log to %s: %s; see [monitor] log\n", where, strerror(-rc));
-	else if (log->fd >= 0 && user->drop && fchown(log->fd, user->uid, user->gid))
-		fprintf(stderr, "heartwheeld: cannot give %s to user %s: %s\n", where, user->name, strerror(errno));
-	return rc;
-}
-
-/* Gives the control socket and itself to the user. The socket's group is the user's, unless the file names one. */
-static int become(const struct hw_conf *c, const struct hw_user *user, struct hw_log *log)
-{
-	int rc = 0;
-	if (user->drop && chown(c->http_socket, user->uid, c->http_socket_group[0] ? (gid_t)-1 : user->gid))
-		rc = -errno;
-	if (!rc)
-		rc = hw_user_become(user);
-	if (rc)
-		hw_log(log, HW_LOG_ERROR, "cannot start as user '%s': %s; see [monitor] user", user->name,
-		       strerror(-rc));
-	return rc;
-}
-
-static int write_pid(const struct hw_conf *c, int fd, struct hw_log *log)
-{
-	int rc = hw_pidfile_write(fd);
-	if (rc)
-		hw_log(log, HW_LOG_ERROR, "cannot write the pid file %s: %s; see [monitor] pid_file", c->pid_file,
-		       strerror(-rc));
+	if (!d->user.drop || chown(c->http_socket, d->user.uid, c->http_socket_group[0] ? (gid_t)-1 : d->user.gid) == 0)
+		return 0;
+	int rc = -errno;
+	hw_log(&d->log, HW_LOG_ERROR, "cannot start as user '%s': %s; see [monitor] user", d->user.name, strerror(-rc));
 	return rc;
 }
 
 /* From the locked pid file to the end. Returns the exit status. */
-static int serve(struct hw_conf *c, const struct options *o, const struct hw_user *user, struct hw_log *log, int pid_fd,
-                 int ready)
+static int serve(struct hw_settings *c, struct hw_daemon *d)
 {
-	struct hw_app *a = hw_app_new(log, c);
+	struct hw_app *a = hw_app_new(&d->log, c);
 	if (!a)
 		return 1;
-	hw_make_parent(c->http_socket, user);
+	hw_make_parent(c->http_socket, &d->user);
 	int rc = hw_app_listen(a);
 	if (!rc)
-		rc = become(c, user, log);
+		rc = give_socket(c, d);
 	if (!rc)
-		rc = write_pid(c, pid_fd, log);
+		rc = hw_daemon_become(d);
 	if (!rc)
 		rc = hw_app_start(a);
 	if (rc) {
 		hw_app_free(a);
 		return 1;
 	}
-	hw_notify("READY=1");
-	log->starting = false;
-	if (!o->foreground)
-		hw_daemon_ready(ready);
+	hw_daemon_ready(d);
 	int status = hw_app_run(a);
 	hw_app_free(a);
 	return status;
+}
+
+static void warn(void *arg, const struct hw_settings_group *g, const char *text)
+{
+	const char *path = arg;
+	fprintf(stderr, "%s:%u: section 'group %s': warning: %s\n", path, g->line, g->name, text);
+}
+
+/* The whole of -t, once the file has been read. With -v also what is in force, presets and defaults as their lines. */
+static void tell_test(const struct hw_settings *c, const struct options *o)
+{
+	warn_listen(o->conf, c);
+	hw_lint(c, warn, (void *)(uintptr_t)o->conf);
+	if (o->verbose) {
+		hw_conf_print(c, stdout);
+		hw_conf_print_foreign(c, stdout);
+	}
+	printf("%s: ok\n", o->conf);
 }
 
 /* What libevent only warns of, its callers are told too; it would say it to standard error, each time. */
@@ -284,35 +270,23 @@ static void on_libevent(int severity, const char *text)
 int main(int argc, char **argv)
 {
 	struct options o = {.conf = HW_SYSCONFDIR "/monitor.conf"};
-	struct hw_user user;
-	struct hw_log log;
-	int ready = -1;
+	struct hw_daemon d;
 	parse(argc, argv, &o);
 	signal(SIGPIPE, SIG_IGN);
 	event_set_log_callback(on_libevent);
-	hw_log_init(&log);
-	log.starting = true;
-	struct hw_conf *c = load(&o, &user);
+	hw_daemon_init(&d, "heartwheeld", "monitor");
+	struct hw_settings *c = load(&o, &d.user);
 	if (o.test) {
-		printf("%s: ok\n", o.conf);
+		tell_test(c, &o);
 		hw_conf_free(c);
 		return 0;
 	}
-	int pid_fd = lock_pid_file(c, &user);
-	if (pid_fd < 0 || open_log(&log, c, &o, &user)) {
+	int rc = hw_daemon_begin(&d, c->pid_file, c->log, o.verbose ? HW_LOG_DEBUG : c->log_level, o.foreground);
+	if (rc) {
 		hw_conf_free(c);
 		return 1;
 	}
-	if (!o.foreground && (ready = hw_daemonize()) < 0) {
-		fprintf(stderr, "heartwheeld: cannot go into the background: %s\n", strerror(-ready));
-		hw_conf_free(c);
-		return 1;
-	}
-	char *pid_file = strdup(c->pid_file);
-	int status = serve(c, &o, &user, &log, pid_fd, ready);
-	if (pid_file)
-		hw_pidfile_remove(pid_file, pid_fd);
-	free(pid_file);
-	hw_log_close(&log);
+	int status = serve(c, &d);
+	hw_daemon_end(&d);
 	return status;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* What the control API asks of the daemon: status, health, forgetting, reload, and the metrics that are not the core's.
  */
+#include "observe.h"
+
 #include <event2/buffer.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "app.h"
-
-#define HEALTHY_NS (10 * HW_NS_PER_S)
+#include "debts.h"
+#include "reload.h"
+#include "turn.h"
+#include "wake.h"
 
 static struct hw_now now_of(void *arg)
 {
@@ -20,7 +23,7 @@ static bool readers_up(const struct hw_app *a)
 	for (unsigned i = 0; i < a->n_readers; i++)
 		if (!a->reader[i].up)
 			return false;
-	return true;
+	return !hw_share_why(a);
 }
 
 static const char *mqtt_text(const struct hw_app *a)
@@ -28,6 +31,8 @@ static const char *mqtt_text(const struct hw_app *a)
 	for (unsigned i = 0; i < a->n_readers; i++)
 		if (!a->reader[i].up)
 			return a->reader[i].why[0] ? a->reader[i].why : "connecting";
+	if (a->publisher_up && hw_share_why(a))
+		return hw_share_why(a);
 	if (!a->publisher_up)
 		return a->publisher_why[0] ? a->publisher_why : "connecting";
 	return "up";
@@ -38,7 +43,7 @@ static const char *redis_text(const struct hw_app *a)
 	if (!a->redis)
 		return "off";
 	if (a->redis_up)
-		return "up";
+		return hw_redis_refusal(a->redis) ? hw_redis_refusal(a->redis) : "up";
 	return a->redis_why[0] ? a->redis_why : "connecting";
 }
 
@@ -52,6 +57,10 @@ static void status(void *arg, struct hw_control_status *out)
 	out->mqtt_up = readers_up(a) && a->publisher_up;
 	out->mqtt = mqtt_text(a);
 	out->redis = redis_text(a);
+	if (a->redis)
+		out->store = hw_redis_refusal(a->redis) ? HW_REDIS_REFUSES
+		             : a->redis_up              ? HW_REDIS_WRITES
+		                                        : HW_REDIS_AWAY;
 	out->loading = a->loading;
 	out->owed = hw_app_owed(a, now, &out->owed_oldest_ms);
 }
@@ -73,14 +82,6 @@ static int reload(void *arg, struct evbuffer *body)
 	return code;
 }
 
-/* The control API runs on the loop itself, so an answer shows that it turns; what it cannot show is that it turned in
- * time. */
-static bool healthy(void *arg)
-{
-	const struct hw_app *a = arg;
-	return a->planned.ns == 0 || hw_app_now().mono.ns - a->planned.ns < HEALTHY_NS;
-}
-
 static void one(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
 {
 	hw_metric_family(b, name, type, help);
@@ -98,6 +99,11 @@ static void redis_metrics(const struct hw_app *a, struct evbuffer *b)
 	if (!a->redis)
 		return;
 	const struct hw_redis_stats *s = hw_redis_stats(a->redis);
+	const char *refusal = hw_redis_refusal_name(a->redis), *name;
+	hw_metric_family(b, "redis_refuses", "gauge",
+	                 "1 for the error with which Redis answers writes; all are 0 while it writes, or is away.");
+	for (unsigned i = 0; (name = hw_redis_refusal_names(i)); i++)
+		labelled(b, "redis_refuses", "error", name, refusal && strcmp(name, refusal) == 0);
 	one(b, "redis_script_seconds", "gauge", "Smoothed round trip of the transition script.",
 	    (double)s->script_ns / 1e9);
 	one(b, "redis_commands_total", "counter", "Commands sent to Redis.", (double)s->commands);
@@ -154,7 +160,7 @@ static void mqtt_metrics(const struct hw_app *a, struct evbuffer *b)
 	one(b, "wakeups_total", "counter", "Wake-ups of the loop and of the readers.", (double)wakeups);
 	one(b, "statuses_published_total", "counter", "Retained statuses that the broker has acknowledged.",
 	    (double)a->status.published);
-	if (a->start->homeassistant) {
+	if (a->start->mqtt.homeassistant) {
 		one(b, "discoveries_published_total", "counter",
 		    "Retained messages for Home Assistant that the broker has acknowledged.",
 		    (double)a->discovery.published);
@@ -210,7 +216,7 @@ static void notify_metrics(const struct hw_app *a, struct evbuffer *b)
 		{"notify_failed_total", "counter", "Notifications that were given up.", s->failed},
 		{"notify_retried_total", "counter", "Tries of notifications after the first.", s->retried},
 	};
-	for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+	for (size_t f = 0; f < sizeof(families) / sizeof(*families); f++) {
 		hw_metric_family(b, families[f].name, families[f].type, families[f].help);
 		for (int k = 0; k < HW_NOTIFIER_KINDS; k++)
 			labelled(b, families[f].name, "kind", hw_notifier_kind_name((enum hw_notifier_kind)k),
@@ -239,7 +245,7 @@ static void metrics(void *arg, struct evbuffer *b)
 	    (double)hw_monitor_stats(a->monitor)->barrier_rtt_ns / 1e9);
 	hw_metric_family(b, "owed", "gauge", "Devices whose current state a sink has not confirmed.");
 	labelled(b, "owed", "sink", "mqtt", (double)a->status.owed);
-	if (a->start->homeassistant)
+	if (a->start->mqtt.homeassistant)
 		labelled(b, "owed", "sink", "homeassistant", (double)a->discovery.owed);
 	if (a->redis)
 		labelled(b, "owed", "sink", "redis", (double)a->owed_store);
@@ -265,8 +271,7 @@ const struct hw_control_ops hw_app_control_ops = {.now = now_of,
                                                   .forget = forget,
                                                   .reload = reload,
                                                   .metrics = metrics,
-                                                  .healthy = healthy,
                                                   .events_after = events_after,
                                                   .events_last = events_last};
 const struct hw_control_ops hw_app_control_ops_memory = {
-	.now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics, .healthy = healthy};
+	.now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See owed.h. Invariant: a device with the sink's `owed` flag is in the line, in flight, waiting to be released by the
- * fan-out, or refused; the sweep, once a minute while anything was refused, and after each reconnect, finds those of
- * the last kind.
+ * See owed.h. Invariant: a device with the sink's `owed` flag is in the line, in flight, waiting to be released
+ * (debts.h), or refused; the sweep, once a minute while anything was refused, and after each reconnect, finds those of
+ * the last kind. Or another node owns it by now: then the line, or the sweep that its losing began, gives it up.
  */
 #include "owed.h"
 
@@ -16,7 +16,7 @@
 
 void hw_owed_init(struct hw_owed *s, const struct hw_owed_kind *kind)
 {
-	memset(s, 0, sizeof *s);
+	memset(s, 0, sizeof(*s));
 	s->kind = kind;
 }
 
@@ -31,7 +31,7 @@ static int line_push(struct hw_owed_line *l, struct hw_owed_entry e)
 {
 	if (l->n == l->cap) {
 		size_t cap = l->cap ? 2 * l->cap : 1024;
-		struct hw_owed_entry *grown = malloc(cap * sizeof *grown);
+		struct hw_owed_entry *grown = malloc(cap * sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
 		for (size_t k = 0; k < l->n; k++)
@@ -51,11 +51,6 @@ static struct hw_owed_entry line_pop(struct hw_owed_line *l)
 	return e;
 }
 
-static void set_flag(struct hw_device *d, uint16_t flag, bool on)
-{
-	d->flags = on ? d->flags | flag : d->flags & (uint16_t)~flag;
-}
-
 static bool wanted(const struct hw_owed *s, const struct hw_device *d)
 {
 	return s->kind->wanted(s, hw_monitor_group_of(s->m, d));
@@ -63,27 +58,27 @@ static bool wanted(const struct hw_owed *s, const struct hw_device *d)
 
 static int queue(struct hw_owed *s, struct hw_device *d, struct hw_owed_entry e)
 {
-	if (d->flags & s->kind->queued)
+	if (hw_device_noted(d, s->kind->queued))
 		return 0;
 	int rc = line_push(&s->fresh, e);
 	if (!rc)
-		set_flag(d, s->kind->queued, true);
+		hw_device_note(d, s->kind->queued, true);
 	return rc;
 }
 
 void hw_owed_add(struct hw_owed *s, uint32_t index)
 {
 	struct hw_device *d = hw_registry_at(hw_monitor_registry(s->m), index);
-	if (!d || d->flags & s->kind->owed || !wanted(s, d))
+	if (!d || hw_device_noted(d, s->kind->owed) || !wanted(s, d) || !hw_monitor_owns(s->m, d))
 		return;
-	set_flag(d, s->kind->owed, true);
+	hw_device_note(d, s->kind->owed, true);
 	s->owed++;
 }
 
 int hw_owed_release(struct hw_owed *s, struct hw_ref device, int64_t now_ms)
 {
 	struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), device);
-	if (!d || !(d->flags & s->kind->owed))
+	if (!d || !hw_device_noted(d, s->kind->owed))
 		return 0;
 	return queue(s, d, (struct hw_owed_entry){device, now_ms});
 }
@@ -104,9 +99,9 @@ static struct hw_owed_flight *land(struct hw_owed *s, uint64_t token)
 /* Nothing is owed for the device any more. */
 static void settle(struct hw_owed *s, struct hw_ref ref, struct hw_device *d)
 {
-	if (d->flags & s->kind->owed)
+	if (hw_device_noted(d, s->kind->owed))
 		s->owed--;
-	set_flag(d, s->kind->owed, false);
+	hw_device_note(d, s->kind->owed, false);
 	s->on_published(s->arg, ref, hw_device_state(d) == HW_STATE_FORGOTTEN);
 }
 
@@ -120,7 +115,7 @@ void hw_owed_acked(struct hw_owed *s, uint64_t token)
 	/* Changed since: what it is now waits to be released, or is in the line already. */
 	if (!d || s->kind->version(d) != f->version)
 		return;
-	if (d->flags & s->kind->queued)
+	if (hw_device_noted(d, s->kind->queued))
 		s->on_published(s->arg, f->entry.device, hw_device_state(d) == HW_STATE_FORGOTTEN);
 	else
 		settle(s, f->entry.device, d);
@@ -147,7 +142,7 @@ void hw_owed_down(struct hw_owed *s)
 			continue;
 		f->used = false;
 		struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), f->entry.device);
-		if (d && d->flags & s->kind->owed)
+		if (d && hw_device_noted(d, s->kind->owed))
 			queue(s, d, f->entry); /* without memory it is found by the sweep after the reconnect */
 	}
 	s->in_flight = 0;
@@ -173,11 +168,18 @@ static enum outcome publish(struct hw_owed *s, struct hw_now now, struct hw_owed
 	if (f->used)
 		return NO_ROOM;
 	char payload[HW_OWED_PAYLOAD_MAX], topic[HW_TOPIC_MAX + 1];
-	int len = wanted(s, d) ? s->kind->write(s, now, d, topic, sizeof topic, payload, sizeof payload) : -1;
+	int len = wanted(s, d) ? s->kind->write(s, now, d, topic, sizeof(topic), payload, sizeof(payload)) : -1;
 	if (len < 0)
 		return NONE;
 	uint64_t token = s->kind->token | s->next_token;
-	if (!hw_publisher_send(s->publisher, topic, payload, (size_t)len, token))
+	const struct hw_publication what = {.topic = topic,
+	                                    .payload = payload,
+	                                    .len = (size_t)len,
+	                                    .retain = true,
+	                                    .qos = 1,
+	                                    .token = token,
+	                                    .subject = s->kind->token | ((uint64_t)e.device.index + 1)};
+	if (!hw_publisher_publish(s->publisher, &what))
 		return NO_ROOM;
 	*f = (struct hw_owed_flight){.used = true, .entry = e, .token = token, .version = s->kind->version(d)};
 	s->next_token++;
@@ -190,23 +192,60 @@ static bool may_go(const struct hw_owed *s)
 	return s->fresh.n > 0 && hw_publisher_room(s->publisher) > 0 && (s->line.rate == 0 || s->line.credit >= 1);
 }
 
+/* Another node that has taken the device over owes its message from then on. */
+static bool is_given_up(const struct hw_owed *s, const struct hw_device *d)
+{
+	return hw_device_noted(d, s->kind->owed) && !hw_monitor_owns(s->m, d);
+}
+
+static void give_up(struct hw_owed *s, struct hw_ref ref, struct hw_device *d)
+{
+	hw_device_note(d, s->kind->owed, false);
+	s->owed--;
+	s->on_dropped(s->arg, ref);
+}
+
+/* Whether the device's message is owed still. */
+static bool is_owed(const struct hw_owed *s, const struct hw_device *d)
+{
+	return d && hw_device_noted(d, s->kind->owed) && hw_monitor_owns(s->m, d);
+}
+
 static void pump_line(struct hw_owed *s, struct hw_now now, unsigned *budget)
 {
 	while (*budget > 0 && may_go(s)) {
 		struct hw_owed_entry e = s->fresh.entries[s->fresh.head];
 		struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), e.device);
-		bool owed = d && d->flags & s->kind->owed;
-		enum outcome outcome = owed ? publish(s, now, e, d) : SENT;
+		enum outcome outcome = is_owed(s, d) ? publish(s, now, e, d) : SENT;
 		if (outcome == NO_ROOM)
 			return;
 		line_pop(&s->fresh);
 		(*budget)--;
 		s->line.credit -= 1;
 		if (d)
-			set_flag(d, s->kind->queued, false);
+			hw_device_note(d, s->kind->queued, false);
 		if (outcome == NONE) /* its group lost its topic in a reload */
 			settle(s, e.device, d);
+		else if (d && is_given_up(s, d))
+			give_up(s, e.device, d);
 	}
+}
+
+/* Whether the sweep is about this device. */
+static bool is_swept(const struct hw_owed *s, const struct hw_device *d)
+{
+	return hw_monitor_owns(s->m, d) && (s->everybody || hw_partitions_has(&s->swept, hw_device_partition(d)));
+}
+
+/* A sweep has come to its end: the one that waits for it begins, if one does. */
+static bool next_sweep(struct hw_owed *s)
+{
+	s->sweeping = s->again;
+	s->everybody = s->again = false;
+	s->swept = s->waiting;
+	s->waiting = (struct hw_partitions){{0}};
+	s->sweep_at = 0;
+	return s->sweeping;
 }
 
 /* Moves the sweep on by what its rate allows, while the line is short. */
@@ -216,15 +255,18 @@ static void pump_sweep(struct hw_owed *s, struct hw_now now)
 	uint32_t bound = hw_registry_bound(r);
 	refill(&s->sweep, now);
 	for (int looks = 0; looks < SWEEP_LOOKS && s->sweep.credit >= 1 && s->fresh.n < SWEEP_QUIET; looks++) {
-		if (s->sweep_at >= bound) {
-			s->sweeping = false;
+		if (s->sweep_at >= bound && !next_sweep(s))
 			return;
-		}
 		uint32_t i = s->sweep_at++;
-		const struct hw_device *d = hw_registry_at(r, i);
-		/* One that Redis has not confirmed yet is released by the fan-out. */
-		if (!d || hw_device_state(d) == HW_STATE_PROVISIONAL ||
-		    d->flags & (s->kind->queued | HW_FLAG_OWED_STORE))
+		struct hw_device *d = hw_registry_at(r, i);
+		/* What is in the line is given up when its turn comes. */
+		if (d && is_given_up(s, d) && !hw_device_noted(d, s->kind->queued)) {
+			give_up(s, hw_registry_ref(r, i), d);
+			continue;
+		}
+		/* A device whose state Redis has not confirmed yet is released when it does (store.c). */
+		if (!d || hw_device_state(d) == HW_STATE_PROVISIONAL || !is_swept(s, d) ||
+		    hw_device_noted(d, s->kind->queued | HW_OWED_STORE))
 			continue;
 		hw_owed_add(s, i);
 		if (hw_owed_release(s, hw_registry_ref(r, i), now.mono.ns / HW_NS_PER_MS))
@@ -233,15 +275,36 @@ static void pump_sweep(struct hw_owed *s, struct hw_now now)
 	}
 }
 
-void hw_owed_republish(struct hw_owed *s, int64_t now_ms)
+/* Begins at the first record, whatever was under way. */
+static void begin_sweep(struct hw_owed *s, bool everybody, int64_t now_ms)
 {
-	s->refused_since_ms = 0;
 	if (s->sweep.rate <= 0)
 		return;
 	s->sweeping = true;
+	s->everybody = everybody;
+	s->again = false;
+	s->swept = s->waiting = (struct hw_partitions){{0}};
 	s->sweep_at = 0;
 	s->sweep.ms = now_ms;
 	s->sweep.credit = 0;
+}
+
+void hw_owed_republish(struct hw_owed *s, int64_t now_ms)
+{
+	s->refused_since_ms = 0;
+	begin_sweep(s, true, now_ms);
+}
+
+/* What is under way is not begun anew, or partitions that come one after the other would never let it end. */
+void hw_owed_republish_of(struct hw_owed *s, const struct hw_partitions *set, int64_t now_ms)
+{
+	s->again = s->sweeping;
+	if (!s->sweeping)
+		begin_sweep(s, false, now_ms);
+	struct hw_partitions *to = s->again ? &s->waiting : &s->swept;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (hw_partitions_has(set, p))
+			hw_partitions_add(to, p);
 }
 
 bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned *budget)

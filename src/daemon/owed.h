@@ -17,6 +17,7 @@
 
 #include "heartwheel/monitor.h"
 #include "mqtt/mqtt.h"
+#include "redis/redis.h"
 
 #define HW_OWED_WINDOW     1024                         /* a power of two, more than the publisher takes ahead */
 #define HW_OWED_TOKEN_KIND UINT64_C(0xc000000000000000) /* the bits of a token that tell the sinks apart; 0: none's */
@@ -24,12 +25,20 @@
 /* Room for a message: the report's texts can be escaped to six times their length. */
 #define HW_OWED_PAYLOAD_MAX (6 * (HW_REPORT_DATA_MAX + 2 * HW_REPORT_TEXT_MAX) + 1024)
 
+/* Beside HW_OWED_STORE and HW_OWED_STATUS. */
+enum {
+	HW_QUEUED_STATUS = HW_NOTE(3),
+	HW_OWED_DISCOVERY = HW_NOTE(4),
+	HW_QUEUED_DISCOVERY = HW_NOTE(5),
+	HW_DISCOVERED = HW_NOTE(6) /* the broker has its discovery, or is owed it */
+};
+
 struct hw_owed;
 
 /* What one sink does otherwise than another. */
 struct hw_owed_kind {
-	uint16_t owed, queued; /* its flags in a device's record */
-	uint64_t token;        /* one of HW_OWED_TOKEN_KIND */
+	int owed, queued; /* its notes on a device: HW_NOTE() */
+	uint64_t token;   /* one of HW_OWED_TOKEN_KIND */
 	/* A message that would only remove something is given up when the broker refuses it: else the record of a
 	 * forgotten device would stay for ever where the right to publish is missing. */
 	bool lenient;
@@ -76,6 +85,8 @@ struct hw_owed {
 	/* The broker holds the device's message, or is owed none any more; `cleared`: it was forgotten. Called before
 	 * anything is freed. */
 	void (*on_published)(void *arg, struct hw_ref device, bool cleared);
+	/* What was owed is another node's to publish. Called before anything is freed. */
+	void (*on_dropped)(void *arg, struct hw_ref device);
 	void *arg;
 
 	struct hw_owed_line fresh;
@@ -84,7 +95,10 @@ struct hw_owed {
 	uint64_t next_token;
 	unsigned in_flight;
 
-	bool sweeping; /* republishing everybody */
+	bool sweeping, everybody; /* republishing; and not only what is in `swept` */
+	struct hw_partitions swept;
+	bool again;                   /* behind that there is another sweep ... */
+	struct hw_partitions waiting; /* ... of these */
 	uint32_t sweep_at;
 	struct hw_owed_pace sweep; /* rate 0: never */
 
@@ -96,12 +110,17 @@ struct hw_owed {
 void hw_owed_init(struct hw_owed *s, const struct hw_owed_kind *kind);
 void hw_owed_fini(struct hw_owed *s);
 
-/* Marks the device's message as owed; it is published after hw_owed_release(). Nothing to do where none is wanted. */
+/* Marks the device's message as owed; it is published after hw_owed_release(), unless another node owns the device by
+ * then. Nothing to do where none is wanted, or another node owns it now. */
 void hw_owed_add(struct hw_owed *s, uint32_t index);
 /* Puts an owed device in the line. 0, or -ENOMEM: then it stays owed and goes with the next hw_owed_republish(). */
 int hw_owed_release(struct hw_owed *s, struct hw_ref device, int64_t now_ms);
 /* After a (re)connect: owes everybody's message again, paced. */
 void hw_owed_republish(struct hw_owed *s, int64_t now_ms);
+
+/* After a predecessor's unclean end: those of these partitions, which are now owned here; behind what is being sent
+ * again already. And, with an empty set, after partitions were lost: what was owed of their devices is given up. */
+void hw_owed_republish_of(struct hw_owed *s, const struct hw_partitions *set, int64_t now_ms);
 
 /* What is in flight is lost with the connection: it is put back in the line. */
 void hw_owed_down(struct hw_owed *s);

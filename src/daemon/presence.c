@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* The monitor's own status: retained on heartwheel/NODE_ID/status at start, at every change of blindness, once a
  * minute, and at the end. */
+#include "presence.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "app.h"
-
-#define EVERY_MS 60000
+#define EVERY_MS         60000
+#define PRESENCE_SUBJECT 1 /* as its token is, none of the sinks' */
 
 int hw_app_presence_payload(struct hw_app *a, struct hw_now now, bool online, char *buf, size_t cap)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
 	char by[512], blind[32] = "false";
-	if (hw_json_quote(a->conf->node_id, strlen(a->conf->node_id), by, sizeof by) >= sizeof by)
+	if (hw_json_quote(a->conf->node_id, strlen(a->conf->node_id), by, sizeof(by)) >= sizeof(by))
 		return -1;
 	if (a->blind_told)
-		snprintf(blind, sizeof blind, "\"%s\"", hw_cause_name(a->blind_cause));
+		snprintf(blind, sizeof(blind), "\"%s\"", hw_cause_name(a->blind_cause));
 	uint64_t wall = now.wall_ms > 0 ? (uint64_t)now.wall_ms : 0;
 	a->presence_seq = wall > a->presence_seq ? wall : a->presence_seq + 1;
 	uint32_t offline = s->count[HW_STATE_OFFLINE];
@@ -36,8 +37,14 @@ void hw_app_presence(struct hw_app *a, struct hw_now now)
 	if (!a->publisher_up || hw_publisher_room(a->publisher) == 0)
 		return; /* tried again on the next turn */
 	char payload[1024];
-	int len = hw_app_presence_payload(a, now, !a->stopping, payload, sizeof payload);
-	if (len > 0 && hw_publisher_send(a->publisher, a->presence_topic, payload, (size_t)len, 0)) {
+	int len = hw_app_presence_payload(a, now, !a->stopping, payload, sizeof(payload));
+	const struct hw_publication what = {.topic = a->presence_topic,
+	                                    .payload = payload,
+	                                    .len = len > 0 ? (size_t)len : 0,
+	                                    .retain = true,
+	                                    .qos = 1,
+	                                    .subject = PRESENCE_SUBJECT};
+	if (len > 0 && hw_publisher_publish(a->publisher, &what)) {
 		a->presence_due = false;
 		a->presence_ms = now_ms;
 	}

@@ -3,58 +3,61 @@
  * From a configuration to what the parts want to know, at the start and at a reload. A reload parses into a new
  * configuration, and only when nothing at all is wrong with it does anything of the running one change.
  */
+#include "reload.h"
+
 #include <errno.h>
 #include <event2/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app.h"
-#include "heartwheel/topic.h"
-#include "process.h"
+#include "debts.h"
+#include "hooks.h"
+#include "run/manager.h"
+#include "subscriptions.h"
+#include "wake.h"
 
-int hw_app_template_check(const char *text, enum hw_conf_template kind, const char **why)
+struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)
 {
-	struct hw_topic t;
-	int rc = kind == HW_CONF_TEMPLATE_BATCH ? hw_topic_compile_batch(&t, text, why)
-	                                        : hw_topic_compile(&t, text, kind == HW_CONF_TEMPLATE_STATUS, why);
-	if (rc == 0)
-		hw_topic_fini(&t);
-	return rc;
-}
-
-struct hw_group_spec *hw_app_group_specs(const struct hw_conf *c)
-{
-	struct hw_group_spec *specs = calloc(c->n_groups, sizeof *specs);
+	struct hw_group_spec *specs = calloc(c->n_groups, sizeof(*specs));
 	for (size_t k = 0; specs && k < c->n_groups; k++) {
-		const struct hw_conf_group *g = &c->groups[k];
+		const struct hw_settings_group *g = &c->groups[k];
 		specs[k] = (struct hw_group_spec){.name = g->name,
 		                                  .heartbeat = (const char *const *)g->heartbeat,
 		                                  .n_heartbeat = g->n_heartbeat,
+		                                  .goodbye = (const char *const *)g->goodbye,
+		                                  .n_goodbye = g->n_goodbye,
+		                                  .ignore = (const char *const *)g->ignore,
+		                                  .n_ignore = g->n_ignore,
+		                                  .field = (const char *const *)g->field,
+		                                  .n_field = g->n_field,
 		                                  .status = g->status,
+		                                  .id = g->id,
 		                                  .id_prefix = g->id_prefix,
 		                                  .timeout_ms = g->timeout_ms,
 		                                  .timeout_max_ms = g->timeout_max_ms,
 		                                  .goodbye_delay_ms = g->goodbye_delay_ms,
 		                                  .max_age_ms = g->max_age_ms,
 		                                  .max_offline_rate = (unsigned)g->max_offline_rate,
-		                                  .format = g->payload == HW_CONF_PAYLOAD_HOMIE ? HW_FORMAT_HOMIE
-		                                                                                : HW_FORMAT_JSON,
-		                                  .batch = g->batch};
+		                                  .format = (enum hw_format)g->payload,
+		                                  .batch = g->batch,
+		                                  .canary = g->canary};
 	}
 	return specs;
 }
 
-struct hw_monitor_conf hw_app_monitor_conf(const struct hw_conf *c)
+struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c)
 {
 	return (struct hw_monitor_conf){.max_devices = (uint32_t)c->max_devices,
 	                                .forget_after_ms = c->forget_after_ms,
 	                                .forget_once_after_ms = c->forget_once_after_ms,
-	                                .grace_ms = c->reconnect_grace_ms,
-	                                .barrier_slow_ms = c->barrier_slow_ms,
-	                                .barrier_timeout_ms = c->barrier_timeout_ms,
-	                                .readers = (unsigned)c->readers,
-	                                .ttl_factor = (int)c->ttl_factor,
+	                                .grace_ms = c->mqtt.reconnect_grace_ms,
+	                                .barrier_slow_ms = c->mqtt.barrier_slow_ms,
+	                                .barrier_timeout_ms = c->mqtt.barrier_timeout_ms,
+	                                .readers = (unsigned)c->mqtt.readers,
+	                                .ttl_factor = (int)c->redis.ttl_factor,
+	                                .node = c->node_id,
+	                                .canaries = true,
 	                                .adopt_by = c->store == HW_STORE_MEMORY ? c->node_id : NULL,
 	                                .loading = c->store == HW_STORE_REDIS,
 	                                .key_group = c->keyspace_enabled ? c->keyspace_group : NULL};
@@ -64,27 +67,63 @@ struct hw_monitor_conf hw_app_monitor_conf(const struct hw_conf *c)
 struct changes {
 	struct hw_app *app;
 	struct evbuffer *live, *restart;
-	bool topics; /* of statuses */
+	struct evbuffer *added, *removed; /* groups, which are in `live` as well */
+	bool topics;                      /* of statuses */
 };
 
 static void add_string(struct evbuffer *b, const char *text)
 {
 	char quoted[1024];
-	size_t n = hw_json_quote(text, strlen(text), quoted, sizeof quoted);
-	if (n >= sizeof quoted)
-		n = hw_json_quote(text, 128, quoted, sizeof quoted);
+	size_t n = hw_json_quote(text, strlen(text), quoted, sizeof(quoted));
+	if (n >= sizeof(quoted))
+		n = hw_json_quote(text, 128, quoted, sizeof(quoted));
 	if (evbuffer_get_length(b) > 0)
 		evbuffer_add(b, ",", 1);
 	evbuffer_add(b, quoted, n);
 }
 
-static void on_change(void *arg, const char *key, bool live)
+static void on_change(void *arg, const char *key, enum hw_conf_change change, bool live)
 {
+	static const char *const what[] = {
+		[HW_CONF_CHANGED] = "changed", [HW_CONF_ADDED] = "added", [HW_CONF_REMOVED] = "removed"};
 	struct changes *c = arg;
-	hw_log(c->app->log, HW_LOG_NOTICE, live ? "reload: %s changed" : "reload: %s changed: restart needed", key);
+	hw_log(c->app->log, HW_LOG_NOTICE, "reload: %s %s%s", key, what[change], live ? "" : ": restart needed");
+	if (change == HW_CONF_ADDED)
+		add_string(c->added, key);
+	else if (change == HW_CONF_REMOVED)
+		add_string(c->removed, key);
 	add_string(live ? c->live : c->restart, key);
-	size_t len = strlen(key), n = sizeof ".status" - 1;
+	size_t len = strlen(key), n = sizeof(".status") - 1;
 	c->topics |= live && len > n && strcmp(key + len - n, ".status") == 0;
+}
+
+static void changes_fini(struct changes *c)
+{
+	struct evbuffer *all[] = {c->live, c->restart, c->added, c->removed};
+	for (size_t k = 0; k < sizeof(all) / sizeof(*all); k++)
+		if (all[k])
+			evbuffer_free(all[k]);
+}
+
+/* What groups came and went is said where there were any. */
+static void answer(struct changes *c, struct evbuffer *body)
+{
+	const struct {
+		const char *name;
+		struct evbuffer *texts;
+		bool always;
+	} arrays[] = {{"changed", c->live, true},
+	              {"restart_needed", c->restart, true},
+	              {"added", c->added, false},
+	              {"removed", c->removed, false}};
+	for (size_t k = 0; k < sizeof(arrays) / sizeof(*arrays); k++) {
+		if (!arrays[k].always && evbuffer_get_length(arrays[k].texts) == 0)
+			continue;
+		evbuffer_add_printf(body, "%c\"%s\":[", k == 0 ? '{' : ',', arrays[k].name);
+		evbuffer_add_buffer(body, arrays[k].texts);
+		evbuffer_add(body, "]", 1);
+	}
+	evbuffer_add(body, "}", 1);
 }
 
 static int refuse(struct hw_app *a, struct hw_conf_errors *errors, struct evbuffer *body)
@@ -107,7 +146,7 @@ static int refuse(struct hw_app *a, struct hw_conf_errors *errors, struct evbuff
 }
 
 /* Opens another log if the setting changed. The old one stays when that fails. */
-static void switch_log(struct hw_app *a, const struct hw_conf *to)
+static void switch_log(struct hw_app *a, const struct hw_settings *to)
 {
 	int rc = 0;
 	if (strcmp(a->conf->log, to->log) != 0)
@@ -118,7 +157,7 @@ static void switch_log(struct hw_app *a, const struct hw_conf *to)
 	a->log->level = to->log_level;
 }
 
-static int apply(struct hw_app *a, struct hw_conf *to)
+static int apply(struct hw_app *a, struct hw_settings *to)
 {
 	struct hw_group_spec *specs = hw_app_group_specs(to);
 	struct hw_monitor_conf mc = hw_app_monitor_conf(to);
@@ -132,27 +171,21 @@ static int apply(struct hw_app *a, struct hw_conf *to)
 	if (a->conf != a->start)
 		hw_conf_free(a->conf);
 	a->conf = to;
-	struct hw_mqtt_filter *filters;
-	size_t n;
-	rc = hw_app_filters(a, &filters, &n);
-	for (unsigned i = 0; i < a->n_readers && !rc; i++)
-		rc = hw_reader_set_filters(a->reader[i].reader, filters, n);
+	rc = hw_app_subscribe(a);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot subscribe to the new topics: %s", strerror(-rc));
-	else
-		free(filters);
 	return 0;
 }
 
 /* The file, if it is right and its log can be opened; otherwise NULL, with all that is wrong. */
-static struct hw_conf *load(struct hw_app *a, struct hw_conf_errors *errors)
+static struct hw_settings *load(struct hw_app *a, struct hw_conf_errors *errors)
 {
-	struct hw_conf *to = hw_conf_load(a->conf->path, hw_app_template_check, errors);
+	struct hw_settings *to = hw_conf_load(&hw_settings_table, a->conf->head.path, errors);
 	int rc = to && strcmp(a->conf->log, to->log) != 0 ? hw_log_try(to->log) : 0;
 	if (!rc)
 		return to;
-	errors->lines = calloc(1, sizeof *errors->lines);
-	if (errors->lines && asprintf(&errors->lines[0], "%s:%u: key 'log': cannot log to %s: %s", to->path,
+	errors->lines = calloc(1, sizeof(*errors->lines));
+	if (errors->lines && asprintf(&errors->lines[0], "%s:%u: key 'log': cannot log to %s: %s", to->head.path,
 	                              hw_conf_line(to, "monitor", "log"), to->log, strerror(-rc)) >= 0)
 		errors->n = 1;
 	hw_conf_free(to);
@@ -162,16 +195,16 @@ static struct hw_conf *load(struct hw_app *a, struct hw_conf_errors *errors)
 int hw_app_reload(struct hw_app *a, struct evbuffer *body)
 {
 	struct hw_conf_errors errors = {0};
-	struct hw_conf *to = load(a, &errors);
+	struct hw_settings *to = load(a, &errors);
 	if (!to) {
 		int status = refuse(a, &errors, body);
 		hw_conf_errors_fini(&errors);
 		return status;
 	}
 	hw_conf_errors_fini(&errors);
-	struct changes c = {a, evbuffer_new(), evbuffer_new(), false};
+	struct changes c = {a, evbuffer_new(), evbuffer_new(), evbuffer_new(), evbuffer_new(), false};
 	int status = 400;
-	if (!c.live || !c.restart)
+	if (!c.live || !c.restart || !c.added || !c.removed)
 		goto memory;
 	hw_conf_diff(a->conf, to, on_change, &c);
 	if (hw_conf_keep_restart_values(a->conf, to) || apply(a, to))
@@ -179,12 +212,8 @@ int hw_app_reload(struct hw_app *a, struct evbuffer *body)
 	to = NULL;
 	if (c.topics)
 		hw_app_republish(a, hw_app_now());
-	hw_log(a->log, HW_LOG_NOTICE, "reloaded %s", a->conf->path);
-	evbuffer_add_printf(body, "{\"changed\":[");
-	evbuffer_add_buffer(body, c.live);
-	evbuffer_add_printf(body, "],\"restart_needed\":[");
-	evbuffer_add_buffer(body, c.restart);
-	evbuffer_add(body, "]}", 2);
+	hw_log(a->log, HW_LOG_NOTICE, "reloaded %s", a->conf->head.path);
+	answer(&c, body);
 	status = 200;
 	goto out;
 memory:
@@ -192,10 +221,7 @@ memory:
 	evbuffer_add_printf(body,
 	                    "{\"error\":\"not enough memory, or too many groups; nothing was changed\",\"lines\":[]}");
 out:
-	if (c.live)
-		evbuffer_free(c.live);
-	if (c.restart)
-		evbuffer_free(c.restart);
+	changes_fini(&c);
 	hw_conf_free(to);
 	return status;
 }
@@ -207,8 +233,8 @@ void hw_app_reload_on_signal(struct hw_app *a)
 		hw_log(a->log, HW_LOG_ERROR, "reload refused: not enough memory");
 		return;
 	}
-	hw_notify("RELOADING=1");
+	hw_manager_tell("RELOADING=1");
 	hw_app_reload(a, answer);
-	hw_notify("READY=1");
+	hw_manager_tell("READY=1");
 	evbuffer_free(answer);
 }

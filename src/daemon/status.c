@@ -14,9 +14,10 @@ int hw_status_payload(const struct hw_monitor *m, const char *node_id, struct hw
 	if (hw_device_state(d) == HW_STATE_FORGOTTEN)
 		return 0;
 	char by[6 * 256 + 3];
-	if (hw_json_quote(node_id, strlen(node_id), by, sizeof by) >= sizeof by)
+	if (hw_json_quote(node_id, strlen(node_id), by, sizeof(by)) >= sizeof(by))
 		return -1;
-	/* Of an online device it is what it was at the transition: told again, a status has the same content. */
+	/* An online device's last_seen is that of its transition: a status that is published again has the same
+	 * content. */
 	bool online = hw_device_state(d) == HW_STATE_ONLINE;
 	int64_t last_seen_ms = online ? d->since_ms : hw_device_last_seen_ms(d, now);
 	int n = snprintf(buf, cap,
@@ -55,8 +56,8 @@ static int write_status(const struct hw_owed *s, struct hw_now now, const struct
 	return hw_status_payload(s->m, s->node_id, now, d, payload, cap);
 }
 
-const struct hw_owed_kind hw_status_kind = {.owed = HW_FLAG_OWED_STATUS,
-                                            .queued = HW_FLAG_QUEUED_STATUS,
+const struct hw_owed_kind hw_status_kind = {.owed = HW_OWED_STATUS,
+                                            .queued = HW_QUEUED_STATUS,
                                             .token = UINT64_C(2) << 62,
                                             .wanted = wanted,
                                             .version = version,

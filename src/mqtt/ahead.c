@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "mqtt/packet.h"
 #include "mqtt/receive.h"
 
 #define LOOK    4096 /* bytes that are looked at together */
@@ -25,6 +24,8 @@
 #define LONGEST 2048 /* a longer packet is left to the library */
 
 struct hw_ahead {
+	struct hw_link *link;
+	bool (*take)(void *owner, const struct hw_packet *message);
 	bool midway;    /* the library has begun a packet, and not ended it */
 	size_t awaited; /* bytes that the socket must hold before it is readable */
 	unsigned char seen[LOOK];
@@ -37,34 +38,42 @@ static bool library_reads_no_further(void)
 	return major < 2 || (major == 2 && minor == 0);
 }
 
-void hw_ahead_begin(struct hw_link *l)
+struct hw_ahead *hw_ahead_new(struct hw_link *l, bool (*take)(void *owner, const struct hw_packet *message))
 {
-	if (!l->ahead && l->take && l->conf.qos == 0 && !l->conf.tls_ca[0] && library_reads_no_further())
-		l->ahead = malloc(sizeof(*l->ahead)); /* without memory the library does it all */
-	if (l->ahead) {
-		l->ahead->midway = false;
-		l->ahead->awaited = 1;
-	}
+	bool can = l->conf.qos == 0 && !l->conf.tls_ca[0] && library_reads_no_further();
+	struct hw_ahead *a = can ? malloc(sizeof(*a)) : NULL;
+	if (!a)
+		return NULL;
+	a->link = l;
+	a->take = take;
+	hw_ahead_begin(a);
+	return a;
+}
+
+void hw_ahead_begin(struct hw_ahead *a)
+{
+	a->midway = false;
+	a->awaited = 1;
 }
 
 /*
  * Only part of a packet has come: the bytes that are there must not wake the thread again and again. Where no more can
  * come, the library is left to find that out.
  */
-static void await(struct hw_link *l, size_t bytes)
+static void await(struct hw_ahead *a, size_t bytes)
 {
-	int fd = hw_link_socket(l);
+	int fd = hw_link_socket(a->link);
 	if (bytes > 1 && hw_receive_ended(fd))
-		l->ahead->midway = true;
-	else if (l->ahead->awaited != bytes)
-		hw_receive_await(fd, l->ahead->awaited = bytes);
+		a->midway = true;
+	else if (a->awaited != bytes)
+		hw_receive_await(fd, a->awaited = bytes);
 }
 
-static enum hw_link_read read_midway(struct hw_link *l)
+static enum hw_link_read read_midway(struct hw_ahead *a)
 {
-	uint64_t before = l->progress;
-	enum hw_link_read got = hw_link_read_one(l);
-	l->ahead->midway = l->progress == before;
+	uint64_t before = a->link->progress;
+	enum hw_link_read got = hw_link_read_one(a->link);
+	a->midway = a->link->progress == before;
 	return got;
 }
 
@@ -76,17 +85,17 @@ struct begin {
 	size_t next; /* size of what comes behind them */
 };
 
-static struct begin hand_over(struct hw_link *l, size_t n)
+static struct begin hand_over(struct hw_ahead *a, size_t n)
 {
 	struct begin b = {.room = true};
 	struct hw_packet p;
-	bool v5 = l->conf.protocol == 5;
+	bool v5 = a->link->conf.protocol == 5;
 	for (;;) {
-		b.kind = hw_packet_look(l->ahead->seen + b.messages, n - b.messages, v5, &p);
+		b.kind = hw_packet_look(a->seen + b.messages, n - b.messages, v5, &p);
 		b.next = p.size;
 		if (b.kind != HW_PACKET_MESSAGE)
 			return b;
-		b.room = l->take(l->owner, &p);
+		b.room = a->take(a->link->owner, &p);
 		if (!b.room)
 			return b;
 		b.messages += p.size;
@@ -94,42 +103,43 @@ static struct begin hand_over(struct hw_link *l, size_t n)
 }
 
 /* For a stream MSG_TRUNC throws bytes away without copying them: the buffer is not written to. */
-static bool throw_away(struct hw_link *l, size_t bytes)
+static bool throw_away(struct hw_ahead *a, size_t bytes)
 {
-	if (bytes == 0 || recv(hw_link_socket(l), l->ahead->seen, bytes, MSG_TRUNC | MSG_DONTWAIT) == (ssize_t)bytes)
+	if (bytes == 0 || recv(hw_link_socket(a->link), a->seen, bytes, MSG_TRUNC | MSG_DONTWAIT) == (ssize_t)bytes)
 		return true;
-	hw_link_lost(l, MOSQ_ERR_ERRNO, errno);
+	hw_link_lost(a->link, MOSQ_ERR_ERRNO, errno);
 	return false;
 }
 
-static enum hw_link_read look(struct hw_link *l)
+static enum hw_link_read peek_socket(struct hw_ahead *a)
 {
-	ssize_t n = recv(hw_link_socket(l), l->ahead->seen, LOOK, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = recv(hw_link_socket(a->link), a->seen, LOOK, MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return HW_LINK_DRAINED;
 	if (n <= 0)
-		return hw_link_read_one(l); /* which finds out the same, and says why */
-	struct begin b = hand_over(l, (size_t)n);
-	if (!throw_away(l, b.messages))
+		return hw_link_read_one(a->link); /* which finds out the same, and says why */
+	struct begin b = hand_over(a, (size_t)n);
+	if (!throw_away(a, b.messages))
 		return HW_LINK_LOST;
 	if (!b.room)
 		return HW_LINK_NO_ROOM;
 	size_t left = (size_t)n - b.messages;
 	if (b.kind == HW_PACKET_OTHER)
-		return hw_link_read_one(l);
+		return hw_link_read_one(a->link);
 	if (left > 0 && b.next > LONGEST)
-		l->ahead->midway = true;
+		a->midway = true;
 	else if (n < LOOK)
-		await(l, left > 0 ? b.next : 1);
-	return n == LOOK || l->ahead->midway ? HW_LINK_MORE : HW_LINK_DRAINED;
+		await(a, left > 0 ? b.next : 1);
+	return n == LOOK || a->midway ? HW_LINK_MORE : HW_LINK_DRAINED;
 }
 
-enum hw_link_read hw_ahead_read(struct hw_link *l, unsigned budget)
+enum hw_link_read hw_ahead_read(struct hw_ahead *a, unsigned budget)
 {
+	const struct hw_link *l = a->link;
 	for (unsigned done = 0; done < budget; done += PACKETS) {
 		if (l->has_room && !l->has_room(l->owner))
 			return HW_LINK_NO_ROOM;
-		enum hw_link_read got = l->ahead->midway ? read_midway(l) : look(l);
+		enum hw_link_read got = a->midway ? read_midway(a) : peek_socket(a);
 		if (got != HW_LINK_MORE)
 			return got;
 	}

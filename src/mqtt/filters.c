@@ -34,12 +34,12 @@ static char *with_share(const char *group, const char *filter)
 }
 
 struct hw_filters *hw_filters_new(const struct hw_mqtt_filter *filters, size_t n, const char *share_group,
-                                  const char *barrier_topic)
+                                  const char *barrier_topic, const char *share_topic)
 {
-	struct hw_filters *f = calloc(1, sizeof(*f) + (n + 1) * sizeof(f->all[0]));
+	struct hw_filters *f = calloc(1, sizeof(*f) + (n + 2) * sizeof(f->all[0]));
 	if (!f)
 		return NULL;
-	f->n = n + 1;
+	f->n = n + 1 + (share_group != NULL);
 	bool ok = true;
 	for (size_t i = 0; i < n; i++) {
 		f->all[i].sent = with_share(share_group, filters[i].filter);
@@ -47,7 +47,9 @@ struct hw_filters *hw_filters_new(const struct hw_mqtt_filter *filters, size_t n
 		ok = ok && f->all[i].sent;
 	}
 	f->all[n].sent = strdup(barrier_topic);
-	if (ok && f->all[n].sent)
+	if (share_group)
+		f->all[n + 1].sent = with_share(share_group, share_topic);
+	if (ok && f->all[n].sent && f->all[f->n - 1].sent)
 		return f;
 	hw_filters_free(f);
 	return NULL;
@@ -90,7 +92,7 @@ int hw_filters_replace(struct hw_filters *f, const struct hw_filters *from, stru
 			continue;
 		int rc = mosquitto_unsubscribe(l->m, NULL, old->sent);
 		if (rc) {
-			hw_link_say(l, "cannot unsubscribe from '%s': %s", old->sent, mosquitto_strerror(rc));
+			hw_why_say(&l->why, "cannot unsubscribe from '%s': %s", old->sent, mosquitto_strerror(rc));
 			return -1;
 		}
 	}
@@ -107,7 +109,7 @@ int hw_filters_ask(struct hw_filters *f, struct hw_link *l)
 		int options = it->replay ? MQTT_SUB_OPT_SEND_RETAIN_ALWAYS : MQTT_SUB_OPT_SEND_RETAIN_NEVER;
 		int rc = mosquitto_subscribe_v5(l->m, &it->mid, it->sent, l->conf.qos, options, NULL);
 		if (rc) {
-			hw_link_say(l, "cannot subscribe to '%s': %s", it->sent, mosquitto_strerror(rc));
+			hw_why_say(&l->why, "cannot subscribe to '%s': %s", it->sent, mosquitto_strerror(rc));
 			return -1;
 		}
 		it->asked = true;

@@ -13,9 +13,9 @@
 
 struct hw_filters;
 
-/* Copies all; `share_group` NULL: plain subscriptions. NULL without memory. */
+/* Copies all; `share_group` NULL: plain subscriptions, and none to `share_topic`. NULL without memory. */
 struct hw_filters *hw_filters_new(const struct hw_mqtt_filter *filters, size_t n, const char *share_group,
-                                  const char *barrier_topic);
+                                  const char *barrier_topic, const char *share_topic);
 void hw_filters_free(struct hw_filters *f);
 
 /* A new connection: nothing is granted. */

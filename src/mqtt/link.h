@@ -9,24 +9,15 @@
 #ifndef HW_MQTT_LINK_H
 #define HW_MQTT_LINK_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mqtt/backoff.h"
 #include "mqtt/mqtt.h"
+#include "mqtt/why.h"
 
-struct hw_ahead;
-struct hw_packet;
 struct mosquitto;
-
-#define HW_LINK_WHY 256
-
-enum hw_link_state {
-	HW_LINK_CLOSED,
-	HW_LINK_OPENING, /* connected, waiting for CONNACK */
-	HW_LINK_OPEN
-};
 
 enum hw_link_read {
 	HW_LINK_LOST = -1, /* `why` says why */
@@ -35,32 +26,35 @@ enum hw_link_read {
 	HW_LINK_NO_ROOM    /* `has_room` said no */
 };
 
+/* What the CONNACK says that the broker takes. MQTT 3.1.1 says none of it: then these are the most there is. */
+struct hw_granted {
+	unsigned receive_max; /* QoS 1 messages that wait for their acknowledgement */
+	unsigned packet_max;  /* bytes; 0: no limit was told */
+	int qos_max;
+	bool retain;
+	bool shared; /* subscriptions */
+};
+
 struct hw_link {
 	struct hw_mqtt_conf conf; /* with strings of its own */
 	void *owner;
 	/* Sets the owner's callbacks and will on a new handle, whose user data is the link. 0, or not with
-	 * hw_link_say() */
+	 * hw_why_say() */
 	int (*prepare)(struct hw_link *l);
 	bool (*has_room)(void *owner); /* asked before each read; NULL: always */
-	/* Takes a message that did not come through the library, or has no room: see ahead.h. NULL: none is to. */
-	bool (*take)(void *owner, const struct hw_packet *message);
+	/* Whether what was sent last may be what the broker minds, if it closes the connection now. NULL: never. */
+	bool (*is_suspect)(void *owner);
 
 	struct mosquitto *m;
-	struct hw_ahead *ahead; /* NULL: the library reads everything */
 	enum hw_link_state state;
-	unsigned receive_max; /* of CONNACK: how many QoS 1 messages the broker takes unacknowledged */
+	struct hw_granted granted;
 	uint64_t progress; /* counted up by every callback: tells a read that brought something from one that did not */
 	int64_t opened_ns, up_ns; /* 0: not */
 	int64_t misc_ns;          /* when the library last saw to the keepalive */
 
-	bool explained;         /* `why` was set by who knew best */
-	char why[HW_LINK_WHY];  /* of the last failure */
-	char said[HW_LINK_WHY]; /* what was told of it */
-	char tls[128];          /* what TLS minded first during the handshake */
-	long tls_verdict;       /* on the broker's certificate; 0: none */
-	unsigned failures;      /* since the last good connection */
-	bool closed_soon;       /* by the broker: the last connection that it closed */
-	int64_t retry_ns;       /* when to open next */
+	struct hw_why why; /* of the last failure */
+	struct hw_backoff backoff;
+	int64_t retry_ns; /* when to open next */
 };
 
 /* Copies `conf`. 0 or -ENOMEM. */
@@ -71,7 +65,7 @@ void hw_link_fini(struct hw_link *l);
 int hw_link_open(struct hw_link *l);
 int hw_link_socket(const struct hw_link *l);
 bool hw_link_wants_write(const struct hw_link *l);
-/* Reads about `budget` packets, messages ahead of the library where that can be: see ahead.h. Callbacks run in here. */
+/* Reads about `budget` packets. Callbacks run in here. */
 enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget);
 /* One packet, by the library, or as much of it as there is. */
 enum hw_link_read hw_link_read_one(struct hw_link *l);
@@ -92,19 +86,14 @@ bool hw_link_overdue(struct hw_link *l, int64_t now_ns);
 void hw_link_up(struct hw_link *l, int64_t now_ns);
 /* Closes without a DISCONNECT and plans the next attempt. True if `why` should be told. */
 bool hw_link_down(struct hw_link *l, int64_t now_ns);
+/* Closes one whose failure was an answer: it is opened again at once, and nothing need be said. */
+void hw_link_again(struct hw_link *l, int64_t now_ns);
 /* Says DISCONNECT (so that the broker drops the will) and closes. */
 void hw_link_leave(struct hw_link *l);
 
-/* Sets `why`, unless the reason is known already. */
-void hw_link_say(struct hw_link *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Whether what mosquitto_publish() returned means the message rather than the connection. */
+bool hw_link_is_of_message(int rc);
 /* Sets `why` from what a library call returned, with the errno it left. */
 void hw_link_lost(struct hw_link *l, int rc, int err);
-
-int64_t hw_link_clock(void); /* CLOCK_MONOTONIC, ns */
-
-/* Starts a thread that blocks all signals. 0 or -errno. */
-int hw_thread_start(pthread_t *t, void *(*main)(void *), void *arg, const char *name);
-/* Joins, or leaves the thread to itself when it has not ended after `timeout_ms`: then -ETIMEDOUT. */
-int hw_thread_end(pthread_t t, int64_t timeout_ms);
 
 #endif

@@ -24,6 +24,7 @@ struct hw_mqtt_conf {
 	const char *tls_ca, *tls_cert, *tls_key; /* "": none; tls_ca set: TLS, verification always on */
 	const char *client_id;                   /* of this connection */
 	const char *barrier_topic;               /* "heartwheel/NODE_ID/barrier" */
+	const char *share_topic;                 /* "heartwheel/NODE_ID/share" */
 	int qos;                                 /* of heartbeats and barriers */
 };
 
@@ -44,6 +45,7 @@ struct hw_mqtt_filter {
 enum hw_reader_event_kind {
 	HW_READER_MESSAGE,
 	HW_READER_BARRIER, /* .number with .mark */
+	HW_READER_SHARE,   /* .number with .mark: of hw_publisher_share() */
 	HW_READER_UP,      /* connected, and every subscription granted */
 	HW_READER_DOWN, /* .text: why, and what to do where that is known; said once per loss, then once when the reason
 	                   changes */
@@ -76,10 +78,10 @@ struct hw_reader_stats {
 };
 
 /*
- * Readies a reader and starts its thread, which connects, and reconnects with exponential back-off (1 s to 60 s, with
- * jitter). `share_group`: NULL, or the name of the shared subscription. `ring_bytes`: bound of what waits for the loop;
- * when it is full the reader stops reading until there is room (at least 1 MiB, so that the largest message fits).
- * `stall_after_ms`: see HW_READER_STALL. Returns 0 or -errno.
+ * Readies a reader and starts its thread, which connects, and reconnects as backoff.h says. `share_group`: NULL, or the
+ * name of the shared subscription. `ring_bytes`: bound of what waits for the loop; when it is full the reader stops
+ * reading until there is room (at least 1 MiB, so that the largest message fits). `stall_after_ms`: see
+ * HW_READER_STALL. Returns 0 or -errno.
  */
 int hw_reader_start(struct hw_reader **out, const struct hw_mqtt_conf *conf, const struct hw_mqtt_filter *filters,
                     size_t n_filters, const char *share_group, size_t ring_bytes, int64_t stall_after_ms);
@@ -104,11 +106,10 @@ void hw_reader_reconnect(struct hw_reader *r);
 /* The loop has found that this process stood still: HW_READER_DRAINED follows once the socket has been read empty; at
  * once if there is no connection. */
 void hw_reader_drain(struct hw_reader *r);
-/* Without a connection: tries again at once, whatever the back-off says. Somebody else has just found the broker. */
+/* Without a connection: tries again at once, whatever the back-off says, since another connection of ours has just
+ * found the broker. */
 void hw_reader_hurry(struct hw_reader *r);
 struct hw_reader_stats hw_reader_stats(const struct hw_reader *r);
-/* Bytes that wait in the ring. */
-size_t hw_reader_backlog(const struct hw_reader *r);
 
 /* --- publisher
  * -----------------------------------------------------------------------------------------------------------------------
@@ -119,8 +120,12 @@ struct hw_publisher;
 enum hw_publisher_event_kind {
 	HW_PUBLISHER_UP,      /* connected */
 	HW_PUBLISHER_DOWN,    /* .text; every message not yet acknowledged is dropped and gets no further event */
-	HW_PUBLISHER_ACKED,   /* .token: the broker has it (QoS 1) */
-	HW_PUBLISHER_REFUSED, /* .token, .text: a reason code >= 0x80, or the library would not take it */
+	HW_PUBLISHER_ACKED,   /* .token: the broker has it; where it takes QoS 0 only: it was sent */
+	HW_PUBLISHER_REFUSED, /* .token, .text: a reason code >= 0x80, or the library would not take it; without a
+	                         text: what it is beyond was told by LIMIT */
+	HW_PUBLISHER_LIMIT,   /* .text: something that the broker does not take, and what follows: once each */
+	HW_PUBLISHER_CANARY, /* .token; .text: "" if the broker took it (MQTT 5 only), why it did not otherwise; .reason
+	                        0 then: it could not be sent */
 	HW_PUBLISHER_BARRIERS /* .token: whether the broker takes barriers from this user (MQTT 5 only): told when it
 	                         is known, and when it changes */
 };
@@ -128,12 +133,15 @@ enum hw_publisher_event_kind {
 struct hw_publisher_event {
 	enum hw_publisher_event_kind kind;
 	uint64_t token;
+	unsigned reason; /* of ACKED, REFUSED, CANARY: the broker's reason code (0x10: nobody is subscribed); 0 before
+	                  * MQTT 5
+	                  */
 	char text[256];
 };
 
 /*
  * Starts the publisher's thread. `will_topic`, `will_payload`: the presence topic and what the broker says there when
- * the monitor is gone (retained, QoS 1). Returns 0 or -errno.
+ * the monitor is gone (retained, QoS 1, as far as the broker takes that). Returns 0 or -errno.
  */
 int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *conf, const char *will_topic,
                        const void *will_payload, size_t will_len);
@@ -147,15 +155,35 @@ bool hw_publisher_take(struct hw_publisher *p, struct hw_publisher_event *ev);
 
 /* How many more statuses may be handed over now: bounds what is in flight. 0 while not connected. */
 unsigned hw_publisher_room(const struct hw_publisher *p);
-/*
- * Hands a retained QoS 1 message over; copies it. `token` comes back in ACKED or REFUSED. False if there is no room or
- * no connection.
- */
-bool hw_publisher_send(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t token);
+/* A message to be published, as far as the broker takes that. */
+struct hw_publication {
+	const char *topic;
+	const void *payload;
+	size_t len;
+	bool retain;
+	int qos;           /* 0 or 1; with 0, ACKED says that it was sent */
+	uint32_t expiry_s; /* after which the broker forgets it: MQTT 5 only; 0: never */
+	uint64_t token;    /* comes back in ACKED or REFUSED */
+	/* What it is about: the same whenever it is published again, and another message's never. By it a message on
+	 * which the broker closes the connection each time is found out; with 0 it is not. */
+	uint64_t subject;
+};
+
+/* Hands a message over; copies it. False if there is no room or no connection. */
+bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *what);
 /* Hands a barrier over: not retained, ahead of statuses, with conf.qos (but one a second with QoS 1 in MQTT 5, since
  * the broker says only then that it refuses it). Dropped when not connected. Payload: "MARK NUMBER" in hex and
  * decimal. */
 void hw_publisher_barrier(struct hw_publisher *p, uint64_t mark, uint64_t number);
+/*
+ * Hands over a message to the share topic, which readers with a share group subscribe to in it, and a barrier with the
+ * number HW_FENCE + `number` behind it. Dropped when not connected.
+ */
+void hw_publisher_share(struct hw_publisher *p, uint64_t mark, uint64_t number);
+#define HW_FENCE (UINT64_C(1) << 63) /* more than any barrier's number */
+/* Hands a canary over: QoS 1, not retained, in line with the barriers. False if there is no connection, or it is too
+ * long for the line. */
+bool hw_publisher_canary(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t token);
 /* Wakes the thread for what was handed over: once per turn of the loop. */
 void hw_publisher_flush(struct hw_publisher *p);
 /* As hw_reader_hurry(). */

@@ -17,19 +17,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "heartwheel/time.h"
+#include "mqtt/ahead.h"
 #include "mqtt/barrier.h"
+#include "mqtt/clock.h"
 #include "mqtt/filters.h"
 #include "mqtt/link.h"
 #include "mqtt/mqtt.h"
+#include "mqtt/orders.h"
 #include "mqtt/packet.h"
 #include "mqtt/receive.h"
+#include "mqtt/records.h"
 #include "mqtt/ring.h"
+#include "mqtt/thread.h"
 
-#define RING_MIN          (1 << 20)
 #define READ_BUDGET       4096 /* packets, before orders and the ring are looked after again */
 #define GATHER_MS         2
 #define GATHER_BELOW      16384               /* bytes that wait: with more, reading at once is worth it */
@@ -42,43 +44,31 @@
 #define RELIEVED          50
 #define FILL_WORTH_ASKING 16384
 
-/* In the ring. After a message come topic and payload; after others a barrier, a time, or a text with its NUL. */
-struct record {
-	uint8_t kind;
-	bool retained, truncated;
-	uint16_t topic_len;
-	uint32_t size; /* of the payload or what stands there */
-};
-
-#define RECORD_MAX (sizeof(struct record) + UINT16_MAX + HW_READER_PAYLOAD_MAX)
-_Static_assert(RECORD_MAX <= RING_MIN / 4, "the ring takes records up to a quarter of it");
-
 struct hw_reader {
 	struct hw_ring *ring;
 	atomic_int owners; /* the loop's side and the thread: the last one frees */
 	pthread_t thread;
 	char *share_group; /* or NULL */
 
-	pthread_mutex_t lock; /* over the orders to the thread */
-	bool stop, reconnect, hurry, drain;
-	struct hw_filters *ordered; /* a set that the thread has not taken over yet, or NULL */
-	int orders_fd;
+	struct hw_orders orders;
+	struct hw_filters *_Atomic ordered; /* a set that the thread has not taken over yet, or NULL */
 
 	/* the thread's own */
 	struct hw_link link;
+	struct hw_ahead *ahead; /* NULL: the library reads everything */
 	struct hw_filters *filters;
 	int64_t stall_after_ns;
 	int64_t planned_ns; /* when it meant to look at the clock next */
 	int64_t last_read_ns;
 	uint64_t messages_seen; /* when it was last looked whether messages come, */
 	unsigned lulls;         /* ... and how often in a row none had */
-	bool stopping;
-	bool more;            /* there may be more to read than poll() knows */
-	bool no_room;         /* waits for the ring */
-	bool stalled, filled; /* said, and not over yet */
-	bool was_up;          /* ever */
-	char refused[HW_LINK_WHY];
+	bool more;              /* there may be more to read than poll() knows */
+	bool no_room;           /* waits for the ring */
+	bool stalled, filled;   /* said, and not over yet */
+	bool was_up;            /* ever */
+	char refused[HW_WHY_TEXT];
 	size_t barrier_len; /* of the barrier topic */
+	size_t share_len;   /* of the share topic; 0 without a group */
 
 	atomic_uint_least64_t messages, bytes, wakeups, reconnects, ring_waits, junk_barriers;
 };
@@ -94,94 +84,51 @@ static uint64_t counted(const atomic_uint_least64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static void hush_orders(struct hw_reader *r)
-{
-	uint64_t n;
-	ssize_t got = read(r->orders_fd, &n, sizeof(n));
-	(void)got; /* what is ordered stands under the lock, and is looked at every turn */
-}
-
 /* --- into the ring */
 
-/*
- * Room for a record, waited for if need be: here only for what the library hands over in one call although it was asked
- * to stop, and for events in a full ring. NULL only when the thread shall end.
- */
-static struct record *reserve(struct hw_reader *r, size_t size)
+static bool has_room(void *owner)
 {
-	struct record *rec = hw_ring_reserve(r->ring, sizeof(*rec) + size);
-	while (!rec) {
-		hw_ring_wait_room(r->ring);
-		rec = hw_ring_reserve(r->ring, sizeof(*rec) + size);
-		if (rec)
-			break;
-		count(&r->ring_waits, 1);
-		struct pollfd fds[] = {{hw_ring_room_fd(r->ring), POLLIN, 0}, {r->orders_fd, POLLIN, 0}};
-		poll(fds, 2, -1);
-		hush_orders(r);
-		pthread_mutex_lock(&r->lock);
-		r->stopping = r->stop;
-		pthread_mutex_unlock(&r->lock);
-		if (r->stopping)
-			return NULL;
-	}
-	return rec;
+	return hw_records_have_room(((struct hw_reader *)owner)->ring);
+}
+
+/*
+ * Waits for room in the ring: here only for what the library hands over in one call although it was asked to stop, and
+ * for events in a full ring. False when the thread shall end.
+ */
+static bool wait_for_room(struct hw_reader *r)
+{
+	hw_ring_wait_room(r->ring);
+	if (has_room(r))
+		return true;
+	count(&r->ring_waits, 1);
+	hw_orders_wait(&r->orders, hw_ring_room_fd(r->ring), -1);
+	return !hw_orders_stop(&r->orders);
 }
 
 static void emit(struct hw_reader *r, enum hw_reader_event_kind kind, const void *data, size_t size)
 {
-	struct record *rec = reserve(r, size);
-	if (!rec)
-		return;
-	*rec = (struct record){.kind = (uint8_t)kind, .size = (uint32_t)size};
-	if (size)
-		memcpy(rec + 1, data, size);
-	hw_ring_commit(r->ring, sizeof(*rec) + size);
+	while (!hw_records_event(r->ring, kind, data, size))
+		if (!wait_for_room(r))
+			return;
 }
 
-static bool has_room(void *owner)
-{
-	struct hw_reader *r = owner;
-	return hw_ring_reserve(r->ring, RECORD_MAX) != NULL;
-}
-
-static void put_message(struct hw_reader *r, const struct hw_packet *p)
-{
-	size_t len = p->payload_len, kept = len > HW_READER_PAYLOAD_MAX ? HW_READER_PAYLOAD_MAX : len;
-	struct record *rec = reserve(r, p->topic_len + kept);
-	if (!rec)
-		return;
-	*rec = (struct record){.kind = HW_READER_MESSAGE,
-	                       .retained = p->retained,
-	                       .truncated = kept < len,
-	                       .topic_len = (uint16_t)p->topic_len,
-	                       .size = (uint32_t)kept};
-	char *to = (char *)(rec + 1);
-	memcpy(to, p->topic, p->topic_len);
-	if (kept)
-		memcpy(to + p->topic_len, p->payload, kept);
-	hw_ring_commit(r->ring, sizeof(*rec) + p->topic_len + kept);
-	count(&r->messages, 1);
-	count(&r->bytes, len);
-}
-
-static void put(struct hw_reader *r, const struct hw_packet *p)
-{
-	struct hw_barrier b;
-	if (p->topic_len != r->barrier_len || memcmp(p->topic, r->link.conf.barrier_topic, p->topic_len) != 0)
-		put_message(r, p);
-	else if (!p->retained && hw_barrier_parse(p->payload, p->payload_len, &b))
-		emit(r, HW_READER_BARRIER, &b, sizeof(b));
-	else
-		count(&r->junk_barriers, 1);
-}
-
-/* Most messages come this way: see ahead.h. */
+/* A message into the ring. False if there is no room for it now. Most come from the socket itself: see ahead.h. */
 static bool take(void *owner, const struct hw_packet *p)
 {
-	if (!has_room(owner))
-		return false;
-	put(owner, p);
+	struct hw_reader *r = owner;
+	const struct hw_mqtt_conf *c = &r->link.conf;
+	struct hw_barrier b;
+	bool barrier = p->topic_len == r->barrier_len && memcmp(p->topic, c->barrier_topic, p->topic_len) == 0;
+	if (!barrier && (p->topic_len != r->share_len || memcmp(p->topic, c->share_topic, p->topic_len) != 0)) {
+		if (!hw_records_message(r->ring, p))
+			return false;
+		count(&r->messages, 1);
+		count(&r->bytes, p->payload_len);
+		return true;
+	}
+	if (!p->retained && hw_barrier_parse(p->payload, p->payload_len, &b))
+		return hw_records_event(r->ring, barrier ? HW_READER_BARRIER : HW_READER_SHARE, &b, sizeof(b));
+	count(&r->junk_barriers, 1);
 	return true;
 }
 
@@ -191,11 +138,14 @@ static void on_message(struct mosquitto *m, void *arg, const struct mosquitto_me
 	struct hw_reader *r = l->owner;
 	(void)m;
 	l->progress++;
-	put(r, &(struct hw_packet){.topic = msg->topic,
-	                           .topic_len = strlen(msg->topic),
-	                           .payload = msg->payload,
-	                           .payload_len = (size_t)msg->payloadlen,
-	                           .retained = msg->retain});
+	const struct hw_packet p = {.topic = msg->topic,
+	                            .topic_len = strlen(msg->topic),
+	                            .payload = msg->payload,
+	                            .payload_len = (size_t)msg->payloadlen,
+	                            .retained = msg->retain};
+	while (!take(r, &p))
+		if (!wait_for_room(r))
+			break;
 	/* The library may hold more packets (TLS, QoS 2) and hand them over in the same call: this ends it. */
 	errno = has_room(r) ? 0 : EAGAIN;
 }
@@ -230,7 +180,7 @@ static int prepare(struct hw_link *l)
  */
 static int64_t look(struct hw_reader *r)
 {
-	int64_t now = hw_link_clock();
+	int64_t now = hw_mqtt_clock_ns();
 	if (!r->stalled && r->link.up_ns && now - r->planned_ns > r->stall_after_ns) {
 		r->stalled = true;
 		emit(r, HW_READER_STALL, &r->planned_ns, sizeof(r->planned_ns));
@@ -261,11 +211,18 @@ static void note_fill(struct hw_reader *r, int fd, size_t waiting)
 	}
 }
 
+#define ONE_READER "with more than one reader; set [mqtt] readers = 1"
+
 static void lost(struct hw_reader *r)
 {
-	char why[HW_LINK_WHY];
-	memcpy(why, r->link.why, sizeof(why));
-	bool news = hw_link_down(&r->link, hw_link_clock());
+	char why[HW_WHY_TEXT];
+	if (r->share_group && r->link.state == HW_LINK_OPEN && !r->link.up_ns && r->link.why.fault == HW_FAULT_CLOSED)
+		hw_why_refuse(&r->link.why,
+		              "%s:%d closed the connection at a shared subscription: without them there is no "
+		              "work " ONE_READER,
+		              r->link.conf.host, r->link.conf.port);
+	memcpy(why, r->link.why.text, sizeof(why));
+	bool news = hw_link_down(&r->link, hw_mqtt_clock_ns());
 	note_drained(r); /* nothing is left to be read */
 	if (news)
 		emit(r, HW_READER_DOWN, why, strlen(why) + 1);
@@ -278,10 +235,10 @@ static void lost(struct hw_reader *r)
 static void refused(struct hw_reader *r)
 {
 	struct hw_link *l = &r->link;
-	hw_link_say(l, "%s", r->refused);
-	if (l->up_ns || strcmp(l->said, l->why) != 0)
-		emit(r, HW_READER_REFUSED, l->why, strlen(l->why) + 1);
-	memcpy(l->said, l->why, sizeof(l->said));
+	hw_why_refuse(&l->why, "%s", r->refused);
+	if (l->up_ns || strcmp(l->why.said, l->why.text) != 0)
+		emit(r, HW_READER_REFUSED, l->why.text, strlen(l->why.text) + 1);
+	memcpy(l->why.said, l->why.text, sizeof(l->why.said));
 	lost(r);
 }
 
@@ -292,6 +249,8 @@ static void open_link(struct hw_reader *r)
 		lost(r);
 		return;
 	}
+	if (r->ahead)
+		hw_ahead_begin(r->ahead);
 	hw_receive_widen(hw_link_socket(&r->link));
 }
 
@@ -299,16 +258,20 @@ static void open_link(struct hw_reader *r)
 static void advance(struct hw_reader *r)
 {
 	struct hw_link *l = &r->link;
-	if (l->state == HW_LINK_OPEN && hw_filters_ask(r->filters, l)) {
-		lost(r);
-	} else if (r->refused[0]) {
+	if (l->state == HW_LINK_OPEN && r->share_group && !l->granted.shared && !r->refused[0])
+		snprintf(r->refused, sizeof(r->refused),
+		         "the broker says that it has no shared subscriptions: without them there is no "
+		         "work " ONE_READER);
+	if (r->refused[0]) {
 		refused(r);
+	} else if (l->state == HW_LINK_OPEN && hw_filters_ask(r->filters, l)) {
+		lost(r);
 	} else if (!l->up_ns && hw_filters_granted(r->filters)) {
-		hw_link_up(l, hw_link_clock());
+		hw_link_up(l, hw_mqtt_clock_ns());
 		count(&r->reconnects, r->was_up);
 		r->was_up = true;
 		emit(r, HW_READER_UP, NULL, 0);
-	} else if (hw_link_overdue(l, hw_link_clock())) {
+	} else if (hw_link_overdue(l, hw_mqtt_clock_ns())) {
 		lost(r);
 	}
 }
@@ -325,16 +288,16 @@ static bool room_again(struct hw_reader *r)
 	}
 	r->no_room = false;
 	if (!r->link.up_ns)
-		r->link.opened_ns = hw_link_clock(); /* the broker could not have answered meanwhile */
+		r->link.opened_ns = hw_mqtt_clock_ns(); /* the broker could not have answered meanwhile */
 	return true;
 }
 
-/* While messages come thick, lets some gather. */
+/* While messages come thick, lets some gather in the socket before it is read. */
 static void gather(struct hw_reader *r, size_t waiting)
 {
 	if (r->more || !r->link.up_ns || waiting >= GATHER_BELOW || look(r) - r->last_read_ns > GATHER_RECENT_NS)
 		return;
-	struct pollfd fd = {r->orders_fd, POLLIN, 0};
+	struct pollfd fd = {r->orders.fd, POLLIN, 0};
 	r->planned_ns += GATHER_MS * HW_NS_PER_MS;
 	poll(&fd, 1, GATHER_MS);
 	look(r);
@@ -346,7 +309,8 @@ static void read_all(struct hw_reader *r)
 	size_t waiting = hw_receive_waiting(fd);
 	note_fill(r, fd, waiting);
 	gather(r, waiting);
-	enum hw_link_read got = hw_link_read(&r->link, READ_BUDGET);
+	bool ahead = r->ahead && r->link.state == HW_LINK_OPEN;
+	enum hw_link_read got = ahead ? hw_ahead_read(r->ahead, READ_BUDGET) : hw_link_read(&r->link, READ_BUDGET);
 	if (got == HW_LINK_LOST) {
 		lost(r);
 		return;
@@ -385,10 +349,10 @@ static void turn(struct hw_reader *r)
 	enum { ORDERS, ROOM, SOCKET };
 	bool blocked = r->no_room && !room_again(r), write = hw_link_wants_write(l);
 	int events = (blocked ? 0 : POLLIN) | (write ? POLLOUT : 0);
-	struct pollfd fds[] = {{r->orders_fd, POLLIN, 0},
+	struct pollfd fds[] = {{r->orders.fd, POLLIN, 0},
 	                       {blocked ? hw_ring_room_fd(r->ring) : -1, POLLIN, 0},
 	                       {events ? hw_link_socket(l) : -1, (short)events, 0}};
-	int64_t now = blocked ? hw_link_clock() : look(r);
+	int64_t now = blocked ? hw_mqtt_clock_ns() : look(r);
 	int timeout = blocked ? LULL_MS : timeout_ms(r, now);
 	if (!blocked)
 		r->planned_ns = now + timeout * HW_NS_PER_MS;
@@ -396,48 +360,47 @@ static void turn(struct hw_reader *r)
 		r->lulls++;
 	count(&r->wakeups, 1);
 	if (fds[ORDERS].revents)
-		hush_orders(r);
+		hw_bell_hush(r->orders.fd);
 	blocked = blocked && !room_again(r);
 	if (!blocked) {
 		look(r);
 		if (r->more || r->stalled || fds[SOCKET].revents || !l->up_ns)
 			read_all(r);
 	}
-	if (l->m && ((hw_link_wants_write(l) && hw_link_write(l)) || hw_link_tend(l, hw_link_clock(), !r->more)))
+	if (l->m && ((hw_link_wants_write(l) && hw_link_write(l)) || hw_link_tend(l, hw_mqtt_clock_ns(), !r->more)))
 		lost(r);
 	if (l->m && !blocked)
 		advance(r);
 	hw_ring_publish(r->ring);
 }
 
+static void take_over(struct hw_reader *r, struct hw_filters *ordered)
+{
+	struct hw_filters *old = r->filters;
+	r->filters = ordered;
+	if (r->link.state == HW_LINK_OPEN && hw_filters_replace(ordered, old, &r->link))
+		lost(r);
+	hw_filters_free(old);
+}
+
 static void obey(struct hw_reader *r)
 {
-	pthread_mutex_lock(&r->lock);
-	bool reconnect = r->reconnect;
-	struct hw_filters *ordered = r->ordered;
-	r->stopping = r->stop;
-	if (r->hurry)
+	unsigned orders = hw_orders_take(&r->orders);
+	struct hw_filters *ordered = atomic_exchange(&r->ordered, NULL);
+	if ((orders & HW_ORDER_HURRY) && r->link.why.fault != HW_FAULT_TAKEN)
 		r->link.retry_ns = 0;
-	bool drain = r->drain;
-	r->reconnect = r->hurry = r->drain = false;
-	r->ordered = NULL;
-	pthread_mutex_unlock(&r->lock);
-	if (ordered) {
-		struct hw_filters *old = r->filters;
-		r->filters = ordered;
-		if (r->link.state == HW_LINK_OPEN && hw_filters_replace(ordered, old, &r->link))
-			lost(r);
-		hw_filters_free(old);
-	}
-	if (drain) {
-		r->stalled = true; /* to be told when it is over; that it began is known */
+	if (ordered)
+		take_over(r, ordered);
+	if (orders & HW_ORDER_DRAIN) {
+		r->stalled = true; /* the loop knows that the stall began; it waits for HW_READER_DRAINED */
 		if (!r->link.up_ns)
 			note_drained(r);
 		hw_ring_publish(r->ring);
 	}
-	if (reconnect && r->link.m) {
-		hw_link_say(&r->link, "connection to %s:%d closed by the monitor, to be opened again",
-		            r->link.conf.host, r->link.conf.port);
+	if ((orders & HW_ORDER_RECONNECT) && r->link.m) {
+		hw_why_say(&r->link.why, "connection to %s:%d closed by the monitor, to be opened again",
+		           r->link.conf.host, r->link.conf.port);
+		r->link.why.fault = HW_FAULT_AWAY;
 		lost(r);
 	}
 }
@@ -448,11 +411,10 @@ static void let_go(struct hw_reader *r)
 		return;
 	hw_link_fini(&r->link);
 	hw_filters_free(r->filters);
-	hw_filters_free(r->ordered);
+	hw_filters_free(atomic_load(&r->ordered));
 	hw_ring_free(r->ring);
-	if (r->orders_fd >= 0)
-		close(r->orders_fd);
-	pthread_mutex_destroy(&r->lock);
+	hw_orders_fini(&r->orders);
+	free(r->ahead);
 	free(r->share_group);
 	free(r);
 }
@@ -460,20 +422,14 @@ static void let_go(struct hw_reader *r)
 static void *run(void *arg)
 {
 	struct hw_reader *r = arg;
-	for (;;) {
-		obey(r);
-		if (r->stopping)
-			break;
-		int64_t wait_ns = r->link.retry_ns - hw_link_clock();
-		if (r->link.m) {
+	for (obey(r); !hw_orders_stop(&r->orders); obey(r)) {
+		int64_t wait_ns = r->link.retry_ns - hw_mqtt_clock_ns();
+		if (r->link.m)
 			turn(r);
-		} else if (wait_ns <= 0) {
+		else if (wait_ns <= 0)
 			open_link(r);
-		} else {
-			struct pollfd fd = {r->orders_fd, POLLIN, 0};
-			poll(&fd, 1, (int)(wait_ns / HW_NS_PER_MS) + 1);
-			hush_orders(r);
-		}
+		else
+			hw_orders_wait(&r->orders, -1, (int)(wait_ns / HW_NS_PER_MS) + 1);
 	}
 	hw_link_leave(&r->link);
 	let_go(r);
@@ -481,13 +437,6 @@ static void *run(void *arg)
 }
 
 /* --- the loop's side */
-
-static void order(struct hw_reader *r)
-{
-	uint64_t one = 1;
-	ssize_t n = write(r->orders_fd, &one, sizeof(one));
-	(void)n;
-}
 
 /* "hw-reader-0" of a client id that ends in "-r0". */
 static void thread_name(char name[16], const char *client_id)
@@ -506,19 +455,20 @@ int hw_reader_start(struct hw_reader **out, const struct hw_mqtt_conf *conf, con
 		return -ENOMEM;
 	}
 	atomic_init(&r->owners, 1);
-	pthread_mutex_init(&r->lock, NULL);
 	r->link.owner = r;
 	r->link.prepare = prepare;
 	r->link.has_room = has_room;
-	r->link.take = take;
 	r->barrier_len = strlen(r->link.conf.barrier_topic);
+	r->share_len = share_group ? strlen(r->link.conf.share_topic) : 0;
 	r->stall_after_ns = stall_after_ms * HW_NS_PER_MS;
 	r->share_group = share_group ? strdup(share_group) : NULL;
-	r->filters = hw_filters_new(filters, n_filters, share_group, conf->barrier_topic);
-	r->ring = hw_ring_new(ring_bytes < RING_MIN ? RING_MIN : ring_bytes);
-	r->orders_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	int rc = -ENOMEM;
-	if (r->filters && r->ring && r->orders_fd >= 0 && (r->share_group || !share_group)) {
+	r->filters = hw_filters_new(filters, n_filters, share_group, conf->barrier_topic, r->link.conf.share_topic);
+	r->ring = hw_ring_new(ring_bytes < HW_RECORDS_RING_MIN ? HW_RECORDS_RING_MIN : ring_bytes);
+	r->ahead = hw_ahead_new(&r->link, take);
+	int rc = hw_orders_init(&r->orders) ? -ENOMEM : 0;
+	if (!rc && (!r->filters || !r->ring || (share_group && !r->share_group)))
+		rc = -ENOMEM;
+	if (!rc) {
 		char name[16];
 		thread_name(name, conf->client_id);
 		atomic_store(&r->owners, 2);
@@ -537,10 +487,7 @@ void hw_reader_stop(struct hw_reader *r)
 {
 	if (!r)
 		return;
-	pthread_mutex_lock(&r->lock);
-	r->stop = true;
-	pthread_mutex_unlock(&r->lock);
-	order(r);
+	hw_orders_give(&r->orders, HW_ORDER_STOP);
 	hw_thread_end(r->thread, STOP_MS);
 	let_go(r);
 }
@@ -552,34 +499,7 @@ int hw_reader_fd(const struct hw_reader *r)
 
 bool hw_reader_take(struct hw_reader *r, struct hw_reader_event *ev)
 {
-	size_t size;
-	const struct record *rec = hw_ring_take(r->ring, &size);
-	if (!rec)
-		return false;
-	const char *data = (const char *)(rec + 1);
-	*ev = (struct hw_reader_event){.kind = (enum hw_reader_event_kind)rec->kind, .topic = "", .text = ""};
-	struct hw_barrier b;
-	switch (ev->kind) {
-	case HW_READER_MESSAGE:
-		ev->topic = data;
-		ev->topic_len = rec->topic_len;
-		ev->payload = data + rec->topic_len;
-		ev->payload_len = rec->size;
-		ev->retained = rec->retained;
-		ev->truncated = rec->truncated;
-		break;
-	case HW_READER_BARRIER:
-		memcpy(&b, data, sizeof(b));
-		ev->mark = b.mark;
-		ev->number = b.number;
-		break;
-	case HW_READER_STALL:
-		memcpy(&ev->planned_ns, data, sizeof(ev->planned_ns));
-		break;
-	default:
-		ev->text = rec->size ? data : "";
-	}
-	return true;
+	return hw_records_take(r->ring, ev);
 }
 
 void hw_reader_release(struct hw_reader *r)
@@ -594,40 +514,28 @@ bool hw_reader_rest(struct hw_reader *r)
 
 int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filters, size_t n_filters)
 {
-	struct hw_filters *f = hw_filters_new(filters, n_filters, r->share_group, r->link.conf.barrier_topic);
+	struct hw_filters *f = hw_filters_new(filters, n_filters, r->share_group, r->link.conf.barrier_topic,
+	                                      r->link.conf.share_topic);
 	if (!f)
 		return -ENOMEM;
-	pthread_mutex_lock(&r->lock);
-	struct hw_filters *unused = r->ordered;
-	r->ordered = f;
-	pthread_mutex_unlock(&r->lock);
-	hw_filters_free(unused);
-	order(r);
+	hw_filters_free(atomic_exchange(&r->ordered, f)); /* one that the thread never saw */
+	hw_orders_give(&r->orders, 0);
 	return 0;
 }
 
 void hw_reader_hurry(struct hw_reader *r)
 {
-	pthread_mutex_lock(&r->lock);
-	r->hurry = true;
-	pthread_mutex_unlock(&r->lock);
-	order(r);
+	hw_orders_give(&r->orders, HW_ORDER_HURRY);
 }
 
 void hw_reader_drain(struct hw_reader *r)
 {
-	pthread_mutex_lock(&r->lock);
-	r->drain = true;
-	pthread_mutex_unlock(&r->lock);
-	order(r);
+	hw_orders_give(&r->orders, HW_ORDER_DRAIN);
 }
 
 void hw_reader_reconnect(struct hw_reader *r)
 {
-	pthread_mutex_lock(&r->lock);
-	r->reconnect = true;
-	pthread_mutex_unlock(&r->lock);
-	order(r);
+	hw_orders_give(&r->orders, HW_ORDER_RECONNECT);
 }
 
 struct hw_reader_stats hw_reader_stats(const struct hw_reader *r)
@@ -638,9 +546,4 @@ struct hw_reader_stats hw_reader_stats(const struct hw_reader *r)
 	                                .reconnects = counted(&r->reconnects),
 	                                .ring_waits = counted(&r->ring_waits),
 	                                .junk_barriers = counted(&r->junk_barriers)};
-}
-
-size_t hw_reader_backlog(const struct hw_reader *r)
-{
-	return hw_ring_used(r->ring);
 }

@@ -20,8 +20,9 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "mqtt/bell.h"
 
 #define CACHE_LINE 64
 #define RING_MIN   4096
@@ -63,8 +64,8 @@ struct hw_ring *hw_ring_new(size_t bytes)
 	*r = (struct hw_ring){.size = size};
 	atomic_init(&r->rests, true); /* so that a consumer that has never rested is woken too */
 	r->mem = aligned_alloc(CACHE_LINE, size);
-	r->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	r->room_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	r->fd = hw_bell_new();
+	r->room_fd = hw_bell_new();
 	if (!r->mem || r->fd < 0 || r->room_fd < 0) {
 		hw_ring_free(r);
 		return NULL;
@@ -82,21 +83,6 @@ void hw_ring_free(struct hw_ring *r)
 		close(r->room_fd);
 	free(r->mem);
 	free(r);
-}
-
-/* An eventfd can only refuse a write when its counter is full, and then it is readable already. */
-static void ring_bell(int fd)
-{
-	uint64_t one = 1;
-	ssize_t n = write(fd, &one, sizeof(one));
-	(void)n;
-}
-
-static void hush_bell(int fd)
-{
-	uint64_t count;
-	ssize_t n = read(fd, &count, sizeof(count));
-	(void)n;
 }
 
 /* --- producer */
@@ -135,13 +121,13 @@ void hw_ring_publish(struct hw_ring *r)
 		return;
 	atomic_store(&r->tail, r->next);
 	if (atomic_load(&r->rests) && atomic_exchange(&r->rests, false))
-		ring_bell(r->fd);
+		hw_bell_ring(r->fd);
 }
 
 void hw_ring_wait_room(struct hw_ring *r)
 {
 	hw_ring_publish(r); /* what the consumer cannot see it can never give back */
-	hush_bell(r->room_fd);
+	hw_bell_hush(r->room_fd);
 	atomic_store(&r->wants_room, true);
 }
 
@@ -182,7 +168,7 @@ void hw_ring_release(struct hw_ring *r)
 	if (!atomic_load(&r->wants_room) || hw_ring_used(r) > r->size / 4)
 		return;
 	if (atomic_exchange(&r->wants_room, false))
-		ring_bell(r->room_fd);
+		hw_bell_ring(r->room_fd);
 }
 
 int hw_ring_fd(const struct hw_ring *r)
@@ -192,7 +178,7 @@ int hw_ring_fd(const struct hw_ring *r)
 
 bool hw_ring_rest(struct hw_ring *r)
 {
-	hush_bell(r->fd); /* before saying so: a bell that rings from now on must be heard */
+	hw_bell_hush(r->fd); /* before saying so: a bell that rings from now on must be heard */
 	atomic_store(&r->rests, true);
 	if (r->read == atomic_load(&r->tail))
 		return true;
@@ -207,9 +193,4 @@ size_t hw_ring_used(const struct hw_ring *r)
 	size_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
 	size_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
 	return tail - head <= r->size ? tail - head : 0; /* another thread may see the two out of step */
-}
-
-size_t hw_ring_size(const struct hw_ring *r)
-{
-	return r->size;
 }

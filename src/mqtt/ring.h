@@ -39,8 +39,7 @@ void hw_ring_release(struct hw_ring *r);
 int hw_ring_fd(const struct hw_ring *r);
 bool hw_ring_rest(struct hw_ring *r);
 
-/* Either. Bytes in use, as a hint, and the size. */
+/* Either. Bytes in use, as a hint. */
 size_t hw_ring_used(const struct hw_ring *r);
-size_t hw_ring_size(const struct hw_ring *r);
 
 #endif

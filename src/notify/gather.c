@@ -46,11 +46,11 @@ static uint64_t (*count_of(struct hw_gather *g, size_t group))[HW_REASONS]
 {
 	if (group >= g->n_groups) {
 		size_t n = hw_monitor_groups(g->m)->n;
-		void *grown = realloc(g->counts, n * sizeof *g->counts);
+		void *grown = realloc(g->counts, n * sizeof(*g->counts));
 		if (!grown)
 			return NULL;
 		g->counts = grown;
-		memset(g->counts + g->n_groups, 0, (n - g->n_groups) * sizeof *g->counts);
+		memset(g->counts + g->n_groups, 0, (n - g->n_groups) * sizeof(*g->counts));
 		g->n_groups = n;
 	}
 	return g->counts[group];
@@ -77,8 +77,8 @@ void hw_gather_transition(struct hw_gather *g, struct hw_now now, const struct h
 		g->devices,
 		"%s{\"id\":%s,\"state\":\"%s\",\"reason\":\"%s\",\"group\":%s,\"time_ms\":%lld,\"last_seen_ms\":%lld,"
 		"\"seq\":%llu}",
-		g->listed ? "," : "", quoted(name.text, name.len, id, sizeof id), hw_state_name(t->state),
-		hw_reason_name(t->reason), quoted(group_name, strlen(group_name), group, sizeof group),
+		g->listed ? "," : "", quoted(name.text, name.len, id, sizeof(id)), hw_state_name(t->state),
+		hw_reason_name(t->reason), quoted(group_name, strlen(group_name), group, sizeof(group)),
 		(long long)t->time_ms, (long long)t->last_seen_ms, (unsigned long long)t->seq);
 	if (rc < 0)
 		g->left_out++;
@@ -117,7 +117,7 @@ static void add_counts(struct hw_gather *g, struct evbuffer *b)
 			continue;
 		const char *text = hw_monitor_groups(g->m)->all[group]->name;
 		evbuffer_add_printf(b, "%s{\"group\":%s,\"state\":\"%s\",\"reason\":\"%s\",\"count\":%llu}",
-		                    first ? "" : ",", quoted(text, strlen(text), name, sizeof name),
+		                    first ? "" : ",", quoted(text, strlen(text), name, sizeof(name)),
 		                    hw_state_name((enum hw_state)state), hw_reason_name((enum hw_reason)reason),
 		                    (unsigned long long)n);
 		first = false;
@@ -127,17 +127,16 @@ static void add_counts(struct hw_gather *g, struct evbuffer *b)
 static void add_now(const struct hw_gather *g, struct evbuffer *b)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(g->m);
-	const struct hw_blind *blind = hw_monitor_blind(g->m);
-	const char *quote = hw_blind_now(blind) ? "\"" : "";
+	struct hw_blindness is = hw_monitor_blindness(g->m);
+	const char *quote = is.blind ? "\"" : "";
 	evbuffer_add_printf(b, "\"now\":{\"online\":%u,\"offline\":%u,\"blind\":%s%s%s}}", s->count[HW_STATE_ONLINE],
-	                    s->count[HW_STATE_OFFLINE], quote,
-	                    hw_blind_now(blind) ? hw_cause_name(blind->first) : "false", quote);
+	                    s->count[HW_STATE_OFFLINE], quote, is.blind ? hw_cause_name(is.cause) : "false", quote);
 }
 
 static struct hw_note *note_of(struct evbuffer *b)
 {
 	size_t len = evbuffer_get_length(b);
-	struct hw_note *note = malloc(sizeof *note + len + 1);
+	struct hw_note *note = malloc(sizeof(*note) + len + 1);
 	if (!note)
 		return NULL;
 	note->refs = 1;
@@ -157,7 +156,7 @@ struct hw_note *hw_gather_seal(struct hw_gather *g, const char *node_id)
 			b,
 			"{\"node\":%s,\"number\":%llu,\"from_ms\":%lld,\"to_ms\":%lld,\"online\":%llu,\"offline\":%llu,"
 			"\"forgotten\":%llu,\"counts\":[",
-			quoted(node_id, strlen(node_id), node, sizeof node), (unsigned long long)++g->number,
+			quoted(node_id, strlen(node_id), node, sizeof(node)), (unsigned long long)++g->number,
 			(long long)g->from_ms, (long long)g->to_ms, (unsigned long long)g->total[HW_STATE_ONLINE],
 			(unsigned long long)g->total[HW_STATE_OFFLINE],
 			(unsigned long long)g->total[HW_STATE_FORGOTTEN]);

@@ -26,6 +26,7 @@ struct target {
 	struct hw_note *queue[HW_NOTIFIER_QUEUE]; /* the first is being tried */
 	unsigned n, tries;                        /* tries: of the first that have failed */
 	bool busy;
+	bool unarmed; /* `retry` could not be armed: the next hw_notifier_tick() tries again */
 };
 
 struct hw_notifier {
@@ -36,6 +37,7 @@ struct hw_notifier {
 	int64_t interval_ms, timeout_ms, retry_ms;
 	struct hw_gather gather;
 	struct event *seal;
+	bool unarmed; /* `seal` could not be armed: the next hw_notifier_tick() does it */
 	struct target target[HW_NOTIFIER_KINDS];
 	struct hw_program *program; /* made when first needed, as is the other */
 	struct hw_webhook *webhook;
@@ -53,7 +55,7 @@ static void pop(struct target *t, unsigned at)
 {
 	hw_note_unref(t->queue[at]);
 	t->n--;
-	memmove(t->queue + at, t->queue + at + 1, (t->n - at) * sizeof *t->queue);
+	memmove(t->queue + at, t->queue + at + 1, (t->n - at) * sizeof(*t->queue));
 	t->notifier->stats.waiting[t->kind] = t->n;
 	if (at == 0)
 		t->tries = 0;
@@ -78,12 +80,12 @@ static void failed(struct target *t, const char *why)
 			wait_ms *= BACK_OFF;
 		struct timeval tv = {wait_ms / 1000, wait_ms % 1000 * 1000};
 		n->stats.retried[t->kind]++;
-		evtimer_add(t->retry, &tv);
+		t->unarmed = evtimer_add(t->retry, &tv) != 0;
 		return;
 	}
 	char text[512];
-	snprintf(text, sizeof text, "a message was given up after %u %s: %s", t->tries, t->tries == 1 ? "try" : "tries",
-	         why);
+	snprintf(text, sizeof(text), "a message was given up after %u %s: %s", t->tries,
+	         t->tries == 1 ? "try" : "tries", why);
 	n->stats.failed[t->kind]++;
 	pop(t, 0);
 	n->trouble(n->arg, t->kind, text);
@@ -92,7 +94,7 @@ static void failed(struct target *t, const char *why)
 /* Gives it the next message if it is free. */
 static void go_on(struct target *t)
 {
-	while (t->n > 0 && !t->busy && !evtimer_pending(t->retry, NULL)) {
+	while (t->n > 0 && !t->busy && !t->unarmed && !evtimer_pending(t->retry, NULL)) {
 		int rc = start(t);
 		t->busy = rc == 0;
 		if (rc)
@@ -167,7 +169,18 @@ static void seal_later(struct hw_notifier *n)
 {
 	struct timeval tv = {n->interval_ms / 1000, n->interval_ms % 1000 * 1000};
 	if (!evtimer_pending(n->seal, NULL))
-		evtimer_add(n->seal, &tv);
+		n->unarmed = evtimer_add(n->seal, &tv) != 0;
+}
+
+void hw_notifier_tick(struct hw_notifier *n)
+{
+	if (n->unarmed)
+		seal_later(n);
+	for (int k = 0; k < HW_NOTIFIER_KINDS; k++) {
+		if (n->target[k].unarmed)
+			event_active(n->target[k].retry, EV_TIMEOUT, 0);
+		n->target[k].unarmed = false;
+	}
 }
 
 void hw_notifier_transition(struct hw_notifier *n, struct hw_now now, const struct hw_transition *t)
@@ -191,7 +204,7 @@ void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw
 struct hw_notifier *hw_notifier_new(struct event_base *base, const struct hw_monitor *m, hw_notifier_trouble *trouble,
                                     void *arg)
 {
-	struct hw_notifier *n = calloc(1, sizeof *n);
+	struct hw_notifier *n = calloc(1, sizeof(*n));
 	if (!n)
 		return NULL;
 	n->base = base;

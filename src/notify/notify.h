@@ -62,6 +62,9 @@ void hw_notifier_transition(struct hw_notifier *n, struct hw_now now, const stru
 /* `out` is a HW_OUT_BLIND. */
 void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out);
 
+/* Each second: what a timer that found no memory has left undone. */
+void hw_notifier_tick(struct hw_notifier *n);
+
 /* Sends what is gathered now rather than later. */
 void hw_notifier_flush(struct hw_notifier *n);
 /* Nothing is gathered, waiting or on its way. */

@@ -70,11 +70,11 @@ static void on_child(evutil_socket_t number, short what, void *arg)
 	event_del(p->on_child);
 	event_del(p->deadline);
 	if (p->late)
-		snprintf(why, sizeof why, "it was not done after %.1f s", (double)p->timeout_ms / 1000);
+		snprintf(why, sizeof(why), "it was not done after %.1f s", (double)p->timeout_ms / 1000);
 	else if (WIFSIGNALED(status))
-		snprintf(why, sizeof why, "it was killed by signal %d", WTERMSIG(status));
+		snprintf(why, sizeof(why), "it was killed by signal %d", WTERMSIG(status));
 	else
-		snprintf(why, sizeof why, "it ended with status %d", WEXITSTATUS(status));
+		snprintf(why, sizeof(why), "it ended with status %d", WEXITSTATUS(status));
 	bool arrived = !p->late && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 	p->done(p->arg, arrived ? NULL : why);
 }
@@ -90,7 +90,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 struct hw_program *hw_program_new(struct event_base *base, hw_carrier_done *done, void *arg)
 {
-	struct hw_program *p = calloc(1, sizeof *p);
+	struct hw_program *p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
 	*p = (struct hw_program){.base = base, .done = done, .arg = arg, .in = -1};

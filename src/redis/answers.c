@@ -34,23 +34,25 @@ static const char *item_error(const redisReply *item)
 /* The whole call fared badly. */
 static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *error)
 {
-	enum hw_trouble trouble = hw_redis_trouble(r, error);
-	hw_sink_hold(r, HW_HOLD(kind));
+	bool whole = error == nonsense || hw_trouble_is_global(hw_trouble_of(error));
+	enum hw_trouble trouble = whole ? hw_refusal_begin(r, HW_HOLD(kind), error) : hw_refusal_trouble(r, error);
+	hw_plan_retry(r, HW_HOLD(kind));
 	if (trouble == HW_TROUBLE_NOSCRIPT)
-		hw_redis_load_scripts(r);
+		hw_scripts_load(&r->scripts);
 	else if (trouble == HW_TROUBLE_NOAUTH ||
 	         ((trouble == HW_TROUBLE_READONLY || error == nonsense) && r->sink.retry_ms >= HW_REPLICA_MS))
 		/* A new connection may find the new master, says who it is, and is in step again. */
 		hw_redis_link_fail(&r->link, error);
 }
 
-/* The store holds `stored` > seq. If that is what the device has had since, it was written by ourselves. */
-static void newer(struct hw_redis *r, struct hw_ref ref, uint64_t stored)
+/* The store holds `stored` > `seq`. If that is what the device has had since, it was written by ourselves. If it is
+ * what was sent, another node has written it. */
+static void newer(struct hw_redis *r, struct hw_ref ref, uint64_t seq, uint64_t stored)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), ref);
 	if (!d || stored < d->seq)
 		return;
-	if (stored == d->seq)
+	if (stored == d->seq && stored != seq)
 		r->ops->on_confirmed(r->arg, ref, stored);
 	else
 		r->ops->on_newer(r->arg, ref, stored);
@@ -58,7 +60,7 @@ static void newer(struct hw_redis *r, struct hw_ref ref, uint64_t stored)
 
 static void time_call(struct hw_redis *r, const struct hw_call *c)
 {
-	int64_t ns = hw_redis_now().mono.ns - c->sent_ns;
+	int64_t ns = hw_clock_now().mono.ns - c->sent_ns;
 	struct hw_redis_stats *st = r->stats;
 	st->script_ns = st->script_ns ? st->script_ns + (ns - st->script_ns) / 8 : ns;
 }
@@ -77,7 +79,7 @@ static void count_poison(struct hw_redis *r, uint64_t at, const char *error)
 	hw_edges_at(&s->edges, at)->given_up = true;
 	r->stats->edges_dropped++;
 	snprintf(text, sizeof(text), "a transition could not be written and is given up (%.300s)", error);
-	hw_redis_tell(r, HW_TROUBLE_ITEM, text);
+	hw_refusal_tell(r, &s->poison_told_ms, text);
 }
 
 /* Tells the place that an edge was given in the stream. */
@@ -95,6 +97,11 @@ static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const r
 	unsigned first = c->n;
 	for (unsigned i = 0; i < c->n; i++) {
 		const redisReply *item = reply->element[i];
+		if (hw_tokens_refused(r, item)) {
+			if (!c->items[i].acknowledge)
+				hw_tokens_drop(r, c->items[i].ref, c->items[i].seq);
+			continue;
+		}
 		if (item_error(item)) {
 			first = i < first ? i : first;
 			continue;
@@ -109,7 +116,7 @@ static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const r
 		if (written || item->integer == 0)
 			r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
 		else
-			newer(r, c->items[i].ref, (uint64_t)item->integer);
+			newer(r, c->items[i].ref, c->items[i].seq, (uint64_t)item->integer);
 	}
 	return first;
 }
@@ -127,11 +134,13 @@ static void edges_answered(struct hw_redis *r, struct hw_call *c, const redisRep
 	time_call(r, c);
 	unsigned first = judge_edges(r, c, reply);
 	bool in_order = !s->rewind;
+	if (first == c->n || !hw_trouble_is_global(hw_trouble_of(item_error(reply->element[first]))))
+		hw_refusal_end(r, HW_HOLD(HW_CALL_EDGES));
 	if (first == c->n) {
 		s->retry_ms = in_order ? 0 : s->retry_ms;
 		if (in_order)
 			hw_edges_confirm(&s->edges, s->in_flight[HW_CALL_EDGES] ? c->end : s->edges.sent);
-		hw_sink_wake(r);
+		hw_plan_pump(r);
 		return;
 	}
 	s->rewind = true;
@@ -166,11 +175,15 @@ static const char *settle_items(struct hw_redis *r, const struct hw_call *c, con
 		if (!error)
 			continue;
 		r->sink.marks[c->items[i].ref.index] &= (uint8_t)~HW_MARK_FULL;
-		if (!hw_trouble_is_global(hw_trouble_of(error))) {
-			hw_redis_trouble(r, error);
+		if (hw_tokens_refused(r, reply->element[i])) {
+			hw_tokens_drop(r, c->items[i].ref, c->items[i].seq);
 			continue;
 		}
-		hw_sink_due(r, q, c->items[i].ref.index);
+		if (!hw_trouble_is_global(hw_trouble_of(error))) {
+			hw_refusal_trouble(r, error);
+			continue;
+		}
+		hw_dues_add(r, q, c->items[i].ref.index);
 		global = global ? global : error;
 	}
 	return global;
@@ -198,10 +211,10 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 			*(rewrite ? &r->stats->rewrites : &r->stats->refreshes) += 1;
 			r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
 		} else if (rewrite) {
-			newer(r, c->items[i].ref, (uint64_t)item->integer);
+			newer(r, c->items[i].ref, c->items[i].seq, (uint64_t)item->integer);
 		} else if (hw_registry_get(hw_monitor_registry(r->m), c->items[i].ref)) {
 			s->marks[c->items[i].ref.index] &= (uint8_t)~HW_MARK_FULL;
-			hw_sink_due(r, item->integer == REFRESH_IN_FULL ? &s->refresh : &s->rewrite,
+			hw_dues_add(r, item->integer == REFRESH_IN_FULL ? &s->refresh : &s->rewrite,
 			            c->items[i].ref.index);
 		}
 	}
@@ -209,9 +222,10 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 		call_failed(r, kind, error);
 		return;
 	}
+	hw_refusal_end(r, HW_HOLD(kind));
 	if (s->edges.head == s->edges.tail)
 		s->retry_ms = 0;
-	hw_sink_wake(r);
+	hw_plan_pump(r);
 }
 
 void hw_call_on_refreshes(redisAsyncContext *ac, void *answer, void *arg)

@@ -18,6 +18,7 @@
 struct hw_edge {
 	struct hw_transition t; /* of an acknowledgement: only seq */
 	int64_t queued_ns;      /* monotonic */
+	uint64_t epoch;         /* of several nodes: of the token that it was decided with; else 0 */
 	uint8_t *id;            /* of an acknowledgement: length byte, then the id; NULL: an edge */
 	bool cleared;
 	bool given_up; /* to be passed over */

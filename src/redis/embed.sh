@@ -1,15 +1,36 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# embed.sh OUT LUA...: writes the C source OUT, in which each script is a string hw_script_NAME_text (redis/script.h
-# declares them). Comment lines and indentation are left out, line ends are kept, so that Redis reports the lines of the
-# .lua files. OUT appears whole or not at all.
+# embed.sh OUT PLACES REPORT LUA...: writes the C source OUT, in which each script is a string hw_script_NAME_text
+# (redis/script.h declares them). The places of arguments and keys (WRITE.seq, see PLACES) become numbers, REPORT_FIELDS the
+# names in hw_report_fields of REPORT (src/core/report.c); `include NAME` becomes what NAME.lua beside the script says, on
+# one line (so it must have no comments behind its statements); comment lines and indentation are left out, line ends are
+# kept, so that Redis reports the lines of the .lua files. OUT appears whole or not at all.
 set -eu
-[ $# -ge 2 ] || { echo "usage: $0 OUT LUA..." >&2; exit 2; }
-out=$1
-shift
+[ $# -ge 4 ] || { echo "usage: $0 OUT PLACES REPORT LUA..." >&2; exit 2; }
+out=$1 places=$2 report=$3
+shift 3
 tmp=$out.tmp
-trap 'rm -f "$tmp"' EXIT
+trap 'rm -f "$tmp" "$tmp.sed"' EXIT
+# plain LUA: without comment lines and indentation
+plain()
+{
+	sed -e 's/^[[:space:]]*--.*$//' -e 's/^[[:space:]]*//' "$1"
+}
+# whole LUA: with what it includes
+whole()
+{
+	plain "$1" | while IFS= read -r line; do
+		case $line in
+		'include '*) plain "$(dirname "$1")/${line#include }.lua" | grep . | paste -sd ' ' ;;
+		*) printf '%s\n' "$line" ;;
+		esac
+	done
+}
+sh "$(dirname "$0")/places.sh" sed "$places" >"$tmp.sed"
+fields=$(sed -n "s/^[[:space:]]*{\"\([a-z_]*\)\", HW_REPORT_.*/'\1'/p" "$report" | paste -sd , | sed 's/,/, /g')
+[ "$fields" ] || { echo "$0: no fields in $report" >&2; exit 1; }
+echo "s/\\<REPORT_FIELDS\\>/$fields/" >>"$tmp.sed"
 {
 	printf '/* SPDX-License-Identifier: MIT */\n/* Made by embed.sh; changes here are lost. */\n'
 	printf '#include "redis/script.h"\n'
@@ -17,9 +38,13 @@ trap 'rm -f "$tmp"' EXIT
 		[ -r "$lua" ] || { echo "$0: cannot read $lua" >&2; exit 1; }
 		name=$(basename "$lua" .lua)
 		printf '\nconst char hw_script_%s_text[] =\n' "$name"
-		sed -e 's/^[[:space:]]*--.*$//' -e 's/^[[:space:]]*//' -e 's/\\/\\\\/g' -e 's/"/\\"/g' \
-			-e 's/^/\t"/' -e 's/$/\\n"/' "$lua"
+		whole "$lua" | sed -f "$tmp.sed" |
+			sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/\t"/' -e 's/$/\\n"/'
 		printf '\t"";\n'
 	done
 } >"$tmp"
+if wrong=$(grep -noE '\<[A-Z]{2,}\.[a-z_]+' "$tmp"); then
+	echo "$0: not in $places: $wrong" >&2
+	exit 1
+fi
 mv "$tmp" "$out"

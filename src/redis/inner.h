@@ -14,12 +14,15 @@
 #include <stdint.h>
 
 #include "heartwheel/monitor.h"
+#include "link/clock.h"
+#include "link/eval.h"
+#include "link/link.h"
+#include "link/scripts.h"
+#include "link/trouble.h"
 #include "redis/edges.h"
 #include "redis/keys.h"
-#include "redis/link.h"
 #include "redis/redis.h"
 #include "redis/script.h"
-#include "redis/trouble.h"
 
 #define HW_CALL_ITEMS    64
 #define HW_CALL_BYTES    (256 * 1024) /* a call is closed once it is longer */
@@ -86,6 +89,14 @@ struct hw_light {
 	unsigned extra;
 };
 
+/* The tokens of the call that is being put together. */
+struct hw_tokens {
+	unsigned n;
+	struct hw_ownership at[HW_CALL_ITEMS];
+	size_t letters_at, tokens_at;
+	uint64_t epoch; /* of the item that was added last; 0: there are no several nodes */
+};
+
 struct hw_sink {
 	struct hw_edges edges;
 	struct hw_dues refresh, rewrite;
@@ -93,6 +104,7 @@ struct hw_sink {
 	uint32_t n_marks;
 	struct hw_eval eval;
 	struct hw_light light;
+	struct hw_tokens tokens;
 	char *key; /* for a device's key name */
 	struct hw_call calls[HW_CALLS];
 	unsigned in_flight[HW_CALL_REWRITE + 1];
@@ -101,8 +113,10 @@ struct hw_sink {
 	unsigned retry_ms;  /* the last delay; 0: all is well */
 	uint64_t poison_at; /* the edge that failed last for its own sake, and how often */
 	unsigned poison_tries;
+	int64_t poison_told_ms;
 	bool sweep;
 	uint32_t sweep_at;
+	bool unarmed; /* `pump` could not be armed: hw_plan_tick() pumps */
 	struct event *pump, *retry, *sweep_timer;
 };
 
@@ -114,17 +128,34 @@ struct hw_load {
 	unsigned waiting; /* devices' replies */
 	bool failed;      /* something said that Redis cannot serve */
 	uint64_t devices, unusable;
+	bool unarmed; /* `again` could not be armed: hw_load_tick() begins */
 	struct event *again;
 };
 
 struct hw_mark {
-	int64_t saw_ms;     /* until when this monitor, or the run before it, has seen; 0: never */
-	int64_t old_ms;     /* as found at the first connect */
+	int64_t saw_ms; /* until when this monitor, or the run before it, has seen; 0: never */
+	int64_t old_ms; /* as found at the first connect */
+	uint64_t old_canaries;
+	uint64_t canaries;  /* to be written */
 	bool read;          /* old_ms has been */
 	int64_t written_ms; /* in the mark that Redis confirmed last */
 	bool written;       /* Redis has confirmed a mark of this run */
 	bool in_flight;
-	int64_t sent_ms; /* in the mark that is in flight */
+	int64_t sent_ms;          /* in the mark that is in flight */
+	int64_t stranger_told_ms; /* when it was told that another run writes it */
+	struct hw_eval eval;
+	void (*then)(struct hw_redis *r); /* what the reading of the mark was for */
+};
+
+#define HW_REFUSED_MARK HW_HOLD(HW_CALL_FREE)
+
+/* Which writes Redis refused when they were tried last: bits, HW_HOLD() of the kind of call, or HW_REFUSED_MARK. */
+struct hw_refusal {
+	unsigned writes;
+	enum hw_trouble kind;
+	bool told;
+	struct hw_mono since;
+	char text[HW_TROUBLE_TEXT + 32];
 };
 
 struct hw_redis {
@@ -137,11 +168,11 @@ struct hw_redis {
 	char *self; /* the scripts' channel; "": none */
 	struct hw_redis_link link;
 	struct hw_troubles troubles;
+	struct hw_refusal refusal;
 	struct hw_sink sink;
 	struct hw_load load;
 	struct hw_mark mark;
-	char sha[HW_SCRIPTS][HW_SHA_LEN + 1];
-	unsigned scripts_awaited; /* replies to SCRIPT LOAD; 0: none in flight */
+	struct hw_scripts scripts;
 	bool up, was_up;
 	struct hw_mono down_since;
 	int64_t started_wall_ms;
@@ -149,43 +180,73 @@ struct hw_redis {
 	struct hw_redis_stats *stats;
 };
 
-/* redis.c */
-struct hw_now hw_redis_now(void);
+/* refusal.c */
 /* Tells of an error reply if its turn has come; returns its kind. */
-enum hw_trouble hw_redis_trouble(struct hw_redis *r, const char *reply);
-/* Tells of something else. */
-void hw_redis_tell(struct hw_redis *r, enum hw_trouble kind, const char *text);
-/* Loads the scripts again; hw_sink_scripts_loaded() follows. */
-void hw_redis_load_scripts(struct hw_redis *r);
-/* What the handshake waited for is there: the link is usable. */
-void hw_redis_settled(struct hw_redis *r);
+enum hw_trouble hw_refusal_trouble(struct hw_redis *r, const char *reply);
+/* Tells of something, if its turn has come, and returns whether it had. `told_ms`: when it was told of last. */
+bool hw_refusal_tell(struct hw_redis *r, int64_t *told_ms, const char *text);
+/* Redis has refused a write as a whole, with this error reply: told when it begins and when its kind changes. Returns
+ * the error's kind. */
+enum hw_trouble hw_refusal_begin(struct hw_redis *r, unsigned write, const char *reply);
+/* A write of this kind has succeeded. */
+void hw_refusal_end(struct hw_redis *r, unsigned write);
 
-/* sink.c, calls.c, answers.c */
-int hw_sink_init(struct hw_redis *r);
-void hw_sink_fini(struct hw_redis *r);
-void hw_sink_up(struct hw_redis *r, bool again);
-void hw_sink_lost(struct hw_redis *r);
-void hw_sink_scripts_loaded(struct hw_redis *r);
-/* Pumps at the end of this turn of the loop. */
-void hw_sink_wake(struct hw_redis *r);
+/* plan.c: when the sink acts */
+/* It pumps at the end of this turn of the loop. */
+void hw_plan_pump(struct hw_redis *r);
 /* Calls of these kinds fare badly (bits, HW_HOLD()): none of them is sent for a while. */
-void hw_sink_hold(struct hw_redis *r, unsigned kinds);
-/* Compares every device with the store, paced; over again if it is under way. */
-void hw_sink_sweep(struct hw_redis *r);
+void hw_plan_retry(struct hw_redis *r, unsigned kinds);
+/* It compares every device with the store, paced; over again if that is under way. */
+void hw_plan_sweep(struct hw_redis *r);
+/* The link is up, `again`: it was before. */
+void hw_plan_up(struct hw_redis *r, bool again);
+/* Each second: what a timer that found no memory has left undone; hw_load_tick() likewise. */
+void hw_plan_tick(struct hw_redis *r);
+
+/* dues.c */
 /* Whether there is room for this device's marks now: every index that is on a queue or the ring has it. */
-bool hw_sink_has_marks(struct hw_redis *r, uint32_t index);
+bool hw_dues_have_marks(struct hw_redis *r, uint32_t index);
 /* Queues a device; false without memory: a sweep will find it then. */
-bool hw_sink_due(struct hw_redis *r, struct hw_dues *q, uint32_t index);
-bool hw_sink_idle(const struct hw_redis *r);
-/* Build and send one call each; false if there was nothing to send, or it could not be. */
+bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index);
+/* Takes the next device on a queue that is there and whose state the store is to know; NULL if there is none. */
+const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool rewrite, struct hw_ref *ref);
+
+/* tokens.c: what one of several nodes says of itself with each call; nothing of it is done by a monitor by itself */
+/* The call under construction begins: behind what it has in common, before its items and their keys. */
+void hw_tokens_begin(struct hw_redis *r);
+/* Item `item` is about this device: false if it is not ours to write, or no longer with this epoch (0: any). */
+bool hw_tokens_add(struct hw_redis *r, unsigned item, const char *id, size_t len, uint64_t epoch);
+/* All items are in it. */
+void hw_tokens_end(struct hw_redis *r);
+/* Whether we own this device, and the epoch with which. */
+bool hw_tokens_epoch(const struct hw_redis *r, const char *id, size_t len, uint64_t *epoch);
+/* Whether an item was refused because another node is newer, which is then told: it is not to be sent again. */
+bool hw_tokens_refused(struct hw_redis *r, const redisReply *item);
+/* What was owed of this device as of `seq` is another node's: it is told. */
+void hw_tokens_drop(struct hw_redis *r, struct hw_ref ref, uint64_t seq);
+
+/* call.c */
+/* Begins one. There is room for it while fewer than are allowed of its kind are in flight. */
+struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind);
+/* Sends it, as the sink's `eval` has it. One that could not be sent has not happened: false, and it is undone. */
+bool hw_call_send(struct hw_redis *r, struct hw_call *c, enum hw_script script, redisCallbackFn *fn);
+/* Puts what was in flight back where it came from. */
+void hw_call_undo(struct hw_redis *r, struct hw_call *c);
+
+/* calls.c: build and send one call each; false if there was nothing to send, or it could not be */
 bool hw_call_edges(struct hw_redis *r);
 bool hw_call_refreshes(struct hw_redis *r);
 bool hw_call_rewrites(struct hw_redis *r);
-/* Puts what was in flight back where it came from. */
-void hw_call_undo(struct hw_redis *r, struct hw_call *c);
+
+/* answers.c */
 void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg);
 void hw_call_on_refreshes(redisAsyncContext *ac, void *answer, void *arg);
 void hw_call_on_rewrites(redisAsyncContext *ac, void *answer, void *arg);
+
+/* sink.c */
+int hw_sink_init(struct hw_redis *r);
+void hw_sink_fini(struct hw_redis *r);
+void hw_sink_lost(struct hw_redis *r);
 
 /* items.c: append one item and its keys to the call under construction */
 void hw_item_edge(struct hw_redis *r, const struct hw_device *d, const struct hw_transition *t);
@@ -198,13 +259,13 @@ int hw_load_init(struct hw_redis *r);
 void hw_load_fini(struct hw_redis *r);
 void hw_load_up(struct hw_redis *r);
 void hw_load_lost(struct hw_redis *r);
+void hw_load_tick(struct hw_redis *r);
 /* Whether a load was asked for and has not ended. */
 bool hw_load_pending(const struct hw_redis *r);
 
 /* mark.c */
-/* Reads the mark before it is ever written; hw_redis_settled() follows. */
-void hw_mark_read(struct hw_redis *r);
+/* Reads the mark before it is ever written; `then` is called when it is here. */
+void hw_mark_read(struct hw_redis *r, void (*then)(struct hw_redis *r));
 void hw_mark_lost(struct hw_redis *r);
-void hw_mark_seen(struct hw_redis *r, struct hw_now now, bool blind);
 
 #endif

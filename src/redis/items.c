@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Items of the scripts, made from devices' records. The order of the arguments is that of the scripts. */
+/* Items of the scripts, made from devices' records. The places of the arguments are those of scripts/places. */
 #include <string.h>
 
 #include "redis/inner.h"
+#include "redis/places.h"
+
+/* Every item begins with these, and a device's keys stand in their order. */
+_Static_assert(HW_AT_ITEM_ID == HW_AT_WRITE_ID && HW_AT_ITEM_ID == HW_AT_ACK_ID, "scripts/places");
+_Static_assert(HW_AT_ITEM_KIND == HW_AT_WRITE_KIND && HW_AT_ITEM_KIND == HW_AT_ACK_KIND, "scripts/places");
+_Static_assert(HW_AT_FULL_KIND == HW_AT_LIGHT_KIND, "scripts/places");
+_Static_assert((int)HW_AT_KEY_CONNECTED == HW_KEY_CONNECTED && (int)HW_AT_KEY_STATE == HW_KEY_STATE, "scripts/places");
+_Static_assert((int)HW_AT_KEY_DISCONNECTED == HW_KEY_DISCONNECTED, "scripts/places");
 
 /* Reported fields, own_timeout and once: as pairs, and how many arguments they make. */
 static unsigned extra_args(const struct hw_device *d)
@@ -44,21 +52,17 @@ static void add_extra(struct hw_redis *r, const struct hw_device *d)
 		pair(e, "once", "1");
 	if (!d->extra)
 		return;
-	const struct hw_report *p = &d->extra->report;
+	struct hw_report *p = &d->extra->report;
 	if (d->extra->own_timeout_ms > 0) /* which is the one in force: within what its group allows */
 		pair_int(e, "own_timeout", hw_monitor_timeout_ms(r->m, d));
-	if (p->has & HW_HAS_BATTERY)
-		pair_number(e, "battery", p->battery);
-	if (p->has & HW_HAS_RSSI)
-		pair_number(e, "rssi", p->rssi);
-	if (p->has & HW_HAS_UPTIME)
-		pair_number(e, "uptime", p->uptime);
-	if (p->has & HW_HAS_IP)
-		pair(e, "ip", p->ip);
-	if (p->has & HW_HAS_VERSION)
-		pair(e, "version", p->version);
-	if (p->has & HW_HAS_DATA)
-		pair(e, "data", p->data);
+	for (int k = 0; k < HW_REPORT_FIELDS; k++) {
+		if (!(p->has & 1U << k))
+			continue;
+		if (hw_report_fields[k].kind == HW_REPORT_NUMBER)
+			pair_number(e, hw_report_fields[k].name, *hw_report_number(p, k));
+		else
+			pair(e, hw_report_fields[k].name, *hw_report_string(p, k));
+	}
 }
 
 static const char *source_of(const struct hw_device *d)
@@ -67,13 +71,6 @@ static const char *source_of(const struct hw_device *d)
 	if (s == (HW_SOURCE_MQTT | HW_SOURCE_KEY))
 		return "both";
 	return s == HW_SOURCE_KEY ? "key" : "mqtt";
-}
-
-/* How long device:connected lives. */
-static int64_t ttl_of(const struct hw_redis *r, int64_t timeout_ms)
-{
-	int64_t ttl = timeout_ms * r->conf.ttl_factor;
-	return ttl > 10000 ? ttl : 10000;
 }
 
 /* Whose its connected key is: see refresh.lua. */
@@ -102,8 +99,8 @@ static void add_payload(struct hw_redis *r, const struct hw_device *d, bool want
 	char payload[HW_STATUS_PAYLOAD_MAX];
 	int len = wanted ? r->ops->status_payload(r->arg, d, payload, sizeof(payload)) : -1;
 	bool has = len >= 0 && (size_t)len <= sizeof(payload);
-	hw_eval_arg(&r->sink.eval, has ? "1" : "0", 1);
-	hw_eval_arg(&r->sink.eval, payload, has ? (size_t)len : 0);
+	hw_eval_put(&r->sink.eval, HW_AT_WRITE_OUTBOX, has ? "1" : "0", 1);
+	hw_eval_put(&r->sink.eval, HW_AT_WRITE_PAYLOAD, payload, has ? (size_t)len : 0);
 }
 
 static void add_device(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
@@ -113,18 +110,22 @@ static void add_device(struct hw_redis *r, const char *kind, const struct hw_dev
 	struct hw_id id = hw_device_id(d);
 	int64_t timeout_ms = hw_monitor_timeout_ms(r->m, d);
 	add_keys(r, id.text, id.len);
-	hw_eval_arg(e, kind, 1);
-	hw_eval_arg(e, id.text, id.len);
-	hw_eval_arg_int(e, (int64_t)t->seq);
-	hw_eval_arg_text(e, hw_state_name(t->state));
-	hw_eval_arg_text(e, hw_reason_name(t->reason));
-	hw_eval_arg_int(e, t->time_ms);
-	hw_eval_arg_int(e, t->last_seen_ms);
-	hw_eval_arg_text(e, hw_monitor_group_of(r->m, d)->name);
-	hw_eval_arg_int(e, ttl_of(r, timeout_ms));
-	hw_eval_arg(e, mine(r, d), 1);
+	hw_eval_item(e);
+	hw_eval_put(e, HW_AT_WRITE_KIND, kind, 1);
+	hw_eval_put(e, HW_AT_WRITE_ID, id.text, id.len);
+	hw_eval_put_int(e, HW_AT_WRITE_SEQ, (int64_t)t->seq);
+	hw_eval_put_text(e, HW_AT_WRITE_STATE, hw_state_name(t->state));
+	hw_eval_put_text(e, HW_AT_WRITE_REASON, hw_reason_name(t->reason));
+	hw_eval_put_int(e, HW_AT_WRITE_SINCE, t->time_ms);
+	hw_eval_put_int(e, HW_AT_WRITE_LAST_SEEN, t->last_seen_ms);
+	hw_eval_put_text(e, HW_AT_WRITE_GROUP, hw_monitor_group_of(r->m, d)->name);
+	hw_eval_put_int(e, HW_AT_WRITE_TTL, hw_ttl_ms(timeout_ms, r->conf.ttl_factor));
+	hw_eval_put(e, HW_AT_WRITE_MINE, mine(r, d), 1);
 	add_payload(r, d, payload);
-	hw_eval_arg_int(e, 4 + extra_args(d));
+	uint64_t epoch = r->sink.tokens.epoch;
+	hw_eval_put_int(e, HW_AT_WRITE_N, (epoch ? 6 : 4) + extra_args(d));
+	if (epoch)
+		pair_int(e, "epoch", (int64_t)epoch);
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "source", source_of(d));
 	add_extra(r, d);
@@ -149,7 +150,7 @@ void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_no
 		.last_seen_ms = hw_device_last_seen_ms(d, now),
 		.seq = d->seq,
 	};
-	add_device(r, "W", d, &t, t.state == HW_STATE_FORGOTTEN && (d->flags & HW_FLAG_OWED_STATUS));
+	add_device(r, "W", d, &t, t.state == HW_STATE_FORGOTTEN && hw_device_noted(d, HW_OWED_STATUS));
 }
 
 static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct hw_now now)
@@ -159,14 +160,15 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	int64_t timeout_ms = hw_monitor_timeout_ms(r->m, d);
 	r->sink.light.n = 0;
 	add_keys(r, id.text, id.len);
-	hw_eval_arg(e, "F", 1);
-	hw_eval_arg(e, id.text, id.len);
-	hw_eval_arg_int(e, (int64_t)d->seq);
-	hw_eval_arg_text(e, hw_state_name(hw_device_state(d)));
-	hw_eval_arg_int(e, d->since_ms);
-	hw_eval_arg_int(e, ttl_of(r, timeout_ms));
-	hw_eval_arg(e, mine(r, d), 1);
-	hw_eval_arg_int(e, 8 + extra_args(d));
+	hw_eval_item(e);
+	hw_eval_put(e, HW_AT_FULL_KIND, "F", 1);
+	hw_eval_put(e, HW_AT_FULL_ID, id.text, id.len);
+	hw_eval_put_int(e, HW_AT_FULL_SEQ, (int64_t)d->seq);
+	hw_eval_put_text(e, HW_AT_FULL_STATE, hw_state_name(hw_device_state(d)));
+	hw_eval_put_int(e, HW_AT_FULL_SINCE, d->since_ms);
+	hw_eval_put_int(e, HW_AT_FULL_TTL, hw_ttl_ms(timeout_ms, r->conf.ttl_factor));
+	hw_eval_put(e, HW_AT_FULL_MINE, mine(r, d), 1);
+	hw_eval_put_int(e, HW_AT_FULL_N, 8 + extra_args(d));
 	pair_int(e, "last_seen", hw_device_last_seen_ms(d, now));
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "group", hw_monitor_group_of(r->m, d)->name);
@@ -183,18 +185,19 @@ static void begin_light(struct hw_redis *r, const struct hw_device *d)
 	                     .group = hw_monitor_group_of(r->m, d),
 	                     .source = source_of(d),
 	                     .extra = extra_args(d)};
-	c.ttl_ms = ttl_of(r, c.timeout_ms);
+	c.ttl_ms = hw_ttl_ms(c.timeout_ms, r->conf.ttl_factor);
 	if (l->n > 0 && l->ttl_ms == c.ttl_ms && l->timeout_ms == c.timeout_ms && l->group == c.group &&
 	    l->source == c.source && l->extra == c.extra)
 		return;
 	*l = c;
-	hw_eval_arg(e, "L", 1);
-	l->count_at = hw_eval_arg_count(e);
-	hw_eval_arg_int(e, c.ttl_ms);
-	hw_eval_arg_int(e, c.timeout_ms);
-	hw_eval_arg_text(e, c.group->name);
-	hw_eval_arg_text(e, c.source);
-	hw_eval_arg_int(e, c.extra);
+	hw_eval_item(e);
+	hw_eval_put(e, HW_AT_LIGHT_KIND, "L", 1);
+	l->count_at = hw_eval_put_count(e, HW_AT_LIGHT_COUNT);
+	hw_eval_put_int(e, HW_AT_LIGHT_TTL, c.ttl_ms);
+	hw_eval_put_int(e, HW_AT_LIGHT_TIMEOUT, c.timeout_ms);
+	hw_eval_put_text(e, HW_AT_LIGHT_GROUP, c.group->name);
+	hw_eval_put_text(e, HW_AT_LIGHT_SOURCE, c.source);
+	hw_eval_put_int(e, HW_AT_LIGHT_N, c.extra);
 }
 
 static void refresh_light(struct hw_redis *r, const struct hw_device *d, struct hw_now now)
@@ -204,8 +207,9 @@ static void refresh_light(struct hw_redis *r, const struct hw_device *d, struct 
 	begin_light(r, d);
 	add_key(r, HW_KEY_STATE, id.text, id.len);
 	add_key(r, HW_KEY_CONNECTED, id.text, id.len);
-	hw_eval_arg_int(e, (int64_t)d->seq);
-	hw_eval_arg_int(e, hw_device_last_seen_ms(d, now));
+	hw_eval_item(e);
+	hw_eval_put_int(e, HW_AT_BEAT_SEQ, (int64_t)d->seq);
+	hw_eval_put_int(e, HW_AT_BEAT_LAST_SEEN, hw_device_last_seen_ms(d, now));
 	add_extra(r, d);
 	hw_eval_set_count(e, r->sink.light.count_at, ++r->sink.light.n);
 }
@@ -231,8 +235,9 @@ void hw_item_acknowledge(struct hw_redis *r, const struct hw_edge *a)
 	struct hw_eval *e = &r->sink.eval;
 	const char *id = (const char *)a->id + 1;
 	add_keys(r, id, a->id[0]);
-	hw_eval_arg(e, "A", 1);
-	hw_eval_arg(e, id, a->id[0]);
-	hw_eval_arg_int(e, (int64_t)a->t.seq);
-	hw_eval_arg(e, a->cleared ? "1" : "0", 1);
+	hw_eval_item(e);
+	hw_eval_put(e, HW_AT_ACK_KIND, "A", 1);
+	hw_eval_put(e, HW_AT_ACK_ID, id, a->id[0]);
+	hw_eval_put_int(e, HW_AT_ACK_SEQ, (int64_t)a->t.seq);
+	hw_eval_put(e, HW_AT_ACK_CLEARED, a->cleared ? "1" : "0", 1);
 }

@@ -48,9 +48,12 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->outbox = join(prefix, "outbox", "");
 	k->events = join(prefix, "events", "");
 	k->monitor = join(prefix, "monitor:", node_id);
+	k->nodes = join(prefix, "nodes", "");
+	k->owners = join(prefix, "owners", "");
 	k->state_match = match_of(prefix, "state:*");
 	k->connected_match = match_of(prefix, "connected:*");
-	if (k->prefix && k->offline && k->outbox && k->events && k->monitor && k->state_match && k->connected_match)
+	if (k->prefix && k->offline && k->outbox && k->events && k->monitor && k->nodes && k->owners &&
+	    k->state_match && k->connected_match)
 		return 0;
 	hw_keys_fini(k);
 	return -ENOMEM;
@@ -63,6 +66,8 @@ void hw_keys_fini(struct hw_keys *k)
 	free(k->outbox);
 	free(k->events);
 	free(k->monitor);
+	free(k->nodes);
+	free(k->owners);
 	free(k->state_match);
 	free(k->connected_match);
 	memset(k, 0, sizeof(*k));

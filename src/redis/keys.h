@@ -6,6 +6,7 @@
  *   device:offline  device:outbox  device:events                    shared
  *   device:monitor:NODE_ID                                          of this monitor
  *   device:self:NODE_ID:RUN                                         a channel, of this run
+ *   device:nodes  device:owners                                     of several nodes
  */
 #ifndef HW_REDIS_KEYS_H
 #define HW_REDIS_KEYS_H
@@ -22,6 +23,7 @@ struct hw_keys {
 	char *offline, *outbox, *events, *monitor; /* whole names */
 	char *state_match;                         /* the SCAN pattern of all state hashes, the prefix escaped */
 	char *connected_match;                     /* ... of all connected keys */
+	char *nodes, *owners;
 };
 
 /* Readies caller's storage; the strings are copied. 0 or -ENOMEM, with nothing to release. */

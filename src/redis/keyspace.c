@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/clock.h"
+#include "link/clock.h"
+#include "link/link.h"
+#include "link/trouble.h"
 #include "redis/flags.h"
 #include "redis/keys.h"
-#include "redis/link.h"
 #include "redis/looks.h"
 #include "redis/resync.h"
-#include "redis/trouble.h"
 
 #define FLAGS_EVERY_NS (5 * HW_NS_PER_S) /* notify-keyspace-events is looked at, since anybody may change it */
 
@@ -175,7 +175,7 @@ static bool is_online(const struct hw_keyspace *ks, const char *id, size_t len)
 	return i != HW_NIL && hw_device_state(hw_registry_at(devices, i)) == HW_STATE_ONLINE;
 }
 
-static void on_event(struct hw_keyspace *ks, unsigned e, const char *key, size_t key_len)
+static void on_notification(struct hw_keyspace *ks, unsigned e, const char *key, size_t key_len)
 {
 	enum hw_device_key which;
 	const char *id;
@@ -242,7 +242,7 @@ static void on_published(struct hw_keyspace *ks, const char *channel, const redi
 	}
 	for (unsigned e = 0; e < HW_KEYSPACE_EVENTS; e++)
 		if (strcmp(channel + head, events[e].name) == 0) {
-			on_event(ks, e, message->str, message->len);
+			on_notification(ks, e, message->str, message->len);
 			return;
 		}
 }
@@ -366,6 +366,10 @@ static void tick(struct hw_keyspace *ks)
 {
 	struct hw_mono now = hw_clock_mono();
 	int64_t every_ms = ks->listening && !ks->flags_wrong ? ks->conf.resync_ms : ks->conf.resync_deaf_ms;
+	hw_redis_link_tick(&ks->hear_link);
+	hw_redis_link_tick(&ks->look_link);
+	hw_looks_tick(&ks->looks);
+	hw_resync_tick(&ks->resync);
 	check_flags(ks, now);
 	if (ks->asked.ns && now.ns - ks->asked.ns > ks->conf.deaf_ms * HW_NS_PER_MS) {
 		hw_redis_link_fail(&ks->hear_link, "what is published does not arrive");
@@ -433,7 +437,7 @@ static void on_look_lost(void *arg, const char *why)
 		tell_error(ks, why);
 }
 
-static const struct hw_redis_link_ops look_ops = {on_look_ready, on_look_lost};
+static const struct hw_redis_link_ops look_ops = {on_look_ready, on_look_lost, NULL};
 
 /* --- the connection that hears ------------------------------------------------------------------------------------ */
 
@@ -465,7 +469,7 @@ static void on_hear_lost(void *arg, const char *why)
 	ks->ops->on_link(ks->arg, false, text);
 }
 
-static const struct hw_redis_link_ops hear_ops = {on_hear_ready, on_hear_lost};
+static const struct hw_redis_link_ops hear_ops = {on_hear_ready, on_hear_lost, NULL};
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
@@ -499,13 +503,7 @@ const struct hw_keyspace_stats *hw_keyspace_stats(struct hw_keyspace *ks)
 
 static int start_links(struct hw_keyspace *ks, const struct hw_redis_conf *conf)
 {
-	struct hw_redis_link_conf c = {.host = conf->host,
-	                               .unix_socket = conf->unix_socket,
-	                               .username = conf->username,
-	                               .password = conf->password,
-	                               .port = conf->port,
-	                               .db = conf->db,
-	                               .seed = conf->run_mark ^ 1};
+	struct hw_redis_link_conf c = {.at = conf->at, .seed = conf->run_mark ^ 1};
 	int rc = hw_redis_link_init(&ks->look_link, ks->base, &c, &look_ops, ks);
 	c.subscriber = true;
 	c.seed ^= 3;
@@ -528,7 +526,7 @@ static int start(struct hw_keyspace *ks)
 	const struct hw_redis_conf *r = ks->conf.redis;
 	const struct hw_looks_ops *ops = ks->store ? &looks_ops : &unfenced_ops;
 	ks->self = hw_keys_self(r->key_prefix, r->node_id, r->run_mark);
-	snprintf(ks->channel, sizeof(ks->channel), "__keyevent@%d__:", r->db);
+	hw_redis_address_keyevents(&r->at, ks->channel, sizeof(ks->channel));
 	ks->tick = event_new(ks->base, -1, EV_PERSIST, on_tick, ks);
 	int rc = ks->self && ks->tick ? 0 : -ENOMEM;
 	if (!rc)

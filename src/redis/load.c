@@ -2,9 +2,9 @@
 /*
  * The loader: all state hashes by SCAN, a page at a time, each page's hashes by pipelined HMGETs; then the outbox by
  * HSCAN, so that its reader can tell whose device is there. The next SCAN goes out before the HMGETs of the page that
- * named its cursor, so that Redis always has something to do; it does nearly all of the work. A lost link, or an error
- * that is Redis' own, begins it again: what was handed out already is handed out again, and the owner does not mind.
- * SCAN may give a key twice; neither does it mind that.
+ * named its cursor, so that Redis always has something to do; it does nearly all of the work. After a lost link, or
+ * an error that is about Redis as a whole, the load begins again: devices that were handed out already are handed out
+ * once more, which the owner allows. So SCAN may give a key twice as well.
  *
  * Cost: in flight are one SCAN and the HMGETs of at most two pages; a turn of the loop reads what one read() brought.
  */
@@ -33,18 +33,16 @@ enum field {
 	F_SOURCE,
 	F_SEQ,
 	F_ONCE,
-	F_BATTERY,
-	F_RSSI,
-	F_UPTIME,
-	F_IP,
-	F_VERSION,
-	F_DATA,
-	FIELDS
+	F_REPORTED, /* hw_report_fields[] */
+	FIELDS = F_REPORTED + HW_REPORT_FIELDS
 };
 
-static const char *const field_names[FIELDS] = {"state", "since",  "last_seen", "own_timeout", "reason",
-                                                "group", "source", "seq",       "once",        "battery",
-                                                "rssi",  "uptime", "ip",        "version",     "data"};
+static const char *field_name(int f)
+{
+	static const char *const names[F_REPORTED] = {"state", "since",  "last_seen", "own_timeout", "reason",
+	                                              "group", "source", "seq",       "once"};
+	return f < F_REPORTED ? names[f] : hw_report_fields[f - F_REPORTED].name;
+}
 
 /* Whose hash an HMGET asks for. */
 struct asked {
@@ -126,11 +124,16 @@ static unsigned json(const redisReply *e, char **to, unsigned bit)
 
 static void read_report(const redisReply *reply, struct hw_report *p)
 {
-	p->has = real(field(reply, F_BATTERY), &p->battery, HW_HAS_BATTERY) |
-	         real(field(reply, F_RSSI), &p->rssi, HW_HAS_RSSI) |
-	         real(field(reply, F_UPTIME), &p->uptime, HW_HAS_UPTIME) | text(field(reply, F_IP), &p->ip, HW_HAS_IP) |
-	         text(field(reply, F_VERSION), &p->version, HW_HAS_VERSION) |
-	         json(field(reply, F_DATA), &p->data, HW_HAS_DATA);
+	p->has = 0;
+	for (int k = 0; k < HW_REPORT_FIELDS; k++) {
+		const redisReply *e = field(reply, (enum field)(F_REPORTED + k));
+		if (hw_report_fields[k].kind == HW_REPORT_NUMBER)
+			p->has |= real(e, hw_report_number(p, k), 1U << k);
+		else if (hw_report_fields[k].kind == HW_REPORT_TEXT)
+			p->has |= text(e, hw_report_string(p, k), 1U << k);
+		else
+			p->has |= json(e, hw_report_string(p, k), 1U << k);
+	}
 }
 
 static unsigned read_source(const redisReply *e)
@@ -195,15 +198,15 @@ static void give_up(struct hw_redis *r)
 {
 	struct timeval second = {AGAIN_SECONDS, 0};
 	r->load.stage = HW_LOAD_WANTED;
-	event_add(r->load.again, &second);
+	r->load.unarmed = event_add(r->load.again, &second) != 0;
 }
 
 static void finish(struct hw_redis *r)
 {
 	r->load.stage = HW_LOAD_DONE;
 	r->ops->on_loaded(r->arg, r->load.devices, r->load.unusable, true);
-	hw_sink_sweep(r); /* keys may have ended, and more been lost, while nobody was there */
-	hw_sink_wake(r);
+	hw_plan_sweep(r); /* keys may have ended, and more been lost, while nobody was there */
+	hw_plan_pump(r);
 }
 
 /* Whether all that was asked for has been answered; then the next stage begins, or it ends. */
@@ -236,7 +239,7 @@ static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
 		hw_redis_link_got(&r->link);
 		if (reply->type == REDIS_REPLY_ARRAY && reply->elements == FIELDS)
 			take_device(r, a, reply);
-		else if (reply->type == REDIS_REPLY_ERROR && hw_trouble_is_global(hw_redis_trouble(r, reply->str)))
+		else if (reply->type == REDIS_REPLY_ERROR && hw_trouble_is_global(hw_refusal_trouble(r, reply->str)))
 			r->load.failed = true;
 		else
 			r->load.unusable++;
@@ -261,8 +264,8 @@ static int ask(struct hw_redis *r, const redisReply *key)
 	a->id_len = id_len;
 	memcpy(a->id, id, id_len);
 	for (size_t i = 0; i < FIELDS; i++) {
-		argv[2 + i] = field_names[i];
-		len[2 + i] = strlen(field_names[i]);
+		argv[2 + i] = field_name((int)i);
+		len[2 + i] = strlen(field_name((int)i));
 	}
 	int rc = hw_redis_link_command(&r->link, on_fields, a, 2 + FIELDS, argv, len);
 	if (rc != 0)
@@ -324,7 +327,7 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 	} else {
 		const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR SCAN's answer makes no sense";
 		/* An outbox that is no hash must not keep the devices out. */
-		if (hw_redis_trouble(r, error) != HW_TROUBLE_WRONGTYPE)
+		if (hw_refusal_trouble(r, error) != HW_TROUBLE_WRONGTYPE)
 			l->failed = true;
 		snprintf(l->cursor, sizeof(l->cursor), "0");
 	}
@@ -396,7 +399,14 @@ void hw_redis_load(struct hw_redis *r)
 	struct timeval now = {0, 0};
 	r->load.stage = HW_LOAD_WANTED;
 	if (r->up)
-		event_add(r->load.again, &now);
+		r->load.unarmed = event_add(r->load.again, &now) != 0;
+}
+
+void hw_load_tick(struct hw_redis *r)
+{
+	if (r->load.unarmed)
+		event_active(r->load.again, EV_TIMEOUT, 0);
+	r->load.unarmed = false;
 }
 
 int hw_load_init(struct hw_redis *r)

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/fnv.h"
 #include "heartwheel/monitor.h"
-#include "redis/clock.h"
+#include "link/clock.h"
 
 #define FENCE_AGAIN_MS 100
 
@@ -22,12 +23,10 @@ struct hw_look {
 	char id[];
 };
 
-/* FNV-1a (Fowler, Noll, Vo): a collision costs a second look at a key, never one too few. */
+/* A collision costs a second look at a key, never one too few. */
 static uint32_t hash_of(const char *id, size_t len)
 {
-	uint32_t h = 2166136261u;
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (uint8_t)id[i]) * 16777619u;
+	uint32_t h = hw_fnv32(id, len);
 	return (h ^ h >> 16) % HW_LOOKS_FILTER;
 }
 
@@ -35,7 +34,7 @@ static void wake(struct hw_looks *l)
 {
 	struct timeval now = {0, 0};
 	if (!event_pending(l->pump, EV_TIMEOUT, NULL))
-		event_add(l->pump, &now);
+		l->unarmed = event_add(l->pump, &now) != 0;
 }
 
 static int grow(struct hw_looks *l)
@@ -102,7 +101,14 @@ static void ask_fence(struct hw_looks *l, int ms)
 {
 	struct timeval tv = {0, ms * 1000};
 	if (l->gone && !l->covered && !event_pending(l->fence, EV_TIMEOUT, NULL))
-		event_add(l->fence, &tv);
+		(void)event_add(l->fence, &tv); /* without memory hw_looks_tick() asks again */
+}
+
+void hw_looks_tick(struct hw_looks *l)
+{
+	if (l->unarmed)
+		wake(l);
+	ask_fence(l, FENCE_AGAIN_MS);
 }
 
 static void hold(struct hw_looks *l, struct hw_look *look)
@@ -198,7 +204,7 @@ static void pump(struct hw_looks *l)
 	int64_t wait_ns = l->calm_ns - hw_clock_mono().ns;
 	if (wait_ns > 0) {
 		struct timeval calm = {0, wait_ns / 1000 + 1};
-		event_add(l->pump, &calm);
+		l->unarmed = event_add(l->pump, &calm) != 0;
 		return;
 	}
 	while (l->head != l->tail && l->in_flight < HW_LOOKS_IN_FLIGHT) {

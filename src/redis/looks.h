@@ -20,8 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "link/link.h"
 #include "redis/keys.h"
-#include "redis/link.h"
 
 #define HW_LOOKS_MAX       262144
 #define HW_LOOKS_IN_FLIGHT 1024
@@ -45,6 +45,7 @@ struct hw_looks {
 	const struct hw_keys *keys;
 	const struct hw_looks_ops *ops;
 	void *arg;
+	bool unarmed; /* `pump` could not be armed: hw_looks_tick() does it */
 	struct event *pump;
 	struct hw_look **at; /* places count up for ever: head <= tail */
 	uint64_t head, tail;
@@ -69,6 +70,9 @@ void hw_looks_fini(struct hw_looks *l);
 
 /* 0; or -ENOBUFS when `max` wait, or -ENOMEM: it is dropped, and counted. */
 int hw_looks_add(struct hw_looks *l, unsigned why, const char *id, size_t id_len);
+/* Each second: what a timer that found no memory has left undone. */
+void hw_looks_tick(struct hw_looks *l);
+
 /* The fence is there, and what it told is done; or it could not be had (`known` false) and is asked for again. */
 void hw_looks_fenced(struct hw_looks *l, bool known);
 uint32_t hw_looks_waiting(const struct hw_looks *l);

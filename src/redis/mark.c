@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mark in device:monitor:NODE_ID: "RUN MS", this run's random number and until when it has seen, in wall
- * milliseconds. What the run before left there tells for how long nobody listened. What is found in its place each
- * second tells whether Redis is still the one that we wrote to.
+ * The mark in device:monitor:NODE_ID: "RUN MS CANARIES", this run's random number; until when it has seen, in wall
+ * milliseconds; and hw_monitor_canaries(), left out while it is 0. What the run before left there tells for how long
+ * nobody listened. What is found in its place each second tells whether Redis is still the one that we wrote to.
  *
  * MS is never later than what the store knows of: it stands still while the monitor is blind and until the load has
  * ended.
+ *
+ * It is also what tells, each second, whether Redis writes at all. Its script is given a second key, so that a cluster
+ * refuses it as it would a transition.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,17 +21,22 @@
 struct found {
 	bool any, ours;
 	int64_t ms;
+	uint64_t canaries;
 };
 
 static struct found parse(const struct hw_redis *r, const redisReply *reply)
 {
 	struct found f = {.any = reply->type == REDIS_REPLY_STRING};
-	uint64_t run;
+	uint64_t run, canaries = 0;
 	int64_t ms;
-	int end = 0;
-	if (!f.any || sscanf(reply->str, "%16" SCNx64 " %" SCNd64 "%n", &run, &ms, &end) != 2 ||
-	    (size_t)end != reply->len)
+	int end = 0, more = 0;
+	if (!f.any || sscanf(reply->str, "%16" SCNx64 " %" SCNd64 "%n", &run, &ms, &end) != 2)
 		return f;
+	if (sscanf(reply->str + end, " %16" SCNx64 "%n", &canaries, &more) == 1)
+		end += more;
+	if ((size_t)end != reply->len)
+		return f;
+	f.canaries = canaries;
 	f.ours = run == r->conf.run_mark;
 	f.ms = ms > 0 ? ms : 0;
 	return f;
@@ -44,15 +52,16 @@ static void compare(struct hw_redis *r, const struct found *f)
 		k->written = false; /* tell it once */
 		r->ops->on_emptied(r->arg);
 	} else if (!f->ours) {
-		hw_redis_tell(r, HW_TROUBLE_MARK,
-		              "another run has written this monitor's mark: either a second monitor has the same "
-		              "node_id, or Redis was restored from a copy");
+		hw_refusal_tell(r, &k->stranger_told_ms,
+		                "another run has written this monitor's mark: either a second monitor has the same "
+		                "node_id, or Redis was restored from a copy");
 		if (r->sink.sweep)
-			return; /* two that fight must not keep it from ending */
+			return; /* two monitors that overwrite each other's mark must not begin the sweep anew for ever
+			         */
 	} else if (f->ms >= k->written_ms) {
 		return;
 	}
-	hw_sink_sweep(r);
+	hw_plan_sweep(r);
 }
 
 static void on_read(redisAsyncContext *ac, void *answer, void *arg)
@@ -71,19 +80,31 @@ static void on_read(redisAsyncContext *ac, void *answer, void *arg)
 	if (!r->mark.read) {
 		r->mark.read = true;
 		r->mark.old_ms = f.ms;
+		r->mark.old_canaries = f.canaries;
 		if (!r->mark.saw_ms)
 			r->mark.saw_ms = f.ms;
 	}
-	hw_redis_settled(r);
+	r->mark.then(r);
 	compare(r, &f);
 }
 
-void hw_mark_read(struct hw_redis *r)
+void hw_mark_read(struct hw_redis *r, void (*then)(struct hw_redis *r))
 {
+	r->mark.then = then;
 	const char *argv[] = {"GET", r->keys.monitor};
 	const size_t len[] = {3, strlen(r->keys.monitor)};
 	if (hw_redis_link_command(&r->link, on_read, r, 2, argv, len) != 0)
 		hw_redis_link_fail(&r->link, "out of memory");
+}
+
+static void refused(struct hw_redis *r, const char *error)
+{
+	bool again = r->refusal.writes & HW_REFUSED_MARK;
+	enum hw_trouble trouble = hw_refusal_begin(r, HW_REFUSED_MARK, error);
+	if (trouble == HW_TROUBLE_NOSCRIPT)
+		hw_scripts_load(&r->scripts);
+	else if (trouble == HW_TROUBLE_READONLY && again)
+		hw_redis_link_fail(&r->link, error); /* a new connection may find the new master */
 }
 
 static void on_written(redisAsyncContext *ac, void *answer, void *arg)
@@ -97,35 +118,46 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 	hw_redis_link_got(&r->link);
 	k->in_flight = false;
 	if (reply->type == REDIS_REPLY_ERROR) {
-		if (hw_redis_trouble(r, reply->str) == HW_TROUBLE_NOSCRIPT)
-			hw_redis_load_scripts(r);
+		refused(r, reply->str);
 		return;
 	}
+	hw_refusal_end(r, HW_REFUSED_MARK);
 	struct found f = parse(r, reply);
 	compare(r, &f);
 	k->written = true;
 	k->written_ms = k->sent_ms;
 }
 
-void hw_mark_seen(struct hw_redis *r, struct hw_now now, bool blind)
+void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
 {
 	struct hw_mark *k = &r->mark;
-	char mark[48];
-	size_t len = 0;
+	char mark[64];
 	if (!blind && !hw_load_pending(r) && k->read)
 		k->saw_ms = now.wall_ms;
-	if (!r->up || k->in_flight || r->scripts_awaited)
+	if (!r->up || k->in_flight || hw_scripts_loading(&r->scripts))
 		return;
 	int n = snprintf(mark, sizeof(mark), "%016" PRIx64 " %" PRId64, r->conf.run_mark, k->saw_ms);
-	struct hw_eval *e = &r->sink.eval;
+	if (k->canaries)
+		n += snprintf(mark + n, sizeof(mark) - (size_t)n, " %016" PRIx64, k->canaries);
+	struct hw_eval *e = &k->eval;
 	hw_eval_begin(e);
 	hw_eval_key(e, r->keys.monitor, strlen(r->keys.monitor));
+	hw_eval_key(e, r->keys.offline, strlen(r->keys.offline));
 	hw_eval_arg(e, mark, (size_t)n);
-	const char *command = hw_eval_end(e, r->sha[HW_SCRIPT_MARK], &len);
-	if (!command || hw_redis_link_send(&r->link, on_written, r, command, len) != 0)
+	if (hw_scripts_call(&r->scripts, HW_SCRIPT_MARK, e, on_written, r) != 0)
 		return; /* the next second will do */
 	k->in_flight = true;
 	k->sent_ms = k->saw_ms;
+}
+
+void hw_redis_keep_canaries(struct hw_redis *r, uint64_t canaries)
+{
+	r->mark.canaries = canaries;
+}
+
+uint64_t hw_redis_old_canaries(const struct hw_redis *r)
+{
+	return r->mark.old_canaries;
 }
 
 void hw_mark_lost(struct hw_redis *r)

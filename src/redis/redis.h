@@ -17,22 +17,30 @@
 
 #include "heartwheel/event.h"
 #include "heartwheel/monitor.h"
+#include "link/address.h"
+#include "nodes/token.h"
+#include "redis/page.h"
 
 struct event_base;
 struct hw_redis;
 
 struct hw_redis_conf {
-	const char *host; /* used when unix_socket is "" */
-	int port;
-	const char *unix_socket; /* "": none */
-	int db;
-	const char *username, *password; /* "": none; the password is already read from its file */
+	struct hw_redis_address at;
 	const char *key_prefix;
 	const char *node_id;
 	int ttl_factor;
 	int64_t events_max;
 	uint64_t run_mark; /* random, of this run */
 	bool keyspace;     /* a keyspace listener is to know what the scripts do themselves, and whose keys are whose */
+};
+
+/* The device's state is owed to the store, or to the broker: set and cleared by whoever owes it. */
+enum { HW_OWED_STORE = HW_NOTE(0), HW_OWED_STATUS = HW_NOTE(1) };
+
+/* Where a device belongs, and what we own that with. */
+struct hw_ownership {
+	unsigned partition;
+	struct hw_token token;
 };
 
 struct hw_redis_ops {
@@ -61,14 +69,30 @@ struct hw_redis_ops {
 	/* A reply that says that Redis cannot serve now (OOM, READONLY, LOADING, MISCONF, NOPERM ...): at most one a
 	 * kind in 10 s. */
 	void (*on_trouble)(void *arg, const char *what);
+	/* What is wrong with a Sentinel, and what to do: once, until it is well again. May be NULL. */
+	void (*on_sentinel)(void *arg, const char *what);
+	/* After hw_redis_refusal(), which on_trouble() has told: Redis writes again. `ms`: for how long it did not. */
+	void (*on_writable)(void *arg, int64_t ms);
 	/* The mark is missing: Redis came back empty; everything is being written anew. */
 	void (*on_emptied)(void *arg);
+	/*
+	 * Only of one of several nodes; NULL: this monitor is by itself, and all below is left out. Whether we own this
+	 * device: what of others' is owed is dropped. The answer stays the same but from within callbacks, and between
+	 * turns of the loop.
+	 */
+	bool (*owner)(void *arg, const char *id, size_t id_len, struct hw_ownership *out);
+	/* Redis has a greater token of this partition: what was sent of it was not written, and will not be. */
+	void (*on_fenced)(void *arg, unsigned partition, const struct hw_token *newer);
+	/* This device's state as of `seq` was not written, and will not be: another node owns it, or did meanwhile.
+	 * Nothing of this header is to be called from here. May be NULL. */
+	void (*on_dropped)(void *arg, struct hw_ref device, uint64_t seq);
 };
 
 struct hw_redis_stats {
 	uint64_t commands, scripts, edges_written, edges_dropped, refreshes, rewrites, reconnects;
 	uint32_t edges_waiting, refreshes_waiting;
 	int64_t script_ns;      /* smoothed round trip of a transition script */
+	uint64_t fenced;        /* edges, refreshes and rewrites that another node's token was greater for */
 	uint64_t waiting, done; /* entries of the ring, and how many have left it since the start */
 	int64_t oldest_edge_ms; /* age of the oldest unconfirmed edge, 0: none; in monotonic time */
 };
@@ -83,12 +107,10 @@ void hw_redis_free(struct hw_redis *r);
 /* Reads every device and the outbox once the link is up. Call once, before any transition. */
 void hw_redis_load(struct hw_redis *r);
 
-/* Owes the store this transition. */
-void hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t);
+/* Owes the store this transition. False: another node owns the device, and nothing is owed. */
+bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t);
 /* Owes the store a refresh of the keys of an online device (coalesced). */
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device);
-/* Owes the store a full rewrite of a device's current state, without an edge. */
-void hw_redis_rewrite(struct hw_redis *r, struct hw_ref device);
 /* The broker acknowledged a device's retained status as of `seq`: takes it out of the outbox if it is still current.
  * `id` because the device may be gone. */
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared);
@@ -98,18 +120,29 @@ void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint6
  * HW_EVENTS_PAGE at once. 0, or -ENOTCONN or -ENOMEM. on_events() answers, in the order of the asking, unless the link
  * is lost first.
  */
-#define HW_EVENTS_PAGE 200
 int hw_redis_events_after(struct hw_redis *r, struct hw_event_id after);
 int hw_redis_events_last(struct hw_redis *r);
 
 bool hw_redis_up(const struct hw_redis *r);
+/*
+ * What Redis answers to writes, in words that say what to do, and its kind by hw_trouble_name(); NULL while they
+ * succeed, and once the link was lost for another reason. It lasts over connections that were given up for it: only a
+ * write that succeeds ends it. Each second one is tried, the mark, so an idle monitor knows too.
+ */
+const char *hw_redis_refusal(const struct hw_redis *r);
+const char *hw_redis_refusal_name(const struct hw_redis *r);
+/* All names that hw_redis_refusal_name() can give, one by one: NULL behind the last. */
+const char *hw_redis_refusal_names(unsigned i);
 /* Since when the link has been down, monotonic; {0} while up. */
 struct hw_mono hw_redis_down_since(const struct hw_redis *r);
-/* Whether nothing is owed or in flight. */
-bool hw_redis_idle(const struct hw_redis *r);
 /* Says in device:monitor:NODE_ID until when this monitor has seen: called each second with the wall time, and before a
  * clean stop. */
 void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind);
+/* Each second: what a timer that found no memory has left undone. */
+void hw_redis_tick(struct hw_redis *r);
+/* hw_monitor_canaries(), which the mark keeps for the next run; and what the run before left, once the link was up. */
+void hw_redis_keep_canaries(struct hw_redis *r, uint64_t canaries);
+uint64_t hw_redis_old_canaries(const struct hw_redis *r);
 /* Whether Redis has confirmed a mark of this run, so that one that is missing means that Redis was emptied. */
 bool hw_redis_is_marked(const struct hw_redis *r);
 /* Whether a mark is on its way: if Redis was emptied before, that is known when its answer is here. */

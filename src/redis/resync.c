@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "redis/clock.h"
+#include "link/clock.h"
+#include "redis/redis.h"
 
 #define PAGE_TEXT     "500"
 #define PAGE_PACED_MS 50
@@ -18,7 +19,14 @@
 static void step_in(struct hw_resync *r, int ms)
 {
 	struct timeval tv = {0, ms * 1000};
-	event_add(r->step, &tv);
+	r->unarmed = event_add(r->step, &tv) != 0;
+}
+
+void hw_resync_tick(struct hw_resync *r)
+{
+	if (r->unarmed)
+		event_active(r->step, EV_TIMEOUT, 0);
+	r->unarmed = false;
 }
 
 static void step_on(struct hw_resync *r)
@@ -54,7 +62,7 @@ bool hw_resync_is_of_interest(const struct hw_monitor *m, const char *id, size_t
 		return true;
 	const struct hw_device *d = hw_registry_at(devices, i);
 	return (hw_device_source(d) & HW_SOURCE_KEY) ||
-	       (hw_device_state(d) != HW_STATE_ONLINE && !(d->flags & HW_FLAG_OWED_STORE));
+	       (hw_device_state(d) != HW_STATE_ONLINE && !hw_device_noted(d, HW_OWED_STORE));
 }
 
 /* --- the keys that are there -------------------------------------------------------------------------------------- */

@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "heartwheel/monitor.h"
+#include "link/link.h"
 #include "redis/keys.h"
-#include "redis/link.h"
 #include "redis/looks.h"
 
 struct event;
@@ -36,6 +36,7 @@ struct hw_resync {
 	char cursor[32];
 	uint32_t at; /* of the sweep */
 	struct hw_mono began, ended;
+	bool unarmed; /* `step` could not be armed: hw_resync_tick() steps */
 	struct event *step;
 	uint64_t completed;
 };
@@ -46,6 +47,9 @@ int hw_resync_init(struct hw_resync *r, struct event_base *base, struct hw_redis
                    const struct hw_monitor *m, struct hw_looks *looks, void (*on_error)(void *arg, const char *reply),
                    void *arg);
 void hw_resync_fini(struct hw_resync *r);
+
+/* Each second: what a timer that found no memory has left undone. */
+void hw_resync_tick(struct hw_resync *r);
 
 /* From the start, whatever is under way; as soon as it is ready. */
 void hw_resync_want(struct hw_resync *r, bool paced);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of scripts. Cost: each byte is copied twice here; no allocation once the buffers have grown. */
+/* See script.h. */
 #include "redis/script.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *hw_script_text(enum hw_script s)
 {
@@ -18,123 +14,16 @@ const char *hw_script_text(enum hw_script s)
 	}
 }
 
-/* Room for `more` bytes at the end, or NULL. */
-static char *room(struct hw_eval *e, struct hw_bytes *b, size_t more)
+const char *hw_cluster_script_text(enum hw_cluster_script s)
 {
-	if (b->cap - b->len < more) {
-		size_t cap = b->cap ? b->cap : 4096;
-		while (cap - b->len < more)
-			cap *= 2;
-		char *at = realloc(b->at, cap);
-		if (!at) {
-			e->failed = true;
-			return NULL;
-		}
-		b->at = at;
-		b->cap = cap;
+	switch (s) {
+	case HW_CLUSTER_RENEW:
+		return hw_script_renew_text;
+	case HW_CLUSTER_CLAIM:
+		return hw_script_claim_text;
+	case HW_CLUSTER_RELEASE:
+		return hw_script_release_text;
+	default:
+		return hw_script_remove_text;
 	}
-	return b->at + b->len;
-}
-
-/* A number in decimal; returns the end. By hand, since a call has some thousand of them: snprintf() takes ten times as
- * long. */
-static char *put_number(char *to, uint64_t n)
-{
-	char text[20];
-	size_t at = sizeof(text);
-	do
-		text[--at] = (char)('0' + n % 10);
-	while (n /= 10);
-	memcpy(to, text + at, sizeof(text) - at);
-	return to + sizeof(text) - at;
-}
-
-static void append(struct hw_eval *e, struct hw_bytes *b, const char *data, size_t len)
-{
-	char *begin = room(e, b, len + 32), *to = begin;
-	if (!to)
-		return;
-	*to++ = '$';
-	to = put_number(to, len);
-	to = mempcpy(to, "\r\n", 2);
-	if (len)
-		to = mempcpy(to, data, len);
-	to = mempcpy(to, "\r\n", 2);
-	b->len += (size_t)(to - begin);
-}
-
-void hw_eval_begin(struct hw_eval *e)
-{
-	e->keys.len = e->args.len = e->whole.len = 0;
-	e->n_keys = e->n_args = 0;
-	e->failed = false;
-}
-
-void hw_eval_key(struct hw_eval *e, const char *key, size_t len)
-{
-	append(e, &e->keys, key, len);
-	e->n_keys++;
-}
-
-void hw_eval_arg(struct hw_eval *e, const char *arg, size_t len)
-{
-	append(e, &e->args, arg, len);
-	e->n_args++;
-}
-
-void hw_eval_arg_text(struct hw_eval *e, const char *arg)
-{
-	hw_eval_arg(e, arg, strlen(arg));
-}
-
-void hw_eval_arg_int(struct hw_eval *e, int64_t arg)
-{
-	char text[24], *to = text;
-	if (arg < 0)
-		*to++ = '-';
-	to = put_number(to, arg < 0 ? 0 - (uint64_t)arg : (uint64_t)arg);
-	hw_eval_arg(e, text, (size_t)(to - text));
-}
-
-size_t hw_eval_arg_count(struct hw_eval *e)
-{
-	hw_eval_arg(e, "000", HW_EVAL_COUNT_LEN);
-	return e->args.len - HW_EVAL_COUNT_LEN - 2;
-}
-
-void hw_eval_set_count(struct hw_eval *e, size_t at, unsigned n)
-{
-	if (e->failed)
-		return;
-	for (size_t i = HW_EVAL_COUNT_LEN; i-- > 0; n /= 10)
-		e->args.at[at + i] = (char)('0' + n % 10);
-}
-
-size_t hw_eval_size(const struct hw_eval *e)
-{
-	return e->keys.len + e->args.len;
-}
-
-const char *hw_eval_end(struct hw_eval *e, const char sha[HW_SHA_LEN], size_t *len)
-{
-	char count[16];
-	int count_len = snprintf(count, sizeof(count), "%u", e->n_keys);
-	char *to = e->failed ? NULL : room(e, &e->whole, hw_eval_size(e) + 160);
-	if (!to)
-		return NULL;
-	int head = snprintf(to, 160, "*%u\r\n$7\r\nEVALSHA\r\n$%d\r\n%.*s\r\n$%d\r\n%s\r\n", 3 + e->n_keys + e->n_args,
-	                    HW_SHA_LEN, HW_SHA_LEN, sha, count_len, count);
-	memcpy(to + head, e->keys.at, e->keys.len);
-	if (e->args.len)
-		memcpy(to + head + e->keys.len, e->args.at, e->args.len);
-	*len = (size_t)head + hw_eval_size(e);
-	return to;
-}
-
-void hw_eval_fini(struct hw_eval *e)
-{
-	free(e->keys.at);
-	free(e->args.at);
-	free(e->whole.at);
-	memset(e, 0, sizeof(*e));
 }

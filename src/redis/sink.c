@@ -16,61 +16,7 @@
 
 #include "redis/inner.h"
 
-/* --- devices that are due ---------------------------------------------------------------------------------------- */
-
-bool hw_sink_has_marks(struct hw_redis *r, uint32_t index)
-{
-	struct hw_sink *s = &r->sink;
-	if (index < s->n_marks)
-		return true;
-	uint32_t n = s->n_marks ? s->n_marks : 1024;
-	while (n <= index)
-		n = n > UINT32_MAX / 2 ? UINT32_MAX : n * 2;
-	uint8_t *marks = realloc(s->marks, n);
-	if (!marks)
-		return false;
-	memset(marks + s->n_marks, 0, n - s->n_marks);
-	s->marks = marks;
-	s->n_marks = n;
-	return true;
-}
-
-static bool grow(struct hw_dues *q)
-{
-	uint32_t cap = q->cap ? q->cap * 2 : 256;
-	uint32_t *at = malloc(cap * sizeof(*at));
-	if (!at)
-		return false;
-	for (uint32_t i = 0; i < q->len; i++)
-		at[i] = q->at[(q->head + i) & (q->cap - 1)];
-	free(q->at);
-	*q = (struct hw_dues){at, cap, 0, q->len, q->bit};
-	return true;
-}
-
-/* Without memory the next sweep is what it is left to. */
-bool hw_sink_due(struct hw_redis *r, struct hw_dues *q, uint32_t index)
-{
-	struct hw_sink *s = &r->sink;
-	if (!hw_sink_has_marks(r, index) || (!(s->marks[index] & q->bit) && q->len == q->cap && !grow(q))) {
-		hw_sink_sweep(r);
-		return false;
-	}
-	if (s->marks[index] & q->bit)
-		return true;
-	s->marks[index] |= q->bit;
-	q->at[(q->head + q->len++) & (q->cap - 1)] = index;
-	return true;
-}
-
 /* --- sending ----------------------------------------------------------------------------------------------------- */
-
-void hw_sink_wake(struct hw_redis *r)
-{
-	struct timeval now = {0, 0};
-	if (r->up && !event_pending(r->sink.pump, EV_TIMEOUT, NULL))
-		event_add(r->sink.pump, &now);
-}
 
 static bool all_sent(const struct hw_sink *s)
 {
@@ -85,7 +31,7 @@ static bool may_send(const struct hw_sink *s, enum hw_call_kind kind, unsigned m
 static void pump(struct hw_redis *r)
 {
 	struct hw_sink *s = &r->sink;
-	if (!r->up || r->scripts_awaited)
+	if (!r->up || hw_scripts_loading(&r->scripts))
 		return;
 	if (s->rewind && s->in_flight[HW_CALL_EDGES] == 0) {
 		s->edges.sent = s->edges.head;
@@ -98,20 +44,6 @@ static void pump(struct hw_redis *r)
 		;
 	while (all_sent(s) && may_send(s, HW_CALL_REWRITE, HW_REWRITE_CALLS) && hw_call_rewrites(r))
 		;
-}
-
-void hw_sink_hold(struct hw_redis *r, unsigned kinds)
-{
-	struct hw_sink *s = &r->sink;
-	if (s->held) {
-		s->held |= kinds; /* `retry` is on its way */
-		return;
-	}
-	s->retry_ms = s->retry_ms ? s->retry_ms * 2 : HW_RETRY_MIN_MS;
-	if (s->retry_ms > HW_RETRY_MAX_MS)
-		s->retry_ms = HW_RETRY_MAX_MS;
-	struct timeval tv = {s->retry_ms / 1000, (suseconds_t)(s->retry_ms % 1000 * 1000)};
-	s->held = event_add(s->retry, &tv) == 0 ? kinds : 0;
 }
 
 static void on_pump(evutil_socket_t fd, short what, void *arg)
@@ -145,14 +77,14 @@ static void sweep(struct hw_redis *r)
 	for (unsigned n = 0; n < HW_SWEEP_BITE && s->sweep_at < bound; n++, s->sweep_at++) {
 		const struct hw_device *d = hw_registry_at(devices, s->sweep_at);
 		if (d && (hw_device_state(d) == HW_STATE_ONLINE || hw_device_state(d) == HW_STATE_OFFLINE) &&
-		    !hw_sink_due(r, &s->refresh, s->sweep_at))
+		    !hw_dues_add(r, &s->refresh, s->sweep_at))
 			return; /* no memory: over again */
 	}
 	if (s->sweep_at >= bound) {
 		s->sweep = false;
 		event_del(s->sweep_timer);
 	}
-	hw_sink_wake(r);
+	hw_plan_pump(r);
 }
 
 static void on_sweep(evutil_socket_t fd, short what, void *arg)
@@ -161,25 +93,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 	sweep(arg);
 }
 
-void hw_sink_sweep(struct hw_redis *r)
-{
-	struct timeval every = {0, HW_SWEEP_EVERY_MS * 1000};
-	r->sink.sweep = true;
-	r->sink.sweep_at = 0;
-	for (uint32_t i = 0; i < r->sink.n_marks; i++)
-		r->sink.marks[i] &= (uint8_t)~HW_MARK_FULL; /* nobody knows what is in the store */
-	if (!event_pending(r->sink.sweep_timer, EV_TIMEOUT, NULL))
-		event_add(r->sink.sweep_timer, &every);
-}
-
-/* --- the link ---------------------------------------------------------------------------------------------------- */
-
-void hw_sink_up(struct hw_redis *r, bool again)
-{
-	if (again || r->sink.sweep)
-		hw_sink_sweep(r);
-	hw_sink_wake(r);
-}
+/* --- life ---------------------------------------------------------------------------------------------------- */
 
 void hw_sink_lost(struct hw_redis *r)
 {
@@ -193,18 +107,6 @@ void hw_sink_lost(struct hw_redis *r)
 	s->retry_ms = 0;
 	event_del(s->retry);
 	event_del(s->sweep_timer);
-}
-
-void hw_sink_scripts_loaded(struct hw_redis *r)
-{
-	hw_sink_wake(r);
-}
-
-bool hw_sink_idle(const struct hw_redis *r)
-{
-	const struct hw_sink *s = &r->sink;
-	return s->edges.head == s->edges.tail && !s->refresh.len && !s->rewrite.len && !s->sweep &&
-	       !s->in_flight[HW_CALL_EDGES] && !s->in_flight[HW_CALL_REFRESH] && !s->in_flight[HW_CALL_REWRITE];
 }
 
 int hw_sink_init(struct hw_redis *r)

@@ -7,28 +7,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "conf/conf.h"
+#include "daemon/settings.h"
 #include "fuzz.h"
-#include "heartwheel/topic.h"
 
-static int check_template(const char *text, enum hw_conf_template kind, const char **why)
-{
-	struct hw_topic t;
-	int rc = kind == HW_CONF_TEMPLATE_BATCH ? hw_topic_compile_batch(&t, text, why)
-	                                        : hw_topic_compile(&t, text, kind == HW_CONF_TEMPLATE_STATUS, why);
-	if (rc == 0)
-		hw_topic_fini(&t);
-	return rc;
-}
-
-static struct hw_conf *load(const void *bytes, size_t size)
+static struct hw_settings *load(const void *bytes, size_t size)
 {
 	struct hw_conf_errors errors = {0};
 	char path[64];
 	int fd = memfd_create("monitor.conf", MFD_CLOEXEC);
 	MUST(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	struct hw_conf *c = hw_conf_load(path, check_template, &errors);
+	struct hw_settings *c = hw_conf_load(&hw_settings_table, path, &errors);
 	MUST(!c == (errors.n > 0));
 	for (size_t i = 0; i < errors.n; i++)
 		MUST(strncmp(errors.lines[i], path, strlen(path)) == 0 && !strchr(errors.lines[i], '\n'));
@@ -37,7 +26,7 @@ static struct hw_conf *load(const void *bytes, size_t size)
 	return c;
 }
 
-static char *print(const struct hw_conf *c, size_t *len)
+static char *print(const struct hw_settings *c, size_t *len)
 {
 	char *text = NULL;
 	FILE *out = open_memstream(&text, len);
@@ -47,9 +36,9 @@ static char *print(const struct hw_conf *c, size_t *len)
 	return text;
 }
 
-static void no_difference(void *arg, const char *key, bool live)
+static void no_difference(void *arg, const char *key, enum hw_conf_change change, bool live)
 {
-	(void)arg, (void)live;
+	(void)arg, (void)change, (void)live;
 	fprintf(stderr, "%s\n", key);
 	MUST(false && "printed and read, it is the same");
 }
@@ -57,12 +46,12 @@ static void no_difference(void *arg, const char *key, bool live)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_t len = 0, len_again = 0;
-	struct hw_conf *c = load(data, size);
+	struct hw_settings *c = load(data, size);
 	if (!c)
 		return 0;
 	MUST(c->n_groups > 0);
 	char *text = print(c, &len);
-	struct hw_conf *again = load(text, len);
+	struct hw_settings *again = load(text, len);
 	MUST(again);
 	char *text_again = print(again, &len_again);
 	MUST(strcmp(text, text_again) == 0);

@@ -57,18 +57,8 @@ static void op_metrics(void *arg, struct evbuffer *body)
 	evbuffer_add_printf(body, "# TYPE heartwheel_more gauge\nheartwheel_more 1\n");
 }
 
-static bool op_healthy(void *arg)
-{
-	(void)arg;
-	return true;
-}
-
-static const struct hw_control_ops ops = {.now = op_now,
-                                          .status = op_status,
-                                          .forget = op_forget,
-                                          .reload = op_reload,
-                                          .metrics = op_metrics,
-                                          .healthy = op_healthy};
+static const struct hw_control_ops ops = {
+	.now = op_now, .status = op_status, .forget = op_forget, .reload = op_reload, .metrics = op_metrics};
 
 static void start(struct world *w)
 {
@@ -84,7 +74,6 @@ static void start(struct world *w)
 	const uint8_t key[16] = "sixteen bytes..";
 	struct hw_out out;
 	unsigned budget = 1000;
-
 	w->now = (struct hw_now){.mono = {1000 * HW_NS_PER_S}, .wall_ms = INT64_C(1700000000000)};
 	w->base = event_base_new();
 	w->monitor = hw_monitor_new(&conf, &group, 1, key, w->now);

@@ -95,11 +95,30 @@ static void check_batch(const char *text, size_t size)
 		struct hw_payload p;
 		MUST(e.len > 0 && e.text > last && e.text + e.len < text + size && at <= size);
 		last = e.text;
-		int n = hw_payload_element(&p, e.text, e.len, id, sizeof(id));
+		int n = hw_payload_element(&p, e.text, e.len, NULL, id, sizeof(id));
 		MUST(n < 0 || strlen(id) == ((size_t)n < sizeof(id) ? (size_t)n : sizeof(id) - 1));
 		check_report(&p.report);
 		hw_payload_fini(&p);
 	}
+}
+
+/* Fields elsewhere: nothing else is read of a plain payload, and a member at a path is what it was read as. */
+static void check_reading(const uint8_t *data, size_t size)
+{
+	static char path[] = "a.b", other[] = "rssi";
+	static const struct hw_field fields[] = {{HW_HAS_RSSI, path}, {HW_HAS_RSSI, other}, {HW_HAS_DATA, path}};
+	struct hw_payload p;
+	for (int plain = 0; plain < 2; plain++) {
+		const struct hw_reading how = {fields, sizeof(fields) / sizeof(fields[0]), plain};
+		hw_payload_read(&p, data, size, &how);
+		check_report(&p.report);
+		if (plain && p.kind != HW_PAYLOAD_MONITOR)
+			MUST(!p.goodbye && !p.has_time && !p.has_timeout &&
+			     !(p.report.has & ~(unsigned)(HW_HAS_RSSI | HW_HAS_DATA)));
+		hw_payload_fini(&p);
+	}
+	int is = hw_payload_member_is(data, size, "a.b", "false");
+	MUST(is == 0 || is == 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -118,6 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_round_trip(&p.report);
 	check_merge(&p.report);
 	hw_payload_fini(&p);
+	check_reading(data, size);
 	check_quote(data, size);
 	check_batch((const char *)data, size);
 	hw_payload_homie(&p, data, size);

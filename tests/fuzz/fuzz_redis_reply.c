@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../sink_state.h"
 #include "fuzz.h"
 #include "redis/inner.h"
 
@@ -212,7 +213,7 @@ static void on_newer(void *arg, struct hw_ref ref, uint64_t seq)
 {
 	struct world *w = arg;
 	if (hw_monitor_adopt_seq(w->monitor, ref, seq))
-		hw_redis_rewrite(w->redis, ref);
+		sink_rewrite(w->redis, ref);
 }
 
 static int status_payload(void *arg, const struct hw_device *d, char *buf, size_t cap)
@@ -272,7 +273,7 @@ static void live(struct world *w, unsigned step)
 	if (index != HW_NIL) {
 		hw_redis_refresh(w->redis, hw_registry_ref(devices, index));
 		if (step == 4)
-			hw_redis_rewrite(w->redis, hw_registry_ref(devices, index));
+			sink_rewrite(w->redis, hw_registry_ref(devices, index));
 	}
 	hw_redis_seen(w->redis, w->now, false);
 	w->now.mono.ns += HW_NS_PER_S;
@@ -283,7 +284,7 @@ static void live(struct world *w, unsigned step)
 
 static bool idle(const struct world *w)
 {
-	return w->loaded && hw_redis_up(w->redis) && hw_redis_idle(w->redis);
+	return w->loaded && hw_redis_up(w->redis) && sink_is_idle(w->redis);
 }
 
 static bool fire(struct event *e)
@@ -344,11 +345,11 @@ static void start(struct world *w, const char *path)
 	                                     .readers = 1,
 	                                     .ttl_factor = 3,
 	                                     .loading = true};
-	const struct hw_redis_conf redis = {.host = "",
-	                                    .unix_socket = path,
-	                                    .username = "u",
-	                                    .password = "p",
-	                                    .db = 1,
+	const struct hw_redis_conf redis = {.at.host = "",
+	                                    .at.unix_socket = path,
+	                                    .at.username = "u",
+	                                    .at.password = "p",
+	                                    .at.db = 1,
 	                                    .key_prefix = "p:",
 	                                    .node_id = "n",
 	                                    .ttl_factor = 3,

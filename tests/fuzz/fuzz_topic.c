@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Topic templates. Input: a template, a NUL, a topic, a NUL, an id. What compiles must match what it renders, give the
- * same id back, and agree with the plain reading of MQTT's rules on every topic.
+ * Topic templates, goodbyes. Input: a template, a NUL, a topic, a NUL, an id. What compiles must match what it renders,
+ * give the same id back, and agree with the plain reading of MQTT's rules on every topic.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "../property/twin_topic.h"
 #include "fuzz.h"
-#include "heartwheel/topic.h"
+#include "heartwheel/group.h"
 
 struct text {
 	const char *at;
@@ -25,55 +26,24 @@ static struct text cut(struct text *rest)
 	return t;
 }
 
-/* The level at the beginning of a text. */
-static struct text level(struct text t)
-{
-	const char *end = t.len ? memchr(t.at, '/', t.len) : NULL;
-	return (struct text){t.at, end ? (size_t)(end - t.at) : t.len};
-}
-
-/* Steps over a level; false if it was the last one. */
-static bool step(struct text *t, struct text l)
-{
-	if (t->len == l.len)
-		return false;
-	*t = (struct text){t->at + l.len + 1, t->len - l.len - 1};
-	return true;
-}
-
-/* The naive twin: level by level, as MQTT 5 section 4.7 words it. */
-static bool matches(struct text pattern, struct text topic, struct text *id)
-{
-	if (topic.len == 0)
-		return false;
-	if (topic.at[0] == '$' && (pattern.at[0] == '+' || pattern.at[0] == '#' || pattern.at[0] == '{'))
-		return false;
-	for (;;) {
-		struct text p = level(pattern), t = level(topic);
-		if (p.len == 1 && *p.at == '#')
-			return true;
-		if (p.len == 4 && memcmp(p.at, "{id}", 4) == 0)
-			*id = t;
-		else if (!(p.len == 1 && *p.at == '+') && (p.len != t.len || memcmp(p.at, t.at, p.len) != 0))
-			return false;
-		bool more = step(&pattern, p);
-		if (step(&topic, t) != more) /* "a/#" matches "a" too */
-			return more && pattern.len == 1 && *pattern.at == '#';
-		if (!more)
-			return true;
-	}
-}
-
-static void check_match(const struct hw_topic *t, const char *pattern, struct text topic)
+static void check_match(const struct hw_topic *t, struct text pattern, struct text topic)
 {
 	const char *id = "?";
 	size_t id_len = 1;
-	struct text want = {0};
+	struct twin_text want[HW_CAPTURES_MAX] = {{topic.at, 0}};
+	struct hw_value has[HW_CAPTURES_MAX];
+	struct twin_text whole = {topic.at, topic.len}, text = {pattern.at, pattern.len};
+	struct twin_levels p = twin_split(text), l = twin_split(whole);
 	bool does = hw_topic_match(t, topic.at, topic.len, &id, &id_len);
-	bool should = matches((struct text){pattern, strlen(pattern)}, topic, &want);
-	MUST(does == should);
+	if (p.n > TWIN_LEVELS || l.n > TWIN_LEVELS)
+		return; /* too many for the twin */
+	bool fits = topic.len > 0 && twin_rest(&p, 0, &l, 0, want);
+	MUST(does == (fits && !twin_hidden(text, whole)));
+	MUST(hw_topic_values(t, topic.at, topic.len, has) == fits);
+	for (unsigned k = 0; fits && k < t->n_captures; k++)
+		MUST(has[k].len == want[k].len && (has[k].len == 0 || has[k].text == want[k].at));
 	if (does)
-		MUST(id_len == want.len && (id_len == 0 || id == want.at));
+		MUST(id_len == want[0].len && (id_len == 0 || id == want[0].at));
 	else
 		MUST(*id == '?' && id_len == 1);
 }
@@ -110,17 +80,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int publishable = 0; publishable < 2; publishable++) {
 		struct hw_topic t;
 		const char *why = NULL;
-		int rc = hw_topic_compile(&t, text, publishable, &why);
+		int rc = hw_topic_compile(&t, text, publishable ? HW_TOPIC_STATUS : HW_TOPIC_HEARTBEAT, &why);
 		if (rc != 0) {
 			MUST(rc == -EINVAL && why && *why);
 			continue;
 		}
-		MUST(strlen(t.filter) == t.filter_len && t.filter[t.id_at] == '+');
-		check_match(&t, text, topic);
-		if (publishable && good_id && !memchr(id.at, '/', id.len))
+		MUST(strlen(t.filter) == t.filter_len &&
+		     (t.walked ? t.id_at == t.filter_len : t.filter[t.id_at] == '+'));
+		check_match(&t, (struct text){text, strlen(text)}, topic);
+		if (publishable && !t.walked && good_id && !memchr(id.at, '/', id.len))
 			check_render(&t, id);
 		hw_topic_fini(&t);
 	}
+	struct hw_goodbye g;
+	const char *why = NULL;
+	if (hw_goodbye_compile(&g, text, &why) == 0)
+		MUST(g.topic.filter && (!g.member || (*g.member && g.says && *g.says)));
+	else
+		MUST(why && *why && !g.topic.filter && !g.member && !g.says);
+	hw_goodbye_fini(&g);
 	free(text);
 	return 0;
 }

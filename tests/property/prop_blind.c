@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "../random.h"
+#include "../suite.h"
 #include "heartwheel/blind.h"
 
 /* ck_assert() writes to a pipe each time that it holds: too slow for so many. */
@@ -60,7 +61,6 @@ static struct spell *lasting(struct twin *t, int cause) /* -1: any */
 static int64_t floor_of(const struct twin *t, unsigned period)
 {
 	int64_t at = INT64_MIN;
-
 	for (int i = 0; i < t->n; i++)
 		if (t->spells[i].period < period && t->spells[i].to > at)
 			at = t->spells[i].to;
@@ -71,7 +71,6 @@ static bool twin_begin(struct twin *t, enum hw_cause cause, int64_t at, bool los
 {
 	struct spell *s = lasting(t, (int)cause);
 	bool begins = !lasting(t, -1);
-
 	if (s) {
 		s->lossy |= lossy;
 		return false;
@@ -85,7 +84,6 @@ static bool twin_begin(struct twin *t, enum hw_cause cause, int64_t at, bool los
 static bool twin_end(struct twin *t, enum hw_cause cause, int64_t at)
 {
 	struct spell *s = lasting(t, (int)cause);
-
 	if (!s)
 		return false;
 	s->to = at > s->from ? at : s->from;
@@ -95,7 +93,6 @@ static bool twin_end(struct twin *t, enum hw_cause cause, int64_t at)
 static int by_from(const void *a, const void *b)
 {
 	const struct spell *x = a, *y = b;
-
 	return (x->from > y->from) - (x->from < y->from);
 }
 
@@ -103,7 +100,6 @@ static int by_from(const void *a, const void *b)
 static int hulls(const struct twin *t, struct spell *out)
 {
 	int n = 0;
-
 	for (unsigned period = 1; period <= t->periods; period++) {
 		struct spell hull = {.from = INT64_MAX, .to = INT64_MIN};
 		for (int i = 0; i < t->n; i++) {
@@ -122,7 +118,6 @@ static int hulls(const struct twin *t, struct spell *out)
 static int64_t union_length(struct spell *spells, int n, int64_t now)
 {
 	int64_t length = 0, reached = INT64_MIN;
-
 	qsort(spells, (size_t)n, sizeof(*spells), by_from);
 	for (int i = 0; i < n; i++) {
 		int64_t from = spells[i].from > reached ? spells[i].from : reached;
@@ -139,7 +134,6 @@ static int64_t twin_seen(const struct twin *t, int64_t now)
 {
 	struct spell spells[STEPS + 1];
 	int n = t->n;
-
 	if (t->hulls)
 		n = hulls(t, spells);
 	else
@@ -151,7 +145,6 @@ static int64_t twin_seen(const struct twin *t, int64_t now)
 static int64_t twin_cause(const struct twin *t, enum hw_cause cause)
 {
 	int64_t length = 0, reached = INT64_MIN;
-
 	for (int i = 0; i < t->n; i++) {
 		const struct spell *s = &t->spells[i];
 		if (s->cause != cause || s->to == INT64_MAX)
@@ -184,7 +177,6 @@ static void compare(const struct hw_blind *b, struct twin *t, int64_t now)
 {
 	bool blind = lasting(t, -1) != NULL;
 	int64_t seen = hw_blind_seen(b, (struct hw_mono){now}).ns;
-
 	MUST(hw_blind_now(b) == blind);
 	MUST(seen == twin_seen(t, now));
 	MUST(seen <= now - b->blind_ns);
@@ -208,7 +200,6 @@ static void run(bool ends_late)
 	struct hw_blind b;
 	struct twin t = {.hulls = ends_late};
 	int64_t now = below(2) ? -below(10000) : below(INT64_C(1) << 60), before = INT64_MIN;
-
 	hw_blind_init(&b);
 	for (int step = 0; step < STEPS; step++) {
 		enum hw_cause cause = (enum hw_cause)below(HW_CAUSES);
@@ -255,9 +246,5 @@ int main(void)
 	tcase_add_test(tc, clock_is_its_twin);
 	tcase_add_test(tc, ends_told_late);
 	suite_add_tcase(suite, tc);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "../random.h"
+#include "../suite.h"
 #include "heartwheel/monitor.h"
 
 /* ck_assert() writes to a pipe each time that it holds: too slow for so many. */
@@ -130,7 +131,7 @@ static void compare_extra(const struct hw_extra *a, const struct hw_extra *b)
 {
 	MUST(a->own_timeout_ms == b->own_timeout_ms);
 	MUST(a->report.has == b->report.has);
-	MUST(memcmp(&a->report.battery, &b->report.battery, sizeof a->report.battery) == 0);
+	MUST(memcmp(&a->report.battery, &b->report.battery, sizeof(a->report.battery)) == 0);
 	MUST(same_text(a->report.version, b->report.version));
 	MUST(!a->key == !b->key);
 	if (!a->key)
@@ -158,7 +159,7 @@ static void compare_devices(void)
 		struct hw_device a = *d[0], b = *d[1];
 		a.id = b.id = NULL;
 		a.extra = b.extra = NULL;
-		MUST(memcmp(&a, &b, sizeof a) == 0); /* it has no padding */
+		MUST(memcmp(&a, &b, sizeof(a)) == 0); /* it has no padding */
 	}
 }
 
@@ -192,7 +193,7 @@ static bool same_out(const struct hw_out *a, const struct hw_out *b)
 	case HW_OUT_BARRIER:
 		return a->barrier == b->barrier;
 	case HW_OUT_RECONNECT:
-		return a->reader == b->reader;
+		return a->source == b->source;
 	case HW_OUT_BLIND:
 		return a->blind.begun == b->blind.begun && a->blind.cause == b->blind.cause &&
 		       a->blind.lossy == b->blind.lossy && a->blind.length_ns == b->blind.length_ns;
@@ -286,7 +287,7 @@ static void pass(int64_t ns)
 			set_time(next);
 		if (back) {
 			uint64_t number = t.waiting[0].number;
-			memmove(t.waiting, t.waiting + 1, (size_t)--t.n_waiting * sizeof t.waiting[0]);
+			memmove(t.waiting, t.waiting + 1, (size_t)--t.n_waiting * sizeof(t.waiting[0]));
 			BOTH(m, hw_monitor_barrier(m, t.now, 0, number));
 		} else if (t.now.mono.ns >= end) {
 			drain();
@@ -309,7 +310,7 @@ struct said {
 static const struct hw_device *find(const char *prefix, unsigned k)
 {
 	char id[16];
-	int len = snprintf(id, sizeof id, "%sd%02u", prefix, k);
+	int len = snprintf(id, sizeof(id), "%sd%02u", prefix, k);
 	uint32_t i = hw_registry_find(hw_monitor_registry(t.m[0]), id, (size_t)len);
 	return i == HW_NIL ? NULL : hw_registry_at(hw_monitor_registry(t.m[0]), i);
 }
@@ -413,14 +414,14 @@ static void add(struct said *s)
 	*msg = (struct hw_message){.topic = topic, .payload = payload};
 	*payload = '\0';
 	if (one_in(25)) {
-		of_nobody(topic, sizeof s->topics[0]);
+		of_nobody(topic, sizeof(s->topics[0]));
 		if (one_in(2))
-			payload_of(payload, sizeof s->payloads[0]);
+			payload_of(payload, sizeof(s->payloads[0]));
 	} else if (one_in(25)) {
-		snprintf(topic, sizeof s->topics[0], "m/batch");
-		batch_of(payload, sizeof s->payloads[0]);
+		snprintf(topic, sizeof(s->topics[0]), "m/batch");
+		batch_of(payload, sizeof(s->payloads[0]));
 	} else {
-		is_plain = of_device(s, msg, topic, sizeof s->topics[0], payload, sizeof s->payloads[0]);
+		is_plain = of_device(s, msg, topic, sizeof(s->topics[0]), payload, sizeof(s->payloads[0]));
 	}
 	msg->topic_len = strlen(topic);
 	msg->payload_len = strlen(payload);
@@ -454,7 +455,7 @@ static void say(void)
 static void touch_key(unsigned k)
 {
 	char id[16];
-	int len = snprintf(id, sizeof id, "d%02u", k);
+	int len = snprintf(id, sizeof(id), "d%02u", k);
 	bool there = !one_in(3);
 	int64_t ttl_ms = there ? 500 + below(4000) : HW_KEY_GONE;
 	unsigned why = there ? HW_KEY_WRITTEN : HW_KEY_REMOVED;
@@ -464,7 +465,7 @@ static void touch_key(unsigned k)
 static void forget(unsigned k)
 {
 	char id[16];
-	int len = snprintf(id, sizeof id, "d%02u", k);
+	int len = snprintf(id, sizeof(id), "d%02u", k);
 	bool was = hw_monitor_forget(t.m[0], t.now, id, (size_t)len);
 	MUST(hw_monitor_forget(t.m[1], t.now, id, (size_t)len) == was);
 }
@@ -473,7 +474,7 @@ static void forget(unsigned k)
 static void load(unsigned k)
 {
 	char id[16];
-	int len = snprintf(id, sizeof id, "d%02u", k);
+	int len = snprintf(id, sizeof(id), "d%02u", k);
 	struct hw_stored s = {.id = id,
 	                      .id_len = (size_t)len,
 	                      .state = one_in(2) ? HW_STATE_ONLINE : HW_STATE_OFFLINE,
@@ -526,7 +527,7 @@ static void begin(void)
 {
 	static const uint8_t key[16] = {5};
 	struct hw_group_spec specs[COUNT(groups)];
-	memset(&t, 0, sizeof t);
+	memset(&t, 0, sizeof(t));
 	t.now = (struct hw_now){.mono = {1000 * S}, .wall_ms = 1700000000000};
 	t.conf = (struct hw_monitor_conf){.max_devices = 90, /* a few find no room */
 	                                  .forget_after_ms = 20000,
@@ -590,9 +591,5 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, a_batch_is_what_its_messages_are, 1, getenv("HW_SEED") ? 2 : 1 + SEEDS);
 	suite_add_tcase(suite, tc);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "../random.h"
+#include "../suite.h"
 #include "heartwheel/time.h"
 #include "heartwheel/wheel.h"
 
@@ -484,9 +485,5 @@ int main(void)
 	tcase_add_test(tc, every_tick_is_hit);
 	tcase_add_test(tc, ticks_of_random_instants);
 	suite_add_tcase(suite, tc);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

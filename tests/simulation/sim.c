@@ -8,7 +8,7 @@
 
 void sim_init(struct sim *s, uint64_t seed)
 {
-	memset(s, 0, sizeof *s);
+	memset(s, 0, sizeof(*s));
 	s->seed = seed;
 	s->random.state = seed;
 	s->hash = UINT64_C(0xcbf29ce484222325);
@@ -22,6 +22,7 @@ void sim_fini(struct sim *s)
 	sim_fleet_fini(s);
 	sim_broker_fini(s);
 	sim_oracle_fini(s);
+	sim_world_fini(s);
 	sim_queue_fini(&s->queue);
 }
 
@@ -114,16 +115,27 @@ static void happen(struct sim *s, const struct sim_event *ev)
 	case SIM_TROUBLE_OVER:
 		sim_trouble_end(s, ev->who);
 		break;
+	case SIM_PAUSE:
+		sim_broker_on_pause(s);
+		break;
 	case SIM_END:
 		s->over = true;
 		sim_oracle_finish(s);
 	}
 }
 
+/* What devices do to the broker's sockets changes nothing between it and the monitor, but for a connection that takes
+ * the place of another, whose will goes out. */
+static bool concerns_monitor(enum sim_kind kind)
+{
+	return kind != SIM_BEAT && kind != SIM_CLOSED && kind != SIM_IN;
+}
+
 void sim_run(struct sim *s)
 {
 	struct sim_event ev;
 	sim_oracle_init(s);
+	sim_world_init(s);
 	sim_broker_init(s);
 	sim_fleet_init(s);
 	sim_host_init(s);
@@ -134,6 +146,8 @@ void sim_run(struct sim *s)
 		s->now = ev.at;
 		s->events++;
 		happen(s, &ev);
+		if (concerns_monitor(ev.kind))
+			sim_world_look(s);
 	}
 	hash(s, s->events);
 }

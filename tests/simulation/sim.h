@@ -17,6 +17,7 @@
 #include "heartwheel/time.h"
 #include "sim_broker.h"
 #include "sim_fleet.h"
+#include "sim_gateway.h"
 #include "sim_host.h"
 #include "sim_metrics.h"
 #include "sim_oracle.h"
@@ -24,6 +25,7 @@
 #include "sim_queue.h"
 #include "sim_random.h"
 #include "sim_store.h"
+#include "sim_world.h"
 
 #define SIM_BOOTED_NS (1000 * HW_NS_PER_S)
 #define SIM_WALL_MS   INT64_C(1700000000000)
@@ -31,11 +33,17 @@
 /* Lies that a test tells in the host's or the store's name, to see the oracle find them out. */
 enum sim_lie {
 	SIM_NO_LIE,
-	SIM_DEAF,       /* no message is passed on after a while */
-	SIM_IDLE,       /* the core is not asked for anything after a while */
-	SIM_FORGED,     /* every barrier is said to be back as soon as it is sent */
-	SIM_TWICE,      /* a transition is said twice */
-	SIM_LOST_WRITE, /* the store does not write that a device is offline */
+	SIM_DEAF,          /* no message is passed on after a while */
+	SIM_IDLE,          /* the core is not asked for anything after a while */
+	SIM_FORGED,        /* every barrier is said to be back when the loop wakes next, and none is sent */
+	SIM_TWICE,         /* a transition is said twice */
+	SIM_LOST_WRITE,    /* the store does not write that a device is offline */
+	SIM_UNSENT_STATUS, /* a status is said to be acknowledged, and is not sent */
+	SIM_BLINDED,       /* the loop is said to stall when it does not */
+	SIM_HASTY,         /* timeouts are a fifth shorter than was asked for */
+	SIM_SLUGGISH,      /* ... longer by a half and a second */
+	SIM_LEFT_OUT,      /* what the core has not worked off of a list is not given to it again */
+	SIM_FIRST_ALONE,   /* of a list the first element alone is passed on */
 	SIM_LIES
 };
 
@@ -49,6 +57,7 @@ struct sim {
 	struct sim_fleet fleet;
 	struct sim_host host;
 	struct sim_store store;
+	struct sim_world world;
 	struct sim_oracle oracle;
 	struct sim_metrics *metrics; /* borrowed; NULL: none wanted */
 	uint64_t hash, events;

@@ -12,9 +12,9 @@ void sim_broker_init(struct sim *s)
 {
 	struct sim_broker *b = &s->broker;
 	b->n_clients = s->plan.devices + s->plan.readers + 1;
-	b->client = sim_calloc(b->n_clients, sizeof *b->client);
-	b->retained = sim_calloc(s->plan.devices, sizeof *b->retained);
-	b->ready = sim_calloc(b->n_clients, sizeof *b->ready);
+	b->client = sim_calloc(b->n_clients, sizeof(*b->client));
+	b->retained = sim_calloc(s->plan.devices, sizeof(*b->retained));
+	b->ready = sim_calloc(b->n_clients, sizeof(*b->ready));
 	b->service_ns = s->plan.service_ns;
 	b->delay_ns = s->plan.delay_ns;
 }
@@ -24,11 +24,17 @@ void sim_broker_fini(struct sim *s)
 	struct sim_broker *b = &s->broker;
 	for (uint32_t c = 0; c < b->n_clients; c++)
 		sim_fifo_fini(&b->client[c].in);
-	for (uint32_t r = 0; r < SIM_READERS_MAX; r++)
+	for (uint32_t r = 0; r <= SIM_READERS_MAX; r++)
 		sim_fifo_fini(&b->pipe[r].q);
 	free(b->client);
 	free(b->retained);
 	free(b->ready);
+}
+
+/* The monitor's own connections get something from it. */
+static bool has_pipe(const struct sim *s, uint32_t c)
+{
+	return c >= s->plan.devices;
 }
 
 static bool is_reader(const struct sim *s, uint32_t c)
@@ -38,14 +44,34 @@ static bool is_reader(const struct sim *s, uint32_t c)
 
 /* --- out to the readers ------------------------------------------------------ */
 
+static unsigned group_of(const struct sim *s, const struct sim_packet *p)
+{
+	return p->what == SIM_CANARY    ? p->device / 2
+	       : p->what == SIM_BARRIER ? SIM_GROUPS_MAX
+	                                : s->fleet.device[p->device].group;
+}
+
+static void drop(struct sim *s, const struct sim_packet *p)
+{
+	sim_note(s, "dropped", p->device, p->what);
+	if (p->what == SIM_GOODBYE && !p->retained && !p->again)
+		s->broker.retained[p->device].unheard = true;
+	if (p->what == SIM_HEARTBEAT && !p->again)
+		sim_oracle_lost(s, p->device, (uint32_t)p->number, false);
+	if (p->what == SIM_LIST && !p->again)
+		sim_list_lost(s, p, false);
+	sim_world_loses(s, group_of(s, p));
+}
+
 static void pipe_push(struct sim *s, uint32_t r, struct sim_packet p)
 {
 	struct sim_broker *b = &s->broker;
 	struct sim_pipe *pipe = &b->pipe[r];
 	if (!pipe->open)
 		return;
-	if (pipe->q.n >= s->plan.pipe_bound && p.what != SIM_CLOSE) {
+	if (pipe->q.n >= s->plan.pipe_bound && p.what != SIM_CLOSE && p.what != SIM_ACK) {
 		b->dropped++;
+		drop(s, &p);
 		return;
 	}
 	p.at = s->now + b->delay_ns;
@@ -59,14 +85,48 @@ static void pipe_push(struct sim *s, uint32_t r, struct sim_packet p)
 	sim_fifo_push(&pipe->q, &p);
 }
 
+static bool is_mute(const struct sim *s, const struct sim_packet *p)
+{
+	return s->broker.mute[group_of(s, p)] > 0;
+}
+
+/* The second of two of the same: nothing is lost with it. */
+static struct sim_packet again(struct sim_packet p)
+{
+	p.again = true;
+	return p;
+}
+
+/* Of a group of batches the statuses are published where no heartbeat is, and nobody has subscribed. */
+static bool is_subscribed(const struct sim *s, const struct sim_packet *p)
+{
+	bool status = p->what == SIM_STATUS || p->what == SIM_CLEARING;
+	return !status || !s->plan.batch[s->fleet.device[p->device].group];
+}
+
 /* Several readers share the subscription: each message goes to one of them. */
 static void route(struct sim *s, struct sim_packet p)
 {
 	struct sim_broker *b = &s->broker;
+	if (!is_subscribed(s, &p))
+		return;
+	if (p.what == SIM_CANARY)
+		sim_oracle_canary(s, group_of(s, &p), !is_mute(s, &p));
+	if (is_mute(s, &p)) {
+		if (p.what == SIM_GOODBYE)
+			s->broker.retained[p.device].unheard = true;
+		if (p.what == SIM_HEARTBEAT)
+			sim_oracle_lost(s, p.device, (uint32_t)p.number, true);
+		if (p.what == SIM_LIST)
+			sim_list_lost(s, &p, true);
+		return;
+	}
 	for (uint32_t k = 0; k < s->plan.readers; k++) {
 		uint32_t r = b->turn++ % s->plan.readers;
 		if (b->pipe[r].open) {
 			pipe_push(s, r, p);
+			if (b->twice && (p.what == SIM_HEARTBEAT || p.what == SIM_GOODBYE || p.what == SIM_LIST))
+				pipe_push(s, r, again(p)); /* for two filters that overlap, or once more with QoS 1 */
 			return;
 		}
 	}
@@ -92,15 +152,30 @@ static void publish_will(struct sim *s, uint32_t c, bool evidence)
 {
 	if (c >= s->plan.devices || !s->broker.client[c].will)
 		return;
+	if (s->fleet.device[c].speaks) {
+		struct sim_packet list = sim_gateway_goodbyes(s, c);
+		if (evidence)
+			sim_list_arrived(s, &list);
+		route(s, list);
+		return;
+	}
 	if (evidence)
 		sim_oracle_goodbye(s, c);
 	s->broker.retained[c] = (struct sim_retained){.any = true};
 	route(s, (struct sim_packet){.what = SIM_GOODBYE, .device = c});
 }
 
+/* What waited in its socket is gone with it: mosquitto looks at keepalives before it reads what came meanwhile. */
 static void forget_connection(struct sim *s, uint32_t c)
 {
 	struct sim_client *k = &s->broker.client[c];
+	for (size_t i = 0; i < k->arrived; i++) {
+		const struct sim_packet *p = sim_fifo_at(&k->in, i);
+		if (p->what == SIM_HEARTBEAT)
+			sim_oracle_lost(s, p->device, (uint32_t)p->number, false);
+		else if (p->what == SIM_LIST)
+			sim_list_lost(s, p, false);
+	}
 	k->connected = k->lapsed = false;
 	k->conn++;
 	k->in.n = 0;
@@ -121,7 +196,24 @@ static void kick(struct sim *s, uint32_t c)
 		pipe_push(s, c - s->plan.devices, (struct sim_packet){.what = SIM_CLOSE});
 		b->pipe[c - s->plan.devices].open = false;
 	} else {
+		b->pipe[s->plan.readers].open = false;
+		b->pipe[s->plan.readers].q.n = 0;
 		sim_at(s, s->now + NOTICE_NS, SIM_HOST_CLOSED, c - s->plan.devices, b->client[c].conn, 0);
+	}
+}
+
+/* MQTT 3.1.1: every subscription brings all that is retained. */
+static void replay(struct sim *s, uint32_t r)
+{
+	for (uint32_t i = 0; i < s->plan.devices; i++) {
+		const struct sim_retained *x = &s->broker.retained[i];
+		struct sim_packet p = {.what = x->by_monitor ? SIM_STATUS : SIM_GOODBYE,
+		                       .device = i,
+		                       .online = x->online,
+		                       .number = x->seq,
+		                       .retained = true};
+		if (x->any && !is_mute(s, &p) && !s->plan.batch[s->fleet.device[i].group])
+			pipe_push(s, r, p);
 	}
 }
 
@@ -138,20 +230,22 @@ bool sim_broker_connect(struct sim *s, uint32_t c, int64_t keepalive_ns, bool wi
 	k->connected = true;
 	k->keepalive_ns = keepalive_ns;
 	k->will = will;
-	if (is_reader(s, c)) {
+	if (has_pipe(s, c)) {
 		struct sim_pipe *pipe = &b->pipe[c - s->plan.devices];
 		pipe->q.n = 0;
 		pipe->last_at = 0;
 		pipe->filled = false;
 		pipe->open = true;
 	}
+	if (is_reader(s, c) && s->plan.replays)
+		replay(s, c - s->plan.devices);
 	return true;
 }
 
 void sim_broker_leave(struct sim *s, uint32_t c)
 {
 	forget_connection(s, c);
-	if (is_reader(s, c)) {
+	if (has_pipe(s, c)) {
 		s->broker.pipe[c - s->plan.devices].open = false;
 		s->broker.pipe[c - s->plan.devices].q.n = 0;
 	}
@@ -199,12 +293,20 @@ void sim_broker_on_in(struct sim *s, uint32_t c, uint32_t conn)
 	struct sim_client *k = &s->broker.client[c];
 	if (k->conn != conn)
 		return;
-	const struct sim_packet *p = sim_fifo_at(&k->in, k->arrived++);
+	struct sim_packet *p = sim_fifo_at(&k->in, k->arrived++);
 	if (p->what == SIM_HEARTBEAT)
-		sim_oracle_arrived(s, p->device);
+		p->number = sim_oracle_arrived(s, p->device);
 	else if (p->what == SIM_GOODBYE)
 		sim_oracle_goodbye(s, p->device);
+	else if (p->what == SIM_LIST)
+		sim_list_arrived(s, p);
 	make_ready(s, c);
+}
+
+/* The publisher sends with QoS 1. */
+static void acknowledge(struct sim *s, const struct sim_packet *p)
+{
+	pipe_push(s, s->plan.readers, (struct sim_packet){.what = SIM_ACK, .device = p->device, .number = p->number});
 }
 
 static void process(struct sim *s, uint32_t c, struct sim_packet p)
@@ -220,12 +322,15 @@ static void process(struct sim *s, uint32_t c, struct sim_packet p)
 		route(s, p);
 		break;
 	case SIM_STATUS:
-		b->retained[p.device] = (struct sim_retained){true, p.online, true, p.number};
+		b->retained[p.device] =
+			(struct sim_retained){.any = true, .online = p.online, .by_monitor = true, .seq = p.number};
 		route(s, p);
+		acknowledge(s, &p);
 		break;
 	case SIM_CLEARING:
 		b->retained[p.device].any = false;
 		route(s, p);
+		acknowledge(s, &p);
 		break;
 	case SIM_ABORT:
 		publish_will(s, c, true);
@@ -250,7 +355,7 @@ void sim_broker_on_serve(struct sim *s, uint32_t stamp)
 	b->ready_n--;
 	struct sim_client *k = &b->client[c];
 	k->ready = false;
-	if (k->arrived > 0) {
+	for (bool first = true; k->arrived > 0 && (first || s->plan.reads_whole); first = false) {
 		k->arrived--;
 		process(s, c, sim_fifo_pop(&k->in));
 	}
@@ -279,7 +384,23 @@ void sim_broker_stop(struct sim *s)
 	struct sim_broker *b = &s->broker;
 	b->state = SIM_STOPPED;
 	b->stopped_at = s->now;
+	b->taken = b->ready_n;
 	b->serving = false;
+}
+
+/* A broker that reads whole sockets is told of those that became ready meanwhile in no order that could be relied on;
+ * the turn that it was in goes on first. */
+static void shuffle_ready(struct sim *s)
+{
+	struct sim_broker *b = &s->broker;
+	uint32_t first = b->ready_head + b->taken;
+	for (uint32_t left = b->ready_n - b->taken; left > 1; left--) {
+		uint32_t *a = &b->ready[(first + left - 1) % b->n_clients];
+		uint32_t *with = &b->ready[(first + (uint32_t)sim_below(&s->random, left)) % b->n_clients];
+		uint32_t was = *a;
+		*a = *with;
+		*with = was;
+	}
 }
 
 /* First it throws out whom it has not heard for 1.5 keepalives (the last sign of life may be a keepalive older than the
@@ -298,7 +419,34 @@ void sim_broker_resume(struct sim *s)
 		publish_will(s, c, k->lapsed);
 		kick(s, c);
 	}
+	if (s->plan.reads_whole)
+		shuffle_ready(s);
 	plan_turn(s);
+}
+
+void sim_broker_pause(struct sim *s, int64_t until)
+{
+	s->broker.pauses_until = until;
+	sim_at(s, s->now, SIM_PAUSE, 0, 0, 0);
+}
+
+void sim_broker_on_pause(struct sim *s)
+{
+	struct sim_broker *b = &s->broker;
+	int64_t next_ns = sim_spread(&s->random, 100 * HW_NS_PER_MS, 4 * HW_NS_PER_S);
+	bool over = s->now >= b->pauses_until;
+	if (b->paused) {
+		b->paused = false;
+		sim_broker_resume(s);
+	} else if (b->state == SIM_RUNNING && !over) {
+		b->paused = true;
+		next_ns = sim_spread(&s->random, 40 * HW_NS_PER_MS, 600 * HW_NS_PER_MS);
+		sim_broker_stop(s);
+	}
+	if (over)
+		b->pauses_until = 0;
+	else
+		sim_at(s, s->now + next_ns, SIM_PAUSE, 0, 0, 0);
 }
 
 void sim_broker_down(struct sim *s, bool politely)
@@ -320,7 +468,7 @@ void sim_broker_up(struct sim *s, bool remembers)
 {
 	s->broker.state = SIM_RUNNING;
 	if (!remembers)
-		memset(s->broker.retained, 0, s->plan.devices * sizeof *s->broker.retained);
+		memset(s->broker.retained, 0, s->plan.devices * sizeof(*s->broker.retained));
 }
 
 /* What TCP held back is delivered. */
@@ -345,7 +493,7 @@ void sim_broker_cut(struct sim *s, bool cut)
 	b->cut = cut;
 	if (cut)
 		return;
-	for (uint32_t r = 0; r < s->plan.readers; r++)
+	for (uint32_t r = 0; r <= s->plan.readers; r++)
 		release(s, &b->pipe[r].q, &b->pipe[r].last_at, SIM_PIPE, r, 0);
 	for (uint32_t c = s->plan.devices; c < b->n_clients; c++)
 		release(s, &b->client[c].in, &b->client[c].last_at, SIM_IN, c, b->client[c].conn);

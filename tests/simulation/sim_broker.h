@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the broker. Each client has a socket: what it sends waits there, in order, until the broker serves it, one
- * packet of one socket a turn, the sockets in the order in which they became ready. What a reader of the monitor is
- * sent goes through a pipe of its own: in order, with a delay, and with a bound beyond which packets are dropped
+ * A model of the broker. Each client has a socket: what it sends waits there, in order, until the broker serves it.
+ * Some brokers take one packet of one socket a turn, the sockets in the order in which they became ready; others read a
+ * socket whole, and after a standstill the sockets that wait in any order. What a reader of the monitor is sent goes
+ * through a pipe of its own: in order, with a delay, and with a bound beyond which packets are dropped
  * silently. Clients are numbered: the devices, then the monitor's readers, then its publisher.
  */
 #ifndef SIM_BROKER_H
 #define SIM_BROKER_H
 
 #include "sim_fifo.h"
+#include "sim_plan.h"
 
 #define SIM_READERS_MAX 3
 
@@ -33,21 +35,27 @@ struct sim_pipe {
 
 struct sim_retained {
 	bool any, online, by_monitor;
+	bool unheard; /* a goodbye that the broker brought to no reader */
 	uint64_t seq;
 };
 
 struct sim_broker {
 	enum sim_broker_state state;
-	struct sim_client *client; /* owned */
-	struct sim_pipe pipe[SIM_READERS_MAX];
-	struct sim_retained *retained; /* owned; a device */
-	uint32_t *ready;               /* owned: the sockets that wait, a ring of n_clients */
+	struct sim_client *client;                 /* owned */
+	struct sim_pipe pipe[SIM_READERS_MAX + 1]; /* to the readers; behind them, what answers the publisher */
+	struct sim_retained *retained;             /* owned; a device */
+	uint32_t *ready;                           /* owned: the sockets that wait, a ring of n_clients */
 	uint32_t n_clients, ready_head, ready_n;
 	bool serving; /* a SIM_SERVE is planned */
 	uint32_t serve_stamp, turn;
 	int64_t stopped_at;
-	int64_t service_ns, delay_ns; /* a packet; a pipe */
-	bool cut;                     /* between broker and monitor: nothing gets through, nothing is lost */
+	uint32_t taken;       /* sockets that waited already when it stopped: it has been told of them */
+	int64_t pauses_until; /* it pauses again and again; 0: it does not */
+	bool paused;
+	int64_t service_ns, delay_ns;      /* a packet; a pipe */
+	unsigned mute[SIM_GROUPS_MAX + 1]; /* a group: above 0 its filters bring nothing; the last is none's */
+	bool twice;                        /* it delivers what devices send more than once */
+	bool cut;                          /* between broker and monitor: nothing gets through, nothing is lost */
 	uint64_t dropped;
 };
 
@@ -68,6 +76,9 @@ unsigned sim_broker_fill(const struct sim *s, uint32_t reader);
 
 void sim_broker_stop(struct sim *s);
 void sim_broker_resume(struct sim *s);
+/* Too short a standstill to be noticed by anybody, or nearly; and the next one, until the trouble is over. */
+void sim_broker_pause(struct sim *s, int64_t until);
+void sim_broker_on_pause(struct sim *s);
 /* `politely`: every will is published before the connections are closed. */
 void sim_broker_down(struct sim *s, bool politely);
 void sim_broker_up(struct sim *s, bool remembers);

@@ -17,6 +17,9 @@ enum sim_what {
 	SIM_BARRIER,
 	SIM_STATUS,   /* a monitor's own retained status */
 	SIM_CLEARING, /* ... an empty one */
+	SIM_CANARY,   /* .device: twice the group, and one for the second of its filters */
+	SIM_ACK,      /* to the publisher: the status with this number is retained */
+	SIM_LIST,     /* a gateway's: .number says which */
 	SIM_DISCONNECT,
 	SIM_ABORT, /* the connection ends without a word: the will is published */
 	SIM_CLOSE  /* to a reader: the connection is closed behind what was sent */
@@ -29,6 +32,8 @@ struct sim_packet {
 	uint32_t device;
 	enum sim_what what;
 	bool online;
+	bool retained; /* delivered for a subscription: history */
+	bool again;    /* the second of two of the same */
 };
 
 struct sim_fifo {
@@ -50,7 +55,7 @@ static inline void sim_fifo_push(struct sim_fifo *f, const struct sim_packet *p)
 {
 	if (f->n == f->cap) {
 		size_t cap = f->cap ? 2 * f->cap : 8;
-		struct sim_packet *ring = malloc(cap * sizeof *ring);
+		struct sim_packet *ring = malloc(cap * sizeof(*ring));
 		if (!ring) {
 			fprintf(stderr, "simulate: out of memory\n");
 			exit(2);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A model of the devices: each beats at its interval, with jitter and loss, and now and then dies, in one of four ways,
- * comes back, or loses its network for a while. Sleepers announce a timeout of their own before a nap. A device that
- * finds its connection closed connects again, with back-off, and beats as soon as it is connected.
+ * comes back, or loses its network for a while. Some are heard by a gateway alone (sim_gateway.h). Sleepers announce a
+ * timeout of their own before a nap. A device that finds its connection closed connects again, with back-off, and beats
+ * as soon as it is connected.
  */
 #ifndef SIM_FLEET_H
 #define SIM_FLEET_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "sim_gateway.h"
 
 struct sim;
 
@@ -18,9 +21,12 @@ struct sim_device {
 	/* traits */
 	int64_t interval_ns, delay_ns, keepalive_ns;
 	int64_t nap_ns; /* 0: no sleeper */
+	int64_t nap_spare_ms;
 	double jitter, loss;
 	unsigned group;
 	bool will;
+	uint32_t gateway; /* who lists it; itself: a gateway, or one that needs none */
+	bool speaks;      /* it is a gateway */
 
 	/* its life */
 	bool powered;   /* the machine runs, and answers pings */
@@ -29,16 +35,21 @@ struct sim_device {
 	bool connected; /* as far as it knows */
 	uint32_t life;  /* grows whenever what was planned is no longer true */
 	uint32_t until_nap;
+	int64_t naps_until; /* behind a gateway */
 	int64_t backoff_ns;
 	uint64_t beats; /* sent, lost ones included */
 };
 
 struct sim_fleet {
 	struct sim_device *device; /* owned */
+	struct sim_lists lists;
 };
 
 void sim_fleet_init(struct sim *s);
 void sim_fleet_fini(struct sim *s);
+
+/* Time for a heartbeat: what it says of its timeout (-1: nothing). Returns when the next is due. */
+int64_t sim_fleet_says(struct sim *s, struct sim_device *d, int64_t *timeout_ms);
 
 void sim_fleet_on_beat(struct sim *s, uint32_t device, uint32_t life);
 void sim_fleet_on_dial(struct sim *s, uint32_t device, uint32_t life);

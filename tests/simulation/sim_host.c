@@ -9,7 +9,6 @@
 #define STALL_NS      (500 * HW_NS_PER_MS)
 #define TIMER_LATE_NS 50000
 #define SPINS_MAX     200
-#define SUSPENDED_NS  (500 * HW_NS_PER_MS)
 
 struct hw_now sim_host_now(const struct sim *s)
 {
@@ -19,13 +18,25 @@ struct hw_now sim_host_now(const struct sim *s)
 	                       .wall_ms = SIM_WALL_MS + s->now / HW_NS_PER_MS + h->wall_offset_ms};
 }
 
-const struct hw_device *sim_host_device(const struct sim *s, uint32_t device)
+bool sim_host_is_behind(const struct sim *s)
+{
+	for (uint32_t r = 0; r < s->plan.readers; r++)
+		if (sim_feed_has_left(s, r))
+			return true;
+	return false;
+}
+
+static uint32_t find(const struct sim *s, uint32_t device)
 {
 	char id[16];
-	int len = snprintf(id, sizeof id, "d%u", device);
-	const struct hw_registry *r = hw_monitor_registry(s->host.m);
-	uint32_t i = hw_registry_find(r, id, (size_t)len);
-	return i == HW_NIL ? NULL : hw_registry_at(r, i);
+	int len = snprintf(id, sizeof(id), "d%u", device);
+	return hw_registry_find(hw_monitor_registry(s->host.m), id, (size_t)len);
+}
+
+const struct hw_device *sim_host_device(const struct sim *s, uint32_t device)
+{
+	uint32_t i = find(s, device);
+	return i == HW_NIL ? NULL : hw_registry_at(hw_monitor_registry(s->host.m), i);
 }
 
 uint32_t sim_host_number(const struct hw_device *d)
@@ -50,6 +61,24 @@ static void reap_if_done(struct sim *s, uint32_t n, struct hw_ref ref)
 		hw_monitor_reap(s->host.m, ref);
 }
 
+/* It is owed until the broker has said that it holds just this one. */
+static void sim_host_acked(struct sim *s, uint32_t n, uint64_t seq)
+{
+	const struct hw_registry *r = hw_monitor_registry(s->host.m);
+	uint32_t i = find(s, n);
+	if (i == HW_NIL || hw_registry_at(r, i)->seq != seq)
+		return;
+	s->host.owed[n].status = s->host.owed[n].flies = false;
+	reap_if_done(s, n, hw_registry_ref(r, i));
+}
+
+void sim_host_read_acks(struct sim *s)
+{
+	struct sim_packet p;
+	while (sim_broker_read(s, s->plan.readers, &p))
+		sim_host_acked(s, p.device, p.number);
+}
+
 static void publish(struct sim *s, struct hw_ref ref)
 {
 	const struct hw_device *d = by_ref(s, ref);
@@ -61,9 +90,12 @@ static void publish(struct sim *s, struct hw_ref ref)
 	                       .device = n,
 	                       .online = state == HW_STATE_ONLINE,
 	                       .number = d->seq};
-	sim_broker_send(s, s->plan.devices + s->plan.readers, p, s->plan.delay_ns);
-	s->host.owed[n].status = false;
-	reap_if_done(s, n, ref);
+	if (s->lie != SIM_UNSENT_STATUS)
+		sim_broker_send(s, s->plan.devices + s->plan.readers, p, s->plan.delay_ns);
+	s->host.owed[n].flies = true;
+	s->host.owed[n].since = s->now;
+	if (s->lie == SIM_UNSENT_STATUS)
+		sim_host_acked(s, n, d->seq);
 }
 
 static void give(struct sim *s, struct hw_ref ref, enum sim_order_kind kind)
@@ -111,6 +143,7 @@ void sim_host_republish(struct sim *s)
 		if (!d)
 			continue;
 		s->host.owed[sim_host_number(d)].status = true;
+		s->host.owed[sim_host_number(d)].flies = false;
 		if (!s->host.owed[sim_host_number(d)].store)
 			publish(s, hw_registry_ref(r, i));
 	}
@@ -124,7 +157,7 @@ static void on_transition(struct sim *s, const struct hw_transition *t)
 	sim_oracle_transition(s, n, t);
 	if (s->lie == SIM_TWICE && t->state == HW_STATE_OFFLINE)
 		sim_oracle_transition(s, n, t);
-	s->host.owed[n] = (struct sim_owed){true, true};
+	s->host.owed[n] = (struct sim_owed){.store = true, .status = true};
 	give(s, t->device, SIM_EDGE);
 }
 
@@ -154,10 +187,12 @@ static void dispatch(struct sim *s, const struct hw_out *out)
 		break;
 	case HW_OUT_BARRIER:
 		sim_oracle_barrier(s, out->barrier);
-		sim_broker_send(s, s->plan.devices + s->plan.readers,
-		                (struct sim_packet){.what = SIM_BARRIER, .number = out->barrier}, s->plan.delay_ns);
-		for (uint32_t r = 0; s->lie == SIM_FORGED && r < s->plan.readers; r++)
-			hw_monitor_barrier(s->host.m, sim_host_now(s), r, out->barrier);
+		if (s->lie == SIM_FORGED)
+			s->host.to_forge = out->barrier;
+		else
+			sim_broker_send(s, s->plan.devices + s->plan.readers,
+			                (struct sim_packet){.what = SIM_BARRIER, .number = out->barrier},
+			                s->plan.delay_ns);
 		break;
 	case HW_OUT_BLIND:
 		sim_oracle_told(s, out);
@@ -165,10 +200,26 @@ static void dispatch(struct sim *s, const struct hw_out *out)
 		if (!out->blind.begun && out->blind.lossy)
 			sim_host_republish(s);
 		break;
+	case HW_OUT_CANARY:
+		sim_note(s, "canary", out->canary.group, out->canary.filter);
+		sim_broker_send(s, s->plan.devices + s->plan.readers,
+		                (struct sim_packet){.what = SIM_CANARY,
+		                                    .number = (uint64_t)out->canary.seq,
+		                                    .device = 2u * out->canary.group + out->canary.filter},
+		                s->plan.delay_ns);
+		hw_monitor_canary_answer(s->host.m, out->canary.group, out->canary.filter, HW_CANARY_TAKEN);
+		break;
+	case HW_OUT_DEAF:
+		sim_trace(s, out->deaf.begun ? "deaf" : "hears", out->deaf.group, out->deaf.length_ns);
+		sim_oracle_deaf(s, out->deaf.group, out->deaf.begun);
+		if (!out->deaf.begun)
+			sim_host_republish(s);
+		break;
 	case HW_OUT_RECONNECT:
-		sim_trace(s, "reconnect", out->reader, 0);
-		sim_broker_leave(s, s->plan.devices + out->reader);
-		sim_host_down(s, out->reader);
+		sim_trace(s, "reconnect", out->source, 0);
+		sim_world_gives_up(s, out->source);
+		sim_broker_leave(s, s->plan.devices + out->source);
+		sim_host_down(s, out->source);
 		break;
 	default: /* no second path in this world */
 		break;
@@ -193,15 +244,27 @@ bool sim_host_drain(struct sim *s, unsigned budget)
 
 /* --- the loop ---------------------------------------------------------------- */
 
+/* Not in the moment in which it was sent: that proves nothing to the core, which asks for another, thousands of times.
+ */
+static void forge(struct sim *s, struct hw_now now)
+{
+	for (uint32_t r = 0; s->host.to_forge && r < s->plan.readers; r++)
+		hw_monitor_barrier(s->host.m, now, r, s->host.to_forge);
+	s->host.to_forge = 0;
+}
+
 struct hw_now sim_host_woke(struct sim *s)
 {
 	struct sim_host *h = &s->host;
 	struct hw_now now = sim_host_now(s);
-	if (h->planned.ns && now.mono.ns - h->planned.ns > STALL_NS) {
-		hw_monitor_stall(h->m, now, h->planned);
-		sim_oracle_watch(s);
-	}
-	h->planned.ns = 0;
+	struct hw_pace_woke w = hw_pace_woke(&h->pace, now.mono, h->slept_ns, STALL_NS);
+	if (w.suspended)
+		hw_monitor_suspended(h->m, now, w.since);
+	sim_oracle_watch(s);
+	if (w.stalled)
+		hw_monitor_stall(h->m, now, w.planned);
+	sim_oracle_watch(s);
+	forge(s, now);
 	return now;
 }
 
@@ -210,16 +273,11 @@ void sim_host_turn(struct sim *s)
 	struct sim_host *h = &s->host;
 	struct hw_now now = sim_host_now(s);
 	bool more = sim_host_drain(s, s->plan.budget);
-	struct hw_mono at;
-	int64_t wait_ns = 60 * HW_NS_PER_S;
-	if (hw_monitor_due(h->m, now, &at) && at.ns - now.mono.ns < wait_ns)
-		wait_ns = at.ns - now.mono.ns;
-	if (more || wait_ns < 0)
-		wait_ns = 0;
+	int64_t wait_ns = more ? 0 : hw_pace_wait_ns(h->m, now);
 	if (wait_ns == 0 && !more && ++h->spins > SPINS_MAX)
 		sim_breach(s, "asks to be woken at once, again and again, and does nothing");
 	sim_at(s, s->now + wait_ns + TIMER_LATE_NS, SIM_DUE, 0, ++h->due_stamp, 0);
-	h->planned = hw_mono_add(now.mono, wait_ns < s->plan.tick_ns ? wait_ns : s->plan.tick_ns);
+	hw_pace_sleeps(&h->pace, now.mono, wait_ns < s->plan.tick_ns ? wait_ns : s->plan.tick_ns);
 }
 
 static bool awake(const struct sim *s)
@@ -235,17 +293,6 @@ void sim_host_on_due(struct sim *s, uint32_t stamp)
 	sim_host_turn(s);
 }
 
-static void check_suspend(struct sim *s, struct hw_now now)
-{
-	struct sim_host *h = &s->host;
-	if (h->boot_checked.ns && h->slept_ns - h->slept_seen_ns > SUSPENDED_NS) {
-		hw_monitor_suspended(h->m, now, h->boot_checked);
-		sim_oracle_watch(s);
-	}
-	h->slept_seen_ns = h->slept_ns;
-	h->boot_checked = now.mono;
-}
-
 static void mark(struct sim *s, struct hw_now now)
 {
 	if (!hw_blind_now(hw_monitor_blind(s->host.m)) && !s->host.load_wanted)
@@ -256,8 +303,17 @@ static void mark(struct sim *s, struct hw_now now)
 
 void sim_host_tick(struct sim *s)
 {
+	struct sim_host *h = &s->host;
 	struct hw_now now = sim_host_woke(s);
-	check_suspend(s, now);
+	if (s->lie == SIM_BLINDED && s->now > s->plan.trouble_ns / 2) {
+		hw_monitor_stall(h->m, now, hw_mono_add(now.mono, -HW_NS_PER_S));
+		sim_oracle_watch(s);
+		sim_host_note_empty(s);
+	}
+	if (h->store_lost && !s->store.away && !h->load_wanted) {
+		h->store_lost = false;
+		sim_host_reconcile(s);
+	}
 	mark(s, now);
 	if (s->plan.sparse && sim_chance(&s->random, 0.9) && s->now < sim_length(s) - 4 * s->plan.tick_ns)
 		sim_host_rest_publisher(s);
@@ -274,9 +330,39 @@ void sim_host_on_tick(struct sim *s, uint32_t stamp)
 void sim_host_on_pipe(struct sim *s, uint32_t r)
 {
 	const struct sim_fifo *q = &s->broker.pipe[r].q;
-	if (!awake(s) || q->n == 0 || sim_fifo_at(q, 0)->at > s->now)
+	bool left = r < s->plan.readers && sim_feed_has_left(s, r);
+	if (!awake(s) || (!left && (q->n == 0 || sim_fifo_at(q, 0)->at > s->now)))
 		return;
 	sim_host_woke(s);
+	if (r == s->plan.readers)
+		sim_host_read_acks(s);
+	else
+		sim_host_read(s, r);
+	if (r < s->plan.readers)
+		sim_host_note_empty(s);
+	sim_host_turn(s);
+}
+
+bool sim_host_stop_reader(struct sim *s, uint32_t r)
+{
+	if (!s->host.m || s->host.reader_stopped[r] >= 0)
+		return false;
+	s->host.reader_stopped[r] = sim_oracle_mono(s);
+	return true;
+}
+
+/* It says since when it stood, and is read empty. */
+void sim_host_go_on_reader(struct sim *s, uint32_t r)
+{
+	struct sim_host *h = &s->host;
+	int64_t since = h->reader_stopped[r];
+	h->reader_stopped[r] = -1;
+	if (!awake(s) || since < 0)
+		return;
+	sim_host_woke(s);
+	if (sim_oracle_mono(s) - since > STALL_NS)
+		hw_monitor_stall(h->m, sim_host_now(s), (struct hw_mono){since});
+	sim_oracle_watch(s);
 	sim_host_read(s, r);
 	sim_host_note_empty(s);
 	sim_host_turn(s);
@@ -307,6 +393,7 @@ void sim_host_thaw(struct sim *s)
 		sim_host_turn(s);
 	for (uint32_t r = 0; r < s->plan.readers; r++)
 		sim_host_read(s, r);
+	sim_host_read_acks(s);
 	sim_host_note_empty(s);
 	sim_host_turn(s);
 	/* A timer of the monotonic clock goes on where it was. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The host's way in: from the pipes and from the store into the core; and its start and its end. See sim_host.h. */
+/* The host's way in, but for messages (sim_feed.c): connections, the store, its start and its end. See sim_host.h. */
 #include <string.h>
 
 #include "sim.h"
@@ -9,106 +9,15 @@
 #define LOAD_PATIENCE_NS (5 * HW_NS_PER_S)
 #define BACKOFF_MAX_NS   (60 * HW_NS_PER_S)
 #define KEEPALIVE_NS     (30 * HW_NS_PER_S)
-#define NEARLY_FULL      90
-#define RELIEVED         50
 
-struct batch {
-	struct hw_message message[HW_BATCH];
-	char topic[HW_BATCH][40], payload[HW_BATCH][112];
-	size_t n;
-};
-
-/* --- messages ---------------------------------------------------------------- */
-
-static void flush(struct sim *s, struct batch *b)
-{
-	if (b->n == 0)
-		return;
-	hw_monitor_messages(s->host.m, sim_host_now(s), b->message, b->n);
-	b->n = 0;
-	sim_oracle_watch(s);
-	sim_host_drain(s, 0);
-}
-
-static int payload_of(const struct sim_packet *p, char *buf, size_t cap)
-{
-	if (p->what == SIM_GOODBYE)
-		return snprintf(buf, cap, "{\"online\":false}");
-	if (p->what == SIM_STATUS)
-		return snprintf(buf, cap, "{\"time\":1,\"online\":%s,\"reason\":\"%s\",\"by\":\"sim\",\"seq\":%llu}",
-		                p->online ? "true" : "false", p->online ? "heartbeat" : "timeout",
-		                (unsigned long long)p->number);
-	if (p->what == SIM_HEARTBEAT && p->timeout_ms >= 0)
-		return snprintf(buf, cap, "{\"timeout\":%lld.%03lld}", (long long)(p->timeout_ms / 1000),
-		                (long long)(p->timeout_ms % 1000));
-	return 0;
-}
-
-static void add(struct sim *s, struct batch *b, const struct sim_packet *p)
-{
-	static const char *const space[] = {"nodes", "slow"};
-	if (s->lie == SIM_DEAF && s->now > s->plan.trouble_ns / 2)
-		return;
-	unsigned group = s->fleet.device[p->device].group;
-	const char *leaf = p->what == SIM_HEARTBEAT ? "heartbeat" : "status";
-	int len = snprintf(b->topic[b->n], sizeof b->topic[0], "%s/d%u/%s", space[group], p->device, leaf);
-	int size = payload_of(p, b->payload[b->n], sizeof b->payload[0]);
-	if (p->what == SIM_HEARTBEAT)
-		sim_oracle_read(s, p->device, p->timeout_ms);
-	b->message[b->n] = (struct hw_message){.topic = b->topic[b->n],
-	                                       .topic_len = (size_t)len,
-	                                       .payload = b->payload[b->n],
-	                                       .payload_len = (size_t)size};
-	if (++b->n == HW_BATCH)
-		flush(s, b);
-}
-
-static void note_fill(struct sim *s, uint32_t r)
-{
-	struct sim_pipe *pipe = &s->broker.pipe[r];
-	unsigned percent = sim_broker_fill(s, r);
-	if (percent > NEARLY_FULL && !pipe->filled) {
-		pipe->filled = true;
-		hw_monitor_loss(s->host.m, sim_host_now(s), r);
-		sim_oracle_watch(s);
-	} else if (percent < RELIEVED) {
-		pipe->filled = false;
-	}
-}
-
-void sim_host_read(struct sim *s, uint32_t r)
-{
-	struct hw_monitor *m = s->host.m;
-	struct hw_now now = sim_host_now(s);
-	struct batch b = {.n = 0};
-	struct sim_packet p;
-	bool arrived = false;
-	note_fill(s, r);
-	while (sim_broker_read(s, r, &p)) {
-		if (p.what == SIM_CLOSE) {
-			flush(s, &b);
-			sim_host_down(s, r);
-			return;
-		}
-		if (p.what == SIM_BARRIER) {
-			flush(s, &b);
-			sim_oracle_back(s, r, p.number);
-			hw_monitor_barrier(m, now, r, p.number);
-			sim_oracle_watch(s);
-			continue;
-		}
-		if (!arrived) {
-			hw_monitor_arrived(m, now, r);
-			sim_oracle_watch(s);
-		}
-		arrived = true;
-		add(s, &b, &p);
-	}
-	flush(s, &b);
-}
+/* --- read empty -------------------------------------------------------------- */
 
 void sim_host_note_empty(struct sim *s)
 {
+	for (uint32_t r = 0; r < s->plan.readers; r++)
+		/* It has not said so yet: a stall of the loop's goes on for it. */
+		if (s->host.reader_stopped[r] >= 0 || sim_feed_has_left(s, r))
+			return;
 	hw_monitor_drained(s->host.m, sim_host_now(s));
 	sim_oracle_watch(s);
 }
@@ -125,8 +34,8 @@ static void redial(struct sim *s, uint32_t k)
 static void tell_link(struct sim *s, uint32_t k, bool up)
 {
 	struct hw_now now = sim_host_now(s);
-	s->host.link[k].up = up;
 	sim_oracle_link(s, k, up);
+	s->host.link[k].up = up;
 	if (k < s->plan.readers)
 		hw_monitor_link(s->host.m, now, k, up);
 	else
@@ -138,6 +47,8 @@ void sim_host_down(struct sim *s, uint32_t k)
 {
 	if (!s->host.link[k].up)
 		return;
+	if (k < s->plan.readers)
+		sim_feed_forget(s, k);
 	tell_link(s, k, false);
 	redial(s, k);
 }
@@ -159,7 +70,8 @@ void sim_host_on_dial(struct sim *s, uint32_t k, uint32_t stamp)
 	struct sim_host *h = &s->host;
 	if (!h->m || stamp != h->link[k].stamp || h->link[k].up)
 		return;
-	if (h->stopped || h->asleep || !sim_broker_connect(s, s->plan.devices + k, KEEPALIVE_NS, false)) {
+	bool stands = k < s->plan.readers && h->reader_stopped[k] >= 0;
+	if (h->stopped || h->asleep || stands || !sim_broker_connect(s, s->plan.devices + k, KEEPALIVE_NS, false)) {
 		redial(s, k);
 		return;
 	}
@@ -198,7 +110,7 @@ void sim_host_lose_publisher(struct sim *s)
 void sim_host_forget(struct sim *s, uint32_t n)
 {
 	char id[16];
-	int len = snprintf(id, sizeof id, "d%u", n);
+	int len = snprintf(id, sizeof(id), "d%u", n);
 	if (!s->host.m || s->host.stopped || s->host.asleep)
 		return;
 	sim_host_woke(s);
@@ -213,9 +125,11 @@ static void load_one(struct sim *s, uint32_t n)
 	static const char *const names[] = {"default", "slow"};
 	const struct sim_record *r = &s->store.record[n];
 	char id[16];
-	if (!r->known)
+	if (!r->known) {
+		sim_oracle_unknown(s, n);
 		return;
-	int len = snprintf(id, sizeof id, "d%u", n);
+	}
+	int len = snprintf(id, sizeof(id), "d%u", n);
 	int64_t down_ms = s->host.started_wall_ms - s->host.mark_found_ms;
 	struct hw_stored d = {.id = id,
 	                      .id_len = (size_t)len,
@@ -280,17 +194,32 @@ void sim_host_on_load(struct sim *s, uint32_t run)
 		load_over(s);
 }
 
+/* --- reloads ----------------------------------------------------------------- */
+
+void sim_host_reload(struct sim *s)
+{
+	struct hw_group_spec groups[SIM_GROUPS_MAX];
+	if (!s->host.m || s->host.stopped || s->host.asleep)
+		return; /* it reads the file when it starts, or not at all */
+	sim_host_woke(s);
+	if (hw_monitor_reconfigure(s->host.m, sim_host_now(s), &s->plan.conf, groups, sim_plan_groups(s, groups)))
+		sim_breach(s, "a reload is refused");
+	sim_host_turn(s);
+}
+
 /* --- start and end ----------------------------------------------------------- */
 
 void sim_host_init(struct sim *s)
 {
-	s->host.owed = sim_calloc(s->plan.devices, sizeof *s->host.owed);
+	s->host.owed = sim_calloc(s->plan.devices, sizeof(*s->host.owed));
+	sim_feed_init(s);
 }
 
 void sim_host_fini(struct sim *s)
 {
 	hw_monitor_free(s->host.m);
 	free(s->host.owed);
+	sim_feed_fini(s);
 }
 
 void sim_host_on_start(struct sim *s)
@@ -305,16 +234,20 @@ void sim_host_on_start(struct sim *s)
 		sim_at(s, s->now + HW_NS_PER_S, SIM_START, 0, 0, 0);
 		return;
 	}
-	h->m = hw_monitor_new(&s->plan.conf, groups, sim_plan_groups(&s->plan, groups), key, now);
+	h->m = hw_monitor_new(&s->plan.conf, groups, sim_plan_groups(s, groups), key, now);
 	if (!h->m)
 		sim_breach(s, "no monitor");
 	h->run++;
-	h->planned.ns = 0;
-	h->boot_checked.ns = h->mark_told_ms = 0;
+	h->store_lost = false;
+	for (uint32_t r = 0; r < SIM_READERS_MAX; r++)
+		h->reader_stopped[r] = -1;
+	h->pace = (struct hw_pace){0};
+	h->mark_told_ms = 0;
+	h->to_forge = 0;
 	h->load_at = 0;
 	h->loading = h->load_wanted = true;
 	h->started_wall_ms = now.wall_ms;
-	memset(h->owed, 0, s->plan.devices * sizeof *h->owed);
+	memset(h->owed, 0, s->plan.devices * sizeof(*h->owed));
 	sim_oracle_started(s);
 	for (uint32_t k = 0; k <= s->plan.readers; k++) {
 		h->link[k].wait_ns = 0;
@@ -331,6 +264,8 @@ void sim_host_crash(struct sim *s)
 		return;
 	sim_oracle_crashed(s);
 	sim_store_crash(s);
+	for (uint32_t r = 0; r < s->plan.readers; r++)
+		sim_feed_forget(s, r);
 	for (uint32_t k = 0; k <= s->plan.readers; k++) {
 		sim_broker_leave(s, s->plan.devices + k);
 		h->link[k].up = false;

@@ -16,7 +16,17 @@ void sim_host_turn(struct sim *s);
 void sim_host_tick(struct sim *s);
 void sim_host_republish(struct sim *s);
 void sim_host_read(struct sim *s, uint32_t reader);
+void sim_host_read_acks(struct sim *s);
 void sim_host_note_empty(struct sim *s);
+
+/* sim_feed.c */
+void sim_feed_init(struct sim *s);
+void sim_feed_fini(struct sim *s);
+/* What a reader has gathered is gone with its connection. */
+void sim_feed_forget(struct sim *s, uint32_t reader);
+/* Whether the core has not worked off all that it was to be given in the last turn. */
+bool sim_feed_has_left(const struct sim *s, uint32_t reader);
+
 /* A connection is lost; it is opened again after a while. */
 void sim_host_down(struct sim *s, uint32_t link);
 /* The publisher leaves for an eighth of a timeout, or is not there yet. */

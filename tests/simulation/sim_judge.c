@@ -15,22 +15,29 @@ static int64_t timeout_ns(const struct sim *s, uint32_t i)
 	return own_ms > 0 ? own_ms * HW_NS_PER_MS : s->plan.timeout_ns[s->fleet.device[i].group];
 }
 
-/* When the first of the last two barriers that are back on every reader was sent; -1 if there are no two. */
-static int64_t pair_sent(const struct sim *s)
+uint64_t sim_oracle_back_on_all(const struct sim *s)
 {
 	uint64_t back = UINT64_MAX;
 	for (uint32_t r = 0; r < s->plan.readers; r++)
 		if (s->oracle.back[r] < back)
 			back = s->oracle.back[r];
-	return back < 2 ? -1 : s->oracle.sent_at[(back - 1) % SIM_NUMBERS];
+	return back;
 }
 
-/* When the latest got through not after `by`; -1: none. *next: the one after it, or `end`. */
-static int64_t last_by(const struct sim_watched *w, int64_t by, int64_t end, int64_t *next)
+int64_t sim_oracle_pair_sent(const struct sim *s)
+{
+	uint64_t first = s->oracle.behind[sim_oracle_back_on_all(s) % SIM_NUMBERS];
+	return first == 0 ? -1 : s->oracle.sent_at[first % SIM_NUMBERS];
+}
+
+/* When the latest got through not after `by`, but for what is `lost`; -1: none. *next: the one after it, or `end`. */
+static int64_t last_by(const struct sim_watched *w, int64_t by, int64_t end, bool lost, int64_t *next)
 {
 	*next = end;
 	for (uint32_t k = w->arrivals; k > 0 && w->arrivals - k < SIM_ARRIVALS; k--) {
-		int64_t at = w->arrival[(k - 1) % SIM_ARRIVALS];
+		int64_t at = w->arrival[(k - 1) % SIM_ARRIVALS].at;
+		if (lost && w->arrival[(k - 1) % SIM_ARRIVALS].fate == SIM_LOST)
+			continue;
 		if (at <= by)
 			return at;
 		*next = at;
@@ -38,20 +45,56 @@ static int64_t last_by(const struct sim_watched *w, int64_t by, int64_t end, int
 	return -1;
 }
 
+static bool was_blind(const struct sim_oracle *o, int64_t at)
+{
+	return sim_oracle_seen(o, at + 1) == sim_oracle_seen(o, at);
+}
+
+/*
+ * Three timeouts of silence that was seen are enough, however often it was blind in between; of what the store says of
+ * the time before this run two count at most. That excuses a mistake only if the last heartbeat came when nobody could
+ * hear it.
+ */
+static bool is_bounded(const struct sim *s, uint32_t i, int64_t now, int64_t heard)
+{
+	const struct sim_oracle *o = &s->oracle;
+	const struct sim_watched *w = &o->watched[i];
+	int64_t timeout = timeout_ns(s, i), before_ns = w->silent_ns < 2 * timeout ? w->silent_ns : 2 * timeout;
+	int64_t from = w->read ? sim_oracle_seen(o, w->read_at) : sim_oracle_seen(o, o->started_at) - before_ns;
+	return was_blind(o, heard) && sim_oracle_seen(o, now) - from >= 3 * timeout;
+}
+
 /*
  * All that got through before the pair was sent has been read. So what justifies the judgement is a gap after the last
  * of these, up to the next one or to now, that is as long as the timeout.
+ *
+ * What the broker has dropped has been heard by nobody. It excuses a mistake, which is counted, only if it was a
+ * heartbeat of this very device.
  */
 static void check_silence(struct sim *s, uint32_t i, int64_t now, int64_t sent)
 {
-	const struct sim_oracle *o = &s->oracle;
-	int64_t next, at = last_by(&o->watched[i], sent, now, &next);
-	if (at < 0)
+	struct sim_oracle *o = &s->oracle;
+	int64_t next, at = last_by(&o->watched[i], sent, now, false, &next), timeout = timeout_ns(s, i);
+	int64_t gap_ns = sim_oracle_seen(o, next) - sim_oracle_seen(o, at);
+	if (at < 0 || gap_ns >= timeout)
 		return;
-	int64_t gap_ns = sim_oracle_seen(o, next) - sim_oracle_seen(o, at), timeout = timeout_ns(s, i);
-	if (gap_ns < timeout)
+	if (sim_world_is_believed(s, s->fleet.device[i].group))
+		return;
+	int64_t heard_next, heard = last_by(&o->watched[i], sent, now, true, &heard_next);
+	if (heard < 0 || sim_oracle_seen(o, heard_next) - sim_oracle_seen(o, heard) >= timeout)
+		o->excused++;
+	else if (is_bounded(s, i, now, heard))
+		o->bounded++;
+	else
 		sim_breach(s, "d%u: false offline: a heartbeat got through %.6f s ago, silence %.6f s of %.3f s", i,
 		           (double)(now - at) / 1e9, (double)gap_ns / 1e9, (double)timeout / 1e9);
+}
+
+/* How much later a deadline may be because its group was deaf since: for so long, and then silence counts anew. */
+static int64_t deaf_since(const struct sim *s, uint32_t i, int64_t since, int64_t now)
+{
+	int64_t deaf_ns = sim_oracle_deaf_ns(&s->oracle, s->fleet.device[i].group, since, now);
+	return deaf_ns > 0 ? deaf_ns + timeout_ns(s, i) : 0;
 }
 
 /*
@@ -72,6 +115,16 @@ static int64_t put_back_since(const struct sim_oracle *o, int64_t since)
 	return sum;
 }
 
+/* Where no canary may be sent, a filter is believed to be silent only after three timeouts, at least 30 s. */
+static int64_t unproven_ns(const struct sim *s, unsigned g)
+{
+	int64_t longest_ns =
+		s->plan.timeout_ns[g] > s->plan.timeout_was_ns[g] ? s->plan.timeout_ns[g] : s->plan.timeout_was_ns[g];
+	if (!s->plan.no_canary[g])
+		return 0;
+	return longest_ns + (longest_ns > 10 * HW_NS_PER_S ? 3 * longest_ns : 30 * HW_NS_PER_S);
+}
+
 static void check_time(struct sim *s, uint32_t i, int64_t now, int64_t sent)
 {
 	const struct sim_oracle *o = &s->oracle;
@@ -81,28 +134,76 @@ static void check_time(struct sim *s, uint32_t i, int64_t now, int64_t sent)
 	int64_t due = (lossy > read ? lossy : read) + timeout;
 	if (w->read && due > read + 3 * timeout)
 		due = read + 3 * timeout;
+	if (w->read && sim_oracle_seen(o, sent) < due)
+		sim_breach(s, "d%u: offline without two barriers sent after its deadline", i);
+	if (due < sim_oracle_seen(o, w->loaded_at))
+		due = sim_oracle_seen(o, w->loaded_at);
+	/* One that became shorter is in force when all were gone through. */
+	int64_t reloaded = sim_oracle_seen(o, o->reloaded_at + HW_NS_PER_S);
+	if (sim_oracle_seen(o, now) > due && due < reloaded)
+		due = reloaded < sim_oracle_seen(o, now) ? reloaded : sim_oracle_seen(o, now);
 	int64_t late_ns = sim_oracle_seen(o, now) - due;
 	if (w->read && late_ns < 0)
 		sim_breach(s, "d%u: offline %.6f s before its deadline", i, (double)-late_ns / 1e9);
-	if (w->read && sim_oracle_seen(o, sent) < due)
-		sim_breach(s, "d%u: offline without two barriers sent after its deadline", i);
 	if (late_ns <= 0)
 		return;
 	int64_t due_at = sim_oracle_unseen(o, due);
-	int64_t may_ns = TICK_NS + LATE_NS + ROUNDING_NS + 6 * (s->plan.delay_ns + s->plan.service_ns * 40) +
-	                 sim_oracle_troubled(o, due_at, now) + put_back_since(o, w->read ? w->read_at : 0);
+	int64_t may_ns = TICK_NS + LATE_NS + ROUNDING_NS + 6 * (s->broker.delay_ns + s->broker.service_ns * 40) +
+	                 sim_world_hindered_ns(s, due_at, now) +
+	                 sim_world_muted_ns(s, s->fleet.device[i].group, due_at, now) +
+	                 put_back_since(o, w->read ? w->read_at : 0) + unproven_ns(s, s->fleet.device[i].group) +
+	                 deaf_since(s, i, w->read ? w->read_at : 0, now);
 	if (late_ns > may_ns)
 		sim_breach(s, "d%u: offline %.6f s after its deadline, %.6f s are explained", i, (double)late_ns / 1e9,
 		           (double)may_ns / 1e9);
 }
 
+void sim_oracle_took_goodbye(struct sim *s, uint32_t i)
+{
+	const struct sim_oracle *o = &s->oracle;
+	const struct sim_watched *w = &o->watched[i];
+	const struct hw_device *d = sim_host_device(s, i);
+	int64_t now = sim_oracle_mono(s), timeout = timeout_ns(s, i);
+	if (!d || hw_device_state(d) != HW_STATE_ONLINE || !w->read)
+		return;
+	if (o->blind_open ||
+	    o->deaf_from[s->fleet.device[i].group] >= 0) /* how far the clock is put back is not known */
+		return;
+	int64_t read = sim_oracle_seen(o, w->read_at), lossy = sim_oracle_seen(o, o->lossy_end);
+	int64_t due = (lossy > read ? lossy : read) + timeout + put_back_since(o, w->read_at) +
+	              deaf_since(s, i, w->read_at, now);
+	int64_t late_ns = hw_monitor_due_in_ms(s->host.m, sim_host_now(s), d) * HW_NS_PER_MS - ROUNDING_NS -
+	                  (due - sim_oracle_seen(o, now));
+	if (late_ns > 0)
+		sim_breach(s, "d%u: a goodbye has put its deadline off by %.6f s", i, (double)late_ns / 1e9);
+}
+
+/* A goodbye waits for so long, unless the device's deadline comes before: that of a timeout before a reload too. */
+static void check_held(struct sim *s, uint32_t i, int64_t now, int64_t sent)
+{
+	const struct sim_watched *w = &s->oracle.watched[i];
+	int64_t was_ns = s->plan.timeout_was_ns[s->fleet.device[i].group], soonest_ns = timeout_ns(s, i);
+	int64_t seen = sim_oracle_seen(&s->oracle, now);
+	int64_t waited_ns = seen - sim_oracle_seen(&s->oracle, w->goodbye_read_at);
+	int64_t silent_ns = seen - sim_oracle_seen(&s->oracle, w->read_at);
+	if (was_ns > 0 && was_ns < soonest_ns)
+		soonest_ns = was_ns;
+	if (w->goodbye_read_at < 0)
+		sim_breach(s, "d%u: offline on a goodbye that was not read", i);
+	else if (sent < w->goodbye_read_at)
+		sim_breach(s, "d%u: offline without two barriers sent after its goodbye was read", i);
+	else if (w->read && waited_ns < w->hold_ns && silent_ns < soonest_ns)
+		sim_breach(s, "d%u: offline on a goodbye that was held for %.6f s of %.3f s", i,
+		           (double)waited_ns / 1e9, (double)w->hold_ns / 1e9);
+}
+
 static void check_offline(struct sim *s, uint32_t i, const struct hw_transition *t)
 {
 	const struct sim_watched *w = &s->oracle.watched[i];
-	int64_t now = sim_oracle_mono(s), sent = pair_sent(s), next;
+	int64_t now = sim_oracle_mono(s), sent = sim_oracle_pair_sent(s), next;
 	if (w->state != HW_STATE_ONLINE)
 		return; /* a first message that is a goodbye */
-	if (hw_blind_now(hw_monitor_blind(s->host.m)))
+	if (hw_blind_now(hw_monitor_blind(s->host.m)) || sim_world_is_deafened(s))
 		sim_breach(s, "d%u: offline while blind", i);
 	if (sent < 0) {
 		sim_breach(s, "d%u: offline without two barriers", i);
@@ -113,7 +214,8 @@ static void check_offline(struct sim *s, uint32_t i, const struct hw_transition 
 		check_time(s, i, now, sent);
 		return;
 	}
-	if (w->alive && (w->goodbye_at < 0 || last_by(w, sent, now, &next) > w->goodbye_at))
+	check_held(s, i, now, sent);
+	if (w->alive && (w->goodbye_at < 0 || last_by(w, sent, now, true, &next) > w->goodbye_at))
 		sim_breach(s, "d%u: offline on a goodbye that is none", i);
 }
 
@@ -129,6 +231,8 @@ void sim_oracle_transition(struct sim *s, uint32_t i, const struct hw_transition
 		sim_breach(s, "d%u: online, and no heartbeat was read", i);
 	if (t->state == HW_STATE_OFFLINE)
 		check_offline(s, i, t);
+	if (w->state == HW_STATE_PROVISIONAL) /* nobody is judged before the load is over */
+		w->loaded_at = sim_oracle_mono(s);
 	w->state = t->state;
 	w->seq = t->seq;
 	if (t->state == HW_STATE_FORGOTTEN) /* with all that was known of it */
@@ -138,7 +242,7 @@ void sim_oracle_transition(struct sim *s, uint32_t i, const struct hw_transition
 
 void sim_oracle_stored(struct sim *s, const struct sim_order *o, const struct sim_record *was)
 {
-	if (was->known && was->state == o->record.state && !s->oracle.amnesia)
+	if (was->known && was->state == o->record.state && !s->oracle.amnesia && !s->oracle.damaged)
 		sim_breach(s, "d%u: the store is told twice that it is %s", o->device, hw_state_name(was->state));
 }
 
@@ -149,11 +253,18 @@ static void check_kept(struct sim *s, uint32_t i, const struct hw_device *d)
 	struct sim_record newest = sim_store_newest(s, i), *r = &newest;
 	const struct sim_retained *kept = &s->broker.retained[i];
 	bool known = d && hw_device_state(d) != HW_STATE_FORGOTTEN;
+	if (!known && s->oracle.damaged) /* what was forgotten may be in there again, until the next start */
+		return;
 	if (r->known != known || (known && (r->state != hw_device_state(d) || r->seq != d->seq)))
 		sim_breach(s, "d%u: the store has %s, seq %" PRIu64 ", the monitor %s, seq %" PRIu64, i,
 		           r->known ? hw_state_name(r->state) : "nothing", r->seq,
 		           known ? hw_state_name(hw_device_state(d)) : "nothing", d ? (uint64_t)d->seq : 0);
-	if (!known || sim_host_now(s).wall_ms - d->since_ms < 1000) /* the status is on its way */
+	const struct sim_owed *owed = &s->host.owed[i];
+	if (owed->status && owed->flies && s->now - owed->since < HW_NS_PER_S)
+		return;
+	if (owed->status && sim_host_now(s).wall_ms - d->since_ms >= 1000)
+		sim_breach(s, "d%u: its status is still owed", i);
+	if (!known || kept->unheard || owed->status)
 		return;
 	if (!kept->any || !kept->by_monitor || kept->seq != d->seq ||
 	    kept->online != (hw_device_state(d) == HW_STATE_ONLINE))
@@ -171,10 +282,11 @@ void sim_oracle_finish(struct sim *s)
 	if (hw_blind_now(hw_monitor_blind(s->host.m)) && s->plan.calm_ns)
 		sim_breach(s, "blind in the end: %s", hw_cause_name(hw_monitor_blind(s->host.m)->first));
 	for (uint32_t i = 0; i < s->plan.devices; i++) {
-		const struct sim_device *f = &s->fleet.device[i];
+		const struct sim_device *f = &s->fleet.device[i], *by = &s->fleet.device[f->gateway];
 		const struct hw_device *d = sim_host_device(s, i);
 		bool online = d && hw_device_state(d) == HW_STATE_ONLINE;
-		bool lives = f->beating && f->reachable && f->connected && f->loss <= 0;
+		bool beats = f->beating && by->beating;
+		bool lives = beats && f->reachable && by->reachable && by->connected && f->loss <= 0 && by->loss <= 0;
 		sim_oracle_count(s, i);
 		if (s->metrics)
 			s->metrics->beats += f->beats;
@@ -182,7 +294,7 @@ void sim_oracle_finish(struct sim *s)
 			continue;
 		if (lives && !online)
 			sim_breach(s, "d%u lives, and is taken for dead in the end", i);
-		if (!f->beating && online)
+		if (!beats && online)
 			sim_breach(s, "d%u is dead, and is taken for alive in the end", i);
 		check_kept(s, i, d);
 		sim_trace(s, "end", i, online);

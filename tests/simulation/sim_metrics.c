@@ -16,7 +16,7 @@ void sim_samples_add(struct sim_samples *x, double s)
 {
 	if (x->n == x->cap) {
 		x->cap = x->cap ? 2 * x->cap : 64;
-		x->s = realloc(x->s, x->cap * sizeof *x->s);
+		x->s = realloc(x->s, x->cap * sizeof(*x->s));
 		if (!x->s) {
 			fprintf(stderr, "simulate: out of memory\n");
 			exit(2);
@@ -35,7 +35,7 @@ double sim_samples_quantile(struct sim_samples *x, double q)
 {
 	if (x->n == 0)
 		return 0;
-	qsort(x->s, x->n, sizeof *x->s, compare);
+	qsort(x->s, x->n, sizeof(*x->s), compare);
 	return x->s[(size_t)(q * (double)(x->n - 1) + 0.5)];
 }
 

@@ -4,7 +4,8 @@
 
 #include "sim.h"
 
-#define RECOVERY_NS (5 * HW_NS_PER_S)
+#define BARRIERS_A_SECOND 1000 /* pairs, on a fast broker more than one a tick; not one for each that comes back */
+#define SUBSCRIBED_NS     (4 * HW_NS_PER_S) /* canaries of a new subscription go out within this */
 
 int64_t sim_oracle_mono(const struct sim *s)
 {
@@ -14,40 +15,24 @@ int64_t sim_oracle_mono(const struct sim *s)
 void sim_oracle_init(struct sim *s)
 {
 	struct sim_oracle *o = &s->oracle;
-	o->watched = sim_calloc(s->plan.devices, sizeof *o->watched);
+	o->watched = sim_calloc(s->plan.devices, sizeof(*o->watched));
 	for (uint32_t i = 0; i < s->plan.devices; i++)
-		o->watched[i].goodbye_at = o->watched[i].mistaken_at = o->watched[i].counted_at =
-			o->watched[i].died_at = -1;
-	for (uint32_t k = 0; k <= SIM_READERS_MAX; k++)
-		o->down_at[k] = SIM_BOOTED_NS;
-	o->lossy_end = INT64_MIN / 4;
+		o->watched[i].goodbye_at = o->watched[i].goodbye_read_at = o->watched[i].mistaken_at =
+			o->watched[i].counted_at = o->watched[i].died_at = -1;
+	o->lossy_end = o->reloaded_at = INT64_MIN / 4;
+	for (int g = 0; g < SIM_GROUPS_MAX; g++)
+		o->deaf_from[g] = o->unanswered[g] = -1;
 }
 
 void sim_oracle_fini(struct sim *s)
 {
 	free(s->oracle.watched);
 	free(s->oracle.blind.span);
-	free(s->oracle.trouble.span);
+	for (int g = 0; g < SIM_GROUPS_MAX; g++)
+		free(s->oracle.deaf[g].span);
 }
 
 /* --- clocks ------------------------------------------------------------------ */
-
-static struct sim_span *add_span(struct sim_spans *x, int64_t from, int64_t to)
-{
-	if (x->n == x->cap) {
-		size_t cap = x->cap ? 2 * x->cap : 16;
-		x->span = realloc(x->span, cap * sizeof *x->span);
-		if (!x->span) {
-			fprintf(stderr, "simulate: out of memory\n");
-			exit(2);
-		}
-		x->cap = cap;
-	}
-	const struct sim_span *last = x->n ? &x->span[x->n - 1] : NULL;
-	x->span[x->n] =
-		(struct sim_span){.from = from, .to = to, .before = last ? last->before + last->to - last->from : 0};
-	return &x->span[x->n++];
-}
 
 int64_t sim_oracle_seen(const struct sim_oracle *o, int64_t t)
 {
@@ -83,66 +68,20 @@ int64_t sim_oracle_unseen(const struct sim_oracle *o, int64_t seen)
 	return seen + x->before + x->to - x->from;
 }
 
-int64_t sim_oracle_troubled(const struct sim_oracle *o, int64_t from, int64_t to)
-{
-	int64_t sum = 0;
-	for (size_t k = 0; k < o->trouble.n; k++) {
-		const struct sim_span *x = &o->trouble.span[k];
-		int64_t a = x->from > from ? x->from : from, b = x->to < to ? x->to : to;
-		sum += b > a ? b - a : 0;
-	}
-	for (uint32_t k = 0; k <= SIM_READERS_MAX; k++)
-		if (o->down_at[k] >= 0)
-			sum += to - (o->down_at[k] > from ? o->down_at[k] : from);
-	return sum;
-}
-
-void sim_oracle_trouble(struct sim *s, const struct sim_trouble *t)
-{
-	int64_t now = sim_oracle_mono(s), length_ns = t->kind == SIM_HOST_SLEEPS ? 0 : t->length_ns;
-	if (t->kind == SIM_PIPES_SLOW)
-		length_ns += 2 * t->arg;
-	add_span(&s->oracle.trouble, now, now + length_ns + RECOVERY_NS);
-}
-
 void sim_oracle_link(struct sim *s, uint32_t k, bool up)
 {
-	struct sim_oracle *o = &s->oracle;
-	int64_t now = sim_oracle_mono(s);
-	if (up && o->down_at[k] >= 0)
-		add_span(&o->trouble, o->down_at[k], now + RECOVERY_NS);
-	if (up != (o->down_at[k] < 0))
-		o->down_at[k] = up ? -1 : now;
+	sim_world_link(s, k, up);
 	if (k < s->plan.readers)
-		o->back[k] = 0;
+		s->oracle.back[k] = 0;
 }
 
 /* --- blindness --------------------------------------------------------------- */
-
-/* Blind for as long as this: do the troubles of the time explain it? */
-static void explain(struct sim *s, int64_t from, int64_t to)
-{
-	const struct sim_oracle *o = &s->oracle;
-	int64_t each_ns = s->plan.conf.grace_ms * HW_NS_PER_MS + 20 * HW_NS_PER_S, may_ns = each_ns;
-	for (size_t k = 0; k < o->trouble.n; k++) {
-		const struct sim_span *x = &o->trouble.span[k];
-		if (x->to > from - 65 * HW_NS_PER_S && x->from < to)
-			may_ns += x->to - x->from + each_ns;
-	}
-	for (uint32_t k = 0; k <= SIM_READERS_MAX; k++)
-		if (o->down_at[k] >= 0 && o->down_at[k] < to)
-			may_ns += to - o->down_at[k] + each_ns;
-	if (to - from > may_ns)
-		sim_breach(s, "blind for %.3f s, and no trouble explains more than %.3f s", (double)(to - from) / 1e9,
-		           (double)may_ns / 1e9);
-}
 
 static void close_blind(struct sim *s, const struct hw_blind *b)
 {
 	struct sim_oracle *o = &s->oracle;
 	o->blind_open = false;
-	add_span(&o->blind, o->blind_from, b->until.ns)->put_back = o->put_back;
-	explain(s, o->blind_from, b->until.ns);
+	sim_spans_add(&o->blind, o->blind_from, b->until.ns)->put_back = o->put_back;
 	if (b->ended_lossy)
 		o->lossy_end = b->until.ns;
 	sim_trace(s, hw_cause_name(b->first), b->ended_lossy, b->until.ns - o->blind_from);
@@ -183,14 +122,77 @@ void sim_oracle_told(struct sim *s, const struct hw_out *out)
 	o->periods_told += out->blind.begun;
 }
 
+/*
+ * A group is deaf only where some trouble may have kept what was published on its filters from it: rights that were
+ * lost, or what a slow reader dropped. What it tells at once may have begun up to so much before.
+ */
+void sim_oracle_deaf(struct sim *s, uint32_t g, bool begun)
+{
+	struct sim_oracle *o = &s->oracle;
+	int64_t now = sim_oracle_mono(s), before_ns = s->plan.timeout_ns[g] + 60 * HW_NS_PER_S;
+	if (begun == (o->deaf_from[g] >= 0))
+		sim_breach(s, "deafness is said to %s twice", begun ? "begin" : "end");
+	if (begun && !sim_world_may_be_deaf(s, g))
+		sim_breach(s, "group %u is deaf, and no trouble explains it", g);
+	if (!begun)
+		sim_spans_add(&o->deaf[g], o->deaf_from[g], now);
+	o->deaf_from[g] = begun ? now - before_ns : -1;
+}
+
+void sim_oracle_canary(struct sim *s, uint32_t g, bool through)
+{
+	struct sim_oracle *o = &s->oracle;
+	if (through)
+		o->unanswered[g] = -1;
+	else if (o->unanswered[g] < 0)
+		o->unanswered[g] = sim_oracle_mono(s);
+}
+
+/*
+ * Whether the monitor can know by now that this group does not hear: somebody waited for a canary that did not come,
+ * and two barriers that were sent after it did. Not of one that was sent for a new subscription, which nobody waits
+ * for.
+ */
+static bool can_know(const struct sim *s, uint32_t g)
+{
+	const struct sim_oracle *o = &s->oracle;
+	int64_t asked = o->unanswered[g], saw = o->blind.n ? o->blind.span[o->blind.n - 1].to : 0;
+	bool there = s->host.m && !s->host.stopped && !s->host.asleep && !o->blind_open;
+	return there && asked > saw + SUBSCRIBED_NS && sim_oracle_pair_sent(s) > asked;
+}
+
+void sim_oracle_unmuted(struct sim *s, uint32_t g)
+{
+	bool deaf = s->oracle.deaf_from[g] >= 0 || can_know(s, g);
+	for (uint32_t i = 0; i < s->plan.devices; i++)
+		for (int k = 0; k < SIM_ARRIVALS && s->fleet.device[i].group == g; k++) {
+			enum sim_fate *f = &s->oracle.watched[i].arrival[k].fate;
+			if (*f == SIM_UNHEARD)
+				*f = deaf ? SIM_HEARD : SIM_LOST;
+		}
+}
+
+int64_t sim_oracle_deaf_ns(const struct sim_oracle *o, uint32_t g, int64_t from, int64_t to)
+{
+	int64_t sum = 0;
+	for (size_t k = 0; k < o->deaf[g].n; k++) {
+		const struct sim_span *x = &o->deaf[g].span[k];
+		int64_t a = x->from > from ? x->from : from, b = x->to < to ? x->to : to;
+		sum += b > a ? b - a : 0;
+	}
+	return sum;
+}
+
 void sim_oracle_started(struct sim *s)
 {
 	struct sim_oracle *o = &s->oracle;
 	o->started = s->now;
+	o->started_at = sim_oracle_mono(s);
 	o->told_blind = true;
-	o->amnesia = false;
+	o->amnesia = o->damaged = false;
 	o->periods = 0;
 	o->periods_told = 1;
+	sim_world_started(s);
 	sim_oracle_watch(s);
 }
 
@@ -205,7 +207,7 @@ void sim_oracle_amnesia(struct sim *s)
 void sim_oracle_crashed(struct sim *s)
 {
 	struct sim_oracle *o = &s->oracle;
-	bool stored = !s->store.away && !o->amnesia && !s->host.load_wanted;
+	bool stored = !s->store.away && !s->store.full && !o->damaged && !o->amnesia && !s->host.load_wanted;
 	if (!o->blind_open) {
 		o->blind_open = true;
 		o->blind_from = sim_oracle_mono(s);
@@ -213,6 +215,9 @@ void sim_oracle_crashed(struct sim *s)
 	}
 	for (uint32_t r = 0; r <= s->plan.readers; r++)
 		sim_oracle_link(s, r, false);
+	for (uint32_t g = 0; g < SIM_GROUPS_MAX; g++)
+		if (o->deaf_from[g] >= 0)
+			sim_oracle_deaf(s, g, false);
 	for (uint32_t i = 0; i < s->plan.devices; i++) {
 		struct sim_watched *w = &o->watched[i];
 		struct sim_record r = sim_store_newest(s, i);
@@ -221,6 +226,7 @@ void sim_oracle_crashed(struct sim *s)
 			sim_breach(s, "d%u: its own timeout, %lld ms, is on its way to no store (there: %lld)", i,
 			           (long long)w->own_ms, (long long)r.own_timeout_ms);
 		w->read = w->said_own = false;
+		w->goodbye_read_at = -1;
 		w->state = HW_STATE_PROVISIONAL;
 		w->seq = 0;
 	}
@@ -235,11 +241,19 @@ static int64_t own_after(int64_t own_ms, int64_t said_ms)
 	return said_ms > 0 && said_ms < HW_TIMEOUT_MIN_MS ? HW_TIMEOUT_MIN_MS : said_ms;
 }
 
-void sim_oracle_arrived(struct sim *s, uint32_t i)
+uint32_t sim_oracle_arrived(struct sim *s, uint32_t i)
 {
 	struct sim_watched *w = &s->oracle.watched[i];
 	sim_note(s, "arrives", i, 0);
-	w->arrival[w->arrivals++ % SIM_ARRIVALS] = sim_oracle_mono(s);
+	w->arrival[w->arrivals++ % SIM_ARRIVALS] = (struct sim_arrival){.at = sim_oracle_mono(s)};
+	return w->arrivals;
+}
+
+void sim_oracle_lost(struct sim *s, uint32_t i, uint32_t number, bool muted)
+{
+	struct sim_watched *w = &s->oracle.watched[i];
+	if (w->arrivals - number < SIM_ARRIVALS)
+		w->arrival[(number - 1) % SIM_ARRIVALS].fate = muted ? SIM_UNHEARD : SIM_LOST;
 }
 
 void sim_oracle_read(struct sim *s, uint32_t i, int64_t timeout_ms)
@@ -248,8 +262,35 @@ void sim_oracle_read(struct sim *s, uint32_t i, int64_t timeout_ms)
 	sim_note(s, "is read", i, timeout_ms);
 	w->read = true;
 	w->read_at = sim_oracle_mono(s);
+	w->goodbye_read_at = -1;
 	w->own_ms = own_after(w->own_ms, timeout_ms);
 	w->said_own |= timeout_ms >= 0;
+}
+
+void sim_oracle_read_goodbye(struct sim *s, uint32_t i)
+{
+	struct sim_watched *w = &s->oracle.watched[i];
+	int64_t now = sim_oracle_mono(s), hold_ns = s->plan.goodbye_delay_ms * HW_NS_PER_MS;
+	if (w->goodbye_read_at >= 0 && w->goodbye_read_at + w->hold_ns <= now + hold_ns)
+		return;
+	w->goodbye_read_at = now;
+	w->hold_ns = hold_ns;
+}
+
+void sim_oracle_unknown(struct sim *s, uint32_t i)
+{
+	if (!s->oracle.watched[i].said_own)
+		s->oracle.watched[i].own_ms = 0;
+}
+
+/* By the wall clock, when this run began; the time in which nobody listened is none of it. */
+static int64_t silent_before_ns(const struct sim *s, const struct sim_record *r)
+{
+	int64_t run_ms = (sim_oracle_mono(s) - s->oracle.started_at) / HW_NS_PER_MS;
+	int64_t age_ms = sim_host_now(s).wall_ms - run_ms - r->last_seen_ms;
+	int64_t down_ms = s->host.mark_found_ms ? s->host.started_wall_ms - s->host.mark_found_ms : 0;
+	int64_t silent_ms = age_ms - (down_ms > 0 ? down_ms : 0);
+	return silent_ms > 0 ? silent_ms * HW_NS_PER_MS : 0;
 }
 
 /* A timeout that a device asked for just before a crash, and that had not reached the store, is not known any more. */
@@ -260,6 +301,8 @@ void sim_oracle_loaded(struct sim *s, uint32_t i, const struct sim_record *r)
 		return; /* what was heard without the store is news, and stays */
 	w->state = r->state;
 	w->seq = r->seq;
+	w->loaded_at = sim_oracle_mono(s);
+	w->silent_ns = silent_before_ns(s, r);
 	if (!w->said_own)
 		w->own_ms = r->own_timeout_ms;
 }
@@ -273,12 +316,18 @@ void sim_oracle_goodbye(struct sim *s, uint32_t i)
 void sim_oracle_barrier(struct sim *s, uint64_t number)
 {
 	sim_note(s, "barrier", (int64_t)number, 0);
+	sim_world_barrier(s, number);
+	if (number > BARRIERS_A_SECOND &&
+	    sim_oracle_mono(s) - s->oracle.sent_at[(number - BARRIERS_A_SECOND) % SIM_NUMBERS] < HW_NS_PER_S)
+		sim_breach(s, "%d barriers in a second", BARRIERS_A_SECOND);
 	s->oracle.sent_at[number % SIM_NUMBERS] = sim_oracle_mono(s);
+	s->oracle.behind[number % SIM_NUMBERS] = sim_oracle_back_on_all(s);
 }
 
 void sim_oracle_back(struct sim *s, uint32_t reader, uint64_t number)
 {
 	sim_note(s, "back", (int64_t)number, reader);
+	sim_world_back(s, reader, number);
 	if (number > s->oracle.back[reader])
 		s->oracle.back[reader] = number;
 }

@@ -6,7 +6,8 @@
 
 #include "sim.h"
 
-#define DAY_NS (86400 * HW_NS_PER_S)
+#define DAY_NS   (86400 * HW_NS_PER_S)
+#define GATEWAYS 0.15 /* of the seeds have some */
 
 /* --- drawing ----------------------------------------------------------------- */
 
@@ -26,6 +27,8 @@ static void draw_conf(struct sim *s)
 	                                        .barrier_timeout_ms = sim_chance(&s->random, 0.8) ? 5000 : 2000,
 	                                        .readers = s->plan.readers,
 	                                        .ttl_factor = 3,
+	                                        .node = "sim",
+	                                        .canaries = true,
 	                                        .loading = true};
 }
 
@@ -53,12 +56,16 @@ static void draw_times(struct sim *s)
 		p->devices = 3 + p->devices % 4;
 }
 
-static struct sim_trouble draw_trouble(struct sim *s)
+static enum sim_trouble_kind any_kind(struct sim *s)
+{
+	return (enum sim_trouble_kind)sim_below(&s->random, SIM_TROUBLE_KINDS);
+}
+
+static struct sim_trouble draw_trouble(struct sim *s, enum sim_trouble_kind kind)
 {
 	struct sim_plan *p = &s->plan;
 	struct sim_random *r = &s->random;
-	struct sim_trouble t = {.kind = (enum sim_trouble_kind)sim_below(r, SIM_TROUBLE_KINDS),
-	                        .at = sim_below(r, p->trouble_ns)};
+	struct sim_trouble t = {.kind = kind, .at = sim_below(r, p->trouble_ns)};
 	t.length_ns = sim_spread(r, HW_NS_PER_S / 10, 40 * HW_NS_PER_S);
 	if (sim_chance(r, 0.3))
 		t.length_ns = sim_spread(r, HW_NS_PER_S, p->timeout_ns[0] * 3 + 2 * HW_NS_PER_S);
@@ -83,17 +90,74 @@ static struct sim_trouble draw_trouble(struct sim *s)
 	return t;
 }
 
+/* Thousands of devices, for some minutes, on a broker and a network that are up to it. */
+static void crowd(struct sim *s)
+{
+	struct sim_plan *p = &s->plan;
+	p->devices = (uint32_t)sim_between(&s->random, 1000, 4000);
+	for (int g = 0; g < SIM_GROUPS_MAX; g++)
+		p->timeout_ns[g] = sim_between(&s->random, 10, 20) * HW_NS_PER_S;
+	p->sparse = false;
+	p->sleepers = 0;
+	p->tick_ns = HW_NS_PER_S;
+	p->conf.barrier_timeout_ms = 5000;
+	p->trouble_ns = 100 * HW_NS_PER_S;
+	p->calm_ns = 300 * HW_NS_PER_S;
+	p->service_ns = 10000;
+	p->buffer_bound = p->pipe_bound = 100000;
+	p->budget = 2048;
+	p->load_pace_ns = HW_NS_PER_MS;
+	for (unsigned k = 0; k < p->troubles; k++)
+		p->trouble[k] = draw_trouble(s, any_kind(s));
+}
+
+void sim_plan_gateways(struct sim *s, uint32_t devices, uint32_t gateways)
+{
+	struct sim_plan *p = &s->plan;
+	p->batch[0] = p->batch[1] = true;
+	p->gateways = gateways;
+	p->devices = devices;
+	p->service_ns = 10000;
+	p->budget = 2048;
+	p->load_pace_ns = HW_NS_PER_MS;
+}
+
+/*
+ * Drawn apart, so that a seed that has no gateways runs as if there were none anywhere. Their groups send canaries:
+ * without, the goodbyes of a filter that brings a list now and then wait for one list each, also past their deadlines,
+ * which is not held against the core yet.
+ */
+static void draw_gateways(struct sim *s)
+{
+	struct sim_plan *p = &s->plan;
+	struct sim_random own = {.state = ~s->seed};
+	if (!sim_chance(&own, GATEWAYS))
+		return;
+	uint32_t gateways = (uint32_t)sim_between(&own, 1, SIM_GATEWAYS_MAX);
+	uint32_t group = (uint32_t)sim_below(&own, p->groups);
+	if (!p->sparse && sim_chance(&own, 0.4)) {
+		sim_plan_gateways(s, (uint32_t)sim_between(&own, 150, 400), gateways);
+		p->no_canary[0] = p->no_canary[1] = false;
+		return;
+	}
+	p->gateways = gateways;
+	p->batch[group] = true;
+	p->no_canary[group] = false;
+}
+
 void sim_plan_draw(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
 	struct sim_random *r = &s->random;
 	static const int64_t budgets[] = {1, 3, 64, 2048}, bounds[] = {40, 200, 2000};
-	memset(p, 0, sizeof *p);
+	memset(p, 0, sizeof(*p));
 	p->devices = (uint32_t)sim_between(r, 3, 30);
 	p->readers = sim_chance(r, 0.75) ? 1 : (uint32_t)sim_between(r, 2, SIM_READERS_MAX);
 	p->groups = (uint32_t)sim_between(r, 1, 2);
 	draw_times(s);
 	draw_conf(s);
+	if (p->sparse) /* or the publisher's rests would blind it */
+		p->conf.barrier_timeout_ms = p->timeout_ns[0] / HW_NS_PER_MS / 4;
 	p->jitter = 0.1 * sim_unit(r);
 	p->loss = sim_chance(r, 0.5) ? 0 : 0.4 * sim_unit(r);
 	p->lossy_share = 0.3;
@@ -103,6 +167,15 @@ void sim_plan_draw(struct sim *s)
 	p->service_ns = sim_spread(r, 20000, HW_NS_PER_MS);
 	p->backoff_max_ns = sim_spread(r, 2 * HW_NS_PER_S, 60 * HW_NS_PER_S);
 	p->goodbye_delay_ms = sim_chance(r, 0.3) ? 3000 : 0;
+	for (int g = 0; g < SIM_GROUPS_MAX; g++)
+		p->no_canary[g] = sim_chance(r, 0.1);
+	/* Such a group is deaf for three timeouts whenever it is silent for one and somebody is due, and silence counts
+	 * anew after that: naps of the last but one may put the end of a dead sleeper off up to three of its own. */
+	if (p->no_canary[0] || p->no_canary[1])
+		p->calm_ns += 60 * HW_NS_PER_S +
+		              (p->sleepers > 0 ? 40 : 5) *
+		                      (p->timeout_ns[0] > p->timeout_ns[1] ? p->timeout_ns[0] : p->timeout_ns[1]);
+	p->replays = sim_chance(r, 0.3);
 	p->takeover_wills = p->goodbye_delay_ms > 0;
 	p->buffer_bound = (size_t)pick(s, bounds, 3);
 	p->pipe_bound = p->buffer_bound + (size_t)pick(s, bounds, 3);
@@ -112,13 +185,45 @@ void sim_plan_draw(struct sim *s)
 	p->net_share = 0.25;
 	p->troubles = sim_chance(r, 0.1) ? 0 : (unsigned)sim_between(r, 1, SIM_TROUBLES_MAX / 2);
 	for (unsigned k = 0; k < p->troubles; k++)
-		p->trouble[k] = draw_trouble(s);
+		p->trouble[k] = draw_trouble(s, any_kind(s));
+	p->reads_whole = sim_chance(r, 0.5);
+	p->tight = p->timeout_ns[0] < 10 * HW_NS_PER_S && sim_chance(r, 0.3);
+	if (s->seed % 500 == 0)
+		crowd(s);
+	else
+		draw_gateways(s);
+}
+
+void sim_plan_of_one_kind(struct sim *s, enum sim_trouble_kind kind)
+{
+	struct sim_plan *p = &s->plan;
+	for (int g = 0; g < SIM_GROUPS_MAX; g++) {
+		p->timeout_ns[g] = sim_between(&s->random, 2000, 4000) * HW_NS_PER_MS;
+		p->no_canary[g] = false;
+	}
+	p->batch[0] = p->batch[1] = false;
+	p->devices = (uint32_t)sim_between(&s->random, 6, 10);
+	p->conf.grace_ms = 2000;
+	p->conf.barrier_timeout_ms = 5000;
+	p->sparse = false;
+	p->tick_ns = HW_NS_PER_S;
+	p->backoff_max_ns = 4 * HW_NS_PER_S;
+	p->loss = p->sleepers = 0;
+	p->deaths = 2;
+	p->trouble_ns = 80 * HW_NS_PER_S;
+	p->calm_ns = 100 * HW_NS_PER_S;
+	p->troubles = 4;
+	for (unsigned k = 0; k < p->troubles; k++) {
+		p->trouble[k] = draw_trouble(s, kind);
+		if (p->trouble[k].length_ns > 5 * HW_NS_PER_S)
+			p->trouble[k].length_ns = 5 * HW_NS_PER_S;
+	}
 }
 
 void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeout_ms, int64_t length_ns)
 {
 	struct sim_plan *p = &s->plan;
-	memset(p, 0, sizeof *p);
+	memset(p, 0, sizeof(*p));
 	p->devices = devices;
 	p->readers = p->groups = 1;
 	p->timeout_ns[0] = p->timeout_ns[1] = timeout_ms * HW_NS_PER_MS;
@@ -137,18 +242,32 @@ void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeo
 	p->trouble_ns = length_ns;
 }
 
-size_t sim_plan_groups(const struct sim_plan *p, struct hw_group_spec groups[SIM_GROUPS_MAX])
+size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROUPS_MAX])
 {
 	static const char *const nodes[] = {"nodes/{id}/heartbeat", "nodes/{id}/status"};
 	static const char *const slow[] = {"slow/{id}/heartbeat", "slow/{id}/status"};
+	static const char *const lists[][1] = {{"nodes/+/heard"}, {"slow/+/heard"}};
+	const struct sim_plan *p = &s->plan;
+	int64_t timeout_ms[SIM_GROUPS_MAX];
+	for (int g = 0; g < SIM_GROUPS_MAX; g++) {
+		timeout_ms[g] = p->timeout_ns[g] / HW_NS_PER_MS;
+		if (s->lie == SIM_HASTY)
+			timeout_ms[g] -= timeout_ms[g] / 5;
+		if (s->lie == SIM_SLUGGISH)
+			timeout_ms[g] += timeout_ms[g] / 2 + 1000;
+	}
 	for (int g = 0; g < SIM_GROUPS_MAX; g++)
 		groups[g] = (struct hw_group_spec){.name = g ? "slow" : "default",
-		                                   .heartbeat = g ? slow : nodes,
-		                                   .n_heartbeat = 2,
+		                                   .heartbeat = p->batch[g] ? lists[g]
+		                                                : g         ? slow
+		                                                            : nodes,
+		                                   .n_heartbeat = p->batch[g] ? 1 : 2,
+		                                   .batch = p->batch[g],
 		                                   .status = g ? "slow/{id}/status" : "nodes/{id}/status",
-		                                   .timeout_ms = p->timeout_ns[g] / HW_NS_PER_MS,
+		                                   .timeout_ms = timeout_ms[g],
 		                                   .timeout_max_ms = INT64_C(3650) * 86400000,
-		                                   .goodbye_delay_ms = p->goodbye_delay_ms};
+		                                   .goodbye_delay_ms = p->goodbye_delay_ms,
+		                                   .canary = !p->no_canary[g]};
 	return p->groups;
 }
 

@@ -23,11 +23,21 @@ enum sim_trouble_kind {
 	SIM_HOST_DIES,
 	SIM_NET_CUT, /* between the two */
 	SIM_PUBLISHER_LOST,
+	SIM_RIGHT_LOST,   /* a group's filters are granted, and bring nothing: its rights were taken, or it is a mute
+	                     subscription */
 	SIM_SOCKETS_SLOW, /* the broker is overloaded: what comes in waits */
 	SIM_PIPES_SLOW,   /* ... what goes out waits */
 	SIM_STORE_AWAY,
 	SIM_WALL_STEP,
-	SIM_FORGET, /* an operator forgets a device */
+	SIM_STORE_EMPTIED,     /* ... while it runs */
+	SIM_STORE_ROLLED_BACK, /* it is away, and then holds what it did a while ago */
+	SIM_STORE_FULL,        /* it answers, and writes nothing */
+	SIM_STORE_HALF,        /* ... every other time */
+	SIM_FORGET,            /* an operator forgets a device */
+	SIM_READER_STANDS,     /* one of the monitor's readers, and not its loop */
+	SIM_TWICE_DELIVERED,   /* what devices send is delivered more than once */
+	SIM_RELOAD,            /* timeouts, and how long goodbyes are held, are others for a while */
+	SIM_BROKER_PAUSES,     /* ... for tenths of a second, again and again */
 	SIM_TROUBLE_KINDS
 };
 
@@ -41,19 +51,26 @@ struct sim_trouble {
 struct sim_plan {
 	uint32_t devices, readers, groups;
 	int64_t timeout_ns[SIM_GROUPS_MAX];
+	int64_t timeout_was_ns[SIM_GROUPS_MAX]; /* before the last reload; 0: there was none */
+	bool no_canary[SIM_GROUPS_MAX];
+	bool batch[SIM_GROUPS_MAX]; /* its devices are behind gateways */
+	uint32_t gateways;          /* so many in each of these groups, as far as there are devices */
+	bool reloaded;
 	int64_t interval_ns; /* 0: drawn for each device */
 	double jitter, loss, lossy_share, wills, sleepers;
 	int64_t delay_max_ns;         /* of a device's network */
 	int64_t delay_ns, service_ns; /* of the monitor's network; of the broker, a packet */
 	int64_t backoff_max_ns;
-	bool takeover_wills;
-	bool sparse; /* years: the publisher is mostly away, so that barriers do not fill them */
+	bool takeover_wills, replays;
+	bool reads_whole; /* the broker takes all that waits in a socket at once */
+	bool tight;       /* devices beat little more than once a timeout */
+	bool sparse;      /* years: the publisher is mostly away, so that barriers do not fill them */
 	size_t pipe_bound, buffer_bound;
 	unsigned budget;
 	int64_t tick_ns, load_pace_ns;
 	int64_t trouble_ns, calm_ns; /* how long troubles may happen; the quiet after that */
 	struct hw_monitor_conf conf;
-	int64_t goodbye_delay_ms;
+	int64_t goodbye_delay_ms, goodbye_delay_was_ms; /* ... before the last reload */
 	unsigned troubles;
 	struct sim_trouble trouble[SIM_TROUBLES_MAX];
 	double deaths;    /* a device's, in the time of troubles */
@@ -62,10 +79,15 @@ struct sim_plan {
 
 /* Draws the plan from s->random. */
 void sim_plan_draw(struct sim *s);
+/* The plan of the seed, with minutes for everybody, deaths, and four troubles, all of one kind. */
+void sim_plan_of_one_kind(struct sim *s, enum sim_trouble_kind kind);
 /* No trouble: `devices` that beat each second and lose `loss` of it; a timeout of `timeout_ms`, for `length_ns`. */
 void sim_plan_steady(struct sim *s, uint32_t devices, double loss, int64_t timeout_ms, int64_t length_ns);
+/* Makes groups of batches of all, with `devices` together, on a broker and a network that are up to it: lists of more
+ * elements than the core takes at once. */
+void sim_plan_gateways(struct sim *s, uint32_t devices, uint32_t gateways);
 /* Fills in the groups' specifications; returns how many. */
-size_t sim_plan_groups(const struct sim_plan *p, struct hw_group_spec groups[SIM_GROUPS_MAX]);
+size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROUPS_MAX]);
 /* Plans the troubles' and the devices' deaths as events. */
 void sim_plan_begin(struct sim *s);
 

@@ -19,7 +19,7 @@ void sim_queue_push(struct sim_queue *q, struct sim_event ev)
 {
 	if (q->n == q->cap) {
 		q->cap = q->cap ? 2 * q->cap : 256;
-		q->heap = realloc(q->heap, q->cap * sizeof *q->heap);
+		q->heap = realloc(q->heap, q->cap * sizeof(*q->heap));
 		if (!q->heap) {
 			fprintf(stderr, "simulate: out of memory\n");
 			exit(2);

@@ -28,6 +28,7 @@ enum sim_kind {
 	SIM_STORE,        /* the store answers */
 	SIM_TROUBLE,      /* trouble `who` begins */
 	SIM_TROUBLE_OVER, /* ... ends */
+	SIM_PAUSE,        /* the broker pauses, or goes on */
 	SIM_END
 };
 

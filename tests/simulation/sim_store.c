@@ -10,12 +10,14 @@
 
 void sim_store_init(struct sim *s)
 {
-	s->store.record = sim_calloc(s->plan.devices, sizeof *s->store.record);
+	s->store.record = sim_calloc(s->plan.devices, sizeof(*s->store.record));
+	s->store.snapshot = sim_calloc(s->plan.devices, sizeof(*s->store.snapshot));
 }
 
 void sim_store_fini(struct sim *s)
 {
 	free(s->store.record);
+	free(s->store.snapshot);
 	free(s->store.order);
 }
 
@@ -40,7 +42,7 @@ static struct sim_order *order_at(const struct sim_store *t, size_t i)
 static void grow(struct sim_store *t)
 {
 	size_t cap = t->cap ? 2 * t->cap : 64;
-	struct sim_order *order = sim_calloc(cap, sizeof *order);
+	struct sim_order *order = sim_calloc(cap, sizeof(*order));
 	for (size_t i = 0; i < t->n; i++)
 		order[i] = *order_at(t, i);
 	free(t->order);
@@ -99,7 +101,11 @@ static void carry_out(struct sim *s, const struct sim_order *o)
 void sim_store_on_due(struct sim *s)
 {
 	struct sim_store *t = &s->store;
-	while (!t->away && t->n > 0 && t->order[t->head].at <= s->now) {
+	while (!t->away && !t->full && t->n > 0 && t->order[t->head].at <= s->now) {
+		if (t->half && sim_chance(&s->random, 0.5)) { /* refused, and tried again */
+			sim_at(s, s->now + HW_NS_PER_S / 10, SIM_STORE, 0, 0, 0);
+			return;
+		}
 		struct sim_order o = t->order[t->head];
 		t->head = (t->head + 1) % t->cap;
 		t->n--;
@@ -116,11 +122,36 @@ void sim_store_leave(struct sim *s, bool away)
 	sim_host_reconcile(s);
 }
 
+void sim_store_save(struct sim *s)
+{
+	struct sim_store *t = &s->store;
+	memcpy(t->snapshot, t->record, s->plan.devices * sizeof(*t->snapshot));
+	t->snapshot_mark_ms = t->mark_ms;
+}
+
+void sim_store_roll_back(struct sim *s)
+{
+	struct sim_store *t = &s->store;
+	memcpy(t->record, t->snapshot, s->plan.devices * sizeof(*t->record));
+	t->mark_ms = t->snapshot_mark_ms;
+	s->oracle.damaged = true;
+}
+
+/* The monitor finds its mark gone. */
+void sim_store_empty(struct sim *s)
+{
+	struct sim_store *t = &s->store;
+	memset(t->record, 0, s->plan.devices * sizeof(*t->record));
+	t->mark_ms = 0;
+	s->host.store_lost = true;
+	s->oracle.damaged = true;
+}
+
 void sim_store_crash(struct sim *s)
 {
 	struct sim_store *t = &s->store;
 	if (t->n > 0)
-		t->n = t->away ? 0 : (size_t)sim_below(&s->random, (int64_t)t->n + 1);
+		t->n = t->away || t->full ? 0 : (size_t)sim_below(&s->random, (int64_t)t->n + 1);
 }
 
 struct sim_record sim_store_newest(const struct sim *s, uint32_t device)

@@ -40,7 +40,9 @@ struct sim_store {
 	struct sim_order *order;   /* owned: a queue */
 	size_t head, n, cap;
 	int64_t mark_ms; /* until when the monitor has seen, by the wall clock; 0: never */
-	bool away;
+	bool away, full, half;
+	struct sim_record *snapshot; /* owned: what it held a while ago */
+	int64_t snapshot_mark_ms;
 	int64_t away_until, last_at;
 };
 
@@ -51,6 +53,10 @@ struct sim_record sim_store_picture(const struct sim *s, const struct hw_device 
 void sim_store_give(struct sim *s, struct sim_order order);
 void sim_store_on_due(struct sim *s);
 void sim_store_leave(struct sim *s, bool away);
+/* What it holds now is what it may be rolled back to. */
+void sim_store_save(struct sim *s);
+void sim_store_roll_back(struct sim *s);
+void sim_store_empty(struct sim *s);
 /* The monitor has died: some of what was under way never arrives. */
 void sim_store_crash(struct sim *s);
 /* The newest of what is stored of a device, or on its way there. */

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 {
 	struct options o = {.seed = 1, .runs = 1};
 	struct sim_metrics metrics = {0};
-	uint64_t broken = 0, events = 0, hash = 0;
+	uint64_t broken = 0, events = 0, excused = 0, bounded = 0, hash = 0;
 	double virtual_s = 0;
 	int rc = parse(argc, argv, &o, &metrics);
 	if (rc >= 0)
@@ -93,6 +93,8 @@ int main(int argc, char **argv)
 		sim_run(&s);
 		broken += s.breaches > 0;
 		events += s.events;
+		excused += s.oracle.excused;
+		bounded += s.oracle.bounded;
 		hash ^= s.hash;
 		virtual_s += (double)s.now / 1e9;
 		if (o.hashes || o.trace)
@@ -103,8 +105,9 @@ int main(int argc, char **argv)
 	}
 	printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " breaches; %" PRIu64
 	       " events, %.1f days, %.1f s of CPU, "
-	       "hash %016" PRIx64 "\n",
-	       o.runs, o.seed, broken, events, virtual_s / 86400, cpu_s(), hash);
+	       "hash %016" PRIx64 "; %" PRIu64 " mistakes by what a broker did not bring, %" PRIu64
+	       " by the bound of three timeouts\n",
+	       o.runs, o.seed, broken, events, virtual_s / 86400, cpu_s(), hash, excused, bounded);
 	if (o.metrics)
 		sim_metrics_print(&metrics, stdout);
 	sim_metrics_fini(&metrics);

@@ -55,6 +55,11 @@ if need clang-format clang-format; then
 	verdict 'clang-format'
 fi
 
+if need python3 python3; then
+	PYTHONDONTWRITEBYTECODE=1 xargs python3 tests/style/layout.py <"$work/c" >"$work/out" 2>&1
+	verdict 'layout: sizeof(x), no blank line after the declarations of a block'
+fi
+
 if need mandoc mandoc; then
 	grep -E '^man/.*\.[0-9]$' "$work/files" | while read -r m; do
 		mandoc -Tlint -Wwarning "$m" 2>&1
@@ -69,25 +74,58 @@ grep '\.h$' "$work/own" | while read -r h; do
 done >"$work/out"
 verdict 'headers compile alone'
 
-grep -E '^(include/|src/core/)' "$work/own" | xargs grep -nE \
+grep -E '^(include/|src/core/|src/nodes/)' "$work/own" | xargs grep -nE \
 	'#[[:space:]]*include[[:space:]]*[<"](event|event2/|mosquitto|hiredis|sys/socket|sys/epoll|pthread|threads|syslog|curl/|systemd/|ini)' \
 	>"$work/out" /dev/null
-grep -E '^(include/|src/core/)' "$work/own" | xargs grep -nE \
+grep -E '^(include/|src/core/|src/nodes/)' "$work/own" | xargs grep -nE \
 	'(^|[^_[:alnum:]])(time|clock_gettime|gettimeofday|clock|localtime|syslog|printf|fprintf|fopen|socket|nanosleep|usleep|sleep|getrandom)[[:space:]]*\(' \
 	/dev/null | grep -vE ':[0-9]+:[[:space:]]*(\*|/\*|//)' >>"$work/out"
-verdict 'the core is pure: no clock, socket, log, thread'
+verdict 'core and nodes are pure: no clock, socket, log, thread'
 
-# Arrows only go down.
+# Arrows only go down: each part, and the parts that it may include. heartwheelctl and bench stand apart.
+cat >"$work/arrows" <<'END'
+conf    conf
+nodes   nodes heartwheel
+run     run conf heartwheel
+http    http conf heartwheel
+link    link conf heartwheel
+mqtt    mqtt conf heartwheel
+control control http run heartwheel
+redis   redis link run nodes heartwheel
+notify  notify http run heartwheel
+ctl     ctl
+END
 # shellcheck disable=SC2046 # file names are words
 {
-	grep -nE '#include "(mqtt|redis|control|notify|daemon|conf|ctl)/' $(grep -E '^(include/|src/core/)' "$work/own") /dev/null
-	grep -nE '#include "(mqtt|redis|control|notify|daemon|ctl|heartwheel)/' $(grep -E '^src/conf/' "$work/own") /dev/null
-	for part in mqtt redis control notify; do
-		others=$(echo 'mqtt redis control notify daemon conf ctl' | tr ' ' '\n' | grep -v "^$part\$" | paste -sd '|')
-		grep -nE "#include \"($others)/" $(grep "^src/$part/" "$work/own") /dev/null
-	done
+	grep -nE '#include "(run|http|link|mqtt|nodes|redis|control|notify|daemon|conf|ctl)/' \
+		$(grep -E '^(include/|src/core/)' "$work/own") /dev/null
+	while read -r part may; do
+		grep -nE '#include "[a-z]+/' $(grep "^src/$part/" "$work/own") /dev/null |
+			grep -vE "#include \"($(echo "$may" | tr ' ' '|'))/"
+	done <"$work/arrows"
 } >"$work/out" 2>/dev/null
 verdict 'includes only go down'
+
+# Who includes whom, as far as both are ours; of those in a circle tsort says the names.
+# shellcheck disable=SC2016 # for awk
+xargs awk -v list="$work/c" '
+	BEGIN { while ((getline name <list) > 0) ours[name] = 1 }
+	match($0, /^[ \t]*#[ \t]*include[ \t]*["<][^">]+/) {
+		name = substr($0, RSTART, RLENGTH)
+		sub(/^.*["<]/, "", name)
+		beside = FILENAME
+		sub(/[^\/]*$/, "", beside)
+		n = split(beside name " include/" name " src/" name " tests/" name, at, " ")
+		for (k = 1; k <= n; k++) {
+			while (sub(/[^\/]+\/\.\.\//, "", at[k])) { }
+			if (at[k] in ours) {
+				print FILENAME, at[k]
+				break
+			}
+		}
+	}' <"$work/c" >"$work/includes"
+tsort <"$work/includes" 2>&1 >/dev/null | sed 's/^tsort: //; s/^-: input contains a loop:/a circle:/' >"$work/out"
+verdict 'no files include each other in a circle'
 
 xargs grep -LE '^/\* SPDX-License-Identifier: MIT \*/' <"$work/c" >"$work/out"
 grep -E '(\.sh|\.py|^quickstart|^\.ci/run)$' "$work/files" | xargs grep -L 'SPDX-License-Identifier: MIT' >>"$work/out"
@@ -106,12 +144,18 @@ fi
 xargs wc -l <"$work/own" | awk '$2 != "total" && $1 > 800 { print $2 ": " $1 " lines, 800 is the most" }' >"$work/out"
 verdict 'files of at most 800 lines'
 
-grep -E '^(include|src|tests/(unit|property|system|simulation))/.*\.([ch]|lua|py)$|^(conf|man)/|^tests/(style|tools)/' \
+grep -E '^(include|src|tests/(unit|property|system|simulation|brokers|mutation))/.*\.([ch]|lua|py)$|^(conf|man)/|^tests/(style|tools)/' \
 	"$work/files" | while read -r f; do
 	name=${f%.c}
 	grep -qE "(^|[[:space:]])($f|$name)([[:space:]]|\$)" Makefile.am || echo "$f is in no list of Makefile.am"
 done >"$work/out"
 verdict 'Makefile.am names every file'
+
+if need python3 python3; then
+	PYTHONDONTWRITEBYTECODE=1 python3 tests/mutation/mutate.py --find 2>&1 | grep '^NOT FOUND' |
+		sed 's|$|: change tests/mutation/mutations|' >"$work/out"
+	verdict 'every mutation is found'
+fi
 
 if need shellcheck shellcheck; then
 	while read -r f; do

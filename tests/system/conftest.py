@@ -6,7 +6,10 @@ import tempfile
 
 import pytest
 
-from hw_env import Broker, Env, Redis, Tls
+import hw_keyspace
+import hw_void
+from hw_env import Env
+from hw_servers import Broker, Redis, Tls
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +65,13 @@ def env(base, shared_broker, shared_redis, request):
         raise wrong
 
 
+@pytest.fixture
+def ks(env):
+    """A Redis of the test's own, because notifications are a setting of the whole server."""
+    env.own_redis(options=["--notify-keyspace-events", hw_keyspace.FLAGS])
+    return env
+
+
 class SharedDaemon:
     """A daemon that a module's tests share, with a timeout of an hour: each takes devices that nobody used before."""
 
@@ -113,10 +123,52 @@ def long_runner(base, shared_broker, shared_redis, request):
         raise wrong
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "timing: asserts nothing but a bound on time, and may be tried once more")
+
+
+def pytest_collection_modifyitems(config, items):
+    """HW_ONLY: the names of the tests that are run, one a line."""
+    only = os.environ.get("HW_ONLY")
+    if only is not None:
+        names = set(only.splitlines())
+        config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in names])
+        items[:] = [i for i in items if i.nodeid in names]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Names what was skipped and what was void, and writes down what failed: whether it only missed a bound on time, and
+    its name."""
+    hw_void.name_voids(terminalreporter)
+    for r in terminalreporter.stats.get("skipped", ()):
+        terminalreporter.write_line("skipped: %s: %s" % (
+            r.nodeid, r.longrepr[2].replace("Skipped: ", "") if isinstance(r.longrepr, tuple) else r.longrepr))
+    path = os.environ.get("HW_FAILED")
+    bad = terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", [])
+    if path and bad:
+        with open(path, "w", encoding="utf-8") as f:
+            for r in bad:
+                f.write("%s %s\n" % ("timing" if getattr(r, "only_late", False) else "other", r.nodeid))
+
+
+def is_only_late(item, call):
+    """Whether a marked test's own assertion failed: it is the bound. What its helpers assert, or wait for in vain, is
+    something else, and so is what fails before or after the test itself."""
+    if call.when != "call" or call.excinfo is None or item.get_closest_marker("timing") is None:
+        return False
+    return call.excinfo.errisinstance(AssertionError) and call.excinfo.traceback[-1].name == item.function.__name__
+
+
+def pytest_runtest_protocol(item, nextitem):
+    return hw_void.run_until_it_proves(item, nextitem)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
+    report.only_late = is_only_late(item, call)
+    report.void = hw_void.why_void(item, call)
     if report.when in ("setup", "call") and report.failed:
         arguments = getattr(item, "funcargs", {})
         for e in (arguments.get("env"), getattr(arguments.get("shared_daemon"), "env", None)):

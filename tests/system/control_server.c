@@ -45,18 +45,12 @@ static void op_metrics(void *arg, struct evbuffer *body)
 	evbuffer_add_printf(body, "# HELP heartwheel_more More.\n# TYPE heartwheel_more gauge\nheartwheel_more 1\n");
 }
 
-static bool op_healthy(void *arg)
-{
-	return ((struct server *)arg)->healthy;
-}
-
 static const struct hw_control_ops ops = {
 	.now = op_now,
 	.status = op_status,
 	.forget = op_forget,
 	.reload = op_reload,
 	.metrics = op_metrics,
-	.healthy = op_healthy,
 };
 
 static int op_events_after(void *arg, struct hw_event_id at)
@@ -84,7 +78,6 @@ static const struct hw_control_ops ops_with_store = {
 	.forget = op_forget,
 	.reload = op_reload,
 	.metrics = op_metrics,
-	.healthy = op_healthy,
 	.events_after = op_events_after,
 	.events_last = op_events_last,
 };
@@ -113,9 +106,7 @@ static void start(struct server *s, bool loading, const char *key_group, const s
 	                                     .key_group = key_group,
 	                                     .loading = loading};
 	const uint8_t key[16] = "sixteen bytes..";
-
-	*s = (struct server){
-		.healthy = true, .reload_code = 200, .reload_body = "{\"changed\":[],\"restart_needed\":[]}"};
+	*s = (struct server){.reload_code = 200, .reload_body = "{\"changed\":[],\"restart_needed\":[]}"};
 	s->status = (struct hw_control_status){.node = "node \"1\"",
 	                                       .version = "1.2.3",
 	                                       .uptime_s = 4711,
@@ -165,7 +156,6 @@ void server_core(struct server *s)
 {
 	struct hw_out out;
 	unsigned budget = 1000000;
-
 	while (hw_monitor_next(s->monitor, s->now, &budget, &out))
 		if (out.kind == HW_OUT_BARRIER)
 			hw_monitor_barrier(s->monitor, s->now, 0, out.barrier);
@@ -193,7 +183,6 @@ void server_key(struct server *s, const char *id, int64_t ttl_ms)
 void server_beat(struct server *s, unsigned group, const char *id, const char *payload)
 {
 	struct hw_payload p;
-
 	hw_payload_decode(&p, payload ? payload : "", payload ? strlen(payload) : 0);
 	hw_monitor_heartbeat(s->monitor, s->now, (uint16_t)group, id, strlen(id), &p);
 	hw_payload_fini(&p);
@@ -204,7 +193,6 @@ void server_forget(struct server *s, const char *id)
 {
 	struct hw_registry *r = hw_monitor_registry(s->monitor);
 	uint32_t index = hw_registry_find(r, id, strlen(id));
-
 	ck_assert_uint_ne(index, HW_NIL);
 	struct hw_ref ref = hw_registry_ref(r, index);
 	ck_assert(hw_monitor_forget(s->monitor, s->now, id, strlen(id)));
@@ -229,7 +217,6 @@ int client_connect(const struct server *s)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
 	ck_assert_int_ge(fd, 0);
 	strcpy(sa.sun_path, s->path);
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
@@ -245,7 +232,6 @@ static void wait_a_little(int fd, short what)
 bool client_send(struct server *s, int fd, const char *bytes, size_t n)
 {
 	long long since = clock_ms();
-
 	while (n > 0) {
 		ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
 		if (sent > 0) {
@@ -290,7 +276,6 @@ static bool take_apart(const char *text, bool closed, struct reply *r)
 {
 	const char *body = strstr(text, "\r\n\r\n");
 	char code[4] = "";
-
 	if (!body)
 		return false;
 	free(r->head);
@@ -330,7 +315,6 @@ static char *receive(struct server *s, int fd, const char *already, bool *closed
 	long long since = clock_ms();
 	size_t n = already ? strlen(already) : 0;
 	char *text = calloc(1, n + 1), bytes[65536];
-
 	if (already)
 		memcpy(text, already, n);
 	*closed = false;
@@ -360,7 +344,6 @@ static bool whole(const char *text, struct reply *r)
 void client_read(struct server *s, int fd, const char *already, struct reply *r)
 {
 	bool closed;
-
 	*r = (struct reply){0};
 	char *text = receive(s, fd, already, &closed, whole, r);
 	if (closed && !r->rest)
@@ -378,7 +361,6 @@ static bool never(const char *text, struct reply *r)
 void client_read_all(struct server *s, int fd, struct reply *r)
 {
 	bool closed;
-
 	*r = (struct reply){0};
 	char *text = receive(s, fd, NULL, &closed, never, r), *body = strstr(text, "\r\n\r\n");
 	ck_assert_ptr_nonnull(body);
@@ -404,7 +386,6 @@ bool ask(struct server *s, const char *method, const char *target, const char *m
 	char *text;
 	int n = asprintf(&text, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s%s", method, target,
 	                 more ? more : "", more && strstr(more, "\r\n\r\n") ? "" : "\r\n");
-
 	ck_assert_int_gt(n, 0);
 	bool sent = client_send(s, fd, text, (size_t)n);
 	client_read(s, fd, NULL, r);

@@ -19,7 +19,6 @@ struct server {
 	struct hw_control *control;
 	struct hw_now now;
 	struct hw_control_status status;
-	bool healthy;
 	int reload_code;
 	const char *reload_body;
 	unsigned forgets;

@@ -10,7 +10,6 @@
  * so that it can only be overrated; a negative one means that a device was called dead before its time.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -29,6 +28,7 @@
 #include <mosquitto.h>
 
 #include "fleet.h"
+#include "fleet_account.h"
 
 #define NS_PER_MS    INT64_C(1000000)
 #define NS_PER_S     INT64_C(1000000000)
@@ -52,6 +52,7 @@ struct device {
 	int64_t sent_ns; /* last heartbeat */
 	int64_t gone_ns; /* its goodbye, or the cut that lets the broker publish its will */
 	int64_t timeout_ms;
+	uint64_t seq; /* of the last transition that was seen */
 	bool online_seen, offline_seen;
 	bool awaited; /* the next online transition answers the heartbeat at back_ns */
 	int64_t back_ns;
@@ -66,9 +67,7 @@ struct fleet {
 	int64_t start_ns;
 	unsigned cursor;
 	int64_t round;
-	double *delays_ms; /* of each death by timeout */
-	size_t n_delays, cap_delays;
-	uint64_t beats, transitions, early;
+	struct fleet_account account;
 };
 
 static volatile sig_atomic_t stopped;
@@ -132,7 +131,6 @@ static enum mode demo_mode(const struct fleet_options *o, unsigned i, int64_t t)
 static enum mode steady_mode(const struct fleet_options *o, unsigned i, int64_t t)
 {
 	unsigned first = o->devices - o->silent;
-
 	if (i < first)
 		return MODE_BEAT;
 	int64_t from = o->silent_at_ms + o->silent_spread_ms * (i - first) / o->silent;
@@ -167,7 +165,6 @@ static void beat(struct fleet *f, unsigned i)
 	struct device *d = &f->devices[i];
 	char payload[160];
 	int64_t at = now_ns();
-
 	if (!d->conn->up)
 		return;
 	if (d->mode == MODE_NAP)
@@ -184,7 +181,7 @@ static void beat(struct fleet *f, unsigned i)
 		d->back_ns = at;
 	}
 	d->sent_ns = at;
-	f->beats++;
+	f->account.beats++;
 }
 
 /* Cuts the connection as a power failure would: no DISCONNECT, so that the broker publishes the will. */
@@ -200,7 +197,6 @@ static void cut(struct conn *c)
 static void enter(struct fleet *f, unsigned i, enum mode mode)
 {
 	struct device *d = &f->devices[i];
-
 	if (mode == MODE_CUT) {
 		d->gone_ns = now_ns();
 		cut(d->conn);
@@ -219,7 +215,6 @@ static void enter(struct fleet *f, unsigned i, enum mode mode)
 static void wake(struct fleet *f, unsigned i, int64_t t_ms)
 {
 	enum mode mode = f->opt.demo ? demo_mode(&f->opt, i, t_ms) : steady_mode(&f->opt, i, t_ms);
-
 	if (mode != f->devices[i].mode)
 		enter(f, i, mode);
 	if (mode == MODE_BEAT || (mode == MODE_NAP && now_ns() - f->devices[i].sent_ns >= NAP_MS * NS_PER_MS))
@@ -248,19 +243,6 @@ static void wake_due(struct fleet *f)
 
 /* --- what the observer sees --------------------------------------------------------------------------------------- */
 
-static void keep_delay(struct fleet *f, double ms)
-{
-	if (f->n_delays == f->cap_delays) {
-		size_t cap = f->cap_delays ? f->cap_delays * 2 : 1024;
-		double *p = realloc(f->delays_ms, cap * sizeof(*p));
-		if (!p)
-			return;
-		f->delays_ms = p;
-		f->cap_delays = cap;
-	}
-	f->delays_ms[f->n_delays++] = ms;
-}
-
 __attribute__((format(printf, 5, 6))) static void show(struct fleet *f, unsigned i, bool online, const char *reason,
                                                        const char *fmt, ...)
 {
@@ -269,7 +251,6 @@ __attribute__((format(printf, 5, 6))) static void show(struct fleet *f, unsigned
 	char clock[16], id[128], text[128];
 	const char *on = f->colour ? (online ? "\033[32m" : "\033[31m") : "", *off = f->colour ? "\033[0m" : "";
 	va_list ap;
-
 	if (!f->opt.verbose)
 		return;
 	clock_gettime(CLOCK_REALTIME, &ts);
@@ -287,7 +268,6 @@ __attribute__((format(printf, 5, 6))) static void show(struct fleet *f, unsigned
 static void saw_offline(struct fleet *f, unsigned i, const char *reason, int64_t at)
 {
 	struct device *d = &f->devices[i];
-
 	d->offline_seen = true;
 	d->awaited = false;
 	if (strcmp(reason, "timeout") != 0) {
@@ -296,9 +276,7 @@ static void saw_offline(struct fleet *f, unsigned i, const char *reason, int64_t
 		return;
 	}
 	double late = (double)(at - d->sent_ns) / 1e6 - (double)d->timeout_ms;
-	keep_delay(f, late);
-	if (late < 0)
-		f->early++;
+	fleet_account_death(&f->account, late);
 	show(f, i, false, reason, "%7.1f ms %s its timeout", late < 0 ? -late : late,
 	     late < 0 ? "BEFORE the end of" : "after");
 }
@@ -306,7 +284,6 @@ static void saw_offline(struct fleet *f, unsigned i, const char *reason, int64_t
 static void saw_online(struct fleet *f, unsigned i, const char *reason, int64_t at)
 {
 	struct device *d = &f->devices[i];
-
 	if (d->awaited)
 		show(f, i, true, reason, "%7.1f ms after its %s heartbeat", (double)(at - d->back_ns) / 1e6,
 		     d->online_seen ? "next" : "first");
@@ -321,7 +298,6 @@ static int64_t device_of(const struct fleet *f, const char *topic)
 	const char *hole = strstr(f->opt.status, "{id}");
 	size_t head = (size_t)(hole - f->opt.status), prefix = strlen(f->opt.prefix);
 	char *end;
-
 	if (strncmp(topic, f->opt.status, head) != 0 || strncmp(topic + head, f->opt.prefix, prefix) != 0)
 		return -1;
 	unsigned long n = strtoul(topic + head + prefix, &end, 10);
@@ -330,12 +306,22 @@ static int64_t device_of(const struct fleet *f, const char *topic)
 	return (int64_t)n - 1;
 }
 
+/* After a broker's restart each status is published again: only one with a seq of its own tells of a transition. */
+static bool is_news(struct device *d, const char *status)
+{
+	const char *p = strstr(status, "\"seq\":");
+	uint64_t seq = p ? strtoull(p + strlen("\"seq\":"), NULL, 10) : 0;
+	if (seq <= d->seq)
+		return false;
+	d->seq = seq;
+	return true;
+}
+
 static void on_message(struct mosquitto *mosq, void *arg, const struct mosquitto_message *msg)
 {
 	struct fleet *f = arg;
 	int64_t at = now_ns(), i = device_of(f, msg->topic);
 	char text[1024], reason[32] = "";
-
 	(void)mosq;
 	if (i < 0 || msg->retain || msg->payloadlen <= 0 || (size_t)msg->payloadlen >= sizeof(text))
 		return;
@@ -344,7 +330,9 @@ static void on_message(struct mosquitto *mosq, void *arg, const struct mosquitto
 	const char *p = strstr(text, "\"reason\":\"");
 	if (!p || !strstr(text, "\"by\":") || sscanf(p, "\"reason\":\"%31[a-z]", reason) != 1)
 		return; /* a device's own word */
-	f->transitions++;
+	if (!is_news(&f->devices[i], text))
+		return;
+	f->account.transitions++;
 	if (strstr(text, "\"online\":false"))
 		saw_offline(f, (unsigned)i, reason, at);
 	else
@@ -377,7 +365,6 @@ static void on_connect(struct mosquitto *mosq, void *arg, int rc)
 	struct fleet *f = arg;
 	struct conn *c = conn_of(f, mosq);
 	char filter[512];
-
 	if (!c || rc != 0)
 		return;
 	if (c != observer(f)) {
@@ -406,7 +393,6 @@ static bool set_will(struct fleet *f, struct conn *c, unsigned i)
 {
 	char id[128], topic[512];
 	static const char gone[] = "{\"online\":false}";
-
 	if (f->opt.conns != f->opt.devices || c == observer(f) || !f->opt.demo)
 		return true;
 	id_of(f, i, id, sizeof(id));
@@ -418,7 +404,6 @@ static int open_conn(struct fleet *f, unsigned i)
 {
 	struct conn *c = &f->conns[i];
 	char client[64];
-
 	snprintf(client, sizeof(client), "fleet-%ld-%u", (long)getpid(), i);
 	c->mosq = mosquitto_new(client, true, f);
 	if (!c->mosq || !set_will(f, c, i))
@@ -443,7 +428,6 @@ static void lost(struct conn *c)
 static void serve(struct conn *c, short revents)
 {
 	int rc = MOSQ_ERR_SUCCESS;
-
 	if (c->retry_ns != 0 && !c->cut && now_ns() >= c->retry_ns) {
 		c->retry_ns = mosquitto_reconnect(c->mosq) == MOSQ_ERR_SUCCESS ? 0 : now_ns() + NS_PER_S;
 		return;
@@ -469,7 +453,6 @@ static void serve(struct conn *c, short revents)
 static int turn(struct fleet *f, int64_t until_ns)
 {
 	unsigned n = n_conns(f);
-
 	for (unsigned i = 0; i < n; i++) {
 		f->polls[i].fd = mosquitto_socket(f->conns[i].mosq);
 		f->polls[i].events = (short)(POLLIN | (mosquitto_want_write(f->conns[i].mosq) ? POLLOUT : 0));
@@ -497,87 +480,11 @@ static bool all_up(const struct fleet *f)
 	return true;
 }
 
-/* --- the account -------------------------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-/* Nearest rank, of the sorted delays. */
-static double percentile(const struct fleet *f, unsigned p)
-{
-	if (f->n_delays == 0)
-		return 0;
-	size_t rank = (f->n_delays * p + 99) / 100;
-	return f->delays_ms[rank > 0 ? rank - 1 : 0];
-}
-
-static void distribution(const struct fleet *f)
-{
-	static const double edges[] = {0, 5, 10, 20, 33, 43, 53, 100, 250, 1000};
-	size_t k = 0;
-
-	for (size_t e = 0; e <= sizeof(edges) / sizeof(*edges); e++) {
-		bool last = e == sizeof(edges) / sizeof(*edges);
-		size_t from = k;
-		while (k < f->n_delays && (last || f->delays_ms[k] < edges[e]))
-			k++;
-		if (k > from && last)
-			printf("  %7s %5.0f ms  %zu\n", "from", edges[e - 1], k - from);
-		else if (k > from)
-			printf("  %7s %5.0f ms  %zu\n", "below", edges[e], k - from);
-	}
-}
-
-static void count_seen(const struct fleet *f, unsigned *online, unsigned *offline)
-{
-	*online = *offline = 0;
-	for (unsigned i = 0; i < f->opt.devices; i++) {
-		*online += f->devices[i].online_seen;
-		*offline += f->devices[i].offline_seen;
-	}
-}
-
-/* Prints the account; returns the exit status. */
-static int account(struct fleet *f)
-{
-	unsigned online, offline;
-
-	count_seen(f, &online, &offline);
-	if (f->n_delays > 0)
-		qsort(f->delays_ms, f->n_delays, sizeof(double), by_value);
-	double min = percentile(f, 0), p50 = percentile(f, 50), p99 = percentile(f, 99), max = percentile(f, 100);
-	bool ok = f->early == 0 && online >= f->opt.expect_online && offline >= f->opt.expect_offline &&
-	          (f->opt.max_p99_ms <= 0 || p99 <= f->opt.max_p99_ms);
-
-	if (f->opt.json) {
-		printf("{\"devices\":%u,\"heartbeats\":%" PRIu64 ",\"transitions\":%" PRIu64
-		       ",\"online_seen\":%u,\"offline_seen\":%u,\"early\":%" PRIu64
-		       ",\"delay_ms\":{\"n\":%zu,\"min\":%.3f,\"p50\":%.3f,\"p99\":%.3f,\"max\":%.3f},\"ok\":%s}\n",
-		       f->opt.devices, f->beats, f->transitions, online, offline, f->early, f->n_delays, min, p50, p99,
-		       max, ok ? "true" : "false");
-		return ok ? 0 : 1;
-	}
-	printf("%u devices, %" PRIu64 " heartbeats, %" PRIu64
-	       " transitions; seen online %u, offline %u, too early %" PRIu64 "\n",
-	       f->opt.devices, f->beats, f->transitions, online, offline, f->early);
-	if (f->n_delays > 0) {
-		printf("from timeout to status message, %zu deaths: min %.1f  p50 %.1f  p99 %.1f  max %.1f ms\n",
-		       f->n_delays, min, p50, p99, max);
-		if (!f->opt.demo)
-			distribution(f);
-	}
-	return ok ? 0 : 1;
-}
-
 /* --- start -------------------------------------------------------------------------------------------------------- */
 
 static int setup(struct fleet *f)
 {
 	const struct fleet_options *o = &f->opt;
-
 	f->devices = calloc(o->devices, sizeof(*f->devices));
 	f->conns = calloc(n_conns(f), sizeof(*f->conns));
 	f->polls = calloc(n_conns(f), sizeof(*f->polls));
@@ -607,7 +514,6 @@ static int setup(struct fleet *f)
 static int run(struct fleet *f)
 {
 	int64_t end = f->opt.duration_ms > 0 ? f->start_ns + f->opt.duration_ms * NS_PER_MS : INT64_MAX;
-
 	while (!stopped && now_ns() < end) {
 		wake_due(f);
 		int64_t next = next_wake_ns(f);
@@ -616,6 +522,14 @@ static int run(struct fleet *f)
 			return rc;
 	}
 	return 0;
+}
+
+static void count_seen(struct fleet *f)
+{
+	for (unsigned i = 0; i < f->opt.devices; i++) {
+		f->account.online += f->devices[i].online_seen;
+		f->account.offline += f->devices[i].offline_seen;
+	}
 }
 
 /* A clean goodbye to the broker, so that no will is published. */
@@ -630,7 +544,7 @@ static void teardown(struct fleet *f)
 	free(f->conns);
 	free(f->devices);
 	free(f->polls);
-	free(f->delays_ms);
+	fleet_account_fini(&f->account);
 }
 
 int main(int argc, char **argv)
@@ -638,7 +552,6 @@ int main(int argc, char **argv)
 	struct fleet f = {0};
 	struct sigaction act = {.sa_handler = on_signal};
 	int status = 3;
-
 	if (!fleet_options_parse(&f.opt, argc, argv)) {
 		fleet_options_usage(stderr);
 		return 2;
@@ -647,8 +560,10 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &act, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	mosquitto_lib_init();
-	if (setup(&f) == 0 && run(&f) == 0)
-		status = account(&f);
+	if (setup(&f) == 0 && run(&f) == 0) {
+		count_seen(&f);
+		status = fleet_account_tell(&f.account, &f.opt);
+	}
 	teardown(&f);
 	mosquitto_lib_cleanup();
 	return status;

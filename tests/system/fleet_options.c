@@ -122,7 +122,6 @@ static bool set_text(struct fleet_options *o, int key, const char *arg)
 static bool set_count(struct fleet_options *o, int key, int64_t n)
 {
 	unsigned u = (unsigned)n;
-
 	switch (key) {
 	case OPT_PORT:
 		o->port = (int)n;
@@ -182,7 +181,6 @@ static bool set_time(struct fleet_options *o, int key, int64_t n)
 bool fleet_options_parse(struct fleet_options *o, int argc, char **argv)
 {
 	int key;
-
 	*o = (struct fleet_options){.host = "127.0.0.1",
 	                            .prefix = "sensor-",
 	                            .heartbeat = "nodes/{id}/heartbeat",

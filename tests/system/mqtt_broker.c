@@ -4,6 +4,7 @@
  * fails.
  */
 #include "mqtt_broker.h"
+#include "../suite.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -40,15 +41,12 @@ int test_mqtt_main(const char *name, void (*add)(void *suite))
 		return EXIT_FAILURE;
 	Suite *s = suite_create(name);
 	add(s);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
+	int status = suite_run(s);
 	char command[128];
 	snprintf(command, sizeof(command), "rm -rf '%s'", base_dir);
 	if (system(command) != 0)
-		failed++;
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+		status = EXIT_FAILURE;
+	return status;
 }
 
 int64_t now_ms(void)
@@ -361,4 +359,18 @@ struct hw_publisher *publisher_up(const struct hw_mqtt_conf *conf)
 	ck_assert_int_eq(hw_publisher_start(&p, conf, "heartwheel/t/status", "gone", 4), 0);
 	publisher_await(p, HW_PUBLISHER_UP);
 	return p;
+}
+
+bool publisher_retain(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t token)
+{
+	uint64_t subject = 1; /* what is published on one topic is about one thing */
+	for (const char *c = topic; *c; c++)
+		subject = subject * 31 + (unsigned char)*c;
+	return hw_publisher_publish(p, &(struct hw_publication){.topic = topic,
+	                                                        .payload = payload,
+	                                                        .len = len,
+	                                                        .retain = true,
+	                                                        .qos = 1,
+	                                                        .token = token,
+	                                                        .subject = subject});
 }

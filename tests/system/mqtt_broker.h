@@ -65,5 +65,7 @@ struct hw_reader *reader_up(const struct hw_mqtt_conf *conf, const char *filter,
 bool publisher_next(struct hw_publisher *p, struct hw_publisher_event *ev, int ms);
 struct hw_publisher_event publisher_await(struct hw_publisher *p, enum hw_publisher_event_kind kind);
 struct hw_publisher *publisher_up(const struct hw_mqtt_conf *conf);
+/* Hands over what is to be retained, with QoS 1: as statuses are. */
+bool publisher_retain(struct hw_publisher *p, const char *topic, const void *payload, size_t len, uint64_t token);
 
 #endif

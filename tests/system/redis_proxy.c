@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/clock.h"
+#include "link/clock.h"
 
 struct pipe_pair {
 	struct proxy *p;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* See redis_rig.h. A server dies with its test's process; its directory goes with rig_end(). */
+/* See redis_rig.h. A server dies with its test's process; its directory goes when rig_run() is done. */
 #include "redis_rig.h"
+#include "../sink_state.h"
+#include "../suite.h"
+#include "heartwheel/partition.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -45,24 +48,22 @@ uint64_t rig_seed(void)
 /* --- directories ---------------------------------------------------------------------------------------------------
  */
 
-void rig_begin(void)
-{
-	signal(SIGPIPE, SIG_IGN);
-	if (!mkdtemp(top)) {
-		perror(top);
-		exit(1);
-	}
-}
-
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
 	(void)st, (void)kind, (void)at;
 	return remove(path);
 }
 
-void rig_end(void)
+int rig_run(Suite *suite)
 {
+	signal(SIGPIPE, SIG_IGN);
+	if (!mkdtemp(top)) {
+		perror(top);
+		return EXIT_FAILURE;
+	}
+	int status = suite_run(suite);
 	nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return status;
 }
 
 /* --- the server ----------------------------------------------------------------------------------------------------
@@ -136,11 +137,11 @@ void rig_serve(struct rig *g, const char *const *extra)
 	snprintf(g->socket, sizeof(g->socket), "%s/s", g->dir);
 	g->port = free_port();
 	rig_serve_again(g, extra);
-	g->conf = (struct hw_redis_conf){.host = "127.0.0.1",
-	                                 .port = g->port,
-	                                 .unix_socket = "",
-	                                 .username = "",
-	                                 .password = "",
+	g->conf = (struct hw_redis_conf){.at.host = "127.0.0.1",
+	                                 .at.port = g->port,
+	                                 .at.unix_socket = "",
+	                                 .at.username = "",
+	                                 .at.password = "",
 	                                 .key_prefix = "device:",
 	                                 .node_id = "node-1",
 	                                 .ttl_factor = 3,
@@ -207,7 +208,7 @@ static void on_newer(void *arg, struct hw_ref device, uint64_t stored_seq)
 	g->newer++;
 	g->newer_seq = stored_seq;
 	if (hw_monitor_adopt_seq(g->m, device, stored_seq))
-		hw_redis_rewrite(g->r, device);
+		sink_rewrite(g->r, device);
 }
 
 static void on_event(void *arg, struct hw_event_id at, const struct hw_transition *t)
@@ -256,19 +257,36 @@ static void on_emptied(void *arg)
 	((struct rig *)arg)->emptied++;
 }
 
-static const struct hw_redis_ops ops = {
-	.on_link = on_link,
-	.on_device = on_device,
-	.on_outbox = on_outbox,
-	.on_loaded = on_loaded,
-	.on_confirmed = on_confirmed,
-	.on_newer = on_newer,
-	.on_event = on_event,
-	.on_events = on_events,
-	.status_payload = status_payload,
-	.on_trouble = on_trouble,
-	.on_emptied = on_emptied,
-};
+static bool owner(void *arg, const char *id, size_t id_len, struct hw_ownership *out)
+{
+	struct rig *g = arg;
+	out->partition = hw_partition_of(id, id_len);
+	out->token = hw_token_make(g->epoch[out->partition], g->conf.node_id);
+	return out->token.epoch > 0;
+}
+
+static void on_fenced(void *arg, unsigned partition, const struct hw_token *newer)
+{
+	struct rig *g = arg;
+	g->fenced++;
+	g->fenced_partition = partition;
+	g->fenced_by = *newer;
+}
+
+static void on_dropped(void *arg, struct hw_ref device, uint64_t seq)
+{
+	struct rig *g = arg;
+	g->dropped++;
+	g->dropped_device = device;
+	g->dropped_seq = seq;
+}
+
+#define OPS                                                                                                            \
+	.on_link = on_link, .on_device = on_device, .on_outbox = on_outbox, .on_loaded = on_loaded,                    \
+	.on_confirmed = on_confirmed, .on_newer = on_newer, .on_event = on_event, .on_events = on_events,              \
+	.status_payload = status_payload, .on_trouble = on_trouble, .on_emptied = on_emptied
+static const struct hw_redis_ops ops = {OPS}, ops_of_several = {OPS, .owner = owner, .on_fenced = on_fenced,
+                                                                .on_dropped = on_dropped};
 
 /* --- life ----------------------------------------------------------------------------------------------------------
  */
@@ -277,6 +295,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct rig *g = arg;
 	(void)fd, (void)what;
+	hw_redis_tick(g->r);
 	if (g->marking)
 		hw_redis_seen(g->r, rig_now(), g->blind);
 }
@@ -288,11 +307,25 @@ static void make_monitor(struct rig *g)
 				 *const slow[] = {"slow/{id}"};
 	const int64_t day = 86400000;
 	const struct hw_group_spec groups[] = {
-		{"plain", plain, 1, "plain/{id}/s", "", 30000, day, 0, 0, 0, HW_FORMAT_JSON, false},
-		{"fast", fast, 1, "fast/{id}/s", "", 1000, day, 0, 0, 0, HW_FORMAT_JSON, false},
-		{"mute", mute, 1, NULL, "", 30000, day, 0, 0, 0, HW_FORMAT_JSON, false},
-		{"slow", slow, 1, "slow/{id}/s", "", HW_TIMEOUT_MAX_MS, HW_TIMEOUT_MAX_MS, 0, 0, 0, HW_FORMAT_JSON,
-	         false},
+		{.name = "plain",
+	         .heartbeat = plain,
+	         .n_heartbeat = 1,
+	         .status = "plain/{id}/s",
+	         .timeout_ms = 30000,
+	         .timeout_max_ms = day},
+		{.name = "fast",
+	         .heartbeat = fast,
+	         .n_heartbeat = 1,
+	         .status = "fast/{id}/s",
+	         .timeout_ms = 1000,
+	         .timeout_max_ms = day},
+		{.name = "mute", .heartbeat = mute, .n_heartbeat = 1, .timeout_ms = 30000, .timeout_max_ms = day},
+		{.name = "slow",
+	         .heartbeat = slow,
+	         .n_heartbeat = 1,
+	         .status = "slow/{id}/s",
+	         .timeout_ms = HW_TIMEOUT_MAX_MS,
+	         .timeout_max_ms = HW_TIMEOUT_MAX_MS},
 	};
 	const struct hw_monitor_conf conf = {.max_devices = 1000000,
 	                                     .barrier_slow_ms = 250,
@@ -312,7 +345,7 @@ void rig_start(struct rig *g)
 	ck_assert_ptr_nonnull(g->tick);
 	ck_assert_int_eq(event_add(g->tick, &every), 0);
 	make_monitor(g);
-	g->r = hw_redis_new(g->base, &g->conf, g->m, &ops, g);
+	g->r = hw_redis_new(g->base, &g->conf, g->m, g->several ? &ops_of_several : &ops, g);
 	ck_assert_ptr_nonnull(g->r);
 }
 
@@ -349,7 +382,7 @@ bool rig_is_up(struct rig *g)
 
 bool rig_is_idle(struct rig *g)
 {
-	return hw_redis_up(g->r) && hw_redis_idle(g->r);
+	return hw_redis_up(g->r) && sink_is_idle(g->r);
 }
 
 bool rig_is_loaded(struct rig *g)
@@ -445,7 +478,8 @@ struct hw_transition rig_change(struct rig *g, uint32_t index, enum hw_state sta
 	uint64_t ms = (uint64_t)now.wall_ms;
 	d->seq = (d->seq + 1 > ms ? d->seq + 1 : ms) & ((UINT64_C(1) << 48) - 1);
 	d->since_ms = now.wall_ms & ((INT64_C(1) << 47) - 1);
-	d->node.user = (uint8_t)((unsigned)state | (unsigned)reason << 2 | (unsigned)HW_SOURCE_MQTT << 5);
+	hw_device_set_state(d, state, reason);
+	hw_device_set_source(d, HW_SOURCE_MQTT);
 	return (struct hw_transition){.device = hw_registry_ref(hw_monitor_registry(g->m), index),
 	                              .state = state,
 	                              .reason = reason,

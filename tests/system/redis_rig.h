@@ -6,6 +6,7 @@
 #ifndef REDIS_RIG_H
 #define REDIS_RIG_H
 
+#include <check.h>
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
 #include <stdbool.h>
@@ -33,10 +34,17 @@ struct rig {
 	struct hw_redis_conf conf; /* change it before rig_start() */
 	bool marking;              /* call hw_redis_seen() on each tick */
 	bool blind;
+	bool several; /* one of several nodes, which owns what it has an epoch of */
+	uint64_t epoch[HW_PARTITIONS];
 
 	unsigned ups, downs, emptied, troubles;
 	char why[512], trouble[512];
 	bool loaded;
+	unsigned fenced, fenced_partition; /* calls; of the last one */
+	struct hw_token fenced_by;
+	unsigned dropped; /* calls; of the last one */
+	struct hw_ref dropped_device;
+	uint64_t dropped_seq;
 	uint64_t devices, unusable;
 	unsigned outbox; /* entries handed out at load */
 	char outbox_last[512];
@@ -87,8 +95,7 @@ struct hw_device *rig_at(struct rig *g, uint32_t index);
 struct hw_now rig_now(void);
 /* The seed of random tests, from HW_SEED or the clock; printed. */
 uint64_t rig_seed(void);
-/* The directory that holds all servers' directories: made before the first test, removed after the last. */
-void rig_begin(void);
-void rig_end(void);
+/* Runs the suite, with a directory that holds all servers' directories. The program's exit status. */
+int rig_run(Suite *suite);
 
 #endif

@@ -7,7 +7,9 @@ import signal
 
 import pytest
 
-from hw_env import SRC, Beating, throughout, wait_until
+from hw_build import SRC
+from hw_mqtt import Beating
+from hw_wait import throughout, wait_until
 
 MOSQUITTO_ACL = (SRC / "conf" / "mosquitto-heartwheel.acl").read_text()
 REDIS_ACL = (SRC / "conf" / "redis-heartwheel.acl").read_text()
@@ -177,6 +179,7 @@ def test_a_device_cannot_speak_for_another(env):
     assert d.device("pump-7") is None, "pump-8 spoke for pump-7"
     beat(env, "pump-7")
     wait_until(lambda: d.state("pump-7") == "online")
+    env.wait_status(observer, "pump-7", True)
     start = len(observer.messages)
     beat(env, "pump-7", b'{"online":false}', by="pump-8", last="status", retain=True)
     for topic in ("heartwheel/%s/status" % env.node, "heartwheel/%s/barrier" % env.node):

@@ -9,7 +9,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from hw_env import SRC, wait_until
+from hw_build import SRC
+from hw_wait import wait_until
 
 BENCH = SRC / "bench"
 if not (BENCH / "run").exists():
@@ -28,8 +29,8 @@ def load_run():
     return module
 
 
-def fig(label, value, unit="ns", goal=None, target="1"):
-    return {"target": target, "label": label, "value": value, "unit": unit, "goal": goal, "note": None}
+def fig(label, value, unit="ns", goal=None, target="1", **more):
+    return {"target": target, "label": label, "value": value, "unit": unit, "goal": goal, "note": None, **more}
 
 
 def results(*runs, smoke=False, failed=()):
@@ -60,6 +61,19 @@ def test_a_goal_is_judged_by_its_sign_and_a_tie_meets_it(sign, value, met):
 
 def test_one_bad_run_of_five_misses_no_goal():
     assert report.combine([[fig("a", v, "x", [">=", 10])] for v in (11, 12, 2, 13, 14)])[0]["met"]
+
+
+def test_where_the_worst_run_is_judged_one_bad_run_misses():
+    runs = [[fig("lost", v, "", ["<=", 0], worst=True), fig("earliest", e, "ms", [">=", 0], worst=True)]
+            for v, e in ((0, 1), (3, 2), (0, 3))]
+    lost, earliest = report.combine(runs)
+    assert not lost["met"] and report.judged(lost) == 3 and earliest["met"] and report.judged(earliest) == 1
+    assert report.goal(lost) == "<= 0, every run"
+
+
+def test_each_run_is_held_to_its_own_goal_where_the_worst_is_judged():
+    f, = report.combine([[fig("late", v, "ms", ["<=", g], worst=True)] for v, g in ((60, 61), (54, 53), (50, 53))])
+    assert not f["met"]
 
 
 def test_a_goal_that_was_counted_in_each_run_counts_with_its_median():
@@ -131,15 +145,26 @@ def test_no_figures_are_no_error():
 
 
 def test_readme_names_the_machine_and_each_goal():
-    runs = [[fig("fast", v, "x", [">=", 15]), fig("slow | small", 3, "ms", ["<=", 2]), fig("raw", 7)] for v in (20, 22)]
+    runs = [[fig("fast", v, "x", [">=", 15], conditions="1 M devices"), fig("slow | small", 3, "ms", ["<=", 2]),
+             fig("raw", 7)] for v in (20, 22)]
     section = report.readme(results(*runs), "p.svg")
     assert section.startswith(report.BEGIN) and section.endswith(report.END)
     assert "Medians of 2 runs, 2026-01-02, commit abcdef1; 1 goals met, 1 missed." in section
     assert "A <fast> & small CPU" in section
     judged, besides = section.split("](p.svg)")
-    assert "| fast | 21x | 20 - 22 | >= 15 | met |" in judged
-    assert "| slow / small | 3 ms |  | &lt;= 2 | **missed** |" in judged
-    assert "| raw | 7 ns |  |" in besides and "raw" not in judged
+    assert "| fast | 1 M devices | 21x | 20 - 22 | >= 15 | met |" in judged
+    assert "| slow / small |  | 3 ms |  | &lt;= 2 | **missed** |" in judged
+    assert "| raw |  | 7 ns |  |" in besides and "raw" not in judged
+    heads = [line for line in section.splitlines() if line.startswith("| |")]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    assert len(heads) == 2 and {line.count("|") for line in rows} == {line.count("|") for line in heads}
+
+
+def test_rows_of_several_commits_make_no_table():
+    r = results([fig("a", 1)])
+    r["benches"]["other"] = dict(r["benches"]["core"], commit="1234567")
+    with pytest.raises(ValueError, match="several commits"):
+        report.readme(r, "p.svg")
 
 
 def test_a_section_takes_the_place_of_the_one_before():
@@ -236,6 +261,18 @@ def test_what_is_counted_runs_once(tmp_path, monkeypatch):
     run.ONCE = ("counts",)
     _, r = run_them(run, tmp_path, monkeypatch, "--runs", "3")
     assert [len(b["seconds"]) for b in r["benches"].values()] == [1, 3]
+
+
+def test_nothing_is_begun_that_would_not_end_in_time(tmp_path, monkeypatch, capsys):
+    run = bench_in(tmp_path, quick=GOOD, slow="import time\ntime.sleep(5)\n" + GOOD.replace('"a', '"b'))
+    status, r = run_them(run, tmp_path, monkeypatch, "--runs", "3", "--within", "0.15")
+    assert status == 0 and len(r["benches"]["slow"]["seconds"]) == 1, "begun once, whatever it takes"
+    assert 2 <= len(r["benches"]["quick"]["seconds"]) <= 3
+    assert "slow          not run again" in capsys.readouterr().err
+    r["benches"]["slow"]["seconds"] = [2.0] * 4
+    assert report.how_many_runs(r) == ("%d to 4 runs" % len(r["benches"]["quick"]["seconds"]))
+    r["benches"]["slow"]["seconds"] = [2.0]
+    assert report.how_many_runs(r).endswith("runs (slow: 1)")
 
 
 def test_only_some_leaves_the_others_as_they_were(tmp_path, monkeypatch):

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from hw_env import pass_time, throughout, wait_until
+from hw_env import NO_STALL, NO_STANDSTILL
+from hw_wait import pass_time, throughout, wait_until
 
 
 class Period:
@@ -36,16 +37,18 @@ class Period:
         assert s["blind_cause"] == self.cause, s
         assert self.d.get("/readyz").status == 503
 
-    def is_over(self, least, most, lossy=False, timeout=30):
+    def is_over(self, least, most, lossy=False, timeout=30, beside=()):
         """It ended, and lasted so long by every account. The loop and a reader may each find out about a stall, and a
-        loss may be found out in pieces: then there are several of them, told alike."""
-        wait_until(lambda: self.log("seeing again"), timeout, "a line that says that it is over")
+        loss may be found out in pieces: then there are several of them, told alike. `beside`: causes that there may be
+        as well, each with a period of its own."""
+        wait_until(lambda: self.log(r"seeing again after [\d.]+ s blind \(%s\b" % self.cause), timeout,
+                   "a line that says that it is over")
         assert self.d.status()["blind"] is False
-        begun = self.log(r"blind \((\w+)\): nobody is judged")
+        all_begun = self.log(r"blind \((\w+)\): nobody is judged")
         ended = self.log(r"seeing again after ([\d.]+) s blind \((\w+)(, silence counts anew)?\)")
-        assert begun and set(begun) == {self.cause}, self.d.log()[self.lines:]
+        assert [e[1] for e in ended] == all_begun and set(all_begun) <= {self.cause, *beside}, self.d.log()[self.lines:]
+        begun, ended = [c for c in all_begun if c == self.cause], [e for e in ended if e[1] == self.cause]
         assert len(begun) == 1 or self.cause in ("stall", "loss"), begun
-        assert len(ended) == len(begun) and {e[1] for e in ended} == {self.cause}, ended
         assert any(e[2] for e in ended) is lossy, ended
         length = sum(float(e[0]) for e in ended)
         assert least <= length <= most, "%.3f s" % length
@@ -53,8 +56,8 @@ class Period:
         seconds, of_cause = self.metric()
         assert of_cause > self.of_cause and of_cause - self.of_cause <= length + 0.01, (of_cause, self.of_cause, length)
         assert seconds - self.seconds >= length - 0.01, (seconds - self.seconds, length)
-        wait_until(lambda: len(self.said()) >= 2 * len(begun), 5, "presence to say that it sees")
-        assert self.said() == [self.cause, False] * len(begun), self.said()
+        wait_until(lambda: len(self.said()) >= 2 * len(all_begun), 5, "presence to say that it sees")
+        assert self.said() == [what for c in all_begun for what in (c, False)], self.said()
         return length
 
 
@@ -64,22 +67,25 @@ def nobody_died(env, devices=("a", "b")):
 
 
 def stopped(process, seconds):
+    """Returns how long it was, which is longer on a busy machine."""
+    began = time.monotonic()
     process.signal(signal.SIGSTOP)
     pass_time(seconds)
     process.signal(signal.SIGCONT)
+    return time.monotonic() - began
 
 
 # --- each cause
 
 
 def test_a_lost_link(env):
-    d = env.daemon(timeout="2s", mqtt={"reconnect_grace": "1s"})
+    d = env.daemon(timeout="2s", monitor=NO_STALL, mqtt={"reconnect_grace": "3s", **NO_STANDSTILL})
     with env.beating(["a", "b"], 0.1):
         env.wait_store("b", "online")
         p = Period(env, d, "link")
         env.raw(client_id="heartwheel-%s-r0" % env.node).die()
         p.begins()
-        p.is_over(1.0, 6.0, lossy=True)
+        p.is_over(3.0, 8.0, lossy=True)
         nobody_died(env)
     assert d.get("/readyz").status == 200
 
@@ -87,13 +93,14 @@ def test_a_lost_link(env):
 @pytest.mark.parametrize("seconds", [2.0, 7.0])
 def test_a_stall_of_the_monitor(env, seconds):
     """Up to a second of it may lie before the moment at which the loop had meant to wake."""
-    d = env.daemon(timeout="1h", mqtt={"reconnect_grace": "1s"})
+    grace = 3
+    d = env.daemon(timeout="1h", mqtt={"reconnect_grace": "%ds" % grace, **NO_STANDSTILL})
     p = Period(env, d, "stall")
-    stopped(d, seconds)
+    lasted = stopped(d, seconds)
     lossy = seconds > 6
     if lossy:
         p.begins()
-    p.is_over(seconds - 1.1 + lossy, seconds + 0.7 + lossy, lossy)
+    p.is_over(lasted - 1.1 + grace * lossy, lasted + 0.7 + grace * lossy, lossy)
 
 
 def test_a_stall_with_a_beating_fleet(env):
@@ -112,17 +119,17 @@ def test_a_stall_with_a_beating_fleet(env):
 @pytest.mark.parametrize("seconds", [2.0, 7.0])
 def test_a_standstill_of_the_broker(env, seconds):
     env.own_broker()
-    d = env.daemon(timeout="1500ms", mqtt={"reconnect_grace": "1s"})
+    d = env.daemon(timeout="1500ms", monitor=NO_STALL, mqtt={"reconnect_grace": "1s"})
     with env.beating(["a", "b"], 0.1):
         env.wait_store("b", "online")
         p = Period(env, d, "standstill")
-        env.broker.signal(signal.SIGSTOP)
         began = time.monotonic()
+        env.broker.signal(signal.SIGSTOP)
         p.begins(2)
         throughout(lambda: d.status()["blind"] is True, seconds - (time.monotonic() - began))
         env.broker.signal(signal.SIGCONT)
-        lossy = seconds > 5
-        p.is_over(seconds - 0.6 + lossy, seconds + 1.5 + 3 * lossy, lossy)
+        lasted, lossy = time.monotonic() - began, seconds > 5
+        p.is_over(lasted - 0.6 + lossy, lasted + 1.5 + 3 * lossy, lossy)
         pass_time(2.0)
         nobody_died(env)
     env.wait_store("a", "offline")
@@ -137,32 +144,39 @@ class Gaps:
         self.lists = {False: allow, True: "topic deny heartwheel/%s/barrier\n" % env.node + allow}
 
     def deny(self, seconds):
+        """Returns how long it was."""
+        began = time.monotonic()
         for denied in (True, False):
             (self.broker.dir / "acl").write_text(self.lists[denied])
             self.broker.signal(signal.SIGHUP)
             pass_time(seconds if denied else 0)
+        return time.monotonic() - began
 
 
 def test_messages_that_got_lost_on_the_way(env):
     """The numbers of the barriers have a gap, while heartbeats went on."""
     gaps = Gaps(env)
-    d = env.daemon(timeout="1s")
+    d = env.daemon(timeout="1s", monitor=NO_STALL)
     with env.beating(["a", "b"], 0.05):
         env.wait_store("b", "online")
         p = Period(env, d, "loss")
-        gaps.deny(1.0)
-        p.is_over(0.5, 2.5, lossy=True)
+        lasted = gaps.deny(1.0)
+        # Where the heartbeats themselves pause, as they do on a busy machine, it looks like a standstill for that long.
+        p.is_over(0.5, lasted + 1.5, lossy=True, beside=("standstill",))
         nobody_died(env)
     env.wait_store("a", "offline")
 
 
 def test_a_receive_buffer_that_filled(env):
-    """The reader was away while the broker had more for it than fits: what did not fit was dropped."""
+    """The reader was away while the broker had more for it than fits: what did not fit was dropped. That is seen from the
+    buffer: between two barriers, which are five seconds apart here, nothing else tells."""
     env.own_broker()
-    d = env.daemon(timeout="3s", monitor={"stall_after": "30s"})
+    d = env.daemon(timeout="1h", monitor={"stall_after": "30s"})
     env.beat("a")
     env.wait_store("a", "online")
     p = Period(env, d, "loss")
+    barriers = env.observer("heartwheel/%s/barrier" % env.node)
+    wait_until(lambda: barriers.messages, 15, "a barrier", interval=0.01)
     raw = env.raw()
     flood = [(env.topic("flood"), b"x" * 100)] * 1000
     d.signal(signal.SIGSTOP)
@@ -172,26 +186,43 @@ def test_a_receive_buffer_that_filled(env):
         wait_until(lambda: "are being dropped" in env.broker.log(), 10, "the broker to drop messages")
     finally:
         d.signal(signal.SIGCONT)
-    p.is_over(0.0, 12.0, lossy=True)
+    p.is_over(0.0, 30.0, lossy=True)  # as long as it takes to read what is left
     raw.die()
-    env.wait_store("a", "offline")
+    assert env.edges("a") == [("online", "heartbeat")]
 
 
-def test_connections_that_come_back_together(env):
-    """Each backs off by itself; but one that has found the broker calls the others."""
+def gap_of_a_return(env, d):
+    """The broker is away until the daemon's three connections try again seconds apart from each other, then it returns. The
+    seconds from the first connection that found it to the last."""
+    env.broker.kill()
+    wait_until(lambda: d.status()["blind"] is True, 5, "the loss to be noticed")
+    pass_time(5.0)
+    n = len(d.log())
+    env.broker.start()
+    wait_until(lambda: "connected to 127" in d.log()[n:], 20, "the first connection")
+    at = time.monotonic()
+    wait_until(lambda: d.log()[n:].count("connected to 127") == 3, 20, "all three connections")
+    return time.monotonic() - at
+
+
+def test_all_connections_come_back(env):
+    """They are connected before the shared subscription has been proven again; "up" is told after that."""
     env.own_broker()
     d = env.daemon(timeout="1h", mqtt={"readers": 2})
     for _ in range(2):
-        env.broker.kill()
-        wait_until(lambda: d.status()["blind"] is True, 5)
-        pass_time(5.0)  # both are seconds apart by now
-        n = len(d.log())
-        env.broker.start()
-        wait_until(lambda: "connected to 127" in d.log()[n:], 20)
-        at = time.monotonic()
-        wait_until(lambda: d.log()[n:].count("connected to 127") == 3, 20)
-        assert time.monotonic() - at < 0.5
-        assert d.status()["mqtt"] == "up"
+        gap_of_a_return(env, d)
+        wait_until(lambda: d.status()["mqtt"] == "up", 10, "the monitor to be connected again")
+        d.wait_seeing(10)
+
+
+@pytest.mark.timing
+def test_connections_come_back_together(env):
+    """Each connection backs off by itself; but the one that has found the broker calls the others."""
+    env.own_broker()
+    d = env.daemon(timeout="1h", mqtt={"readers": 2})
+    for _ in range(2):
+        gap = gap_of_a_return(env, d)
+        assert gap < 0.5, "%.2f s" % gap
 
 
 # --- blind, and what follows
@@ -208,7 +239,7 @@ def test_blind_again_and_again_postpones_no_death_for_ever(env):
 
         def blind_once_more():
             gaps.deny(0.6)
-            pass_time(0.5)
+            pass_time(1.0)  # two barriers at least: with one alone each gap would begin where the last one ended
             return env.edges("a")[1:]
         wait_until(blind_once_more, 60, "the death to be told")
         blind_s = d.metrics().get("blind_seconds_total") - before
@@ -217,7 +248,7 @@ def test_blind_again_and_again_postpones_no_death_for_ever(env):
     event = env.events("a")[1]
     silent = (int(event["time_ms"]) - int(event["last_seen_ms"])) / 1000
     assert silent > 4.5, "not postponed at all: %.2f s" % silent
-    assert silent - blind_s < 4.5 + 1.2, "%.2f s of seen silence" % (silent - blind_s)
+    assert silent - blind_s < 4.5 + 2.5, "%.2f s of seen silence" % (silent - blind_s)
 
 
 def test_the_keys_of_the_living_outlive_a_long_blindness(env):
@@ -231,3 +262,21 @@ def test_the_keys_of_the_living_outlive_a_long_blindness(env):
     throughout(lambda: env.redis.exists(env.key("connected", "a")), 13, "device:connected of a living device")
     env.broker.start()
     env.wait_store("a", "offline", 40)
+
+
+def test_statuses_are_published_again_after_lossy_blindness(env):
+    """No connection was lost, but wills and what others wrote there may have replaced them meanwhile: here one that this
+    monitor does not hear of."""
+    d = env.daemon(groups=[("default", {"heartbeat": env.root + "/{id}/heartbeat", "status": env.root + "/{id}/status",
+                                        "timeout": "1h"})])
+    env.beat("a")
+    env.wait_store("a", "online")
+    wait_until(lambda: env.retained_status("a") and d.status()["owed"] == 0)
+    reconnects = d.metrics().get("reconnects_total", link="publisher")
+    env.publisher.publish(env.status_topic("a"), b'{"online":false}', 1, True)
+    assert env.retained_status("a") == {"online": False}
+    stopped(d, 7.0)
+    wait_until(lambda: env.retained_status("a").get("by") == env.node, 20, "the status to be there again")
+    assert env.retained_status("a")["online"] is True and len(env.edges("a")) == 1
+    assert d.metrics().get("reconnects_total", link="publisher") == reconnects
+    assert "stall" in d.log()

@@ -13,7 +13,8 @@ import time
 
 import pytest
 
-from hw_env import HEARTWHEELCTL, SRC, wait_until
+from hw_build import HEARTWHEELCTL, SRC
+from hw_wait import wait_until
 
 COMPLETIONS = SRC / "completions"
 COMMANDS = {"status", "list", "show", "watch", "wheel", "groups", "forget", "reload", "version"}

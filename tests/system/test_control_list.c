@@ -7,22 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control_server.h"
-
-static struct server s;
-static struct reply r;
-
-static void setup(void)
-{
-	server_start(&s, false);
-	server_see(&s);
-}
-
-static void teardown(void)
-{
-	reply_fini(&r);
-	server_stop(&s);
-}
+#include "../suite.h"
+#include "control_rig.h"
 
 /* Devices from PREFIX0000FROM on; `digits`: at least so many. */
 static void add(const char *prefix, int digits, int from, int to)
@@ -40,7 +26,6 @@ static const char *page(const char *query)
 	static char out[65536];
 	char target[512];
 	const cJSON *device;
-
 	reply_fini(&r);
 	snprintf(target, sizeof(target), "/v1/devices%s%s", *query ? "?" : "", query);
 	ck_assert_msg(get(&s, target, &r) == 200, "%d %s for %s", r.code, r.body, query);
@@ -62,7 +47,6 @@ static const char *refused(const char *query)
 {
 	static char why[512];
 	char target[2048];
-
 	reply_fini(&r);
 	snprintf(target, sizeof(target), "/v1/devices?%s", query);
 	ck_assert_msg(get(&s, target, &r) == 400, "%d for %s", r.code, query);
@@ -184,7 +168,6 @@ START_TEST(sorted_pages_are_whole)
 {
 	char query[512], after[HW_ID_MAX + 1] = "", want[16];
 	int n = 0;
-
 	add("d", 5, 0, 30000);
 	do {
 		snprintf(query, sizeof(query), "sort=id&limit=1000%s%s", *after ? "&after=" : "", after);
@@ -227,7 +210,6 @@ START_TEST(bad_queries)
 		"prefix",
 	};
 	char query[1100];
-
 	for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++)
 		refused(queries[i]);
 	ck_assert_ptr_nonnull(strstr(refused("after=nobody"), "start again"));
@@ -296,7 +278,6 @@ END_TEST
 START_TEST(old_positions_are_lost)
 {
 	char query[64];
-
 	add("d", 3, 0, 300);
 	ck_assert_str_eq(page("limit=1"), "d000>d000");
 	server_forget(&s, "d000");
@@ -317,7 +298,6 @@ START_TEST(churn)
 	bool gone[500] = {false};
 	int shown[500] = {0}, fresh = 1000;
 	char query[128] = "limit=7&prefix=d", *next;
-
 	printf("churn: HW_SEED=%u\n", seed);
 	srand(seed);
 	add("d", 1, 0, 500);
@@ -361,7 +341,6 @@ END_TEST
 static void fill(void)
 {
 	char id[32];
-
 	for (int i = 0; i < MANY; i++) {
 		int n = snprintf(id, sizeof(id), "%s%d", i < MANY - 3 ? "d" : "z", i);
 		struct hw_stored stored = {.id = id,
@@ -379,7 +358,6 @@ static void request(int fd, const char *target, const char *version, const char 
 {
 	char text[512];
 	int n = snprintf(text, sizeof(text), "GET %s HTTP/%s\r\n%s\r\n", target, version, headers);
-
 	client_send(&s, fd, text, (size_t)n);
 }
 
@@ -387,7 +365,6 @@ START_TEST(long_scan_yields)
 {
 	int slow = client_connect(&s), turns = 0;
 	char byte;
-
 	fill();
 	request(slow, "/v1/devices?prefix=z", "1.1", "");
 	/* Another client is served while it goes on. */
@@ -413,7 +390,6 @@ END_TEST
 START_TEST(long_scan_takes_many_turns)
 {
 	int fds[4], turns = 0, done = 0;
-
 	fill();
 	for (int i = 0; i < 4; i++)
 		fds[i] = client_connect(&s);
@@ -441,7 +417,6 @@ END_TEST
 START_TEST(long_scan_pages_on)
 {
 	char query[64] = "prefix=z&limit=2";
-
 	fill();
 	ck_assert_str_eq(page(query), "z99997,z99998>z99998");
 	ck_assert_str_eq(page("prefix=z&limit=2&after=z99998"), "z99999");
@@ -453,7 +428,6 @@ END_TEST
 START_TEST(long_scan_for_an_old_client)
 {
 	int fd = client_connect(&s);
-
 	fill();
 	request(fd, "/v1/devices?prefix=z99999", "1.0", "Connection: keep-alive\r\n");
 	client_read_all(&s, fd, &r);
@@ -485,7 +459,6 @@ END_TEST
 START_TEST(abandoned_scans_end)
 {
 	struct timespec from, to;
-
 	fill();
 	for (int i = 0; i < 200; i++) {
 		int fd = client_connect(&s);
@@ -507,7 +480,6 @@ END_TEST
 START_TEST(server_stops_amid_scans)
 {
 	int fds[5];
-
 	fill();
 	for (int i = 0; i < 5; i++) {
 		fds[i] = client_connect(&s);
@@ -525,7 +497,6 @@ END_TEST
 START_TEST(devices_change_under_a_scan)
 {
 	int fd = client_connect(&s);
-
 	fill();
 	request(fd, "/v1/devices?limit=1000&prefix=z", "1.1", "");
 	server_turn(&s);
@@ -549,8 +520,7 @@ int main(void)
 {
 	Suite *suite = suite_create("control_list");
 	TCase *tc = tcase_create("list");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, rig_set_up, rig_tear_down);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, a_device_in_the_list);
 	tcase_add_test(tc, filters);
@@ -566,7 +536,7 @@ int main(void)
 	tcase_add_test(tc, churn);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("scans");
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, rig_set_up, rig_tear_down);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, long_scan_yields);
 	tcase_add_test(tc, long_scan_takes_many_turns);
@@ -577,9 +547,5 @@ int main(void)
 	tcase_add_test(tc, server_stops_amid_scans);
 	tcase_add_test(tc, devices_change_under_a_scan);
 	suite_add_tcase(suite, tc);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

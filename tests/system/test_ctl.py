@@ -7,7 +7,9 @@ import threading
 
 import pytest
 
-from hw_env import HEARTWHEELCTL, short, wait_until
+from hw_build import HEARTWHEELCTL
+from hw_env import short
+from hw_wait import wait_until
 
 
 @pytest.fixture

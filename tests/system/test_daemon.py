@@ -14,7 +14,8 @@ import time
 
 import pytest
 
-from hw_env import HEARTWHEELD, wait_until
+from hw_build import HEARTWHEELD
+from hw_wait import wait_until
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give rights away")
 
@@ -42,8 +43,8 @@ def test_wrong_usage(args):
 def test_verbose_says_more(env):
     d = env.configure(monitor={"log_level": "error"})
     d.start(args=("-f", "-v"))
-    env.settle(d)
-    wait_until(lambda: d.log(), what="-v to say something")
+    env.beat("x")
+    wait_until(lambda: " debug: x: online (heartbeat)" in d.log(), what="-v to say what only debug says")
 
 
 def test_second_instance_names_the_first(env):
@@ -103,7 +104,8 @@ def test_a_directory_that_is_not_there(env, what):
 def test_socket_path_that_is_too_long(env):
     d = env.configure(http={"socket": "/tmp/" + "x" * 150})
     d.start(seeing=False, ready=False)
-    assert d.wait() in (1, 2) and "socket" in d.log() and "150" in d.log() or "155" in d.log() or "long" in d.log()
+    assert d.wait() == 2
+    assert re.fullmatch(r".*:\d+: key 'socket': is 155 bytes long: at most 107 are possible\n", d.log()), d.log()
 
 
 def test_mode_of_the_control_socket(env):
@@ -135,7 +137,7 @@ def test_clean_stop(env, number):
     at = time.monotonic()
     d.signal(number)
     assert d.wait() == 0
-    assert time.monotonic() - at < 2, "%.1f s to stop" % (time.monotonic() - at)
+    assert time.monotonic() - at < 6, "%.1f s to stop" % (time.monotonic() - at)
     assert not d.socket.exists() and not d.pid_file.exists()
     d.check_log()
 
@@ -151,6 +153,64 @@ def test_a_transition_of_the_last_moment_is_flushed(env):
     assert not env.redis.hlen(env.key("outbox"))
 
 
+@pytest.mark.parametrize("away", ["redis", "broker"])
+def test_forgetting_while_it_stops(env, away):
+    """A DELETE that arrives while the daemon still waits for a sink is carried out and owed like any other: more of them
+    than the core keeps between two drains."""
+    env.own_broker(persistence=True)
+    env.own_redis()
+    d = env.daemon(timeout="1h", monitor={"stop_timeout": "20s"})
+    ids = ["f%d" % k for k in range(1100)]
+    for i in ids:
+        env.beat(i)
+    wait_until(lambda: len(env.events()) == 1100 and d.status()["owed"] == 0, 20)
+    wait_until(lambda: not env.redis.hlen(env.key("outbox")), 20)
+    server = env.redis_server if away == "redis" else env.broker
+    server.signal(signal.SIGSTOP)
+    try:
+        assert d.forget(ids[0]).status == 204  # it is owed, so that the stop has to wait
+        d.signal(signal.SIGTERM)
+        wait_until(lambda: "stopping on SIGTERM" in d.log())
+        for i in ids[1:]:
+            a = d.forget(i)
+            assert (a.status, a.body) == (204, b""), a
+    finally:
+        server.signal(signal.SIGCONT)
+    assert d.wait(25) == 0
+    assert sum(e["state"] == "forgotten" for e in env.events()) == 1100
+    assert not env.redis.keys(env.prefix + "state:*")
+    wait_until(lambda: not env.retained(env.root + "/+/status"), 5, "every status to be cleared")
+    assert not env.redis.hlen(env.key("outbox")), "all was acknowledged in time"
+    d.start()
+    assert d.status()["devices"] == 0
+
+
+def test_acknowledgements_of_the_last_moment_are_written(env):
+    """The broker has acknowledged a status, and Redis stands still: the stop waits for the outbox's entry to go."""
+    env.own_broker()
+    env.own_redis()
+    d = env.daemon(timeout="1h", monitor={"stop_timeout": "10s"})
+    observer = env.observer()
+    env.redis_server.signal(signal.SIGSTOP)
+    env.beat("late")
+    wait_until(lambda: d.device("late"))
+    env.broker.signal(signal.SIGSTOP)
+    env.redis_server.signal(signal.SIGCONT)
+    wait_until(lambda: env.redis.hlen(env.key("outbox")) == 1, what="a status that is owed to the broker alone")
+    wait_until(lambda: not d.metrics().get("owed", sink="redis"))
+    env.redis_server.signal(signal.SIGSTOP)
+    env.broker.signal(signal.SIGCONT)
+    env.wait_status(observer, "late", True)
+    wait_until(lambda: d.status()["owed"] == 0)
+    d.signal(signal.SIGTERM)
+    wait_until(lambda: "stopping on SIGTERM" in d.log())
+    with pytest.raises(AssertionError):
+        d.wait(0.3)
+    env.redis_server.signal(signal.SIGCONT)
+    assert d.wait() == 0
+    assert not env.redis.hlen(env.key("outbox"))
+
+
 def test_stop_is_bounded_by_stop_timeout(env):
     """Redis stands still and owes an answer: the stop does not wait longer than it may."""
     env.own_redis()
@@ -162,7 +222,7 @@ def test_stop_is_bounded_by_stop_timeout(env):
         wait_until(lambda: d.device("owed"))
         at = time.monotonic()
         d.stop()
-        assert time.monotonic() - at < 3.5
+        assert time.monotonic() - at < 6
     finally:
         env.redis_server.signal(signal.SIGCONT)
 
@@ -173,7 +233,7 @@ def test_stop_while_everything_is_away(env):
     d = env.daemon(seeing=False, monitor={"stop_timeout": "2s"})
     at = time.monotonic()
     d.stop()
-    assert time.monotonic() - at < 4
+    assert time.monotonic() - at < 7
 
 
 def test_foreground_long_option(env):
@@ -278,14 +338,15 @@ def test_log_file_and_sigusr1(env):
     wait_until(lambda: log.exists() and log.read_text(), what="lines in the log file")
     old = env.dir / "hw.log.1"
     log.rename(old)
-    size = old.stat().st_size
     d.signal(signal.SIGUSR1)
     wait_until(log.exists, 5, "the log file to be opened again")
+    size = old.stat().st_size
     env.beat("after")
     env.wait_store("after", "offline")
     wait_until(lambda: log.read_text(), what="lines in the new log file")
     d.stop()
-    assert old.stat().st_size - size < 300, "it went on writing to the old file"
+    assert old.stat().st_size == size, "it went on writing to the old file"
+    assert " after: offline (timeout)" in log.read_text()
     assert log.read_text().endswith("\n")
 
 
@@ -293,13 +354,30 @@ def test_log_file_that_cannot_be_opened(env):
     (env.dir / "plain-file").write_text("")
     d = env.configure(monitor={"log": env.dir / "plain-file" / "hw.log"})
     d.start(seeing=False, ready=False)
-    assert d.wait() in (1, 2) and "plain-file/hw.log" in d.log()
+    assert d.wait() == 1 and "plain-file/hw.log" in d.log()
 
 
 def test_syslog_needs_no_syslogd(env):
     d = env.configure(monitor={"log": "syslog"}).start()
     env.settle(d)
     d.stop()
+    assert d.log() == "", "it is said elsewhere"
+
+
+@root_only
+@pytest.mark.skipif(os.path.exists("/dev/log"), reason="there is a syslogd")
+def test_syslog(env):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as syslogd:
+        try:
+            syslogd.bind("/dev/log")
+            syslogd.settimeout(10)
+            d = env.configure(monitor={"log": "syslog", "log_level": "notice"}).start()
+            said = syslogd.recv(4096).decode()
+            assert re.fullmatch(r"<29>.* heartwheeld\[%d\]: heartwheeld \S+ watches as node '%s', .*" % (
+                d.pid, env.node), said.rstrip("\n")), said
+            d.stop()
+        finally:
+            os.unlink("/dev/log")
 
 
 def test_what_is_logged_is_one_line(env):
@@ -376,14 +454,14 @@ def test_sd_notify(env):
     thread = threading.Thread(target=hear, daemon=True)
     thread.start()
     d = env.configure()
-    d.start(env={"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "600000"})
+    d.start(env={"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "2000000"})
     wait_until(lambda: "READY=1" in listen(), 5, "READY=1")
     wait_until(lambda: any(l.startswith("STATUS=") for l in listen()), 5, "STATUS=")
-    wait_until(lambda: listen().count("WATCHDOG=1") >= 4, 5, "the watchdog to be fed")
+    wait_until(lambda: listen().count("WATCHDOG=1") >= 4, 15, "the watchdog to be fed")
     fed = [at for at, l in heard if l == "WATCHDOG=1"]
     d.stop()
     over.set()
     thread.join()
     listener.close()
     assert "STOPPING=1" in listen()
-    assert max(b - a for a, b in zip(fed, fed[1:])) < 0.6, "WATCHDOG_USEC is 0.6 s"
+    assert max(b - a for a, b in zip(fed, fed[1:])) < 2, "WATCHDOG_USEC is 2 s"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hw_env import free_port, now_ms, pass_time, wait_until
+from hw_process import free_port
+from hw_wait import now_ms, pass_time, wait_until
 
 NODE, CHROMIUM = shutil.which("node"), shutil.which("chromium")
 MODULES = os.environ.get("HW_NODE", "")

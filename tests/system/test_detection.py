@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How long after its timeout a silent device is told, as somebody outside the monitor sees it."""
+import os
 import re
 import subprocess
 import time
@@ -7,17 +8,21 @@ import time
 import paho.mqtt.client as paho
 import pytest
 
-from hw_env import FLEET, pass_time, wait_until
+from hw_build import FLEET
+from hw_wait import pass_time, wait_until
 
 
 def percentile(values, p):
     return values[min(len(values) - 1, int(len(values) * p / 100))]
 
 
-def test_detection_delay_of_1000_devices(env, capsys):
-    """Beside a default mosquitto, seen by the simulated fleet's own observer: the figures that count."""
-    if not FLEET.exists():
-        pytest.skip("no %s" % FLEET)
+# Seconds past its timeout, 99 of 100 devices: a tick of 1/31 s, the barriers' round trips, and Redis'. A build with
+# sanitizers, which nobody installs and which is several times slower, is given more by .ci/run.
+BOUND = float(os.environ.get("HW_BOUND", "0.053"))
+
+
+def thousand_deaths(env):
+    """What the simulated fleet and its own observer say, beside a default mosquitto, and its daemon."""
     env.own_broker(settings=())
     d = env.daemon(timeout="2s")
     out = subprocess.run(
@@ -26,20 +31,32 @@ def test_detection_delay_of_1000_devices(env, capsys):
          "--seconds", "7", "--prefix", "f", "--heartbeat", env.root + "/{id}/heartbeat", "--status",
          env.root + "/{id}/status", "--expect-online", "1000", "--expect-offline", "1000"],
         capture_output=True, text=True, timeout=60)
-    with capsys.disabled():
-        print("\n" + out.stdout.strip())
     assert out.returncode == 0, (out.returncode, out.stdout, out.stderr)
     figures = re.search(r"(\d+) deaths: min ([-\d.]+)\s+p50 ([\d.]+)\s+p99 ([\d.]+)\s+max ([\d.]+) ms", out.stdout)
-    assert int(figures[1]) == 1000 and float(figures[2]) >= 0, out.stdout
-    assert float(figures[4]) < 1000, "p99 " + figures[4] + " ms"
+    return out.stdout.strip(), figures, d
+
+
+def test_every_one_of_1000_devices_is_detected(env):
+    out, figures, d = thousand_deaths(env)
+    assert int(figures[1]) == 1000 and float(figures[2]) >= 0, out
     m = d.metrics()
     assert m.get("detection_delay_seconds_count") == 1000
     assert m.get("detection_delay_seconds_bucket", le="+Inf") == 1000
     assert m.get("transitions_total", reason="timeout") == 1000
 
 
-def test_detection_delay_seen_by_another_observer(env, capsys):
-    """The same with another client library on both sides, each device silent after its first heartbeat."""
+@pytest.mark.timing
+def test_detection_delay_of_1000_devices(env, capsys):
+    """The figures that count."""
+    out, figures, _ = thousand_deaths(env)
+    with capsys.disabled():
+        print("\n" + out)
+    assert float(figures[4]) < BOUND * 1000, "p99 " + figures[4] + " ms"
+
+
+def observed_deaths(env):
+    """The same with another client library on both sides, each device silent after its first heartbeat: the delays of all
+    deaths that were told, sorted."""
     count, timeout = 1000, 2.0
     env.own_broker(settings=())
     env.daemon(timeout="2s")
@@ -53,18 +70,27 @@ def test_detection_delay_seen_by_another_observer(env, capsys):
     def deaths():
         return [m for m in list(observer.messages) if b'"online":false' in m.payload]
     wait_until(lambda: len({m.topic for m in deaths()}) == count, 20, "every device to be told offline", interval=0.05)
-    delays = sorted(m.at - sent[m.topic] - timeout for m in deaths())
+    return sorted(m.at - sent[m.topic] - timeout for m in deaths())
+
+
+def test_every_death_is_told_to_another_observer_once(env):
+    delays = observed_deaths(env)
+    assert len(delays) == 1000, "somebody was told offline twice"
+    assert delays[0] >= 0, "early by %.4f s" % -delays[0]
+
+
+@pytest.mark.timing
+def test_detection_delay_seen_by_another_observer(env, capsys):
+    delays = observed_deaths(env)
     line = "past a 2 s timeout, %d deaths: min %.1f  p50 %.1f  p90 %.1f  p99 %.1f  max %.1f ms" % (
         len(delays), delays[0] * 1000, *(percentile(delays, p) * 1000 for p in (50, 90, 99)), delays[-1] * 1000)
     with capsys.disabled():
         print("\n" + line)
-    assert len(delays) == count, "somebody was told offline twice"
-    assert delays[0] >= 0, "early: " + line
-    assert percentile(delays, 99) < 1.0, line
+    assert percentile(delays, 99) < BOUND, line
 
 
-def test_short_and_long_timeouts_are_never_early(env):
-    """100 ms is the shortest; with longer ones in the same wheel."""
+def short_and_long_deaths(env):
+    """100 ms is the shortest; with longer ones in the same wheel. The delays of all deaths, sorted."""
     timeouts = [100, 130, 250, 500, 970, 1000, 1030, 1500, 2000, 3100]
     env.daemon(timeout="1h")
     observer = env.observer()
@@ -78,14 +104,54 @@ def test_short_and_long_timeouts_are_never_early(env):
     def deaths():
         return [m for m in list(observer.messages) if b'"online":false' in m.payload]
     wait_until(lambda: len(deaths()) >= len(sent), 20, "every device to be told offline")
-    worst = 0
-    for m in deaths():
-        t, at = sent[m.topic]
-        assert m.at - at >= t, "early by %.4f s: %r" % (t - (m.at - at), m)
-        worst = max(worst, m.at - at - t)
-    assert worst < 1.0, "%.3f s late" % worst
     wait_until(lambda: env.redis.zcard(env.key("offline")) == len(sent))
+    return sorted(m.at - sent[m.topic][1] - sent[m.topic][0] for m in deaths())
+
+
+@pytest.mark.timing
+def test_short_and_long_timeouts_are_not_late(env):
+    delays = short_and_long_deaths(env)
+    assert percentile(delays, 99) < BOUND, "%.3f s late" % delays[-1]
+
+
+def test_short_and_long_timeouts_are_never_early(env):
+    delays = short_and_long_deaths(env)
+    assert delays[0] >= 0, "early by %.4f s" % -delays[0]
     for e in env.events():
         if e["state"] == "offline":
             # Both are rounded to milliseconds.
             assert int(e["time_ms"]) - int(e["last_seen_ms"]) >= int(e["id"][1:].split("-")[0]) - 1, e
+
+
+def test_messages_that_come_thick_are_read_every_few_milliseconds(env):
+    """They gather for 2 ms. The best of several seconds: a machine that has something else to do lets them gather longer,
+    but no machine makes up for a reader that waits for a tenth of a second."""
+    d = env.daemon(timeout="1h")
+    env.beat("x")
+    wait_until(lambda: d.status()["devices"] == 1)
+    most = 0
+
+    def a_second_of_them():
+        nonlocal most
+        before, until = d.metrics().get("wakeups_total"), time.monotonic() + 1
+        while time.monotonic() < until:
+            env.beat("x")
+            pass_time(0.001)
+        most = max(most, d.metrics().get("wakeups_total") - before)
+        return most >= 100
+    wait_until(a_second_of_them, 30, "more than ten wake-ups a second of loop and reader")
+
+
+def test_a_lone_death_is_told_when_its_timer_is_due(env):
+    """Nothing else wakes the loop then. The median: single ones may have to wait for a processor."""
+    d = env.daemon(timeout="300ms")
+    observer = env.observer(env.status_topic("x"))
+    delays = []
+    for _ in range(9):
+        n = len(observer.messages)
+        sent = env.beat("x")
+        wait_until(lambda: [m for m in observer.messages[n:] if b'"online":false' in m.payload], 10, interval=0.005)
+        delays.append([m.at for m in observer.messages[n:] if b'"online":false' in m.payload][0] - sent - 0.3)
+        assert delays[-1] >= 0, "early by %.4f s" % -delays[-1]
+    assert d.metrics().get("transitions_total", reason="timeout") == 9
+    assert percentile(sorted(delays), 50) < 0.15, delays

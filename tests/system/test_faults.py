@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from hw_env import Tls, throughout, wait_until
+from hw_servers import Tls
+from hw_wait import throughout, wait_until
 
 
 def secret(env, name, text):

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Junk ids by the hundred thousand against a table of 10,000: capped, reported, the first 10,000 unaffected, and no
 memory for what is refused. HW_FLOOD says how many (100,000; README's figure is from 1,000,000)."""
+import contextlib
+import json
 import os
 import random
 import socket
 import struct
+import subprocess
+import sys
 
-from hw_env import sanitizer_runtime, wait_until
+from hw_build import sanitizer_runtime
+from hw_mqtt import RawMqtt
+from hw_wait import pass_time, wait_until
 
 KNOWN, CHUNK = 10_000, 2_000
 
@@ -63,3 +69,58 @@ def test_a_flood_of_junk_ids(env):
     if not sanitizer_runtime():  # which keeps freed memory back
         assert after < before + 8192
     assert "max_devices" in d.log() and d.log().count("the table is full") < 10
+
+
+@contextlib.contextmanager
+def loop_without_a_processor(pid):
+    """All threads share a processor with one that never rests, and the loop's own gets what the others leave: next to
+    nothing. So what the reader reads waits for the loop, however fast the machine is."""
+    cpus = os.sched_getaffinity(pid)
+    cpu = min(cpus)
+    tids = [int(tid) for tid in os.listdir("/proc/%d/task" % pid)]
+    for tid in tids:
+        os.sched_setaffinity(tid, {cpu})
+    os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    os.sched_setaffinity(busy.pid, {cpu})
+    try:
+        yield
+    finally:
+        busy.kill()
+        busy.wait()
+        for tid in tids:
+            os.sched_setaffinity(tid, cpus)
+        with contextlib.suppress(PermissionError):  # who is not root may not; then it waits for a quiet moment
+            os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+
+
+def test_a_storm_is_taken_in_turns(env):
+    """A turn takes 4,096 events at most, whatever waits: an eighth of these."""
+    payload = json.dumps({"battery": 71.5, "rssi": -60, "ip": "192.0.2.1", "version": "1.2.3", "uptime": 86400}).encode()
+    env.own_broker(settings=["max_queued_messages 0"])
+    d = env.daemon(timeout="1h", monitor={"stall_after": "60s", "stop_timeout": "20s"},
+                   mqtt={"barrier_slow": "60s", "barrier_timeout": "60s"})
+    env.beat("x")
+    wait_until(lambda: d.state("x") == "online" and d.status()["owed"] == 0)
+    observer = env.observer(env.topic("x"))
+    storm = RawMqtt(env.broker.port)
+    before = d.metrics()
+    heard = d.status()["heartbeats_total"]
+    with loop_without_a_processor(d.pid):
+        for _ in range(8):
+            storm.publish(*[(env.topic("x"), payload)] * 4096)
+        storm.publish((env.topic("x"), b"last"))
+        wait_until(lambda: observer.messages and observer.messages[-1].payload == b"last", 60, "the broker to be done")
+        pass_time(0.5)
+    wait_until(lambda: d.status()["heartbeats_total"] > heard + 8 * 4096, 120, "the storm to be taken", 0.5)
+    after = d.metrics()
+    storm.goodbye()
+
+    def grown(what, **labels):
+        return after.get("loop_turn_cpu_seconds_" + what, **labels) - before.get("loop_turn_cpu_seconds_" + what, **labels)
+    spent, turns = grown("sum"), grown("count")
+    assert turns >= 8
+    bounds = [le for le in ("0.005", "0.006", "0.008", "0.01", "0.02", "0.05", "0.1") if float(le) >= spent / 4]
+    if bounds:
+        longer = turns - grown("bucket", le=bounds[0])
+        assert longer == 0, "%d turns took more than %s of %.4f s" % (longer, bounds[0], spent)

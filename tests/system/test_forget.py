@@ -2,7 +2,7 @@
 """Forgetting: by DELETE, and by age."""
 import pytest
 
-from hw_env import throughout, wait_until
+from hw_wait import throughout, wait_until
 
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])

@@ -2,7 +2,7 @@
 """Groups: timeouts of their own, the first match in the file, id_prefix, wildcards."""
 import pytest
 
-from hw_env import throughout, wait_until
+from hw_wait import throughout, wait_until
 
 
 def test_each_group_has_its_timeout(env):

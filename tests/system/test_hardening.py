@@ -73,7 +73,8 @@ if __name__ == "__main__":
 
 import pytest  # noqa: E402
 
-from hw_env import HEARTWHEELD, wait_until  # noqa: E402
+from hw_build import HEARTWHEELD  # noqa: E402
+from hw_wait import wait_until  # noqa: E402
 
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not there")
 

@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: MIT
 """The harness itself: the servers it starts are real, its own, and the clients do what the other tests rely on."""
+import json
+import os
 import signal
+import subprocess
+import sys
+import threading
 
 import paho.mqtt.client as paho
 import pytest
 
-from hw_env import Client, Metrics, throughout, wait_until
+from hw_build import FLEET, SRC
+from hw_http import Metrics
+from hw_mqtt import Beating, Client
+from hw_void import Gaps, judge, least_timeout
+from hw_wait import throughout, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +53,36 @@ def test_broker_restarts_on_its_port_and_clients_come_back(env):
     wait_until(lambda: seen.connects == 2 and seen.granted, 10)
     wait_until(env.publisher.client.is_connected)
     assert env.retained(env.root + "/#") == {}
+
+
+def test_the_fleet_counts_a_transition_once(env):
+    """A status that is published again, as after a broker's restart, is no second transition, and none too early."""
+    env.own_broker()
+    broker = env.broker.port
+    fleet = subprocess.Popen([str(FLEET), "--port", str(broker), "--devices", "1", "--interval-ms", "50", "--seconds", "0",
+                              "--timeout-ms", "60000", "--json"], stdout=subprocess.PIPE, text=True)
+    try:
+        seen = env.observer("nodes/+/heartbeat")
+        beats = wait_until(lambda: seen.messages, what="the fleet's heartbeats")
+        topic = beats[0].topic.replace("/heartbeat", "/status")
+
+        def tell(online, reason, seq):
+            env.publisher.publish(topic, '{"online":%s,"reason":"%s","by":"n","seq":%d}' % (
+                str(online).lower(), reason, seq), 1)
+            n = len(seen.messages)  # it is read before the fleet's next turn but one
+            wait_until(lambda: len(seen.messages) > n + 2)
+        tell(True, "heartbeat", 10)
+        tell(False, "will", 11)
+        tell(True, "heartbeat", 12)
+        for seq in (12, 11, 10):
+            tell(False, "timeout", seq)
+        fleet.send_signal(signal.SIGTERM)
+        account = json.loads(fleet.communicate(timeout=10)[0])
+    finally:
+        fleet.kill()
+        fleet.wait(10)
+    assert account["transitions"] == 3 and account["early"] == 0, account
+    assert account["delay_ms"]["n"] == 0, account
 
 
 def test_persistent_broker_keeps_retained(env):
@@ -88,3 +127,213 @@ def test_metrics_reader():
     assert m.get("a") == 3 and m.get("a", l="w") == 1 and m.labels("a", "k") == {'v\\"', "z"}
     with pytest.raises(AssertionError):
         Metrics("heartwheel_b 1\n")
+
+
+# --- who is tried again
+
+
+MARKED = """import pytest
+from hw_wait import wait_until
+
+
+@pytest.mark.timing
+def test_late():
+    assert 2 < 1
+
+
+@pytest.mark.timing
+def test_lost():
+    wait_until(lambda: False, 0)
+
+
+@pytest.mark.timing
+def test_broken():
+    raise KeyError
+
+
+def test_unmarked():
+    assert 2 < 1
+"""
+
+
+def run_pytest(tmp_path, **environment):
+    """The tests of test_x.py, with this directory's conftest.py."""
+    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "conftest", "-q", "test_x.py"],
+                          cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(SRC / "tests" / "system"), **environment},
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_only_a_missed_bound_is_tried_again(tmp_path):
+    """system-tests.sh goes by what is written down. A false offline in a marked test fails what it waits or counts with."""
+    (tmp_path / "test_x.py").write_text(MARKED)
+    failed = tmp_path / "failed"
+    done = run_pytest(tmp_path, HW_FAILED=str(failed))
+    assert done.returncode == 1, done.stdout
+    assert sorted(failed.read_text().splitlines()) == [
+        "other test_x.py::test_broken", "other test_x.py::test_lost", "other test_x.py::test_unmarked",
+        "timing test_x.py::test_late"]
+
+
+VOID = """import pytest
+from hw_void import Void
+
+runs = {}
+
+
+class Late:
+    def __init__(self, why):
+        self.why = why
+
+    def why_void(self):
+        return self.why
+
+
+@pytest.fixture
+def late():
+    yield Late("it was late")
+
+
+@pytest.fixture
+def punctual():
+    yield Late(None)
+
+
+def run_of(name):
+    runs[name] = runs.get(name, 0) + 1
+    return runs[name]
+
+
+def test_proves_at_last():
+    if run_of("last") < 3:
+        raise Void("late indeed")
+
+
+def test_is_always_void(late):
+    run_of("always")
+    assert 2 < 1
+
+
+def test_punctual_and_failed(punctual):
+    run_of("punctual")
+    assert 2 < 1
+
+
+def test_late_and_passed(late):
+    run_of("passed")
+
+
+def test_runs():
+    assert runs == {"last": 3, "always": 3, "punctual": 1, "passed": 1}
+"""
+
+
+def test_only_what_its_own_devices_spoiled_is_repeated(tmp_path):
+    """And named. Who fails although its devices were in time has failed."""
+    (tmp_path / "test_x.py").write_text(VOID)
+    done = run_pytest(tmp_path)
+    assert done.returncode == 1 and "2 failed, 3 passed" in done.stdout, done.stdout
+    said = [line for line in done.stdout.splitlines() if line.startswith("void: ")]
+    assert sorted(said) == 3 * ["void: test_x.py::test_is_always_void: it was late"] + \
+        2 * ["void: test_x.py::test_proves_at_last: late indeed"], said
+
+
+def test_gaps_are_those_of_what_is_meant_to_beat():
+    g = Gaps()
+    g.begin("a", "b")
+    for topic, before, after in (("a", 1.0, 1.1), ("b", 1.0, 1.1), ("other", 1.0, 1.1), ("a", 2.0, 2.5), ("other", 9.0, 9.1)):
+        g.wrote(topic, before, after)
+    assert g.longest == 1.5, "from before one to after the next"
+    g.link_lost()
+    g.wrote("a", 7.0, 7.1)
+    assert g.longest == 1.5, "while the link was down it could not write"
+    assert g.worst() > 7, "the one that lasts"
+    g.end("a", "b")
+    g.wrote("a", 19.0, 19.1)
+    assert g.worst() == 1.5
+
+
+def test_what_a_client_really_wrote(env):
+    """A heartbeat that was handed over counts when its bytes have left: here the client's thread is held up."""
+    client, held = env.client(), threading.Event()
+    client.client.on_message = lambda *_: held.wait(20)
+    client.subscribe(env.topic("hold"))
+    with Beating(client, [env.topic("a")], 0.05):
+        wait_until(lambda: env.topic("a") in client.gaps.last)
+        env.beat("hold")
+        wait_until(lambda: client.gaps.worst() > 1.5, 15, "a gap that lasts")
+        held.set()
+        wait_until(lambda: client.gaps.longest > 1.5, 5, "the gap to end")
+
+
+def test_a_silence_of_the_timeout_is_void():
+    assert least_timeout("barrier_timeout = 5s\ntimeout = 1500ms\n[group b]\ntimeout = 2s\n") == 1.5
+    assert judge(1.4, 1.5) is None and "1.490 s" in judge(1.49, 1.5)
+
+
+# --- make mutate
+
+
+SCRIPT = """
+top=%s results=results running_aside=%s
+. "$top/tests/tools/suites.sh"
+trap stop_parts EXIT
+trap 'exit 143' TERM
+part() { attend bash -c 'sleep 300 & echo $! >begun.new; mv begun.new begun; wait'; }
+if [ -n "$running_aside" ]; then aside part; rejoin; else part; fi
+"""
+
+
+def is_running(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
+            return f.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("running_aside", ["", "yes"])
+def test_a_signal_ends_all_that_a_script_of_suites_runs(tmp_path, running_aside):
+    """Also a child whose parent, a shell, has died of the signal without handing it on."""
+    script = subprocess.Popen(["bash", "-c", SCRIPT % (SRC, running_aside)], cwd=tmp_path, stdout=subprocess.DEVNULL,
+                              stdin=subprocess.DEVNULL)
+    begun = tmp_path / "begun"
+    try:
+        wait_until(begun.exists, 20, "the part to begin")
+        child = int(begun.read_text())
+        assert is_running(child)
+        script.send_signal(signal.SIGTERM)
+        assert script.wait(40) == 143
+        assert not is_running(child), "left behind"
+    finally:
+        script.kill()
+        if begun.exists() and is_running(int(begun.read_text())):
+            os.kill(int(begun.read_text()), signal.SIGKILL)
+
+
+def find_mutations(tmp_path, text):
+    """What tests/mutation/mutate.py says of a list, about a tree of two files; and its exit status."""
+    for name, content in (("src/a/one.c", "int f(void)\n{\n\treturn 1 +\n\t       2;\n}\n"), ("src/b/two.c", "int g; int h; int h;\n")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    (tmp_path / "list").write_text(text)
+    done = subprocess.run([sys.executable, str(SRC / "tests" / "mutation" / "mutate.py"), "--find", "--top", str(tmp_path),
+                           "--list", str(tmp_path / "list")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.stdout, done.returncode
+
+
+@pytest.mark.parametrize("file,old,says,status", [
+    ("one.c", "return 1 + 2;", "mutations found: 1 passed, 0 failed", 0),  # however it is broken into lines
+    ("two.c", "return 1 + 2;", "moved: m is now in src/a/one.c", 0),
+    ("one.c", "return 3;", "nowhere in src or include", 1),
+    ("two.c", "int h;", "not the only one: 2 in src/b/two.c", 1),
+])
+def test_a_mutation_is_found_by_its_text(tmp_path, file, old, says, status):
+    said, rc = find_mutations(tmp_path, "# == 1 chapter\n\nname m\nin %s\n- %s\n+ x\nrun unit/test_x\n" % (file, old))
+    assert says in said and rc == status, said
+
+
+@pytest.mark.parametrize("text", ["name m\nin one.c\n- return\n", "in one.c\n", "name m\nin one.c\n- a\nrun x\nfoo\n",
+                                  2 * "name m\nin one.c\n- a\n+ b\nrun x\n"])
+def test_a_list_of_mutations_that_makes_no_sense(tmp_path, text):
+    said, rc = find_mutations(tmp_path, text)
+    assert rc == 1 and str(tmp_path / "list") in said, said

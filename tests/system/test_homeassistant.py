@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from hw_env import Client, wait_until
+from hw_mqtt import Client
+from hw_wait import wait_until
 
 try:
     import jinja2

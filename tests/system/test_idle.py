@@ -2,7 +2,7 @@
 """A monitor that has nothing to do sleeps; and what keeps its connections alive goes on."""
 from pathlib import Path
 
-from hw_env import pass_time
+from hw_wait import pass_time
 
 SECONDS = 10
 

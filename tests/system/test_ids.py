@@ -2,7 +2,8 @@
 """Which ids name a device, and what becomes of the others."""
 import pytest
 
-from hw_env import pass_time, short, wait_until
+from hw_env import short
+from hw_wait import pass_time, wait_until
 
 
 def refused(d):

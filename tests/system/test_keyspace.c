@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The keyspace listener where Redis is not Redis: what is said on the subscribed connection, whatever it is, ends that
- * connection and nothing else. What it does with a real Redis is in test_keyspace.py.
+ * connection and nothing else. What it does with a real Redis is in test_keyspace.py and test_keyspace_losses.py.
  */
 #include <check.h>
 #include <event2/event.h>
@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../suite.h"
 #include "redis/keyspace.h"
 
 static char dir[] = "/tmp/hw-keyspace-XXXXXX";
@@ -138,10 +139,10 @@ START_TEST(what_nobody_asked_for)
 	struct seen s = {.base = event_base_new()};
 	struct hw_monitor *m = hw_monitor_new(&mc, &group, 1, key, (struct hw_now){{1}, 1});
 	pid_t server = start_server(junk[_i]);
-	const struct hw_redis_conf conf = {.host = "",
-	                                   .unix_socket = path,
-	                                   .username = "",
-	                                   .password = "",
+	const struct hw_redis_conf conf = {.at.host = "",
+	                                   .at.unix_socket = path,
+	                                   .at.username = "",
+	                                   .at.password = "",
 	                                   .key_prefix = "device:",
 	                                   .node_id = "n",
 	                                   .run_mark = 7};
@@ -170,13 +171,10 @@ int main(void)
 	tcase_set_timeout(t, 20);
 	tcase_add_loop_test(t, what_nobody_asked_for, 0, (int)(sizeof(junk) / sizeof(junk[0])));
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
+	int status = suite_run(s);
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/s", dir);
 	unlink(path);
 	rmdir(dir);
-	return failed ? 1 : 0;
+	return status;
 }

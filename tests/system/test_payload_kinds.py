@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from hw_env import HEARTWHEELD, pass_time, throughout, wait_until
+from hw_build import HEARTWHEELD
+from hw_wait import pass_time, throughout, wait_until
 
 
 # --- Homie
@@ -82,7 +83,8 @@ def test_homie_properties_are_heartbeats_and_no_more(env):
         say(env, "p", json.dumps({"online": False, "timeout": 600}), what="node/value")
         say(env, "p", "lost", what="node/power")
         return d.state("p") != "offline"
-    throughout(property_value, 2, "properties to keep it online")
+    with env.meant("homie/p/node/value"):
+        throughout(property_value, 2, "properties to keep it online")
     assert d.device("p")["timeout_ms"] == 1000
     wait_until(lambda: d.state("p") == "offline")
     assert d.device("p")["reason"] == "timeout" and d.metrics().get("payload_errors_total") == 0
@@ -90,10 +92,10 @@ def test_homie_properties_are_heartbeats_and_no_more(env):
 
 
 def test_homie_sleepers_may_be_silent_for_timeout_max(env):
-    d = env.daemon(groups=homie(env, timeout="500ms", timeout_max="2s"))
+    d = env.daemon(groups=homie(env, timeout="500ms", timeout_max="4s"))
     say(env, "s", "sleeping")
     wait_until(lambda: d.state("s") == "online")
-    assert d.device("s")["timeout_ms"] == 2000
+    assert d.device("s")["timeout_ms"] == 4000
     throughout(lambda: d.state("s") == "online", 1.5)
     wait_until(lambda: d.state("s") == "offline", 5)
     say(env, "s", "ready")
@@ -140,7 +142,9 @@ def test_batch_keeps_its_devices_alive_and_no_other(env):
         return [d.state("x"), d.state("y")] != ["offline", "offline"]
     send(env, ["x", "y", "z"])
     wait_until(lambda: d.state("z") == "online")
-    throughout(beat, 1.5)
+    with env.meant("gw/g1/heard"):
+        throughout(beat, 1.5)
+        wait_until(lambda: beat() and d.state("z") == "offline", 10, "the one that is in none to be offline")
     assert [d.state(i) for i in "xyz"] == ["online", "online", "offline"]
 
 
@@ -179,7 +183,8 @@ def test_retained_batch_is_history(env):
 
 
 def test_ten_thousand_elements_in_one_message(env):
-    """Nothing is lost, nobody is judged meanwhile, and no turn of the loop is long."""
+    """Nothing is lost, nobody is judged meanwhile, and no turn of the loop is long: by its own CPU time, since a turn that
+    waits for a processor is not long by its own doing."""
     d = env.daemon(groups=batch(env))
     ids = ["%x" % k for k in range(9500)]
     payload = json.dumps(ids, separators=(",", ":"))
@@ -191,10 +196,10 @@ def test_ten_thousand_elements_in_one_message(env):
     assert d.status()["devices"] == 9501
     assert d.status()["heartbeats_total"] == 4 * 9500 + 1
     m = d.metrics()
-    turns = m.get("loop_turn_seconds_count")
+    turns = m.get("loop_turn_cpu_seconds_count")
     assert turns > 20
-    slow = turns - m.get("loop_turn_seconds_bucket", le="0.01")
-    assert slow <= 0.05 * turns, "%d of %d turns took more than 10 ms" % (slow, turns)
+    slow = turns - m.get("loop_turn_cpu_seconds_bucket", le="0.01")
+    assert slow <= 0.05 * turns, "%d of %d turns took more than 10 ms of CPU" % (slow, turns)
     wait_until(lambda: d.status()["owed"] == 0, 20)
     assert env.redis.zcard(env.key("offline")) == 0
     assert len(env.retained(env.root + "/radio/+")) == 9500
@@ -211,7 +216,8 @@ def test_batch_and_barriers(env):
         send(env, payload, wait=False)
         pass_time(0.2)
         return d.status()["offline"] == 0
-    throughout(beat, 4, "nobody to be called offline")
+    with env.meant("gw/g1/heard"):
+        throughout(beat, 4, "nobody to be called offline")
     wait_until(lambda: d.status()["offline"] == 5000, 20)
 
 

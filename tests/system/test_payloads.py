@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from hw_env import now_ms, pass_time, short, throughout, wait_until
+from hw_env import short
+from hw_void import Void
+from hw_wait import now_ms, pass_time, throughout, wait_until
 
 SEED = int(os.environ.get("HW_SEED", "1"))  # the same in each worker of a parallel run
 
@@ -46,6 +48,36 @@ def test_broken_json_is_a_heartbeat_and_counted(shared_daemon, payload):
     wait_until(lambda: d.state(device) == "online", what="%r to count as a heartbeat" % payload[:40])
     assert payload_errors(d) == errors + 1, payload[:40]
     assert d.status()["heartbeats_total"] == heard + 1
+
+
+@pytest.mark.parametrize("value", [b"0", b'"false"'], ids=["number", "text"])
+def test_a_goodbye_that_is_none_names_its_device(env, value):
+    d = env.daemon(timeout="1h")
+    for _ in range(50):
+        env.beat("pump-7", b'{"online":%s}' % value)
+    wait_until(lambda: "device 'pump-7': 'online' is of a wrong type" in d.log(), what="the log to name it")
+    assert d.state("pump-7") == "online" and payload_errors(d) == 50
+    env.settle(d)
+    throughout(lambda: d.log().count("payload error") <= 2, 2.5)
+
+
+def test_a_state_that_homie_does_not_know_is_told_as_such(env):
+    env.own_broker()
+    d = env.daemon(groups=[("h", {"preset": "homie"})])
+    env.publisher.publish("homie/pump-8/$state", b"fine", 1)
+    wait_until(lambda: "device 'pump-8': '$state' is no state of Homie" in d.log(), what="the log to name it")
+    assert d.state("pump-8") == "online" and payload_errors(d) == 1
+
+
+def test_own_statuses_are_not_refused(env):
+    d = env.daemon(timeout="1h")
+    for i in range(20):
+        env.beat("s%d" % i, b"1", last="status")
+    wait_until(lambda: d.metrics().get("own_messages_total") >= 20, what="the own statuses to come back")
+    assert d.metrics().refused() == 0
+    env.publisher.publish(env.status_topic("s0"), b'{"by":"someone else","seq":1,"online":false}')
+    wait_until(lambda: d.metrics().refused() == 1)
+    assert d.metrics().get("refused_total", kind="monitor") == 1 and d.state("s0") == "online"
 
 
 def test_plain_payloads_are_no_payload_errors(shared_daemon):
@@ -109,15 +141,19 @@ def test_reported_fields_survive_a_restart(env):
     assert (j.get("battery"), j.get("version"), j.get("data")) == (44, "9", [1]), j
 
 
-@pytest.mark.parametrize("payload", [
-    {"battery": "full"}, {"battery": None}, {"battery": [1]}, {"rssi": {}}, {"uptime": "1h"}, {"ip": 5},
-    {"ip": "x" * 100_000}, {"version": {"a": 1}}, {"version": "a\u0000b"}, {"version": "\u0001\u001f\u007f\u2028"},
-    {"data": "z" * 60_000}, {"data": [[[[[[[[1]]]]]]]]}, {"battery": 1e308, "rssi": -1e308, "uptime": 1e-300},
-    {"ip": "\ud800"}, {"time": "yesterday"}, {"time": -1e300}, {"online": "no"},
-    b'{"battery":1,"battery":2}', b'{"battery":1e999}', b'{"version":"\\u0000"}', b'{"version":"\xff\xfe\xc0"}',
-    b'{"data":"\xff"}'], ids=short)
-def test_odd_fields_harm_nobody(shared_daemon, payload):
-    """A heartbeat all the same; and what the monitor says of the device stays valid JSON and valid UTF-8."""
+@pytest.mark.parametrize("payload, kept", [
+    ({"battery": "full"}, {}), ({"battery": None}, {}), ({"battery": [1]}, {}), ({"rssi": {}}, {}),
+    ({"uptime": "1h"}, {}), ({"ip": 5}, {}), ({"ip": "x" * 100_000}, {}), ({"version": {"a": 1}}, {}),
+    ({"version": "a\u0000b"}, {}), ({"version": "\u0001\u001f\u007f\u2028"}, {}),
+    ({"data": "z" * 60_000}, {}), ({"data": [[[[[[[[1]]]]]]]]}, {"data": [[[[[[[[1]]]]]]]]}),
+    ({"battery": 1e308, "rssi": -1e308, "uptime": 1e-300}, {"battery": 1e308, "rssi": -1e308, "uptime": 1e-300}),
+    ({"ip": "\ud800"}, {}), ({"time": "yesterday", "rssi": -7}, {"rssi": -7}), ({"time": -1e300, "rssi": -7}, {"rssi": -7}),
+    ({"online": "no", "rssi": -7}, {"rssi": -7}), ({"battery": [1], "rssi": -7}, {"rssi": -7}),
+    (b'{"battery":1,"battery":2}', {"battery": 1}), (b'{"battery":1e999}', {}), (b'{"version":"\\u0000"}', {}),
+    (b'{"version":"\xff\xfe\xc0"}', {}), (b'{"data":"\xff"}', {})], ids=short)
+def test_odd_fields_harm_nobody(shared_daemon, payload, kept):
+    """A heartbeat all the same; what makes sense is kept, and nothing else; what the monitor says of the device stays valid
+    JSON and valid UTF-8."""
     d, device = shared_daemon.d, shared_daemon.fresh()
     shared_daemon.beat(device, payload)
     wait_until(lambda: d.state(device) == "online")
@@ -125,10 +161,8 @@ def test_odd_fields_harm_nobody(shared_daemon, payload):
     assert one["state"] == "online"
     j = shared_daemon.env.retained_status(device) or wait_until(lambda: shared_daemon.env.retained_status(device))
     assert j["online"] is True, j
-    for key in ("battery", "rssi", "uptime"):
-        assert isinstance(j.get(key, 0), (int, float)) and not isinstance(j.get(key, 0), bool), j
-    for key in ("ip", "version"):
-        assert isinstance(j.get(key, ""), str), j
+    for told in (one, j):
+        assert {k: v for k, v in told.items() if k in ("battery", "rssi", "ip", "version", "uptime", "data")} == kept, told
 
 
 # --- the device's own timeout
@@ -143,7 +177,7 @@ def test_own_timeout_in_fractions_of_a_second(env):
     assert h["timeout"] == "450" and h["own_timeout"] == "450", h
     assert d.device("o")["timeout_ms"] == 450
     m = env.wait_status(observer, "o", False)
-    assert 0.45 <= m.at - sent < 1.5, m.at - sent
+    assert 0.45 <= m.at - sent < 4, m.at - sent
 
 
 def test_own_timeout_lasts_until_the_next_one(env):
@@ -187,14 +221,14 @@ def test_own_timeout_of_zero_is_the_groups_again(env):
 
 
 def test_own_timeout_longer_than_the_groups(env):
-    d = env.daemon(timeout="300ms")
+    d = env.daemon(timeout="600ms")
     env.beat("nap")
     wait_until(lambda: d.state("nap") == "online")
-    sent = env.beat("nap", {"timeout": 1.6})
     observer = env.observer()
+    sent = env.beat("nap", {"timeout": 4})
     throughout(lambda: d.state("nap") == "online", 1.3)
     m = env.wait_status(observer, "nap", False)
-    assert m.at - sent >= 1.6
+    assert m.at - sent >= 4
 
 
 @pytest.mark.parametrize("value", ["-1", "-0.5", "1e999", "-1e999", '"5"', '"NaN"', "null", "true", "[5]", "{}"])
@@ -238,7 +272,7 @@ def test_a_day_shortened_to_a_second_by_the_device(env):
     pass_time(0.3)
     sent = env.beat("day", {"timeout": 1})
     m = env.wait_status(observer, "day", False, timeout=5)
-    assert 1.0 <= m.at - sent < 2.0, m.at - sent
+    assert 1.0 <= m.at - sent < 4.5, m.at - sent
 
 
 def test_ten_years_are_accepted(env):
@@ -250,8 +284,12 @@ def test_ten_years_are_accepted(env):
     assert d.device("years")["timeout_ms"] == d.device("asks")["timeout_ms"] == 3650 * 86400 * 1000
     one = d.device("years")
     assert one["level"] == 3 and one["rounds"] >= 0, one
-    # Armed no later than an hour ahead while online, so that Redis is refreshed at least hourly.
     assert 0 < one["due_in_ms"] <= 3650 * 86400 * 1000
+    # Armed no later than an hour ahead while online, so that Redis is refreshed at least hourly: of the slots that are
+    # 961 s long, in one of the next four, and not in a later turn of them.
+    level = d.get("/v1/wheel").json()["levels"][3]
+    ahead = (one["slot"] - level["cursor"]) % 31
+    assert one["rounds"] == 0 and 1 <= ahead <= 4, (one, level["cursor"])
     assert env.redis.pttl(env.key("connected", "years")) > 3 * 3600 * 1000
 
 
@@ -266,17 +304,18 @@ def test_goodbye_is_judged_at_once(env, last):
     env.beat("g", {"version": "7"})
     env.wait_status(observer, "g", True)
     env.wait_store("g", "online")
+    seen = now_ms()
     pass_time(0.5)
     n = len(observer.messages)
     sent = env.beat("g", {"online": False, "battery": 2}, last=last)
     m = env.wait_status(observer, "g", False, n)
     j = m.json()
-    assert m.at - sent < 2.0, "a goodbye took %.1f s" % (m.at - sent)
+    assert m.at - sent < 4.5, "a goodbye took %.1f s" % (m.at - sent)
     assert j["reason"] == "will" and j["version"] == "7", j
     env.wait_store("g", "offline")
     h = env.hash("g")
     assert h["reason"] == "will" and env.edges("g") == [("online", "heartbeat"), ("offline", "will")]
-    assert before - 1 <= int(h["last_seen"]) <= before + 400, "a goodbye never updates last seen"
+    assert before - 1 <= int(h["last_seen"]) <= seen, "a goodbye never updates last seen"
     assert env.retained_status("g")["by"] == env.node
     pass_time(0.3)
     n = len(observer.messages)
@@ -358,7 +397,8 @@ def test_goodbye_within_grace_is_void(env):
         return d.status()["heartbeats_total"] > 0
     wait_until(hears, 10, "the monitor to hear", interval=0.05)
     wait_until(lambda: d.state("g") == "online", what="g to be loaded")
-    assert d.status()["blind"] is True, "grace was over too soon for this test"
+    if d.status()["blind"] is not True:
+        raise Void("grace was over too soon for this test")
     n = len(observer.messages)
     env.beat("g", {"online": False}, last="status", retain=True)
     throughout(lambda: d.state("g") == "online" or d.status()["blind"] is False, 1.0, "grace protects from goodbyes")
@@ -372,17 +412,17 @@ def test_goodbye_within_grace_is_void(env):
 
 def test_goodbye_delay_holds_a_goodbye(env):
     """A session takeover: the old session's will, and half a second later the device is heard again."""
-    d = env.daemon(timeout="1h", group={"goodbye_delay": "1s"})
+    d = env.daemon(timeout="1h", group={"goodbye_delay": "3s"})
     observer = env.observer()
     env.beat("t")
     env.wait_status(observer, "t", True)
     env.beat("t", {"online": False})
-    throughout(lambda: d.state("t") == "online", 0.6)
+    throughout(lambda: d.state("t") == "online", 1.0)
     env.beat("t")
-    throughout(lambda: d.state("t") == "online", 1.5)
+    throughout(lambda: d.state("t") == "online", 3.5)
     sent = env.beat("t", {"online": False})
     m = env.wait_status(observer, "t", False)
-    assert 1.0 <= m.at - sent < 2.5 and m.json()["reason"] == "will"
+    assert 3.0 <= m.at - sent < 6.5 and m.json()["reason"] == "will"
 
 
 def test_max_age_ignores_old_heartbeats_but_no_goodbye(env):

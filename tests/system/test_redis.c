@@ -1,50 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the store holds after a transition, a refresh, an acknowledgement, a load; against a real redis-server. */
+/* The Redis sink: what each transition writes, and the mark that tells since when the store is ours. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis_rig.h"
-
-#define IDLE_MS 5000
-
-static struct rig rig, *const g = &rig;
-
-static void up(void)
-{
-	rig_up(g);
-}
-
-static void serve(void)
-{
-	rig_serve(g, NULL);
-}
-
-static void down(void)
-{
-	rig_stop(g);
-}
-
-static void settle(void)
-{
-	rig_until(g, rig_is_idle, IDLE_MS);
-}
-
-static void online(uint32_t i)
-{
-	rig_transit(g, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
-}
-
-static void offline(uint32_t i)
-{
-	rig_transit(g, i, HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
-}
-
-static long long events(void)
-{
-	return rig_number(g, "XLEN device:events");
-}
+#include "../sink_state.h"
+#include "redis_fixture.h"
 
 /* The value of a field of the last stream entry. */
 static void expect_event(const char *field, const char *want)
@@ -301,7 +263,7 @@ START_TEST(a_forgetting_older_than_the_store)
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
 	struct hw_transition t = rig_change(g, i, HW_STATE_FORGOTTEN, HW_REASON_FORGET_AFTER);
 	rig_do(g, "HSET device:state:a seq %llu", (unsigned long long)t.seq + 5);
-	rig_at(g, i)->flags |= HW_FLAG_OWED_STATUS;
+	hw_device_note(rig_at(g, i), HW_OWED_STATUS, true);
 	hw_redis_transition(g->r, rig_now(), &t);
 	settle();
 	/* Not forgotten by that edge; adopted and rewritten as forgotten after it. */
@@ -329,279 +291,8 @@ START_TEST(acknowledged_only_if_current)
 }
 END_TEST
 
-/* --- refreshes -----------------------------------------------------------------------------------------------------
- */
-
-static bool is_up_again(struct rig *r)
-{
-	return r->ups == 2;
-}
-
-static bool is_troubled(struct rig *r)
-{
-	return r->troubles > 0;
-}
-
-START_TEST(refresh_keeps_an_online_device)
-{
-	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
-	rig_at(g, i)->flags |= HW_FLAG_ONCE;
-	online(i);
-	settle();
-	rig_do(g, "DEL device:connected:a");
-	rig_do(g, "SET device:disconnected:a x");
-	rig_do(g, "ZADD device:offline 1 a");
-	rig_do(g, "HSET device:state:a last_seen 1 group other timeout 5 own_timeout 7");
-	rig_at(g, i)->flags &= (uint16_t)~HW_FLAG_ONCE;
-	hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
-	hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
-	settle();
-	ck_assert_uint_eq(hw_redis_stats(g->r)->refreshes, 1);
-	ck_assert_int_gt(rig_number(g, "PTTL device:connected:a"), 80000);
-	ck_assert_int_eq(rig_number(g, "EXISTS device:disconnected:a device:offline"), 0);
-	ck_assert_int_gt(rig_number(g, "HGET device:state:a last_seen"), 1);
-	rig_expect(g, "plain", "HGET device:state:a group");
-	rig_expect(g, "30000", "HGET device:state:a timeout");
-	rig_expect(g, NULL, "HGET device:state:a own_timeout");
-	rig_expect(g, NULL, "HGET device:state:a once");
-	ck_assert_int_eq(events(), 1);
-}
-END_TEST
-
-static void refresh(uint32_t i)
-{
-	hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
-	settle();
-}
-
-/* A device that was refreshed in full last. It can be told what a refresh leaves alone: a light one keeps `x` there. */
-static uint32_t refreshed(uint16_t group, const char *id)
-{
-	uint32_t i = rig_device(g, group, id);
-	online(i);
-	settle();
-	refresh(i);
-	rig_do(g, "SET device:disconnected:%s x", id);
-	rig_do(g, "HSET device:state:%s last_seen 1 timeout 5 group other source other", id);
-	rig_do(g, "PEXPIRE device:connected:%s 20000", id);
-	return i;
-}
-
-static bool was_light(const char *id)
-{
-	bool light = rig_number(g, "EXISTS device:disconnected:%s", id) == 1;
-	rig_do(g, "SET device:disconnected:%s x", id);
-	return light;
-}
-
-static void expect_fresh(const char *id, const char *group, const char *timeout)
-{
-	ck_assert_int_gt(rig_number(g, "HGET device:state:%s last_seen", id), 1);
-	ck_assert_int_gt(rig_number(g, "PTTL device:connected:%s", id), 80000);
-	rig_expect(g, timeout, "HGET device:state:%s timeout", id);
-	rig_expect(g, group, "HGET device:state:%s group", id);
-	rig_expect(g, "mqtt", "HGET device:state:%s source", id);
-}
-
-START_TEST(a_second_refresh_is_light)
-{
-	uint32_t i = refreshed(GROUP_PLAIN, "a");
-	refresh(i);
-	expect_fresh("a", "plain", "30000");
-	ck_assert(was_light("a"));
-	ck_assert_uint_eq(hw_redis_stats(g->r)->refreshes, 2);
-	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 0);
-	ck_assert_int_eq(events(), 1);
-}
-END_TEST
-
-/* Each with its own group's fields, though they share calls with others of their kind. */
-START_TEST(light_refreshes_of_a_mixed_fleet)
-{
-	enum { N = 130 };
-	uint32_t index[N];
-	char id[16];
-	for (int k = 0; k < N; k++) {
-		snprintf(id, sizeof(id), "d%d", k);
-		index[k] = refreshed(k % 5 < 3 ? GROUP_PLAIN : GROUP_MUTE, id);
-		if (k % 7 == 0) {
-			struct hw_extra *x = hw_registry_extra(hw_monitor_registry(g->m), index[k]);
-			x->report.has = HW_HAS_BATTERY | HW_HAS_RSSI;
-			x->report.battery = k;
-			x->report.rssi = -k;
-		}
-	}
-	for (int k = 0; k < N; k++)
-		hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), index[k]));
-	settle();
-	for (int k = 0; k < N; k++) {
-		snprintf(id, sizeof(id), "d%d", k);
-		expect_fresh(id, k % 5 < 3 ? "plain" : "mute", "30000");
-		ck_assert_int_eq(rig_number(g, "HEXISTS device:state:%s battery", id), k % 7 == 0);
-		if (k % 7 == 0)
-			ck_assert_int_eq(rig_number(g, "HGET device:state:%s rssi", id), -k);
-		ck_assert(was_light(id));
-	}
-	ck_assert_uint_eq(hw_redis_stats(g->r)->refreshes, 2 * N);
-}
-END_TEST
-
-START_TEST(a_light_refresh_takes_no_field_away)
-{
-	uint32_t i = refreshed(GROUP_PLAIN, "a");
-	struct hw_extra *x = hw_registry_extra(hw_monitor_registry(g->m), i);
-	x->own_timeout_ms = 31000;
-	refresh(i);
-	rig_expect(g, "31000", "HGET device:state:a own_timeout");
-	ck_assert(was_light("a"));
-	x->own_timeout_ms = 0;
-	refresh(i);
-	rig_expect(g, NULL, "HGET device:state:a own_timeout");
-	ck_assert(!was_light("a"));
-	rig_at(g, i)->flags |= HW_FLAG_ONCE;
-	refresh(i);
-	ck_assert(was_light("a"));
-	rig_at(g, i)->flags &= (uint16_t)~HW_FLAG_ONCE;
-	refresh(i);
-	rig_expect(g, NULL, "HGET device:state:a once");
-	ck_assert(!was_light("a"));
-}
-END_TEST
-
-START_TEST(a_light_refresh_that_finds_something_else)
-{
-	uint32_t a = refreshed(GROUP_PLAIN, "a"), b = refreshed(GROUP_PLAIN, "b"), c = refreshed(GROUP_PLAIN, "c"),
-		 d = refreshed(GROUP_PLAIN, "d"), e = refreshed(GROUP_PLAIN, "e");
-	uint64_t before = hw_redis_stats(g->r)->refreshes;
-	rig_do(g, "DEL device:connected:a");
-	rig_do(g, "HSET device:state:b seq 5");
-	rig_do(g, "SET device:state:c x");
-	rig_do(g, "HSET device:state:d state offline");
-	uint32_t all[] = {a, b, c, d, e};
-	for (unsigned k = 0; k < 5; k++)
-		hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), all[k]));
-	settle();
-	rig_expect(g, "a", "GET device:connected:a");
-	ck_assert(!was_light("a")); /* a full one followed */
-	ck_assert_uint_eq(hw_redis_stats(g->r)->refreshes, before + 2);
-	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 3);
-	ck_assert_int_eq(rig_number(g, "HGET device:state:b seq"), (long long)rig_at(g, b)->seq);
-	rig_expect(g, "online", "HGET device:state:c state");
-	rig_expect(g, "online", "HGET device:state:d state");
-	ck_assert(was_light("e"));
-}
-END_TEST
-
-/* A transition, a rewrite, and whatever may have lost what was written: a full one comes behind them. */
-START_TEST(what_a_full_refresh_follows)
-{
-	uint32_t i = refreshed(GROUP_PLAIN, "a");
-	offline(i);
-	online(i);
-	settle();
-	was_light("a");
-	refresh(i);
-	ck_assert(!was_light("a"));
-	hw_redis_rewrite(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
-	settle();
-	was_light("a");
-	refresh(i);
-	ck_assert(!was_light("a"));
-	refresh(i);
-	ck_assert(was_light("a"));
-	rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
-	rig_until(g, is_up_again, IDLE_MS);
-	settle();
-	ck_assert(!was_light("a"));
-}
-END_TEST
-
-/* One that fails has no say over its neighbours. */
-START_TEST(a_light_refresh_that_fails)
-{
-	uint32_t a = refreshed(GROUP_PLAIN, "a"), b = refreshed(GROUP_PLAIN, "b"), c = refreshed(GROUP_PLAIN, "c");
-	struct hw_extra *x = hw_registry_extra(hw_monitor_registry(g->m), b);
-	x->report.has = HW_HAS_IP;
-	x->report.ip = strdup("192.0.2.1");
-	ck_assert_ptr_nonnull(x->report.ip);
-	rig_do(g, "ACL SETUSER default resetkeys ~device:* -hset");
-	uint32_t all[] = {a, b, c};
-	for (unsigned k = 0; k < 3; k++)
-		hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), all[k]));
-	rig_until(g, is_troubled, IDLE_MS);
-	rig_do(g, "ACL SETUSER default +hset");
-	settle();
-	const char *const ids[] = {"a", "b", "c"};
-	for (unsigned k = 0; k < 3; k++)
-		expect_fresh(ids[k], "plain", "30000");
-	rig_expect(g, "192.0.2.1", "HGET device:state:b ip");
-	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 0);
-}
-END_TEST
-
-START_TEST(refresh_keeps_an_offline_device)
-{
-	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
-	offline(i);
-	settle();
-	rig_do(g, "DEL device:disconnected:a device:offline");
-	rig_do(g, "SET device:connected:a x");
-	hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
-	settle();
-	rig_expect(g, "a", "GET device:disconnected:a");
-	ck_assert_int_eq(rig_number(g, "ZSCORE device:offline a"), rig_at(g, i)->since_ms);
-	ck_assert_int_eq(rig_number(g, "EXISTS device:connected:a"), 0);
-}
-END_TEST
-
-START_TEST(refresh_of_what_is_not_ours_rewrites)
-{
-	uint32_t a = rig_device(g, GROUP_PLAIN, "a"), b = rig_device(g, GROUP_PLAIN, "b"),
-		 c = rig_device(g, GROUP_PLAIN, "c");
-	online(a);
-	online(b);
-	offline(c);
-	settle();
-	rig_do(g, "DEL device:state:a device:outbox");
-	rig_do(g, "HSET device:state:b seq 5");
-	rig_do(g, "DEL device:state:c");
-	rig_do(g, "SET device:state:c x");
-	for (uint32_t i = 0; i < 3; i++)
-		hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), (uint32_t[]){a, b, c}[i]));
-	settle();
-	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 3);
-	ck_assert_int_eq(rig_number(g, "HGET device:state:a seq"), (long long)rig_at(g, a)->seq);
-	ck_assert_int_eq(rig_number(g, "HGET device:state:b seq"), (long long)rig_at(g, b)->seq);
-	rig_expect(g, "offline", "HGET device:state:c state");
-	ck_assert_int_eq(events(), 3);
-	ck_assert_int_eq(rig_number(g, "EXISTS device:outbox"), 0); /* a rewrite owes no publish */
-}
-END_TEST
-
-START_TEST(rewrite_repairs_the_same_seq)
-{
-	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
-	online(i);
-	settle();
-	rig_do(g, "HSET device:state:a state offline reason x");
-	rig_do(g, "DEL device:connected:a");
-	hw_redis_rewrite(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
-	settle();
-	rig_expect(g, "online", "HGET device:state:a state");
-	rig_expect(g, "heartbeat", "HGET device:state:a reason");
-	rig_expect(g, "a", "GET device:connected:a");
-	ck_assert_int_eq(events(), 1);
-	ck_assert_int_eq((int)g->confirmed, 2);
-}
-END_TEST
-
 /* --- the mark ------------------------------------------------------------------------------------------------------
  */
-
-static bool is_marked(struct rig *r)
-{
-	return rig_number(r, "EXISTS device:monitor:node-1") == 1;
-}
 
 static bool is_marked_ours(struct rig *r)
 {
@@ -676,54 +367,33 @@ START_TEST(a_mark_from_the_past_is_swept)
 }
 END_TEST
 
-static Suite *suite(void)
-{
-	Suite *s = suite_create("redis");
-	TCase *t = tcase_create("sink");
-	tcase_add_checked_fixture(t, up, down);
-	tcase_set_timeout(t, 30);
-	tcase_add_test(t, online_writes_all);
-	tcase_add_test(t, offline_writes_all);
-	tcase_add_test(t, reported_fields);
-	tcase_add_test(t, short_timeouts_keep_ten_seconds);
-	tcase_add_test(t, a_mute_group_owes_no_publish);
-	tcase_add_test(t, an_edge_sent_again_changes_nothing);
-	tcase_add_test(t, an_older_edge_of_ours_is_skipped);
-	tcase_add_test(t, an_older_edge_owes_no_publish);
-	tcase_add_test(t, a_newer_seq_is_adopted);
-	tcase_add_test(t, garbage_in_place_of_a_hash);
-	tcase_add_test(t, forgotten_takes_all_away_once);
-	tcase_add_test(t, a_forgetting_older_than_the_store);
-	tcase_add_test(t, acknowledged_only_if_current);
-	tcase_add_test(t, refresh_keeps_an_online_device);
-	tcase_add_test(t, a_second_refresh_is_light);
-	tcase_add_test(t, light_refreshes_of_a_mixed_fleet);
-	tcase_add_test(t, a_light_refresh_takes_no_field_away);
-	tcase_add_test(t, a_light_refresh_that_finds_something_else);
-	tcase_add_test(t, what_a_full_refresh_follows);
-	tcase_add_test(t, a_light_refresh_that_fails);
-	tcase_add_test(t, refresh_keeps_an_offline_device);
-	tcase_add_test(t, refresh_of_what_is_not_ours_rewrites);
-	tcase_add_test(t, rewrite_repairs_the_same_seq);
-	tcase_add_test(t, a_strange_mark_is_told_and_swept);
-	tcase_add_test(t, a_mark_from_the_past_is_swept);
-	suite_add_tcase(s, t);
-	t = tcase_create("start");
-	tcase_add_checked_fixture(t, serve, down);
-	tcase_set_timeout(t, 30);
-	tcase_add_test(t, the_mark_tells_since_when);
-	tcase_add_test(t, a_blind_monitor_moves_no_mark);
-	suite_add_tcase(s, t);
-	return s;
-}
-
 int main(void)
 {
-	SRunner *r = srunner_create(suite());
-	rig_begin();
-	srunner_run_all(r, CK_NORMAL);
-	rig_end();
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	Suite *suite = suite_create("redis");
+	TCase *tc = tcase_create("sink");
+	tcase_add_checked_fixture(tc, fixture_up, fixture_down);
+	tcase_set_timeout(tc, 30);
+	tcase_add_test(tc, online_writes_all);
+	tcase_add_test(tc, offline_writes_all);
+	tcase_add_test(tc, reported_fields);
+	tcase_add_test(tc, short_timeouts_keep_ten_seconds);
+	tcase_add_test(tc, a_mute_group_owes_no_publish);
+	tcase_add_test(tc, an_edge_sent_again_changes_nothing);
+	tcase_add_test(tc, an_older_edge_of_ours_is_skipped);
+	tcase_add_test(tc, an_older_edge_owes_no_publish);
+	tcase_add_test(tc, a_newer_seq_is_adopted);
+	tcase_add_test(tc, garbage_in_place_of_a_hash);
+	tcase_add_test(tc, forgotten_takes_all_away_once);
+	tcase_add_test(tc, a_forgetting_older_than_the_store);
+	tcase_add_test(tc, acknowledged_only_if_current);
+	tcase_add_test(tc, a_strange_mark_is_told_and_swept);
+	tcase_add_test(tc, a_mark_from_the_past_is_swept);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("start");
+	tcase_add_checked_fixture(tc, fixture_serve, fixture_down);
+	tcase_set_timeout(tc, 30);
+	tcase_add_test(tc, the_mark_tells_since_when);
+	tcase_add_test(tc, a_blind_monitor_moves_no_mark);
+	suite_add_tcase(suite, tc);
+	return rig_run(suite);
 }

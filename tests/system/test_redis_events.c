@@ -6,25 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis_rig.h"
+#include "../sink_state.h"
+#include "redis_fixture.h"
 
-#define IDLE_MS 5000
-
-static struct rig *g;
-
-static void up(void)
+static void set_up(void)
 {
-	g = calloc(1, sizeof(*g));
-	ck_assert_ptr_nonnull(g);
-	rig_up(g);
+	fixture_up();
 	hw_redis_load(g->r);
 	rig_until(g, rig_is_loaded, IDLE_MS);
-}
-
-static void down(void)
-{
-	rig_stop(g);
-	free(g);
 }
 
 static struct hw_transition transit(uint32_t i, enum hw_state state, enum hw_reason reason)
@@ -85,7 +74,7 @@ START_TEST(nothing_is_told_twice)
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
 	struct hw_transition t = transit(i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
 	hw_redis_transition(g->r, rig_now(), &t);
-	hw_redis_rewrite(g->r, t.device);
+	sink_rewrite(g->r, t.device);
 	rig_until(g, rig_is_idle, IDLE_MS);
 	ck_assert_uint_eq(g->events, 1);
 	ck_assert_int_eq(rig_number(g, "XLEN device:events"), 1);
@@ -125,7 +114,6 @@ START_TEST(pages_follow_each_other)
 	struct hw_event_id at = start;
 	unsigned found = 0;
 	char id[16];
-
 	for (int i = 0; i < 3 * HW_EVENTS_PAGE; i++) {
 		snprintf(id, sizeof(id), "d%d", i);
 		rig_transit(g, rig_device(g, GROUP_PLAIN, id), HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
@@ -186,7 +174,6 @@ START_TEST(strangers_are_passed_over)
 		"what ever",
 	};
 	char command[256];
-
 	transit(rig_device(g, GROUP_PLAIN, "a"), HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		snprintf(command, sizeof(command), "XADD device:events * %s", bad[i]);
@@ -215,11 +202,6 @@ START_TEST(a_stream_that_is_none)
 }
 END_TEST
 
-static bool is_down(struct rig *rig)
-{
-	return rig->downs > 0;
-}
-
 START_TEST(a_lost_link_answers_nothing)
 {
 	rig_do(g, "CLIENT PAUSE 100000");
@@ -236,7 +218,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("redis_events");
 	TCase *t = tcase_create("all");
-	tcase_add_checked_fixture(t, up, down);
+	tcase_add_checked_fixture(t, set_up, fixture_down);
 	tcase_set_timeout(t, 30);
 	tcase_add_test(t, an_edge_tells_its_place);
 	tcase_add_test(t, nothing_is_told_twice);
@@ -252,11 +234,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	SRunner *r = srunner_create(suite());
-	rig_begin();
-	srunner_run_all(r, CK_NORMAL);
-	rig_end();
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return rig_run(suite());
 }

@@ -6,32 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/link.h"
-#include "redis_rig.h"
-
-#define UP_MS 10000
-
-static struct rig rig, *const g = &rig;
-
-static void serve(void)
-{
-	rig_serve(g, NULL);
-}
-
-static void down(void)
-{
-	rig_stop(g);
-}
-
-static void settle(void)
-{
-	rig_until(g, rig_is_idle, UP_MS);
-}
-
-static bool is_down(struct rig *r)
-{
-	return r->downs > 0;
-}
+#include "link/link.h"
+#include "redis_fixture.h"
 
 static bool has_failed_thrice(struct rig *r)
 {
@@ -43,7 +19,7 @@ static bool has_failed_thrice(struct rig *r)
 /* The link comes up and a transition goes through it. */
 static void works(void)
 {
-	rig_until(g, rig_is_up, UP_MS);
+	rig_until(g, rig_is_up, IDLE_MS);
 	rig_transit(g, rig_device(g, GROUP_PLAIN, "a"), HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
 	settle();
 	rig_expect(g, "online", "HGET %sstate:a state", g->conf.key_prefix);
@@ -63,7 +39,7 @@ END_TEST
 
 START_TEST(by_name)
 {
-	g->conf.host = "localhost"; /* perhaps ::1 first, where nobody listens */
+	g->conf.at.host = "localhost"; /* perhaps ::1 first, where nobody listens */
 	rig_start(g);
 	works();
 	ck_assert_uint_eq(g->downs, 0);
@@ -84,9 +60,9 @@ static void must_not_be_lost(void *arg, const char *why)
 /* Of a name's addresses the first that can be had; the others are no failure. */
 START_TEST(by_the_second_address)
 {
-	static const struct hw_redis_link_ops ops = {count_ready, must_not_be_lost};
+	static const struct hw_redis_link_ops ops = {count_ready, must_not_be_lost, NULL};
 	const struct hw_redis_link_conf conf = {
-		.host = "name", .unix_socket = "", .username = "", .password = "", .port = g->port, .seed = 1};
+		.at = {.host = "name", .unix_socket = "", .username = "", .password = "", .port = g->port}, .seed = 1};
 	struct hw_redis_link link;
 	unsigned n = 0;
 	rig_start(g);
@@ -103,8 +79,8 @@ END_TEST
 
 START_TEST(by_unix_socket)
 {
-	g->conf.unix_socket = g->socket;
-	g->conf.host = "unused.invalid";
+	g->conf.at.unix_socket = g->socket;
+	g->conf.at.host = "unused.invalid";
 	rig_start(g);
 	works();
 	ck_assert_uint_eq(g->downs, 0);
@@ -113,7 +89,7 @@ END_TEST
 
 START_TEST(in_another_database)
 {
-	g->conf.db = 3;
+	g->conf.at.db = 3;
 	rig_start(g);
 	rig_do(g, "SELECT 3");
 	works();
@@ -124,9 +100,9 @@ END_TEST
 
 START_TEST(in_no_database)
 {
-	g->conf.db = 99;
+	g->conf.at.db = 99;
 	rig_start(g);
-	rig_until(g, is_down, UP_MS);
+	rig_until(g, is_down, IDLE_MS);
 	ck_assert_msg(strstr(g->why, "[redis] db"), "%s", g->why);
 }
 END_TEST
@@ -137,7 +113,7 @@ START_TEST(nobody_there)
 	int port = g->port;
 	rig_kill_server(g);
 	rig_start(g);
-	rig_until(g, is_down, UP_MS);
+	rig_until(g, is_down, IDLE_MS);
 	ck_assert_msg(strstr(g->why, "Connection refused") && strstr(g->why, "[redis] host, port"), "%s", g->why);
 	int64_t until = rig_now().mono.ns + HW_NS_PER_S;
 	while (rig_now().mono.ns < until)
@@ -151,7 +127,7 @@ END_TEST
 
 START_TEST(no_such_name)
 {
-	g->conf.host = "name.invalid";
+	g->conf.at.host = "name.invalid";
 	rig_start(g);
 	rig_until(g, is_down, 30000);
 	ck_assert_msg(strstr(g->why, "name.invalid") && strstr(g->why, "[redis] host"), "%s", g->why);
@@ -168,7 +144,7 @@ START_TEST(freed_in_the_middle)
 {
 	rig_start(g);
 	for (int turns = 0; turns < 12; turns++) {
-		g->conf.host = turns % 2 ? "localhost" : "127.0.0.1";
+		g->conf.at.host = turns % 2 ? "localhost" : "127.0.0.1";
 		struct event_base *base = event_base_new();
 		static const struct hw_redis_ops deaf = {.on_link = on_no_link};
 		struct hw_redis *r = hw_redis_new(base, &g->conf, g->m, &deaf, NULL);
@@ -191,7 +167,7 @@ static const char refused[] = "Redis refused the password: see [redis] username,
 START_TEST(a_password)
 {
 	rig_do(g, "CONFIG SET requirepass %s", "right one");
-	g->conf.password = "right one";
+	g->conf.at.password = "right one";
 	rig_start(g);
 	works();
 }
@@ -200,9 +176,9 @@ END_TEST
 START_TEST(a_wrong_password)
 {
 	rig_do(g, "CONFIG SET requirepass right");
-	g->conf.password = "wrong";
+	g->conf.at.password = "wrong";
 	rig_start(g);
-	rig_until(g, has_failed_thrice, UP_MS);
+	rig_until(g, has_failed_thrice, IDLE_MS);
 	ck_assert_str_eq(g->why, refused);
 	ck_assert_uint_eq(g->downs, 1);
 	ck_assert_uint_eq(g->ups, 0);
@@ -215,16 +191,16 @@ START_TEST(a_missing_password)
 {
 	rig_do(g, "CONFIG SET requirepass right");
 	rig_start(g);
-	rig_until(g, is_down, UP_MS);
+	rig_until(g, is_down, IDLE_MS);
 	ck_assert_str_eq(g->why, "Redis wants a password: see [redis] username, password_file");
 }
 END_TEST
 
 START_TEST(a_password_too_many)
 {
-	g->conf.password = "any";
+	g->conf.at.password = "any";
 	rig_start(g);
-	rig_until(g, is_down, UP_MS);
+	rig_until(g, is_down, IDLE_MS);
 	ck_assert_msg(strstr(g->why, "Redis has no password set"), "%s", g->why);
 }
 END_TEST
@@ -232,22 +208,22 @@ END_TEST
 START_TEST(a_user)
 {
 	rig_do(g, "ACL SETUSER wheel on >secret ~device:* +@all -@dangerous -@admin");
-	g->conf.username = "wheel";
-	g->conf.password = "secret";
+	g->conf.at.username = "wheel";
+	g->conf.at.password = "secret";
 	rig_start(g);
 	works();
 	hw_redis_load(g->r);
-	rig_until(g, rig_is_loaded, UP_MS);
+	rig_until(g, rig_is_loaded, IDLE_MS);
 }
 END_TEST
 
 START_TEST(a_user_without_rights)
 {
 	rig_do(g, "ACL SETUSER wheel on >secret ~device:* +@all -script");
-	g->conf.username = "wheel";
-	g->conf.password = "secret";
+	g->conf.at.username = "wheel";
+	g->conf.at.password = "secret";
 	rig_start(g);
-	rig_until(g, is_down, UP_MS);
+	rig_until(g, is_down, IDLE_MS);
 	ck_assert_msg(strstr(g->why, "ACL") && strstr(g->why, "script"), "%s", g->why);
 	rig_do(g, "ACL SETUSER wheel +script");
 	works();
@@ -267,7 +243,7 @@ START_TEST(a_prefix_of_glob_characters)
 	rig_do(g, "HSET %s state online seq 5", "device:state:stranger");
 	rig_do(g, "HSET %s state online seq 5", "hstate:stranger");
 	hw_redis_load(g->r);
-	rig_until(g, rig_is_loaded, UP_MS);
+	rig_until(g, rig_is_loaded, IDLE_MS);
 	ck_assert_uint_eq(g->devices, 1);
 	ck_assert_uint_eq(g->unusable, 0);
 }
@@ -347,7 +323,7 @@ START_TEST(the_fields_of_one)
 	rig_start(g);
 	hw_redis_load(g->r);
 	int64_t down_ms = rig_now().wall_ms - 1600000003000;
-	rig_until(g, rig_is_loaded, UP_MS);
+	rig_until(g, rig_is_loaded, IDLE_MS);
 	ck_assert_int_ge(g->down_ms, down_ms - 2000);
 	ck_assert_int_le(g->down_ms, down_ms);
 	const struct hw_device *a = find("a"), *b = find("b");
@@ -382,9 +358,9 @@ START_TEST(cut_while_loading)
 	rig_start(g);
 	g->marking = true;
 	hw_redis_load(g->r);
-	rig_until(g, is_half_loaded, UP_MS);
+	rig_until(g, is_half_loaded, IDLE_MS);
 	rig_do(g, "CLIENT KILL TYPE normal SKIPME yes");
-	rig_until(g, is_down, UP_MS);
+	rig_until(g, is_down, IDLE_MS);
 	ck_assert(!g->loaded);
 	redisReply *mark = rig_ask(g, "GET device:monitor:node-1");
 	ck_assert_ptr_nonnull(strstr(mark->str, " 1600000003000"));
@@ -395,13 +371,31 @@ START_TEST(cut_while_loading)
 }
 END_TEST
 
+START_TEST(the_mark_keeps_the_canaries)
+{
+	rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 1600000003000 00000000000000bb");
+	rig_start(g);
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, IDLE_MS);
+	ck_assert_uint_eq(hw_redis_old_canaries(g->r), 0xbb);
+	hw_redis_keep_canaries(g->r, 0xcc);
+	for (int written = 0; !written;) {
+		hw_redis_seen(g->r, rig_now(), false);
+		event_base_loop(g->base, EVLOOP_NONBLOCK);
+		redisReply *mark = rig_ask(g, "GET device:monitor:node-1");
+		written = strstr(mark->str, " 00000000000000cc") != NULL;
+		freeReplyObject(mark);
+	}
+}
+END_TEST
+
 START_TEST(an_outbox_of_another_type)
 {
 	fill(3);
 	rig_do(g, "SET device:outbox x");
 	rig_start(g);
 	hw_redis_load(g->r);
-	rig_until(g, rig_is_loaded, UP_MS);
+	rig_until(g, rig_is_loaded, IDLE_MS);
 	ck_assert_uint_eq(g->devices, 3);
 	ck_assert_uint_eq(g->troubles, 1);
 }
@@ -413,7 +407,7 @@ START_TEST(goes_on_from_what_was_loaded)
 	fill(3);
 	rig_start(g);
 	hw_redis_load(g->r);
-	rig_until(g, rig_is_loaded, UP_MS);
+	rig_until(g, rig_is_loaded, IDLE_MS);
 	uint32_t i = hw_registry_find(hw_monitor_registry(g->m), "d1", 2);
 	hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
 	settle();
@@ -432,7 +426,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("redis_start");
 	TCase *t = tcase_create("start");
-	tcase_add_checked_fixture(t, serve, down);
+	tcase_add_checked_fixture(t, fixture_serve, fixture_down);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, by_address);
 	tcase_add_test(t, by_name);
@@ -453,6 +447,7 @@ static Suite *suite(void)
 	tcase_add_test(t, twenty_thousand_and_garbage);
 	tcase_add_test(t, the_fields_of_one);
 	tcase_add_test(t, cut_while_loading);
+	tcase_add_test(t, the_mark_keeps_the_canaries);
 	tcase_add_test(t, an_outbox_of_another_type);
 	tcase_add_test(t, goes_on_from_what_was_loaded);
 	suite_add_tcase(s, t);
@@ -461,11 +456,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	SRunner *r = srunner_create(suite());
-	rig_begin();
-	srunner_run_all(r, CK_NORMAL);
-	rig_end();
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return rig_run(suite());
 }

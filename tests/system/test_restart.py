@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from hw_env import now_ms, pass_time, throughout, wait_until
+from hw_wait import now_ms, pass_time, throughout, wait_until
 
 STOPS = [signal.SIGTERM, signal.SIGKILL]
 
@@ -249,6 +249,25 @@ def test_broker_restart_without_persistence(env, protocol):
     wait_until(lambda: d.status()["owed"] == 0)
 
 
+@pytest.mark.timing
+def test_statuses_are_sent_again_as_fast_as_republish_rate_says(env):
+    env.own_broker()
+    d = env.daemon(timeout="1h", mqtt={"republish_rate": 40})
+    for k in range(100):
+        env.beat("r%d" % k)
+    wait_until(lambda: d.status()["devices"] == 100 and d.status()["owed"] == 0)
+    wait_until(lambda: not env.redis.hlen(env.key("outbox")))
+    env.broker.stop()
+    wait_until(lambda: d.status()["blind"] is True, 10)
+    env.broker.start()
+    observer = env.observer()
+    d.wait_seeing(30)
+    wait_until(lambda: len(env.retained(env.root + "/+/status")) == 100, 15, "every status to be published again")
+    at = sorted(m.at for m in observer.messages if m.topic.endswith("/status"))
+    # Those that came before the observer are missing at the front.
+    assert len(at) >= 20 and (len(at) - 1) / (at[-1] - at[0]) <= 44, "%d in %.2f s" % (len(at), at[-1] - at[0])
+
+
 def test_wills_of_a_stopping_broker_kill_nobody(env):
     """On SIGTERM the broker publishes every will before it closes the links."""
     env.own_broker(persistence=True)
@@ -278,9 +297,12 @@ def test_a_connection_cut_by_the_broker(env):
     d = env.daemon(timeout="3s")
     with env.beating(["a"], 0.1):
         env.wait_store("a", "online")
+        before = d.metrics().get("blind_seconds_total", cause="link")
         raw = env.raw(client_id="heartwheel-%s-r0" % env.node)
         other = env.raw(client_id="heartwheel-%s-r1" % env.node)
-        wait_until(lambda: d.status()["blind"] is True, 5, "client ids are PREFIX-NODE_ID-rN: the reader to lose its link")
+        # It is back after some milliseconds: too soon for a look at the status.
+        wait_until(lambda: d.metrics().get("blind_seconds_total", cause="link") > before, 5,
+                   "client ids are PREFIX-NODE_ID-rN: the reader to lose its link")
         raw.die()
         other.die()
         d.wait_seeing(20)

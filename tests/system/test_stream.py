@@ -5,7 +5,9 @@ import json
 import socket
 import threading
 
-from hw_env import UnixHTTP, free_port, pass_time, wait_until
+from hw_http import UnixHTTP
+from hw_process import free_port
+from hw_wait import pass_time, wait_until
 
 
 class Events:

@@ -7,7 +7,8 @@ import re
 import paho.mqtt.client as paho
 import pytest
 
-from hw_env import Tls, throughout, wait_until
+from hw_servers import Tls
+from hw_wait import throughout, wait_until
 
 HOST = "TLS with 127.0.0.1:"
 

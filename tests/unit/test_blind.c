@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "../suite.h"
 #include "heartwheel/blind.h"
 
 static struct hw_blind b;
@@ -220,8 +221,8 @@ END_TEST
 
 START_TEST(names)
 {
-	static const char *const expected[HW_CAUSES] = {"link", "stall", "standstill", "suspend", "loss", "barrier"};
-
+	static const char *const expected[HW_CAUSES] = {"link", "stall",   "standstill", "suspend",
+	                                                "loss", "barrier", "deaf"};
 	for (int c = 0; c < HW_CAUSES; c++)
 		ck_assert_str_eq(hw_cause_name((enum hw_cause)c), expected[c]);
 	ck_assert_str_eq(hw_cause_name(HW_CAUSES), "unknown");
@@ -232,7 +233,6 @@ int main(void)
 {
 	Suite *s = suite_create("blind");
 	TCase *tc = tcase_create("clock");
-
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, fresh);
 	tcase_add_test(tc, one_period);
@@ -246,9 +246,5 @@ int main(void)
 	tcase_add_test(tc, ends_in_the_past);
 	tcase_add_test(tc, names);
 	suite_add_tcase(s, tc);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(s);
 }

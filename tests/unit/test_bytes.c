@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../suite.h"
 #include "core/bytes.h"
 
 #define LONGEST 40
@@ -56,9 +57,5 @@ int main(void)
 	tcase_add_test(tc, equal);
 	tcase_add_test(tc, contain);
 	suite_add_tcase(suite, tc);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

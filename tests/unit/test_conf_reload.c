@@ -7,12 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "conf/conf.h"
-#include "conf/options.h"
+#include "../suite.h"
 #include "conf/value.h"
+#include "conf_rig.h"
 
 /* Stand before libc's: the allocation after so many fails, in the process of one test. 0: none does. */
 static unsigned fails_in;
@@ -26,7 +25,6 @@ char *strdup(const char *text)
 {
 	size_t size = strlen(text) + 1;
 	char *copy = fails() ? NULL : malloc(size);
-
 	return copy ? memcpy(copy, text, size) : NULL;
 }
 
@@ -35,34 +33,11 @@ void *reallocarray(void *old, size_t n, size_t size)
 	return fails() ? NULL : realloc(old, n * size);
 }
 
-static struct hw_conf *load_file(const char *path)
+static struct hw_settings *load_file(const char *path)
 {
 	struct hw_conf_errors errors = {0};
-	struct hw_conf *c = hw_conf_load(path, NULL, &errors);
-
+	struct hw_settings *c = hw_conf_load(&hw_settings_table, path, &errors);
 	ck_assert_msg(c != NULL, "%s", errors.n ? errors.lines[0] : "no reason");
-	return c;
-}
-
-/* A file without a name, so that a test that fails leaves none behind. Returns its descriptor and a path to it. */
-static int temp_file(const void *text, size_t len, char *path, size_t cap)
-{
-	int fd = memfd_create("monitor.conf", MFD_CLOEXEC);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(write(fd, text, len), (ssize_t)len);
-	snprintf(path, cap, "/proc/self/fd/%d", fd);
-	return fd;
-}
-
-static struct hw_conf *load(const char *text)
-{
-	char path[64];
-	int fd = temp_file(text, strlen(text), path, sizeof(path));
-	struct hw_conf *c = load_file(path);
-
-	ck_assert_str_eq(c->path, path);
-	close(fd);
 	return c;
 }
 
@@ -109,7 +84,6 @@ START_TEST(bools)
 	bool value = false, other = true;
 	char why[256], out[32] = "";
 	FILE *f = fmemopen(out, sizeof(out), "w");
-
 	ck_assert_int_eq(hw_conf_value_set(&o, "yes", &value, why, sizeof(why)), 0);
 	ck_assert(value);
 	ck_assert(hw_conf_value_equal(&o, &value, &other));
@@ -129,26 +103,27 @@ struct told {
 	char text[4096];
 };
 
-static void on_difference(void *arg, const char *key, bool live)
+static void on_difference(void *arg, const char *key, enum hw_conf_change change, bool live)
 {
 	struct told *t = arg;
 	size_t at = strlen(t->text);
-
-	snprintf(t->text + at, sizeof(t->text) - at, "%s%s\n", key, live ? "" : "!");
+	snprintf(t->text + at, sizeof(t->text) - at, "%s%s%s\n",
+	         change == HW_CONF_ADDED     ? "+"
+	         : change == HW_CONF_REMOVED ? "-"
+	                                     : "",
+	         key, live ? "" : "!");
 }
 
-static void expect_diff(const struct hw_conf *a, const struct hw_conf *b, const char *expected)
+static void expect_diff(const struct hw_settings *a, const struct hw_settings *b, const char *expected)
 {
 	struct told t = {""};
-
 	hw_conf_diff(a, b, on_difference, &t);
 	ck_assert_str_eq(t.text, expected);
 }
 
 static void expect_text_diff(const char *from, const char *to, const char *expected)
 {
-	struct hw_conf *a = load(from), *b = load(to);
-
+	struct hw_settings *a = load(from), *b = load(to);
 	expect_diff(a, b, expected);
 	expect_diff(a, a, "");
 	hw_conf_free(a);
@@ -182,9 +157,14 @@ static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 	case HW_CONF_WORD:
 	case HW_CONF_NODE_ID:
 	case HW_CONF_ID:
+		snprintf(buf, cap, "%s",
+		         strcmp(o->key, "webhook") == 0     ? "http://other/"
+		         : strcmp(o->key, "sentinels") == 0 ? "other:1"
+		                                            : "other");
+		break;
 	case HW_CONF_TOPIC:
 	case HW_CONF_TOPICS:
-		snprintf(buf, cap, "%s", strcmp(o->key, "webhook") == 0 ? "http://other/" : "other");
+		snprintf(buf, cap, "%s", strcmp(o->key, "id") == 0 ? "other" : "other/{id}");
 		break;
 	}
 }
@@ -192,23 +172,25 @@ static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 /* What a key needs to stand beside it, so that it is accepted alone. */
 static const char *company(const struct hw_conf_option *o)
 {
-	if (hw_conf_option_in_group(o))
+	if (hw_conf_option_is_named(&hw_settings_table, o))
 		return "timeout_max = 3650d\n";
 	if (strcmp(o->section, "mqtt") == 0)
 		return "barrier_timeout = 2m\nusername = u\ntls_ca = /a\ntls_cert = /c\ntls_key = /k\n";
+	if (strcmp(o->key, "sentinels") == 0 || strcmp(o->key, "master") == 0)
+		return "sentinels = s:1\nmaster = m\n";
 	return "";
 }
 
-static struct hw_conf *load_with(const struct hw_conf_option *o, const char *value)
+static struct hw_settings *load_with(const struct hw_conf_option *o, const char *value)
 {
 	char text[1024], line[256] = "", rest[512] = "", start[64];
-
 	if (value)
 		snprintf(line, sizeof(line), "%s = %s\n", o->key, value);
 	snprintf(rest, sizeof(rest), "%s", company(o));
 	snprintf(start, sizeof(start), "\n%s =", o->key);
-	snprintf(text, sizeof(text), "[%s%s]\n%s%s", o->section, hw_conf_option_in_group(o) ? " g" : "",
-	         hw_conf_option_in_group(o) ? "heartbeat = a/{id}\n" : "", rest);
+	snprintf(text, sizeof(text), "[%s%s]\n%s%s", o->section,
+	         hw_conf_option_is_named(&hw_settings_table, o) ? " g" : "",
+	         hw_conf_option_is_named(&hw_settings_table, o) ? "heartbeat = a/{id}\n" : "", rest);
 	if (value && strstr(text, start)) { /* it is one of the company: replace it */
 		char *from = strstr(text, start) + 1, *end = strchr(from, '\n') + 1;
 		if (o->type == HW_CONF_TOPICS)
@@ -226,15 +208,18 @@ START_TEST(every_key_is_compared_and_kept)
 	                                   "monitor.forget_after", "monitor.forget_once_after", "notify.exec",
 	                                   "notify.webhook",       "notify.notify_interval"};
 	char value[64], expected[128];
-
-	for (size_t i = 0; i < hw_conf_n_options; i++) {
-		const struct hw_conf_option *o = &hw_conf_options[i];
-		struct hw_conf *a, *b;
-		bool group = hw_conf_option_in_group(o), is_live = group;
+	for (size_t i = 0; i < hw_settings_table.n_options; i++) {
+		const struct hw_conf_option *o = &hw_settings_table.options[i];
+		struct hw_settings *a, *b;
+		bool group = hw_conf_option_is_named(&hw_settings_table, o), is_live = group;
 		snprintf(expected, sizeof(expected), "%s%s.%s", o->section, group ? " g" : "", o->key);
 		for (size_t j = 0; j < sizeof(live) / sizeof(live[0]); j++)
 			is_live |= strcmp(live[j], expected) == 0;
 		strcat(expected, is_live ? "\n" : "!\n");
+		if (strcmp(o->key, "preset") == 0)
+			continue;              /* it changes whatever it stands for */
+		if (strcmp(o->key, "id") == 0) /* and where the status goes by default */
+			strcpy(expected, "group g.status\ngroup g.id\n");
 		a = load_with(o, NULL);
 		other_value(o, value, sizeof(value));
 		if (strcmp(o->key, "timeout_max") == 0)
@@ -256,13 +241,13 @@ END_TEST
 START_TEST(groups_are_compared_by_name_and_order)
 {
 	expect_text_diff(A B, A B, "");
-	expect_text_diff(A B, A, "group b\n");
-	expect_text_diff(B, A B, "group a\n"); /* what stays has not moved */
+	expect_text_diff(A B, A, "-group b\n");
+	expect_text_diff(B, A B, "+group a\n"); /* what stays has not moved */
 	expect_text_diff(A B C, B A C, "group b\ngroup a\n");
-	expect_text_diff(A B C, C B, "group a\ngroup c\ngroup b\n");
+	expect_text_diff(A B C, C B, "-group a\ngroup c\ngroup b\n");
 	expect_text_diff(A B, B "timeout = 1s\n" A, "group b\ngroup b.timeout\ngroup a\n");
 	expect_text_diff(A, A "heartbeat = b/{id}\n", "group a.heartbeat\n");
-	expect_text_diff("", A, "group default\ngroup a\n");
+	expect_text_diff("", A, "-group default\n+group a\n");
 	expect_text_diff("",
 	                 "[group default]\nheartbeat = nodes/{id}/heartbeat\nheartbeat = nodes/{id}/status\nstatus =\n",
 	                 "group default.status\n");
@@ -273,14 +258,13 @@ END_TEST
 START_TEST(what_is_printed_reads_back)
 {
 	char conf[1024], *text = NULL;
-	struct hw_conf *a, *b;
+	struct hw_settings *a, *b;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
-
 	/* among them a value that starts like a comment, and one that leaves no room for spaces */
 	snprintf(conf, sizeof(conf),
 	         "[monitor]\nnode_id = n\nlog_level = error\nstall_after = 1500ms\nuser =\n"
-	         "[mqtt]\nprotocol = 3.1.1\nusername=;a;b\nqos = 1\n[redis]\nusername=%0188d\n" A
+	         "[mqtt]\nprotocol = 3.1.1\nusername=;a;b\nqos = 1\n[redis]\nusername=%0255d\n" A
 	         "heartbeat = x/{id}\ntimeout = 90s\n" B "status = b/{id}/s\n",
 	         0);
 	a = load(conf);
@@ -290,8 +274,8 @@ START_TEST(what_is_printed_reads_back)
 	ck_assert_ptr_nonnull(strstr(text, "\nuser =\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\nstall_after = 1500ms\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\nprotocol = 3.1.1\n"));
-	ck_assert_ptr_nonnull(
-		strstr(text, "\n[group a]\nheartbeat = a/{id}\nheartbeat = x/{id}\nstatus = nodes/{id}/status\n"));
+	ck_assert_ptr_nonnull(strstr(
+		text, "\n[group a]\npreset =\nheartbeat = a/{id}\nheartbeat = x/{id}\nstatus = nodes/{id}/status\n"));
 	b = load(text);
 	expect_diff(a, b, "");
 	free(text);
@@ -303,8 +287,7 @@ END_TEST
 static char *secret_of(const void *text, size_t len)
 {
 	char path[64], *secret;
-	int err, fd = temp_file(text, len, path, sizeof(path));
-
+	int err, fd = rig_file(text, len, path, sizeof(path));
 	errno = 0;
 	secret = hw_conf_read_secret(path);
 	err = errno;
@@ -316,7 +299,6 @@ static char *secret_of(const void *text, size_t len)
 static void expect_secret(const void *text, size_t len, const char *expected)
 {
 	char *secret = secret_of(text, len);
-
 	ck_assert_ptr_nonnull(secret);
 	ck_assert_str_eq(secret, expected);
 	free(secret);
@@ -325,7 +307,6 @@ static void expect_secret(const void *text, size_t len, const char *expected)
 START_TEST(secrets)
 {
 	char longest[5000], expected[4096];
-
 	expect_secret("", 0, "");
 	expect_secret("pass word", 9, "pass word");
 	expect_secret("pass \nnext\n", 11, "pass ");
@@ -351,14 +332,13 @@ START_TEST(secrets)
 END_TEST
 
 /* Loads with each allocation failing in turn: the reason is told, until nothing fails any more. Returns how many. */
-static unsigned starve(const char *path, struct hw_conf **loaded)
+static unsigned starve(const char *path, struct hw_settings **loaded)
 {
 	unsigned n = 0;
-
 	do {
 		struct hw_conf_errors errors = {0};
 		fails_in = ++n;
-		*loaded = hw_conf_load(path, NULL, &errors);
+		*loaded = hw_conf_load(&hw_settings_table, path, &errors);
 		ck_assert_uint_eq(errors.n, *loaded ? 0 : 1);
 		if (!*loaded)
 			ck_assert_str_eq(errors.lines[0] + strlen(path), ": cannot be judged: out of memory");
@@ -373,11 +353,10 @@ static unsigned starve(const char *path, struct hw_conf **loaded)
 START_TEST(lack_of_memory)
 {
 	static const char text[] = A B "heartbeat = x/{id}\nstatus = b/{id}/s\n[mqtt]\nhost = h\n";
-	struct hw_conf *from, *to;
+	struct hw_settings *from, *to;
 	struct hw_conf_errors errors = {0};
 	char path[64];
-	int fd = temp_file(text, strlen(text), path, sizeof(path));
-
+	int fd = rig_file(text, strlen(text), path, sizeof(path));
 	ck_assert_uint_gt(starve("/dev/null", &from), 20);
 	ck_assert_uint_gt(starve(path, &to), 20);
 	fails_in = 1;
@@ -387,7 +366,7 @@ START_TEST(lack_of_memory)
 	ck_assert_int_eq(errno, ENOMEM);
 	close(fd);
 	fails_in = 2; /* after the path, the list of errors itself */
-	ck_assert_ptr_null(hw_conf_load("/nonexistent", NULL, &errors));
+	ck_assert_ptr_null(hw_conf_load(&hw_settings_table, "/nonexistent", &errors));
 	ck_assert_uint_eq(errors.n, 1);
 	ck_assert_str_eq(errors.lines[0], "/nonexistent: cannot be judged: out of memory");
 	hw_conf_errors_fini(&errors);
@@ -399,7 +378,6 @@ END_TEST
 static const char *source(const char *name, char *path, size_t cap)
 {
 	const char *dir = getenv("srcdir");
-
 	snprintf(path, cap, "%s/%s", dir ? dir : ".", name);
 	return path;
 }
@@ -408,7 +386,6 @@ static char *read_source(const char *name)
 {
 	char path[4096], *text = calloc(1, 1 << 16);
 	FILE *f = fopen(source(name, path, sizeof(path)), "r");
-
 	ck_assert_msg(f && text, "%s: %s (is $srcdir right?)", path, strerror(errno));
 	ck_assert_uint_gt(fread(text, 1, (1 << 16) - 1, f), 0);
 	fclose(f);
@@ -418,8 +395,7 @@ static char *read_source(const char *name)
 START_TEST(shipped_file_says_the_defaults)
 {
 	char path[4096];
-	struct hw_conf *shipped = load_file(source("conf/monitor.conf", path, sizeof(path))), *builtin = load("");
-
+	struct hw_settings *shipped = load_file(source("conf/monitor.conf", path, sizeof(path))), *builtin = load("");
 	expect_diff(builtin, shipped, "");
 	hw_conf_free(shipped);
 	hw_conf_free(builtin);
@@ -430,7 +406,6 @@ END_TEST
 static const char *until(const char *text, const char *next)
 {
 	const char *end = strstr(text, next);
-
 	return end ? end : text + strlen(text);
 }
 
@@ -439,7 +414,6 @@ static bool says(const char *from, const char *to, const char *what, const char 
 {
 	char words[4096];
 	size_t n = 0;
-
 	for (const char *s = from; s < to && n + 1 < sizeof(words); s++) {
 		if (*s == '\n') {
 			words[n++] = ' ';
@@ -457,17 +431,17 @@ static bool says(const char *from, const char *to, const char *what, const char 
 START_TEST(shipped_file_documents_every_key)
 {
 	char *text = read_source("conf/monitor.conf"), key[64], section[64], range[72];
-
-	for (size_t i = 0; i < hw_conf_n_options; i++) {
-		const struct hw_conf_option *o = &hw_conf_options[i];
+	for (size_t i = 0; i < hw_settings_table.n_options; i++) {
+		const struct hw_conf_option *o = &hw_settings_table.options[i];
 		const char *from, *end, *line, *above;
 		snprintf(section, sizeof(section), "\n[%s%s]\n", o->section,
-		         hw_conf_option_in_group(o) ? " default" : "");
+		         hw_conf_option_is_named(&hw_settings_table, o) ? " default" : "");
 		from = strstr(text, section);
 		ck_assert_msg(from != NULL, "%s", section);
 		end = until(from + 1, "\n[");
 		snprintf(key, sizeof(key), "\n%s =", o->key);
-		if (o->dflt && !*o->dflt && strcmp(o->key, "status") != 0)
+		bool empty = o->dflt && !*o->dflt && strcmp(o->key, "status") != 0;
+		if (empty || (o->type == HW_CONF_TOPICS && strcmp(o->key, "heartbeat") != 0))
 			snprintf(key, sizeof(key), "\n#%s =\n", o->key);
 		line = strstr(from, key);
 		ck_assert_msg(line && line < end, "conf/monitor.conf has no line%s", key);
@@ -479,7 +453,8 @@ START_TEST(shipped_file_documents_every_key)
 			ck_assert_msg(says(above, line, hw_conf_range(o, range, sizeof(range)), "# "),
 			              "conf/monitor.conf: %s lacks its range, %s", o->key, range);
 		ck_assert_msg(says(above, line, "Default: ", "# ") || !o->dflt, "%s lacks its default", o->key);
-		if (!hw_conf_option_in_group(o)) /* of groups all are live, which their section says */
+		if (!hw_conf_option_is_named(&hw_settings_table,
+		                             o)) /* of groups all are live, which their section says */
 			ck_assert_msg(says(above, line, "Live. ", "# ") == o->live, "%s: live or not?", o->key);
 	}
 	free(text);
@@ -489,11 +464,11 @@ END_TEST
 START_TEST(manual_documents_every_key)
 {
 	char *text = read_source("man/monitor.conf.5"), item[64], section[64], range[72], dflt[128];
-
-	for (size_t i = 0; i < hw_conf_n_options; i++) {
-		const struct hw_conf_option *o = &hw_conf_options[i];
+	for (size_t i = 0; i < hw_settings_table.n_options; i++) {
+		const struct hw_conf_option *o = &hw_settings_table.options[i];
 		const char *from, *end, *at;
-		snprintf(section, sizeof(section), "\n.Sh %s%s\n", o->section, hw_conf_option_in_group(o) ? "S" : "");
+		snprintf(section, sizeof(section), "\n.Sh %s%s\n", o->section,
+		         hw_conf_option_is_named(&hw_settings_table, o) ? "S" : "");
 		for (char *c = section + 5; *c; c++)
 			*c = *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c;
 		from = strstr(text, section);
@@ -507,8 +482,11 @@ START_TEST(manual_documents_every_key)
 			snprintf(dflt, sizeof(dflt), "Default: %s", o->dflt);
 			ck_assert_msg(says(at, end, range, ""), "monitor.conf(5): range of %s", o->key);
 			ck_assert_msg(says(at, end, dflt, ""), "monitor.conf(5): default of %s", o->key);
+		} else if (o->max > 0 && o->max != HW_CONF_TEXT_MAX && strcmp(o->key, "group") != 0) {
+			snprintf(range, sizeof(range), "%lld ", (long long)o->max);
+			ck_assert_msg(says(at, end, range, ""), "monitor.conf(5): length of %s", o->key);
 		}
-		if (!hw_conf_option_in_group(o))
+		if (!hw_conf_option_is_named(&hw_settings_table, o))
 			ck_assert_msg(says(at, end, " Live. ", "") == o->live, "monitor.conf(5): %s live or not",
 			              o->key);
 	}
@@ -520,9 +498,7 @@ int main(void)
 {
 	Suite *s = suite_create("conf_reload");
 	TCase *t = tcase_create("all");
-	SRunner *r = srunner_create(s);
-	int failed;
-
+	rig_lenient = true;
 	tcase_add_test(t, duration_units);
 	tcase_add_test(t, bools);
 	tcase_add_test(t, every_key_is_compared_and_kept);
@@ -534,8 +510,5 @@ int main(void)
 	tcase_add_test(t, shipped_file_documents_every_key);
 	tcase_add_test(t, manual_documents_every_key);
 	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/metrics.h"
+#include "../suite.h"
+#include "http/metrics.h"
 
 static struct evbuffer *page;
 
@@ -24,7 +25,6 @@ static void expect(const char *text)
 {
 	size_t n = evbuffer_get_length(page);
 	char *got = calloc(1, n + 1);
-
 	evbuffer_remove(page, got, n);
 	ck_assert_str_eq(got, text);
 	free(got);
@@ -47,7 +47,6 @@ END_TEST
 START_TEST(labels_are_escaped)
 {
 	const char *labels[] = {"group", "a\"b\\c\nd", "state", "", NULL};
-
 	hw_metric_sample(page, "devices", labels, 3);
 	expect("heartwheel_devices{group=\"a\\\"b\\\\c\\nd\",state=\"\"} 3\n");
 }
@@ -56,7 +55,6 @@ END_TEST
 START_TEST(no_labels_no_braces)
 {
 	const char *none[] = {NULL};
-
 	hw_metric_sample(page, "blind", NULL, 1);
 	hw_metric_sample(page, "blind", none, 0);
 	expect("heartwheel_blind 1\nheartwheel_blind 0\n");
@@ -66,7 +64,6 @@ END_TEST
 START_TEST(numbers_read_back)
 {
 	static const double values[] = {0, 0.1, 12345678901.0, 9007199254740991.0, 1e-9, 0.033333333333333333, -2.5};
-
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		hw_metric_sample(page, "x", NULL, values[i]);
 		char *line = evbuffer_readln(page, NULL, EVBUFFER_EOL_LF), *end;
@@ -91,7 +88,6 @@ START_TEST(histogram_accumulates)
 {
 	static const double bounds[] = {0.01, 0.1, 5};
 	struct hw_histogram h = {.bounds = bounds, .n = 3};
-
 	hw_histogram_add(&h, 0.01); /* on a bound: within */
 	hw_histogram_add(&h, 0.0625);
 	hw_histogram_add(&h, 0.0625);
@@ -113,7 +109,6 @@ int main(void)
 {
 	Suite *suite = suite_create("metrics");
 	TCase *tc = tcase_create("metrics");
-
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, family_is_announced);
 	tcase_add_test(tc, help_is_escaped);
@@ -123,9 +118,5 @@ int main(void)
 	tcase_add_test(tc, what_is_no_number_has_a_name);
 	tcase_add_test(tc, histogram_accumulates);
 	suite_add_tcase(suite, tc);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../suite.h"
 #include "mqtt/packet.h"
 
 #define RANDOM_PACKETS 3000
@@ -189,9 +190,5 @@ int main(void)
 	tcase_add_test(t, test_random);
 	tcase_add_test(t, test_garbage);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "../suite.h"
 #include "core/pages.h"
 
 #define MIB ((size_t)1 << 20)
@@ -85,9 +86,5 @@ int main(void)
 	tcase_add_test(tc, grows);
 	tcase_add_test(tc, no_memory);
 	suite_add_tcase(suite, tc);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -2,15 +2,20 @@
 /* The names of keys, the ring of edges, what error replies mean: the parts of the Redis side that need no Redis. */
 #include <check.h>
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../suite.h"
+#include "heartwheel/entry.h"
+#include "link/eval.h"
+#include "link/resolve.h"
+#include "link/trouble.h"
 #include "redis/edges.h"
 #include "redis/flags.h"
 #include "redis/keys.h"
-#include "redis/resolve.h"
 #include "redis/script.h"
-#include "redis/trouble.h"
 
 /* --- keys ----------------------------------------------------------------------------------------------------------
  */
@@ -37,6 +42,20 @@ START_TEST(names)
 	expect_device_key(&k, HW_KEY_DISCONNECTED, "device:disconnected:x:1");
 	expect_device_key(&k, HW_KEY_STATE, "device:state:x:1");
 	hw_keys_fini(&k);
+}
+END_TEST
+
+/* The script writes the fields that the codec reads, in its order. */
+START_TEST(the_stream_has_the_codecs_fields)
+{
+	const char *at = strstr(hw_script_transition_text, "'XADD'");
+	for (int i = 0; i < HW_ENTRY_NAMES; i++) {
+		char quoted[32];
+		ck_assert_ptr_nonnull(at);
+		snprintf(quoted, sizeof(quoted), ", '%s',", hw_entry_name((enum hw_entry_name)i));
+		at = strstr(at, quoted);
+	}
+	ck_assert_ptr_nonnull(at);
 }
 END_TEST
 
@@ -207,7 +226,7 @@ START_TEST(a_call_in_the_wire_format)
 	}
 	hw_eval_begin(&e);
 	hw_eval_arg_int(&e, INT64_MIN);
-	size_t at = hw_eval_arg_count(&e);
+	size_t at = hw_eval_put_count(&e, 2);
 	hw_eval_arg_int(&e, INT64_MAX);
 	hw_eval_arg_int(&e, 0);
 	hw_eval_set_count(&e, at, 105);
@@ -247,10 +266,24 @@ static const struct {
 	{"MASTERDOWN Link with MASTER is down", HW_TROUBLE_MASTERDOWN, true},
 	{"NOREPLICAS Not enough good replicas to write.", HW_TROUBLE_NOREPLICAS, true},
 	{"ERR DB index is out of range", HW_TROUBLE_DB, true},
-	{"MOVED 3999 127.0.0.1:6381", HW_TROUBLE_CLUSTER, true},
+	{"MOVED 3999 127.0.0.1:6381", HW_TROUBLE_MOVED, true},
 	{"WRONGTYPE Operation against a key holding the wrong kind of value", HW_TROUBLE_WRONGTYPE, false},
 	{"ERR invalid expire time in 'set' command", HW_TROUBLE_OTHER, false},
 };
+
+/* A place that scripts/places moved, and the C side did not follow. */
+START_TEST(an_argument_out_of_its_place)
+{
+	struct hw_eval e = {0};
+	hw_eval_begin(&e);
+	hw_eval_put_text(&e, 1, "head");
+	hw_eval_put_int(&e, 2, 5);
+	hw_eval_item(&e);
+	hw_eval_put_text(&e, 0, "A");
+	hw_eval_put_text(&e, 2, "seq");
+	hw_eval_fini(&e);
+}
+END_TEST
 
 START_TEST(replies_and_their_kinds)
 {
@@ -302,6 +335,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("redis_keys");
 	TCase *t = tcase_create("keys");
 	tcase_add_test(t, names);
+	tcase_add_test(t, the_stream_has_the_codecs_fields);
 	tcase_add_test(t, glob_characters_are_escaped);
 	tcase_add_test(t, longest_id_fits);
 	tcase_add_test(t, id_of_a_state_key);
@@ -310,6 +344,7 @@ static Suite *suite(void)
 	tcase_add_test(t, ring_keeps_the_order_while_it_grows);
 	tcase_add_test(t, ring_ends_at_its_mark);
 	tcase_add_test(t, a_call_in_the_wire_format);
+	tcase_add_test_raise_signal(t, an_argument_out_of_its_place, SIGABRT);
 	tcase_add_loop_test(t, replies_and_their_kinds, 0, sizeof(replies) / sizeof(replies[0]));
 	tcase_add_test(t, texts_are_one_bounded_line);
 	tcase_add_test(t, each_kind_once_in_ten_seconds);
@@ -320,9 +355,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	SRunner *r = srunner_create(suite());
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(suite());
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The registry and its hash, case by case. prop_registry.c does the same at random. */
+/* The registry, case by case. prop_registry.c does the same at random. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "core/idstore.h"
+#include "../suite.h"
 #include "core/siphash.h"
 #include "heartwheel/registry.h"
 
@@ -40,228 +40,6 @@ static uint32_t find(const char *id)
 	return hw_registry_find(r, id, strlen(id));
 }
 
-/* --- the hash ----------------------------------------------------------------------------------------------------- */
-
-/* Key and input count up from 0. The 15-byte one is the example of the paper's appendix A. */
-START_TEST(siphash_2_4_vectors)
-{
-	static const struct {
-		size_t len;
-		uint64_t hash;
-	} rows[] = {
-		{0, UINT64_C(0x726fdb47dd0e0e31)},  {1, UINT64_C(0x74f839c593dc67fd)},
-		{7, UINT64_C(0xab0200f58b01d137)},  {8, UINT64_C(0x93f5f5799a932462)},
-		{15, UINT64_C(0xa129ca6149be45e5)}, {63, UINT64_C(0x958a324ceb064572)},
-	};
-	uint8_t bytes[64];
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		/* At each alignment, with different bytes around it: nothing else is hashed. */
-		for (size_t shift = 0; shift < 8 && rows[i].len + shift <= sizeof(bytes); shift++) {
-			memset(bytes, (int)(0xf0 + shift), sizeof(bytes));
-			for (size_t n = 0; n < rows[i].len; n++)
-				bytes[shift + n] = (uint8_t)n;
-			ck_assert_uint_eq(hw_siphash(2, 4, key, bytes + shift, rows[i].len), rows[i].hash);
-		}
-	}
-	ck_assert_uint_eq(hw_siphash(2, 4, key, NULL, 0), rows[0].hash);
-}
-END_TEST
-
-START_TEST(siphash_1_3_vector)
-{
-	ck_assert_uint_eq(hw_siphash(1, 3, key, NULL, 0), UINT64_C(0xabac0158050fc4dc));
-}
-END_TEST
-
-/* The last block, byte by byte as the paper has it, for inputs of up to a word; of longer ones word by word. */
-static uint64_t plain_siphash_1_3(const uint8_t *in, size_t len)
-{
-	struct hw_sip v = {
-		hw_sip_word(key) ^ UINT64_C(0x736f6d6570736575), hw_sip_word(key + 8) ^ UINT64_C(0x646f72616e646f6d),
-		hw_sip_word(key) ^ UINT64_C(0x6c7967656e657261), hw_sip_word(key + 8) ^ UINT64_C(0x7465646279746573)};
-	for (size_t at = 0; at <= len; at += 8) {
-		uint64_t m = 0;
-		for (size_t i = at; i < at + 8 && i < len; i++)
-			m |= (uint64_t)in[i] << 8 * (i - at);
-		if (at + 8 > len)
-			m |= (uint64_t)len << 56;
-		v.v3 ^= m;
-		hw_sip_rounds(&v, 1);
-		v.v0 ^= m;
-	}
-	v.v2 ^= 0xff;
-	hw_sip_rounds(&v, 3);
-	return v.v0 ^ v.v1 ^ v.v2 ^ v.v3;
-}
-
-START_TEST(siphash_of_each_length)
-{
-	uint8_t bytes[80];
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(i * 37 + 200);
-	for (size_t len = 0; len <= 64; len++)
-		for (size_t shift = 0; shift < 8; shift++)
-			ck_assert_uint_eq(hw_siphash(1, 3, key, bytes + shift, len),
-			                  plain_siphash_1_3(bytes + shift, len));
-}
-END_TEST
-
-/* --- the id store ------------------------------------------------------------------------------------------------- */
-
-START_TEST(ids_do_not_touch_each_other)
-{
-	enum { N = 2000 };
-	struct hw_idstore s;
-	static uint8_t *ids[N];
-	char text[255];
-	hw_idstore_init(&s);
-	for (int pass = 0; pass < 3; pass++) {
-		for (size_t i = 0; i < N; i++) {
-			if (ids[i] != NULL)
-				continue;
-			size_t len = 1 + i % 255;
-			memset(text, (int)(i % 251), len);
-			ids[i] = hw_idstore_put(&s, text, len);
-			ck_assert_ptr_nonnull(ids[i]);
-		}
-		for (size_t i = 0; i < N; i++) {
-			size_t len = 1 + i % 255;
-			memset(text, (int)(i % 251), len);
-			if (ids[i][0] != len || memcmp(ids[i] + 1, text, len) != 0)
-				ck_abort_msg("id %zu is damaged", i);
-		}
-		for (size_t i = (size_t)pass; i < N; i += pass == 2 ? 1 : 3) {
-			if (ids[i] != NULL)
-				hw_idstore_drop(&s, ids[i]);
-			ids[i] = NULL;
-		}
-	}
-	for (size_t i = 0; i < N; i++)
-		if (ids[i] != NULL)
-			hw_idstore_drop(&s, ids[i]);
-	for (size_t class = 0; class < HW_IDSTORE_CLASSES; class ++)
-		ck_assert_ptr_null(s.partial[class]); /* all chunks went back */
-}
-END_TEST
-
-/* Many chunks of two classes that fill up, get room again and empty, in a fixed disorder. */
-START_TEST(chunks_come_and_go)
-{
-	enum { N = 3000 };
-	struct hw_idstore s;
-	static uint8_t *ids[N];
-	char text[200];
-	uint32_t random = 12345;
-	hw_idstore_init(&s);
-	for (int step = 0; step < 60000; step++) {
-		random = random * 1664525 + 1013904223;
-		uint32_t i = (random >> 8) % N;
-		size_t len = i % 2 == 0 ? 40 : 200;
-		memset(text, (int)(i % 251), len);
-		bool full_ahead = step % 20000 < 12000; /* mostly put, then mostly drop */
-		if (ids[i] == NULL) {
-			if (!full_ahead && random % 4 != 0)
-				continue;
-			ids[i] = hw_idstore_put(&s, text, len);
-			ck_assert_ptr_nonnull(ids[i]);
-		} else if (!full_ahead || random % 8 == 0) {
-			if (ids[i][0] != len || memcmp(ids[i] + 1, text, len) != 0)
-				ck_abort_msg("id %u is damaged", i);
-			hw_idstore_drop(&s, ids[i]);
-			ids[i] = NULL;
-		}
-	}
-	for (size_t i = 0; i < N; i++)
-		if (ids[i] != NULL)
-			hw_idstore_drop(&s, ids[i]);
-	for (size_t class = 0; class < HW_IDSTORE_CLASSES; class ++)
-		ck_assert_ptr_null(s.partial[class]);
-}
-END_TEST
-
-static void check_long_id(const uint8_t *id, uint32_t i)
-{
-	char text[250];
-	memset(text, (int)(i % 251), sizeof(text));
-	if (id[0] != sizeof(text) || memcmp(id + 1, text, sizeof(text)) != 0)
-		ck_abort_msg("id %u is damaged", i);
-}
-
-/* So many that they are in huge pages: those fill up, get room again and go back. */
-START_TEST(more_than_the_allocator_is_asked_for)
-{
-	enum { N = 100000 };
-	struct hw_idstore s;
-	char text[250];
-	uint8_t **ids = calloc(N, sizeof(*ids));
-	hw_idstore_init(&s);
-	for (int pass = 0; pass < 3; pass++) {
-		for (uint32_t i = 0; i < N; i++) {
-			if (ids[i] != NULL)
-				continue;
-			memset(text, (int)(i % 251), sizeof(text));
-			ids[i] = hw_idstore_put(&s, text, sizeof(text));
-			ck_assert_ptr_nonnull(ids[i]);
-		}
-		ck_assert_uint_eq(s.small * 16384, (size_t)16 << 20);
-		/* A third in one piece, so that pages empty, and of the rest here and there one. */
-		for (uint32_t i = 0; i < N; i++) {
-			check_long_id(ids[i], i);
-			if (i / (N / 3) != (uint32_t)pass && i % 7 != 0)
-				continue;
-			hw_idstore_drop(&s, ids[i]);
-			ids[i] = NULL;
-		}
-	}
-	for (uint32_t i = 0; i < N; i++)
-		if (ids[i] != NULL)
-			hw_idstore_drop(&s, ids[i]);
-	for (size_t class = 0; class < HW_IDSTORE_CLASSES; class ++)
-		ck_assert_ptr_null(s.partial[class]);
-	ck_assert_ptr_null(s.pages);
-	ck_assert_uint_eq(s.small, 0);
-	free(ids);
-}
-END_TEST
-
-/* A cell that was dropped is used before a new one. */
-START_TEST(cells_are_used_again)
-{
-	struct hw_idstore s;
-	hw_idstore_init(&s);
-	uint8_t *keep = hw_idstore_put(&s, "keep", 4), *first = hw_idstore_put(&s, "first", 5);
-	uintptr_t where = (uintptr_t)first;
-	hw_idstore_drop(&s, first);
-	uint8_t *second = hw_idstore_put(&s, "second", 6);
-	ck_assert((uintptr_t)second == where);
-	hw_idstore_drop(&s, second);
-	hw_idstore_drop(&s, keep);
-}
-END_TEST
-
-/* ... also one of a chunk that was full. */
-START_TEST(full_chunk_gets_room_again)
-{
-	struct hw_idstore s;
-	static uint8_t *ids[4096];
-	size_t n = 0;
-	hw_idstore_init(&s);
-	do {
-		ck_assert_uint_lt(n, 4096);
-		ids[n++] = hw_idstore_put(&s, "1234567", 7);
-	} while (s.partial[0] != NULL);
-	ck_assert_uint_gt(n, 1900); /* 8 bytes each */
-	uintptr_t where = (uintptr_t)ids[100];
-	hw_idstore_drop(&s, ids[100]);
-	ids[100] = hw_idstore_put(&s, "7654321", 7);
-	ck_assert((uintptr_t)ids[100] == where);
-	while (n > 0)
-		hw_idstore_drop(&s, ids[--n]);
-}
-END_TEST
-
-/* --- the registry ------------------------------------------------------------------------------------------------- */
-
 START_TEST(empty_registry)
 {
 	ck_assert_uint_eq(hw_registry_count(r), 0);
@@ -269,7 +47,7 @@ START_TEST(empty_registry)
 	ck_assert_uint_eq(find("a"), HW_NIL);
 	ck_assert_ptr_null(hw_registry_at(r, 0));
 	ck_assert_ptr_null(hw_registry_at(r, HW_NIL));
-	hw_registry_find_many(r, NULL, 0, NULL);
+	hw_registry_find_asked(r, NULL, NULL, 0, NULL);
 	hw_registry_free(NULL);
 }
 END_TEST
@@ -402,6 +180,15 @@ START_TEST(side_block)
 }
 END_TEST
 
+static void find_many(const struct hw_id *ids, size_t n, uint32_t *out)
+{
+	uint32_t asked[100];
+	ck_assert_uint_le(n, 100);
+	for (size_t i = 0; i < n; i++)
+		asked[i] = hw_registry_ask(r, ids[i].text, ids[i].len);
+	hw_registry_find_asked(r, ids, asked, n, out);
+}
+
 START_TEST(many_at_once)
 {
 	enum { N = 100 };
@@ -413,13 +200,8 @@ START_TEST(many_at_once)
 		if (i % 3 != 0)
 			add(text[i]);
 	}
-	uint32_t asked[N], found[N];
-	for (int i = 0; i < N; i++)
-		asked[i] = hw_registry_ask(r, ids[i].text, ids[i].len);
-	hw_registry_find_asked(r, ids, asked, N, found);
 	out[N] = 12345;
-	hw_registry_find_many(r, ids, N, out);
-	ck_assert_mem_eq(found, out, sizeof(found));
+	find_many(ids, N, out);
 	for (int i = 0; i < N; i++) {
 		ck_assert_uint_eq(out[i], find(text[i]));
 		ck_assert_int_eq(out[i] == HW_NIL, i % 3 == 0);
@@ -466,7 +248,7 @@ START_TEST(same_hash_is_not_same_id)
 		ck_assert_uint_eq(find(in), index);
 		ck_assert_uint_eq(find(out), HW_NIL);
 		struct hw_id ids[] = {{in, strlen(in)}, {out, strlen(out)}};
-		hw_registry_find_many(r, ids, 2, found);
+		find_many(ids, 2, found);
 		ck_assert_uint_eq(found[0], index);
 		ck_assert_uint_eq(found[1], HW_NIL);
 		uint32_t second = add(out);
@@ -607,21 +389,7 @@ END_TEST
 static Suite *registry_suite(void)
 {
 	Suite *suite = suite_create("registry");
-	TCase *tc = tcase_create("hash");
-	tcase_add_test(tc, siphash_2_4_vectors);
-	tcase_add_test(tc, siphash_1_3_vector);
-	tcase_add_test(tc, siphash_of_each_length);
-	suite_add_tcase(suite, tc);
-
-	tc = tcase_create("idstore");
-	tcase_add_test(tc, ids_do_not_touch_each_other);
-	tcase_add_test(tc, chunks_come_and_go);
-	tcase_add_test(tc, more_than_the_allocator_is_asked_for);
-	tcase_add_test(tc, cells_are_used_again);
-	tcase_add_test(tc, full_chunk_gets_room_again);
-	suite_add_tcase(suite, tc);
-
-	tc = tcase_create("registry");
+	TCase *tc = tcase_create("registry");
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, empty_registry);
@@ -644,9 +412,5 @@ static Suite *registry_suite(void)
 
 int main(void)
 {
-	SRunner *runner = srunner_create(registry_suite());
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(registry_suite());
 }

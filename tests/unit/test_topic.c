@@ -2,9 +2,11 @@
 /* Topic templates and ids, as tables. */
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../suite.h"
 #include "heartwheel/topic.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
@@ -27,7 +29,11 @@ static const struct {
 	{"$SYS/{id}", "$SYS/+", 5, true},
 	{"$shared/{id}", "$shared/+", 8, true},
 	{"caf\xc3\xa9/{id}", "caf\xc3\xa9/+", 6, true},
-	{"{ID}/{id}", "{ID}/+", 5, true},
+	{"a/{site}/b", "a/+/b", 2, true}, /* whatever its name */
+	{"{ID}/{id}", "+/+", 3, false},
+	{"a/{id...}", "a/#", 3, false},
+	{"a/{id...}/b/+", "a/#", 3, false},
+	{"a/{s}/{id...}/b", "a/+/#", 5, false},
 	{"", NULL, 0, false},
 	{"nodes", NULL, 0, false},
 	{"nodes/+/heartbeat", NULL, 0, false},
@@ -48,14 +54,27 @@ static const struct {
 	{"{id}/\xff", NULL, 0, false},
 	{"{id}/\xc3", NULL, 0, false},
 	{"$share/g/{id}", NULL, 0, false},
+	{"{}", NULL, 0, false},
+	{"{...}", NULL, 0, false},
+	{"{id", NULL, 0, false},
+	{"id}/{id}", NULL, 0, false},
+	{"{id}/{a b}", NULL, 0, false},
+	{"{id}/{a.b}", NULL, 0, false},
+	{"{id..}", NULL, 0, false},
+	{"{id...}/{x...}", NULL, 0, false},
+	{"{id...}/#", NULL, 0, false},
+	{"{id...}/a/#", NULL, 0, false},
+	{"{a}/{b}/{a}", NULL, 0, false},
+	{"{a}/{a...}", NULL, 0, false},
+	{"{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}/{i}", NULL, 0, false},
+	{"{abcdefghijklmnopqrstuvwxyz0123456}", NULL, 0, false},
 };
 
 START_TEST(compile)
 {
 	struct hw_topic t;
 	const char *why = "unset";
-	int rc = hw_topic_compile(&t, compiled[_i].text, false, &why);
-
+	int rc = hw_topic_compile(&t, compiled[_i].text, HW_TOPIC_HEARTBEAT, &why);
 	if (!compiled[_i].filter) {
 		ck_assert_msg(rc == -EINVAL, "%s was taken", compiled[_i].text);
 		ck_assert_ptr_nonnull(why);
@@ -91,10 +110,9 @@ START_TEST(publishable)
 {
 	struct hw_topic t;
 	const char *why = NULL;
-
-	ck_assert_int_eq(hw_topic_compile(&t, reasons[_i].text, true, &why), -EINVAL);
+	ck_assert_int_eq(hw_topic_compile(&t, reasons[_i].text, HW_TOPIC_STATUS, &why), -EINVAL);
 	ck_assert_str_eq(why, reasons[_i].why);
-	ck_assert_int_eq(hw_topic_compile(&t, "nodes/{id}/status", true, &why), 0);
+	ck_assert_int_eq(hw_topic_compile(&t, "nodes/{id}/status", HW_TOPIC_STATUS, &why), 0);
 	hw_topic_fini(&t);
 }
 END_TEST
@@ -104,15 +122,14 @@ START_TEST(longest_template)
 	static char text[HW_TOPIC_MAX + 1];
 	struct hw_topic t;
 	const char *why;
-
 	memset(text, 'a', sizeof(text));
 	memcpy(text, "{id}/", 5);
 	text[HW_TOPIC_MAX - HW_ID_MAX] = '\0';
-	ck_assert_int_eq(hw_topic_compile(&t, text, true, &why), 0);
+	ck_assert_int_eq(hw_topic_compile(&t, text, HW_TOPIC_STATUS, &why), 0);
 	hw_topic_fini(&t);
 	text[HW_TOPIC_MAX - HW_ID_MAX] = 'a';
 	text[HW_TOPIC_MAX - HW_ID_MAX + 1] = '\0';
-	ck_assert_int_eq(hw_topic_compile(&t, text, true, &why), -EINVAL);
+	ck_assert_int_eq(hw_topic_compile(&t, text, HW_TOPIC_STATUS, &why), -EINVAL);
 	ck_assert_str_eq(why, "is too long");
 }
 END_TEST
@@ -180,6 +197,21 @@ static const struct {
 	{"a/+/{id}/b/#", "a/x/i/b/c", "i"},
 	{"a/+/{id}/b/#", "a/x/i/c", NULL},
 	{"a/+/{id}/b/#", "a/x/i", NULL},
+	{"z/{id...}", "z/a", "a"},
+	{"z/{id...}", "z/a/b//c", "a/b//c"},
+	{"z/{id...}", "z/", ""},
+	{"z/{id...}", "z", NULL},
+	{"z/{id...}", "y/a", NULL},
+	{"{id...}", "a/b", "a/b"},
+	{"{id...}", "$SYS/b", NULL},
+	{"z/{id...}/set", "z/a/set", "a"},
+	{"z/{id...}/set", "z/a/b/set", "a/b"},
+	{"z/{id...}/set", "z/set/set", "set"},
+	{"z/{id...}/set", "z/set", NULL},
+	{"z/{id...}/set", "z/a/reset", NULL},
+	{"z/{id...}/set/+", "z/a/set/b", "a"},
+	{"z/{id...}/set/+", "z/a/set", NULL},
+	{"+/{id...}/set", "z/a/b/set", "a/b"},
 };
 
 START_TEST(match)
@@ -189,9 +221,8 @@ START_TEST(match)
 	size_t len = strlen(matches[_i].topic), id_len = 99;
 	/* Exactly as long as it is, so that valgrind sees a read past it. */
 	char *topic = malloc(len ? len : 1);
-
 	memcpy(topic, matches[_i].topic, len);
-	ck_assert_int_eq(hw_topic_compile(&t, matches[_i].text, false, &why), 0);
+	ck_assert_int_eq(hw_topic_compile(&t, matches[_i].text, HW_TOPIC_HEARTBEAT, &why), 0);
 	bool matched = hw_topic_match(&t, topic, len, &id, &id_len);
 	ck_assert_msg(matched == (matches[_i].id != NULL), "%s on %s", matches[_i].text, matches[_i].topic);
 	if (matched) {
@@ -207,13 +238,137 @@ START_TEST(match)
 }
 END_TEST
 
+static const struct {
+	const char *text, *topic;
+	const char *values; /* parted by ','; NULL: no match */
+} captured[] = {
+	{"{a}", "x", "x"},
+	{"$s/{a}", "$s/x", "x"},
+	{"{a}/{b}", "$x/y", "$x,y"}, /* an id's values, too, are found by this */
+	{"{a}/{b}", "x/y", "x,y"},
+	{"{a}/{b}", "x", NULL},
+	{"{a}/{b}", "x/y/z", NULL},
+	{"s/{a}/+/{b}/t", "s/1/2/3/t", "1,3"},
+	{"s/{a}/+/{b}/t", "s/1/2/3/u", NULL},
+	{"{a}/{b}/#", "1/2", "1,2"},
+	{"{a}/{b}/#", "1/2/3/4", "1,2"},
+	{"{a}/{b}/#", "1", NULL},
+	{"{a}/{b...}/x/{c}", "1/2/3/x/4", "1,2/3,4"},
+	{"{a}/{b...}/x/{c}", "1/x/4", NULL},
+	{"{a...}/{b}", "1/2/3", "1/2,3"},
+	{"x/y", "x/y", ""},
+	{"x/y", "x/z", NULL},
+};
+
+START_TEST(captures)
+{
+	struct hw_value v[HW_CAPTURES_MAX];
+	struct hw_topic t;
+	const char *why;
+	char joined[128] = "", back[128];
+	size_t len = strlen(captured[_i].topic);
+	char *topic = malloc(len); /* exactly as long as it is */
+	memcpy(topic, captured[_i].topic, len);
+	ck_assert_int_eq(hw_topic_compile(&t, captured[_i].text, HW_TOPIC_ANY, &why), 0);
+	bool matched = hw_topic_values(&t, topic, len, v);
+	ck_assert_msg(matched == (captured[_i].values != NULL), "%s on %s", captured[_i].text, captured[_i].topic);
+	for (unsigned k = 0; matched && k < t.n_captures; k++) {
+		ck_assert(v[k].text >= topic && v[k].text + v[k].len <= topic + len);
+		snprintf(joined + strlen(joined), sizeof(joined) - strlen(joined), "%s%.*s", k ? "," : "",
+		         (int)v[k].len, v[k].text);
+	}
+	if (matched)
+		ck_assert_str_eq(joined, captured[_i].values);
+	if (matched && !t.wild) {
+		ck_assert_int_eq(hw_topic_compose(&t, v, back, sizeof(back)), (int)len);
+		ck_assert_mem_eq(back, topic, len);
+		ck_assert_int_eq(hw_topic_compose(&t, v, back, len), -ENAMETOOLONG);
+		ck_assert_int_eq(hw_topic_compose(&t, v, back, len + 1), (int)len);
+	} else if (matched) {
+		ck_assert_int_eq(hw_topic_compose(&t, v, back, sizeof(back)), -EINVAL);
+	}
+	hw_topic_fini(&t);
+	free(topic);
+}
+END_TEST
+
+static const struct {
+	const char *text, *form, *why, *values; /* of a/b/c, if it fits */
+} bound[] = {
+	{"{id}/+/+", "{id}", NULL, "a"},
+	{"{x}/{y}/{z}", "{z}/{x}/{y}", NULL, "c,a,b"},
+	{"{x}/{id}/{z}", "{z}/{x}", NULL, "c,a"}, /* {id} may be left over */
+	{"{x}/{y}/{z}", "{z}/{x}", "has a name in braces that the id does not use", NULL},
+	{"{x}/+/{z}", "{z}/{x}/{y}", "lacks a name in braces that the id uses", NULL},
+	{"{id}/b/c", "fixed", NULL, ""},
+	{"{x}/b/c", "fixed", "has a name in braces that the id does not use", NULL},
+	{"{x...}/c", "{x}", NULL, "a/b"},
+};
+
+START_TEST(binding)
+{
+	struct hw_value v[HW_CAPTURES_MAX];
+	struct hw_topic t, form;
+	const char *why = NULL;
+	char joined[64] = "";
+	ck_assert_int_eq(hw_topic_compile(&form, bound[_i].form, HW_TOPIC_FORM, &why), 0);
+	ck_assert_int_eq(hw_topic_compile(&t, bound[_i].text, HW_TOPIC_HEARTBEAT, &why), 0);
+	ck_assert_int_eq(hw_topic_bind(&t, &form, &why), bound[_i].why ? -EINVAL : 0);
+	if (bound[_i].why) {
+		ck_assert_str_eq(why, bound[_i].why);
+	} else {
+		ck_assert(hw_topic_values(&t, "a/b/c", 5, v));
+		for (unsigned k = 0; k < form.n_captures; k++)
+			snprintf(joined + strlen(joined), sizeof(joined) - strlen(joined), "%s%.*s", k ? "," : "",
+			         (int)v[k].len, v[k].text);
+		ck_assert_str_eq(joined, bound[_i].values);
+	}
+	hw_topic_fini(&t);
+	hw_topic_fini(&form);
+}
+END_TEST
+
+static const struct {
+	const char *wide, *narrow;
+	bool covers;
+} covers[] = {
+	{"a/{id}", "a/{id}", true},
+	{"a/{id}", "a/b", true},
+	{"a/b", "a/{id}", false},
+	{"a/{id}", "a/{id}/b", false},
+	{"a/{id}/#", "a/{id}/b/c", true},
+	{"a/{id}/#", "a/{id}", true},
+	{"a/{id}/#", "a/+/#", true},
+	{"a/{id}/+", "a/{id}/#", false},
+	{"#", "a/{id}", true},
+	{"#", "$SYS/{id}", false},
+	{"{id}/b", "$a/b", false},
+	{"a/{id...}", "a/b/{id}/c", true},
+	{"a/{id...}/x", "a/b/x", false},
+	{"a/{id...}/x", "a/{id...}/x", true},
+	{"a/{id}/x", "a/{id...}/x", false},
+	{"a/b", "a", false},
+};
+
+START_TEST(covering)
+{
+	struct hw_topic wide, narrow;
+	const char *why;
+	ck_assert_int_eq(hw_topic_compile(&wide, covers[_i].wide, HW_TOPIC_ANY, &why), 0);
+	ck_assert_int_eq(hw_topic_compile(&narrow, covers[_i].narrow, HW_TOPIC_ANY, &why), 0);
+	ck_assert_msg(hw_topic_covers(&wide, &narrow) == covers[_i].covers, "%s, %s", covers[_i].wide,
+	              covers[_i].narrow);
+	hw_topic_fini(&wide);
+	hw_topic_fini(&narrow);
+}
+END_TEST
+
 START_TEST(nothing_matches_no_template)
 {
 	struct hw_topic t = {0};
 	const char *id;
 	size_t id_len;
 	char buf[8];
-
 	ck_assert(!hw_topic_match(&t, "a", 1, &id, &id_len));
 	ck_assert_int_eq(hw_topic_render(&t, "a", 1, buf, sizeof(buf)), -EINVAL);
 }
@@ -224,8 +379,7 @@ START_TEST(render)
 	struct hw_topic t;
 	const char *why;
 	char buf[300], long_id[HW_ID_MAX + 1];
-
-	ck_assert_int_eq(hw_topic_compile(&t, "nodes/{id}/status", true, &why), 0);
+	ck_assert_int_eq(hw_topic_compile(&t, "nodes/{id}/status", HW_TOPIC_STATUS, &why), 0);
 	ck_assert_int_eq(hw_topic_render(&t, "abc-", 3, buf, sizeof(buf)), 16);
 	ck_assert_str_eq(buf, "nodes/abc/status");
 	ck_assert_int_eq(hw_topic_render(&t, "xyz", 3, buf, 17), 16);
@@ -238,12 +392,12 @@ START_TEST(render)
 	ck_assert_int_eq(hw_topic_render(&t, long_id, HW_ID_MAX + 1, buf, sizeof(buf)), -ENAMETOOLONG);
 	hw_topic_fini(&t);
 
-	ck_assert_int_eq(hw_topic_compile(&t, "{id}", true, &why), 0);
+	ck_assert_int_eq(hw_topic_compile(&t, "{id}", HW_TOPIC_STATUS, &why), 0);
 	ck_assert_int_eq(hw_topic_render(&t, "a", 1, buf, sizeof(buf)), 1);
 	ck_assert_str_eq(buf, "a");
 	hw_topic_fini(&t);
 
-	ck_assert_int_eq(hw_topic_compile(&t, "+/{id}", false, &why), 0);
+	ck_assert_int_eq(hw_topic_compile(&t, "+/{id}", HW_TOPIC_HEARTBEAT, &why), 0);
 	ck_assert_int_eq(hw_topic_render(&t, "a", 1, buf, sizeof(buf)), -EINVAL);
 	hw_topic_fini(&t);
 }
@@ -299,7 +453,6 @@ START_TEST(id)
 {
 	size_t len = strlen(ids[_i].id);
 	char *exact = malloc(len ? len : 1);
-
 	memcpy(exact, ids[_i].id, len);
 	ck_assert_int_eq(hw_id_valid(exact, len), ids[_i].valid);
 	free(exact);
@@ -309,7 +462,6 @@ END_TEST
 START_TEST(id_lengths)
 {
 	char text[HW_ID_MAX + 1];
-
 	memset(text, 'x', sizeof(text));
 	ck_assert(hw_id_valid(text, HW_ID_MAX));
 	ck_assert(!hw_id_valid(text, HW_ID_MAX + 1));
@@ -350,8 +502,7 @@ START_TEST(batch)
 	const char *why = NULL, *found = "unset", *topic = batches[_i].topic;
 	size_t id_len = 9;
 	char buf[64];
-	int rc = hw_topic_compile_batch(&t, batches[_i].text, &why);
-
+	int rc = hw_topic_compile(&t, batches[_i].text, HW_TOPIC_BATCH, &why);
 	if (!topic) {
 		ck_assert_int_eq(rc, -EINVAL);
 		ck_assert_ptr_nonnull(why);
@@ -371,20 +522,18 @@ int main(void)
 {
 	Suite *s = suite_create("topic");
 	TCase *tc = tcase_create("tables");
-
 	tcase_add_loop_test(tc, compile, 0, COUNT(compiled));
 	tcase_add_loop_test(tc, publishable, 0, COUNT(reasons));
 	tcase_add_test(tc, longest_template);
 	tcase_add_loop_test(tc, match, 0, COUNT(matches));
+	tcase_add_loop_test(tc, captures, 0, COUNT(captured));
+	tcase_add_loop_test(tc, binding, 0, COUNT(bound));
+	tcase_add_loop_test(tc, covering, 0, COUNT(covers));
 	tcase_add_test(tc, nothing_matches_no_template);
 	tcase_add_test(tc, render);
 	tcase_add_loop_test(tc, batch, 0, COUNT(batches));
 	tcase_add_loop_test(tc, id, 0, COUNT(ids));
 	tcase_add_test(tc, id_lengths);
 	suite_add_tcase(s, tc);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(s);
 }

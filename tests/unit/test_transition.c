@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../suite.h"
 #include "heartwheel/transition.h"
 
 static const struct {
@@ -29,7 +30,6 @@ static const struct {
 START_TEST(state_names)
 {
 	enum hw_state parsed = states[_i].state == HW_STATE_ONLINE ? HW_STATE_OFFLINE : HW_STATE_ONLINE;
-
 	ck_assert_str_eq(hw_state_name(states[_i].state), states[_i].name);
 	ck_assert_int_eq(hw_state_parse(states[_i].name, &parsed), 0);
 	ck_assert_int_eq(parsed, states[_i].state);
@@ -39,7 +39,6 @@ END_TEST
 START_TEST(reason_names)
 {
 	enum hw_reason parsed = reasons[_i].reason == HW_REASON_WILL ? HW_REASON_TIMEOUT : HW_REASON_WILL;
-
 	ck_assert_str_eq(hw_reason_name(reasons[_i].reason), reasons[_i].name);
 	ck_assert_int_eq(hw_reason_parse(reasons[_i].name, &parsed), 0);
 	ck_assert_int_eq(parsed, reasons[_i].reason);
@@ -51,7 +50,6 @@ START_TEST(strangers)
 	static const char *const names[] = {"", "Online", "onlin", "online ", "unknown", NULL};
 	enum hw_state state = HW_STATE_OFFLINE;
 	enum hw_reason reason = HW_REASON_WILL;
-
 	for (size_t i = 0; i == 0 || names[i - 1]; i++) {
 		ck_assert_int_eq(hw_state_parse(names[i], &state), -EINVAL);
 		ck_assert_int_eq(hw_reason_parse(names[i], &reason), -EINVAL);
@@ -67,14 +65,9 @@ int main(void)
 {
 	Suite *s = suite_create("transition");
 	TCase *tc = tcase_create("names");
-
 	tcase_add_loop_test(tc, state_names, 0, COUNT(states));
 	tcase_add_loop_test(tc, reason_names, 0, COUNT(reasons));
 	tcase_add_test(tc, strangers);
 	suite_add_tcase(s, tc);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(s);
 }

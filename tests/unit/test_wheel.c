@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../suite.h"
 #include "heartwheel/time.h"
 #include "heartwheel/wheel.h"
 
@@ -436,9 +437,5 @@ static Suite *wheel_suite(void)
 
 int main(void)
 {
-	SRunner *runner = srunner_create(wheel_suite());
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(wheel_suite());
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small world around a monitor, for tests: virtual time, one reader, a broker that sends barriers back after `rtt`
- * unless told not to, and a log of everything that came out. Header only; each test program has its own copy.
+ * A small world around a monitor, for tests: virtual time, one source of evidence unless a test adds others, a broker
+ * that sends barriers back after `rtt` unless told not to, and a log of everything that came out. Header only; each
+ * test program has its own copy.
  */
 #ifndef WORLD_H
 #define WORLD_H
@@ -22,14 +23,18 @@
 struct world {
 	struct hw_monitor *m;
 	struct hw_now now;
-	int64_t rtt_ns; /* of barriers */
-	bool swallow;   /* barriers do not come back */
+	int64_t rtt_ns;   /* of barriers */
+	bool swallow;     /* barriers do not come back */
+	unsigned back_on; /* on which sources they do: a bit each; at first on source 0 */
+	const char *deny; /* canaries on topics with this in them do not come back; NULL: all do */
 	struct {
 		uint64_t number;
 		int64_t at_ns;
+		char topic[64]; /* of a canary; "": it is a barrier */
+		int64_t seq;
 	} out[WORLD_BARRIERS];
 	int n_out;
-	uint64_t barriers;
+	uint64_t barriers, canaries;
 	struct hw_out log[WORLD_LOG];
 	int64_t log_ns[WORLD_LOG]; /* monotonic */
 	size_t n_log;
@@ -39,7 +44,7 @@ struct world {
 static const uint8_t world_key[16] = {1, 2, 3};
 static const char *const world_filter[] = {"nodes/{id}/heartbeat", "nodes/{id}/status"};
 
-static struct hw_group_spec world_group(const char *name, int64_t timeout_ms)
+static inline struct hw_group_spec world_group(const char *name, int64_t timeout_ms)
 {
 	return (struct hw_group_spec){.name = name,
 	                              .heartbeat = world_filter,
@@ -49,7 +54,7 @@ static struct hw_group_spec world_group(const char *name, int64_t timeout_ms)
 	                              .timeout_max_ms = 86400000};
 }
 
-static struct hw_monitor_conf world_conf(void)
+static inline struct hw_monitor_conf world_conf(void)
 {
 	return (struct hw_monitor_conf){.max_devices = 100000,
 	                                .forget_after_ms = INT64_C(30) * 86400000,
@@ -68,13 +73,29 @@ static struct hw_monitor_conf world_conf(void)
 			ck_abort_msg("not so: " #holds);                                                               \
 	} while (0)
 
+static inline void world_take_canary(struct world *w, const struct hw_out *out)
+{
+	w->canaries++;
+	if (w->swallow || (w->deny && strstr(out->canary.topic, w->deny)))
+		return;
+	world_must(w->n_out < WORLD_BARRIERS && strlen(out->canary.topic) < sizeof(w->out[0].topic));
+	strcpy(w->out[w->n_out].topic, out->canary.topic);
+	w->out[w->n_out].seq = out->canary.seq;
+	w->out[w->n_out++].at_ns = w->now.mono.ns + w->rtt_ns;
+}
+
 static inline void world_take(struct world *w, const struct hw_out *out)
 {
+	if (out->kind == HW_OUT_CANARY) {
+		world_take_canary(w, out);
+		return;
+	}
 	if (out->kind == HW_OUT_BARRIER) {
 		w->barriers++;
 		if (!w->swallow) {
 			world_must(w->n_out < WORLD_BARRIERS);
 			w->out[w->n_out].number = out->barrier;
+			w->out[w->n_out].topic[0] = '\0';
 			w->out[w->n_out++].at_ns = w->now.mono.ns + w->rtt_ns;
 		}
 		return;
@@ -95,6 +116,24 @@ static inline void world_drain(struct world *w)
 	} while (left == 0);
 }
 
+static inline void world_say(struct world *w, const char *topic, const char *payload, bool retained);
+
+/* The first of what is under way comes back. */
+static inline void world_back(struct world *w)
+{
+	uint64_t number = w->out[0].number;
+	char topic[64], payload[128];
+	strcpy(topic, w->out[0].topic);
+	snprintf(payload, sizeof(payload), "{\"by\":\"w\",\"seq\":%lld,\"canary\":true}", (long long)w->out[0].seq);
+	memmove(w->out, w->out + 1, (size_t)--w->n_out * sizeof(*w->out));
+	if (topic[0])
+		world_say(w, topic, payload, false);
+	else
+		for (unsigned i = 0; w->back_on >> i; i++)
+			if (w->back_on >> i & 1)
+				hw_monitor_barrier(w->m, w->now, i, number);
+}
+
 /* Time passes to `ns` (monotonic), with barriers coming back and the monitor woken when it asks to be. */
 static inline void world_until(struct world *w, int64_t ns)
 {
@@ -112,9 +151,7 @@ static inline void world_until(struct world *w, int64_t ns)
 		bool stuck = next == w->now.mono.ns && next >= ns && !(w->n_out && w->out[0].at_ns <= next);
 		w->now.mono.ns = next;
 		if (w->n_out && w->out[0].at_ns <= next) {
-			uint64_t number = w->out[0].number;
-			memmove(w->out, w->out + 1, (size_t)--w->n_out * sizeof *w->out);
-			hw_monitor_barrier(w->m, w->now, 0, number);
+			world_back(w);
 			continue;
 		}
 		if (stuck || next >= ns) {
@@ -132,11 +169,12 @@ static inline void world_pass(struct world *w, int64_t ns)
 
 static inline struct world *world_new(const struct hw_monitor_conf *conf, const struct hw_group_spec *groups, size_t n)
 {
-	struct world *w = calloc(1, sizeof *w);
+	struct world *w = calloc(1, sizeof(*w));
 	ck_assert_ptr_nonnull(w);
 	w->now = (struct hw_now){.mono = {1000 * S}, .wall_ms = 1700000000000};
 	w->rtt_ns = 2 * MS;
 	w->budget = 64;
+	w->back_on = 1;
 	w->m = hw_monitor_new(conf, groups, n, world_key, w->now);
 	ck_assert_ptr_nonnull(w->m);
 	return w;
@@ -171,7 +209,7 @@ static inline void world_say(struct world *w, const char *topic, const char *pay
 static inline void world_beat(struct world *w, const char *id, const char *payload)
 {
 	char topic[512];
-	snprintf(topic, sizeof topic, "nodes/%s/heartbeat", id);
+	snprintf(topic, sizeof(topic), "nodes/%s/heartbeat", id);
 	world_say(w, topic, payload, false);
 }
 

@@ -153,7 +153,7 @@ export function show(answer) {
 	draw();
 }
 
-// The delay of the last ten minutes, for the tile: [mean, longest, how many], or null.
+// The delay of the last so many minutes, for the tile: [mean, longest, how many], or null.
 export function recentDelay(minutes) {
 	const since = (samples[samples.length - 1]?.time_ms ?? 0) - minutes * 60000;
 	const some = samples.filter((s) => s.detected > 0 && s.time_ms >= since);

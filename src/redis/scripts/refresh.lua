@@ -19,12 +19,18 @@
 -- `mine` says whose the connected key is: '1' ours; 'n' another program's as long as it is there; '0' another program's,
 -- which is never touched.
 --
+-- One of several nodes puts a fence before its items: see fence.lua. What is refreshed is not another's then, whatever
+-- epoch it was written in: so its hash keeps that.
+--
 -- The answer has one element per item: 0, refreshed; 1, what is stored is not this seq and state, nothing was written,
--- and the device is to be written anew; 2, nothing was written, and a full refresh is due; a text, this item failed with
--- it.
+-- and the device is to be written anew; 2, nothing was written, and a full refresh is due; 'EPOCH ...', its token is too
+-- old, and nothing was or will be written; a text, this item failed with it.
 
-local OFFLINE = KEYS[1]
-local SELF = ARGV[1]
+include tokens
+include fence
+
+local OFFLINE = KEYS[REFRESHED.offline]
+local SELF = ARGV[REFRESH.self]
 
 local answer, answers = {}, 0
 
@@ -32,8 +38,7 @@ local function failed(reply)
 	return type(reply) == 'table' and reply.err
 end
 
--- What HMGET has found in the place of a device's hash. The place of an ownership epoch: an equal seq under another epoch
--- is not ours either.
+-- What HMGET has found in the place of a device's hash.
 local function differs(have, seq, state)
 	if have[1] == seq and have[2] == state then
 		return false
@@ -44,7 +49,16 @@ local function differs(have, seq, state)
 	return true
 end
 
+-- What the item of this number is refused with, if it is.
+local function barred(i)
+	return refused[token_of(i)]
+end
+
 local function full(it)
+	local wrong = LETTERS and barred(answers + 1)
+	if wrong then
+		return wrong
+	end
 	local have = redis.pcall('HMGET', it.k_state, 'seq', 'state', 'once', 'own_timeout')
 	if differs(have, it.seq, it.state) then
 		return 1
@@ -76,16 +90,19 @@ local function light(s)
 	local call, try, argv, keys, n = redis.call, redis.pcall, ARGV, KEYS, s.n
 	local ttl, timeout, group, source = s.ttl, s.timeout, s.group, s.source
 	while s.a < s.stop do
-		local a, state, connected = s.a, keys[s.k], keys[s.k + 1]
-		s.a, s.k = a + 2 + n, s.k + 2
-		local have, r = try('HMGET', state, 'seq', 'state'), 0
-		if differs(have, argv[a], 'online') then
+		local a, state, connected = s.a, keys[s.k + BEATKEY.state], keys[s.k + BEATKEY.connected]
+		s.a, s.k = a + BEAT.next + n, s.k + BEATKEY.next
+		local wrong, r = LETTERS and barred(answers + 1), 0
+		local have = not wrong and try('HMGET', state, 'seq', 'state')
+		if wrong then
+			r = wrong
+		elseif differs(have, argv[a + BEAT.seq], 'online') then
 			r = 1
 		elseif call('PEXPIRE', connected, ttl) == 0 then
 			r = 2
 		else
-			call('HSET', state, 'last_seen', argv[a + 1], 'timeout', timeout, 'group', group, 'source', source,
-				unpack(argv, a + 2, a + 1 + n))
+			call('HSET', state, 'last_seen', argv[a + BEAT.last_seen], 'timeout', timeout, 'group', group, 'source', source,
+				unpack(argv, a + BEAT.next, a + BEAT.last_seen + n))
 		end
 		answers = answers + 1
 		answer[answers] = r
@@ -103,13 +120,20 @@ local function own(word)
 	end
 end
 
-local a, k = 2, 2
+local a, k = REFRESH.next, REFRESHED.next
+if ARGV[a + FENCE.kind] == 'T' then
+	local wrong = raise_fence(a, KEYS[k + FENCED.owners], true)
+	if wrong then
+		return wrong
+	end
+	a, k = a + FENCE.next, k + FENCED.next
+end
 own('+')
-while a <= #ARGV do
-	if ARGV[a] == 'L' then
-		local s = { a = a + 7, k = k, ttl = ARGV[a + 2], timeout = ARGV[a + 3], group = ARGV[a + 4], source = ARGV[a + 5] }
-		s.n = tonumber(ARGV[a + 6])
-		s.stop = s.a + tonumber(ARGV[a + 1]) * (2 + s.n)
+while a <= STOP do
+	if ARGV[a + LIGHT.kind] == 'L' then
+		local s = { a = a + LIGHT.next, k = k, ttl = ARGV[a + LIGHT.ttl], timeout = ARGV[a + LIGHT.timeout] }
+		s.group, s.source, s.n = ARGV[a + LIGHT.group], ARGV[a + LIGHT.source], tonumber(ARGV[a + LIGHT.n])
+		s.stop = s.a + tonumber(ARGV[a + LIGHT.count]) * (BEAT.next + s.n)
 		a = s.stop
 		while s.a < s.stop do
 			local ok, e = pcall(light, s)
@@ -119,13 +143,14 @@ while a <= #ARGV do
 		end
 		k = s.k
 	else
-		local it = { id = ARGV[a + 1], seq = ARGV[a + 2], state = ARGV[a + 3], since = ARGV[a + 4], ttl = ARGV[a + 5] }
-		it.mine = ARGV[a + 6]
-		it.k_connected, it.k_disconnected, it.k_state = KEYS[k], KEYS[k + 1], KEYS[k + 2]
-		it.first = a + 8
-		it.last = a + 7 + tonumber(ARGV[a + 7])
+		local it = { id = ARGV[a + FULL.id], seq = ARGV[a + FULL.seq], state = ARGV[a + FULL.state] }
+		it.since, it.ttl, it.mine = ARGV[a + FULL.since], ARGV[a + FULL.ttl], ARGV[a + FULL.mine]
+		it.k_connected, it.k_disconnected = KEYS[k + KEY.connected], KEYS[k + KEY.disconnected]
+		it.k_state = KEYS[k + KEY.state]
+		it.first = a + FULL.next
+		it.last = a + FULL.n + tonumber(ARGV[a + FULL.n])
 		a = it.last + 1
-		k = k + 3
+		k = k + KEY.next
 		local ok, r = pcall(full, it)
 		if ok then
 			answers = answers + 1

@@ -10,14 +10,17 @@
 --           'E' or 'W', id, seq, state, reason, since, last_seen, group, ttl, mine, outbox ('1' or '0'), payload, n, and n
 --           arguments: further fields of the state hash, each with its value
 --
--- `self` and `mine` as in refresh.lua.
+-- `self` and `mine` as in refresh.lua. One of several nodes puts a fence before its items: see fence.lua. Then an entry in
+-- the stream has its epoch as well, an edge to the state that is stored already writes none, and an edge whose seq is
+-- stored is held to be written only if its own token wrote it.
 --
 -- 'E' is an edge: written once, with an entry in the stream. 'W' writes the current state over whatever is there, without
 -- one. 'A': the broker has the retained status as of seq (or its clearing).
 --
 -- The answer has one element per item: a status, an edge was written and this is the place of its entry in the stream;
--- 0, the store holds this seq; a number above 0, it holds that newer one, and nothing was written; a text, this item
--- failed with it and is to be sent again.
+-- 0, the store holds this seq; a number above 0, it holds that newer one, or another's of the same number, and nothing was
+-- written; 'EPOCH ...', its token is too old, and nothing was or will be written; a text, this item failed with it and is
+-- to be sent again.
 --
 -- Sending an item again changes nothing: an edge is skipped unless its seq is newer than the stored one, and a
 -- forgotten device, whose seq is gone with its hash, gets its stream entry only while that hash is there.
@@ -28,11 +31,16 @@
 -- What stores something begins with a write that Redis refuses when it has no memory (it asks only before a script's first
 -- write), and seq is taken back if the stream refuses the entry: a failed item is never taken for a written one.
 
+include tokens
+include fence
+
 local KEYS, ARGV, try = KEYS, ARGV, redis.pcall
-local OFFLINE, OUTBOX, EVENTS = KEYS[1], KEYS[2], KEYS[3]
-local EVENTS_MAX, NODE, SELF = ARGV[1], ARGV[2], ARGV[3]
+local OFFLINE, OUTBOX, EVENTS = KEYS[SHARED.offline], KEYS[SHARED.outbox], KEYS[SHARED.events]
+local EVENTS_MAX, NODE, SELF = ARGV[TRANSITION.events_max], ARGV[TRANSITION.node], ARGV[TRANSITION.self]
 local SEQ_MAX = 281474976710655
-local REPORTED = { 'own_timeout', 'once', 'battery', 'rssi', 'ip', 'version', 'uptime', 'data' }
+local ALWAYS = 7 -- fields that every state hash has
+-- Fields that it may have. embed.sh puts in what core/report.c lists.
+local REPORTED = { 'own_timeout', 'once', 'epoch', REPORT_FIELDS }
 
 -- By item: where its arguments and its keys begin, and its answer.
 local arg_at, key_at, answer = {}, {}, {}
@@ -42,6 +50,7 @@ local gathered, have, replace, n_gathered = {}, {}, {}, 0
 local acknowledged, n_acknowledged = {}, 0
 local busy = {}
 local stuck = {} -- by id: what an earlier item of this call failed with; a later one must not overtake it
+local quiet = {} -- by item: it goes to the state that is stored already
 
 local function failed(reply)
 	return type(reply) == 'table' and reply.err
@@ -50,7 +59,7 @@ end
 local function fail(i, e)
 	local text = tostring(type(e) == 'table' and e.err or e)
 	answer[i] = text
-	stuck[ARGV[arg_at[i] + 1]] = text
+	stuck[ARGV[arg_at[i] + ITEM.id]] = text
 end
 
 local function needs(key, kind)
@@ -75,10 +84,17 @@ local function stored_seq(key)
 	error(text, 0)
 end
 
-local function add_event(a)
-	return try('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'id', ARGV[a + 1], 'state', ARGV[a + 3], 'reason',
-		ARGV[a + 4], 'time_ms', ARGV[a + 5], 'last_seen_ms', ARGV[a + 6], 'group', ARGV[a + 7], 'node', NODE, 'seq',
-		ARGV[a + 2])
+-- With a fence: the fields that an entry has then.
+local function fenced_fields(i)
+	if LETTERS then
+		return 'epoch', epochs[token_of(i)]
+	end
+end
+
+local function add_event(i, a)
+	return try('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'id', ARGV[a + WRITE.id], 'state', ARGV[a + WRITE.state], 'reason',
+		ARGV[a + WRITE.reason], 'time_ms', ARGV[a + WRITE.since], 'last_seen_ms', ARGV[a + WRITE.last_seen], 'group', ARGV[a + WRITE.group], 'node', NODE, 'seq',
+		ARGV[a + WRITE.seq], fenced_fields(i))
 end
 
 -- --- many at once ----------------------------------------------------------------------------------------------------
@@ -99,11 +115,11 @@ local function write_connected()
 	for j = 1, n_gathered do
 		local i, r = gathered[j], true
 		local a, k = arg_at[i], key_at[i]
-		local mine = ARGV[a + 9]
-		if ARGV[a + 3] == 'online' and mine == '1' then
-			r = try('SET', KEYS[k], ARGV[a + 1], 'PX', ARGV[a + 8])
-		elseif ARGV[a + 3] == 'online' and mine == 'n' then
-			r = try('SET', KEYS[k], ARGV[a + 1], 'PX', ARGV[a + 8], 'NX')
+		local mine = ARGV[a + WRITE.mine]
+		if ARGV[a + WRITE.state] == 'online' and mine == '1' then
+			r = try('SET', KEYS[k + KEY.connected], ARGV[a + WRITE.id], 'PX', ARGV[a + WRITE.ttl])
+		elseif ARGV[a + WRITE.state] == 'online' and mine == 'n' then
+			r = try('SET', KEYS[k + KEY.connected], ARGV[a + WRITE.id], 'PX', ARGV[a + WRITE.ttl], 'NX')
 		end
 		if failed(r) then
 			fail(i, r)
@@ -122,21 +138,21 @@ local function write_shared()
 	local n_set, n_zadd, n_outbox, n_del, n_zrem = 0, 0, 0, 0, 0
 	for j = 1, n_gathered do
 		local a, k = arg_at[gathered[j]], key_at[gathered[j]]
-		local id = ARGV[a + 1]
-		if ARGV[a + 3] == 'online' then
+		local id = ARGV[a + WRITE.id]
+		if ARGV[a + WRITE.state] == 'online' then
 			n_del, n_zrem = n_del + 1, n_zrem + 1
-			del[n_del], zrem[n_zrem] = KEYS[k + 1], id
+			del[n_del], zrem[n_zrem] = KEYS[k + KEY.disconnected], id
 		else
-			set[n_set + 1], set[n_set + 2] = KEYS[k + 1], id
-			zadd[n_zadd + 1], zadd[n_zadd + 2] = ARGV[a + 5], id
+			set[n_set + 1], set[n_set + 2] = KEYS[k + KEY.disconnected], id
+			zadd[n_zadd + 1], zadd[n_zadd + 2] = ARGV[a + WRITE.since], id
 			n_set, n_zadd = n_set + 2, n_zadd + 2
-			if ARGV[a + 9] == '1' then
+			if ARGV[a + WRITE.mine] == '1' then
 				n_del = n_del + 1
-				del[n_del] = KEYS[k]
+				del[n_del] = KEYS[k + KEY.connected]
 			end
 		end
-		if ARGV[a + 10] == '1' then
-			outbox[n_outbox + 1], outbox[n_outbox + 2] = id, ARGV[a + 11]
+		if ARGV[a + WRITE.outbox] == '1' then
+			outbox[n_outbox + 1], outbox[n_outbox + 2] = id, ARGV[a + WRITE.payload]
 			n_outbox = n_outbox + 2
 		end
 	end
@@ -164,25 +180,28 @@ end
 
 -- The hash and the stream.
 local function write_own(i, stored, other)
-	local a, key = arg_at[i], KEYS[key_at[i] + 2]
-	local n = tonumber(ARGV[a + 12])
+	local a, key = arg_at[i], KEYS[key_at[i] + KEY.state]
+	local n = tonumber(ARGV[a + WRITE.n])
 	if other then
 		try('DEL', key)
 	end
-	local r = try('HSET', key, 'state', ARGV[a + 3], 'since', ARGV[a + 5], 'last_seen', ARGV[a + 6], 'reason',
-		ARGV[a + 4], 'group', ARGV[a + 7], 'node', NODE, 'seq', ARGV[a + 2], unpack(ARGV, a + 13, a + 12 + n))
+	local r = try('HSET', key, 'state', ARGV[a + WRITE.state], 'since', ARGV[a + WRITE.since], 'last_seen', ARGV[a + WRITE.last_seen], 'reason',
+		ARGV[a + WRITE.reason], 'group', ARGV[a + WRITE.group], 'node', NODE, 'seq', ARGV[a + WRITE.seq], unpack(ARGV, a + WRITE.next, a + WRITE.n + n))
 	if failed(r) then
 		return fail(i, r)
 	end
-	if try('HLEN', key) ~= 7 + n / 2 then
-		drop_old(key, a + 13, a + 12 + n)
+	if try('HLEN', key) ~= ALWAYS + n / 2 then
+		drop_old(key, a + WRITE.next, a + WRITE.n + n)
 	end
-	if ARGV[a] ~= 'E' then
+	if ARGV[a + WRITE.kind] ~= 'E' or quiet[i] then
 		return
 	end
-	local place = add_event(a)
+	local place = add_event(i, a)
 	if failed(place) then
 		try('HSET', key, 'seq', stored >= 0 and string.format('%.0f', stored) or '')
+		if LETTERS then
+			try('HSET', key, 'epoch', '')
+		end
 		return fail(i, place)
 	end
 	answer[i] = { ok = place }
@@ -209,53 +228,61 @@ end
 
 -- --- one by one ------------------------------------------------------------------------------------------------------
 
-local function forget(a, k)
+local function forget(i, a, k)
 	flush() -- the stream keeps the order
-	local id, existed = ARGV[a + 1], redis.call('EXISTS', KEYS[k + 2]) == 1
+	local id, existed = ARGV[a + WRITE.id], redis.call('EXISTS', KEYS[k + KEY.state]) == 1
 	local place
-	if ARGV[a + 10] == '1' then
+	if ARGV[a + WRITE.outbox] == '1' then
 		redis.call('HSET', OUTBOX, id, '')
 	end
 	redis.call('ZREM', OFFLINE, id)
-	redis.call('DEL', KEYS[k + 1])
-	if ARGV[a + 9] == '1' then
-		redis.call('DEL', KEYS[k])
+	redis.call('DEL', KEYS[k + KEY.disconnected])
+	if ARGV[a + WRITE.mine] == '1' then
+		redis.call('DEL', KEYS[k + KEY.connected])
 	end
-	if ARGV[a] == 'E' and existed then
-		place = add_event(a)
+	if ARGV[a + WRITE.kind] == 'E' and existed then
+		place = add_event(i, a)
 		if failed(place) then
 			error(place, 0)
 		end
 	end
-	redis.call('DEL', KEYS[k + 2])
+	redis.call('DEL', KEYS[k + KEY.state])
 	return place and { ok = place } or 0
 end
 
+-- Of a fenced edge: whether its own token wrote what is stored; and whether that is the state it goes to, see `quiet`. Where
+-- the stream refused the entry that state has no epoch.
+local function look(i, a, key)
+	local has, t = try('HMGET', key, 'epoch', 'node', 'state'), token_of(i)
+	quiet[i] = has[3] == ARGV[a + WRITE.state] and has[1] ~= ''
+	return has[1] == epochs[t] and has[2] == holders[t]
+end
+
 local function gather(i, a, k)
-	local seq = tonumber(ARGV[a + 2])
-	local stored, other = stored_seq(KEYS[k + 2])
-	-- Here an ownership epoch would be compared first: an older epoch is refused like an older seq, a newer one wins
-	-- whatever its seq.
+	local seq = tonumber(ARGV[a + WRITE.seq])
+	local stored, other = stored_seq(KEYS[k + KEY.state])
+	local edge = ARGV[a + WRITE.kind] == 'E'
+	local ours = not (edge and LETTERS) or look(i, a, KEYS[k + KEY.state])
 	if stored > seq then
 		answer[i] = stored
-	elseif stored == seq and ARGV[a] == 'E' then
-		answer[i] = 0
-	elseif ARGV[a + 3] == 'forgotten' then
-		answer[i] = forget(a, k)
+	elseif stored == seq and edge then
+		answer[i] = ours and 0 or stored
+	elseif ARGV[a + WRITE.state] == 'forgotten' then
+		answer[i] = forget(i, a, k)
 	else
 		n_gathered = n_gathered + 1
 		gathered[n_gathered], have[n_gathered], replace[n_gathered] = i, stored, other
-		busy[ARGV[a + 1]] = true
+		busy[ARGV[a + WRITE.id]] = true
 	end
 end
 
 local function acknowledge(_, a, k)
-	local id = ARGV[a + 1]
-	if ARGV[a + 3] == '1' then
+	local id = ARGV[a + ACK.id]
+	if ARGV[a + ACK.cleared] == '1' then
 		if redis.call('HGET', OUTBOX, id) == '' then
 			redis.call('HDEL', OUTBOX, id)
 		end
-	elseif stored_seq(KEYS[k + 2]) == tonumber(ARGV[a + 2]) then
+	elseif stored_seq(KEYS[k + KEY.state]) == tonumber(ARGV[a + ACK.seq]) then
 		n_acknowledged = n_acknowledged + 1
 		acknowledged[n_acknowledged] = id
 		busy[id] = true
@@ -276,30 +303,39 @@ elseif not needs(EVENTS, 'stream') then
 	return redis.error_reply('WRONGTYPE ' .. EVENTS .. ' is not a stream')
 end
 
-local a, k, i = 4, 4, 0
+local a, k, i = TRANSITION.next, SHARED.next, 0
+if ARGV[a + FENCE.kind] == 'T' then
+	local wrong = raise_fence(a, KEYS[k + FENCED.owners], false)
+	if wrong then
+		return wrong
+	end
+	a, k = a + FENCE.next, k + FENCED.next
+end
 own('+')
-while ARGV[a] do
+while a <= STOP do
 	i = i + 1
 	arg_at[i], key_at[i], answer[i] = a, k, 0
-	local id, f = ARGV[a + 1], gather
+	local id, f = ARGV[a + ITEM.id], gather
 	if busy[id] then
 		flush()
 	end
-	if ARGV[a] == 'A' then
+	if ARGV[a + ITEM.kind] == 'A' then
 		f = acknowledge
-		a = a + 4
+		a = a + ACK.next
 	else
-		a = a + 13 + tonumber(ARGV[a + 12])
+		a = a + WRITE.next + tonumber(ARGV[a + WRITE.n])
 	end
 	if stuck[id] then
 		answer[i] = stuck[id]
+	elseif LETTERS and refused[token_of(i)] then
+		answer[i] = refused[token_of(i)]
 	else
 		local ok, e = pcall(f, i, arg_at[i], k)
 		if not ok then
 			fail(i, e)
 		end
 	end
-	k = k + 3
+	k = k + KEY.next
 end
 flush()
 own('-')

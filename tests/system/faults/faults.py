@@ -29,7 +29,7 @@ import host  # noqa: E402
 import kill  # noqa: E402
 import sight  # noqa: E402
 import store  # noqa: E402
-from hw_env import HEARTWHEELD  # noqa: E402
+from hw_build import HEARTWHEELD  # noqa: E402
 from shim import POINTS, Shim  # noqa: E402
 from world import Netns, Void, World  # noqa: E402
 
@@ -142,7 +142,8 @@ class Worker:
                     why = self.open(index // BLOCK)
                     if why:
                         return "skipped", why
-                found = self.kind.run(self.world, random.Random("%s %d" % (self.kind.name, index)), index)
+                seed = "%s %d" % (self.kind.name, index) + (" again %d" % attempt if attempt else "")
+                found = self.kind.run(self.world, random.Random(seed), index)
                 self.world.daemon.check_log()
                 return "passed", found
             except Void as e:
@@ -264,18 +265,30 @@ def drive(args, state):
     return summary(state, kinds, skipped)
 
 
+def tells_late(kind, results):
+    """Whether the victims of a kind, by their median, were told later than the contract has it. Single ones may have
+    waited for a processor."""
+    late = sorted(ms for r in results if r["how"] == "passed" for ms in r["what"].get("late_ms", ()))
+    if len(late) < 10 or late[len(late) // 2] <= 1000 * sight.CONTRACT:
+        return False
+    print("%s: told %d ms late in the median of %d" % (kind.name, late[len(late) // 2], len(late)))
+    return True
+
+
 def summary(state, kinds, skipped):
     passed = failed = 0
     for k in kinds:
         if k.name in skipped:
-            print("%s: skipped: %s" % (k.name, skipped[k.name]))
+            print("skipped: faults %s: %s" % (k.name, skipped[k.name]))
             continue
         results = state.latest(k.name).values()
         good = sum(r["how"] == "passed" for r in results)
         bad = sum(r["how"] == "failed" for r in results)
+        if tells_late(k, results):
+            bad += 1
         print("%s: %d passed, %d failed" % (k.name, good, bad))
         passed, failed = passed + good, failed + bad
-    print("faults: %d passed, %d failed" % (passed, failed), flush=True)
+    print("faults: %d passed, %d failed, %d skipped" % (passed, failed, len(skipped)), flush=True)
     return 1 if failed or not passed else 0
 
 

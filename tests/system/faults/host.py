@@ -6,9 +6,11 @@ import signal
 import time
 from pathlib import Path
 
-from hw_env import RawMqtt, pass_time, wait_until
+from hw_mqtt import RawMqtt
+from hw_wait import pass_time, wait_until
 from kill import churn
 from shim import ALLOC_EVERY, ALLOC_ONCE, ALLOC_FAILED
+from world import Void
 
 
 def cpu_seconds(pid):
@@ -42,13 +44,13 @@ def no_descriptors(world, rng, index):
     wait_until(lambda: world.watch.sees(), 30, "the monitor to see again")
     world.agree(15)
     pass_time(world.timeout + 0.3)
-    world.check_punctual()
     world.check_edges(victims)
+    world.check_punctual()
     said = world.daemon.log().count("\n") - lines
     assert said < 60, "%d lines in the log" % said
     world.new_run()
     world.fleet.revive(*victims)
-    world.agree(5)
+    world.agree(15)
     world.daemon.stop()  # its links' back-off has grown
     world.start_daemon()
     return {"busy": round(busy, 3), "lines": said}
@@ -63,14 +65,14 @@ def full_log(world, rng, index):
     world.daemon.signal(signal.SIGUSR1)
     pass_time(0.1)
     victims, alive = churn(world, rng)
-    world.agree(world.timeout + world.grace + 3)
+    world.agree(world.timeout + world.grace + 15)
     log.unlink()
     world.daemon.signal(signal.SIGUSR1)
     wait_until(lambda: log.exists() and "log reopened" in log.read_text(), 5, "the log to go on")
     pass_time(world.timeout + 0.2)
-    world.check_punctual()
     world.check_edges(victims, alive)
     world.check_told()
+    world.check_punctual()
     return {"dead": len(victims)}
 
 
@@ -105,7 +107,9 @@ def no_memory(world, rng, index):
     # Whoever was refused is heard again at the next heartbeat; a sink that had no memory tries again.
     world.agree(world.timeout + world.grace + 12)
     pass_time(world.timeout + 0.2)
-    world.check_punctual()
     world.check_edges(victims, alive)
+    world.check_punctual()
+    if failed == 0:
+        raise Void("no allocation failed")
     return {"mode": "once" if mode == ALLOC_ONCE else "every", "n": n, "start": from_start, "failed": failed,
             "ended": ended}

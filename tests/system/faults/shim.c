@@ -47,7 +47,8 @@ struct control {
 	_Atomic int64_t point, countdown; /* die the countdown-th time this point is passed */
 	_Atomic int64_t alloc_mode, alloc_n;
 	_Atomic int64_t alloc_calls, alloc_failed;
-	_Atomic int64_t loaded; /* set by the shim: the test can see that it is there */
+	_Atomic int64_t loaded;         /* set by the shim: the test can see that it is there */
+	_Atomic int64_t boot_offset_ns; /* how long the machine has slept, says CLOCK_BOOTTIME */
 };
 
 static struct control *control;
@@ -239,17 +240,33 @@ EXPORT void mosquitto_publish_v5_callback_set(void *m, puback_fn *fn)
 	real(m, fn ? puback : NULL);
 }
 
+static void note_status(int mid, bool status)
+{
+	if (mid > 0 && mid < 65536)
+		is_status[mid] = status;
+}
+
 EXPORT int mosquitto_publish(void *m, int *mid, const char *topic, int len, const void *payload, int qos, bool retain)
 {
 	int (*real)(void *, int *, const char *, int, const void *, int, bool) = next("mosquitto_publish");
+	int own = 0;
+	int rc = real(m, mid ? mid : &own, topic, len, payload, qos, retain);
+	note_status(mid ? *mid : own, false);
+	return rc;
+}
+
+/* Statuses go this way. */
+EXPORT int mosquitto_publish_v5(void *m, int *mid, const char *topic, int len, const void *payload, int qos,
+                                bool retain, const void *properties)
+{
+	int (*real)(void *, int *, const char *, int, const void *, int, bool, const void *) =
+		next("mosquitto_publish_v5");
 	bool status = retain && strncmp(topic, "heartwheel/", 11) != 0;
 	int own = 0;
 	if (status)
 		pass(POINT_PUBLISH_BEFORE);
-	int rc = real(m, mid ? mid : &own, topic, len, payload, qos, retain);
-	int number = mid ? *mid : own;
-	if (number > 0 && number < 65536)
-		is_status[number] = status;
+	int rc = real(m, mid ? mid : &own, topic, len, payload, qos, retain, properties);
+	note_status(mid ? *mid : own, status);
 	if (status)
 		pass(POINT_PUBLISH_AFTER);
 	return rc;
@@ -257,9 +274,11 @@ EXPORT int mosquitto_publish(void *m, int *mid, const char *topic, int len, cons
 
 /* --- the wall clock ---------------------------------------------------------------------------------------------- */
 
-static int64_t offset_ns(void)
+static int64_t offset_ns(clockid_t id)
 {
-	return control ? control->wall_offset_ns : 0;
+	if (!control)
+		return 0;
+	return id == CLOCK_BOOTTIME ? control->boot_offset_ns : control->wall_offset_ns;
 }
 
 EXPORT int clock_gettime(clockid_t id, struct timespec *t)
@@ -268,9 +287,9 @@ EXPORT int clock_gettime(clockid_t id, struct timespec *t)
 	if (!real)
 		real = next("clock_gettime");
 	int rc = real(id, t);
-	if (rc || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE))
+	if (rc || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE && id != CLOCK_BOOTTIME))
 		return rc;
-	int64_t ns = (int64_t)t->tv_sec * 1000000000 + t->tv_nsec + offset_ns();
+	int64_t ns = (int64_t)t->tv_sec * 1000000000 + t->tv_nsec + offset_ns(id);
 	*t = (struct timespec){ns / 1000000000, ns % 1000000000};
 	return 0;
 }

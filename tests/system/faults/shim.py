@@ -2,15 +2,16 @@
 """The test's side of shim.c: builds it, and arms it through a shared file."""
 import mmap
 import os
+import shlex
 import struct
 import subprocess
 from pathlib import Path
 
-from hw_env import sanitizer_runtime
+from hw_build import sanitizer_runtime
 
 POINTS = ["script-before", "script-sent", "script-reply", "script-done", "publish-before", "publish-after",
           "puback-before", "puback-after", "outbox-before", "outbox-sent", "outbox-reply"]
-WALL, POINT, COUNTDOWN, ALLOC_MODE, ALLOC_N, ALLOC_CALLS, ALLOC_FAILED, LOADED = range(8)
+WALL, POINT, COUNTDOWN, ALLOC_MODE, ALLOC_N, ALLOC_CALLS, ALLOC_FAILED, LOADED, BOOT = range(9)
 ALLOC_OFF, ALLOC_ONCE, ALLOC_EVERY = range(3)
 
 
@@ -21,12 +22,12 @@ class Shim:
         directory = Path(directory)
         library, control = directory / "shim.so", directory / "shim.control"
         runtime = sanitizer_runtime()  # has to come first, and calls what is next: the shim
-        subprocess.run([os.environ.get("CC") or "cc", "-std=gnu17", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC",
+        subprocess.run([*shlex.split(os.environ.get("CC") or "cc"), "-std=gnu17", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC",
                         *(["-DWITHOUT_ALLOCATIONS"] if runtime else []),
                         "-o", str(library), str(Path(__file__).with_name("shim.c")), "-ldl"], check=True)
-        control.write_bytes(bytes(8 * 8))
+        control.write_bytes(bytes(9 * 8))
         with open(control, "r+b") as f:
-            self.memory = mmap.mmap(f.fileno(), 8 * 8)
+            self.memory = mmap.mmap(f.fileno(), 9 * 8)
         self.env = {"LD_PRELOAD": " ".join([*runtime, str(library)]), "HW_SHIM": str(control)}
 
     def get(self, slot):
@@ -41,6 +42,10 @@ class Shim:
 
     def step_wall(self, seconds):
         self.set(WALL, int(seconds * 1e9))
+
+    def suspend(self, seconds):
+        """The machine has slept for so long in all, says the clock that goes on meanwhile."""
+        self.set(BOOT, int(seconds * 1e9))
 
     def kill_at(self, point, countdown):
         """The daemon dies the countdown-th time it passes this point."""

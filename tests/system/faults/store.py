@@ -6,7 +6,7 @@ import time
 
 import redis
 
-from hw_env import pass_time, wait_until
+from hw_wait import pass_time, wait_until
 
 
 class Fault:
@@ -55,9 +55,9 @@ class Old(Fault):
         self.redis.save()
         self.changed = self.rng.sample(self.world.fleet.living(), 2)
         self.world.fleet.silence(*self.changed)
-        self.world.agree(self.world.timeout + 2)
+        self.world.agree(self.world.timeout + 10)
         self.world.fleet.revive(self.changed[0])
-        self.world.agree(self.world.timeout + 2)
+        self.world.agree(self.world.timeout + 10)
         self.world.new_run()
 
     def begin(self, lasts):
@@ -263,16 +263,16 @@ def run(world, rng, index, name):
     due = max(world.fleet.by_name[n].last for n in victims) + world.timeout + 0.1
     if fault.lossy:
         world.forget_events()
-    took = world.agree(max(back, due) + world.timeout - time.monotonic()) - max(back, due)
-    world.check_punctual()
-    check_told_in_time(world, victims)
+    took = world.agree_by(max(back, due) + world.timeout) - max(back, due)
     if fault.lossy:
         world.check_living(victims)
     else:
         world.check_edges(victims)
+    world.check_punctual()
+    check_told_in_time(world, victims)
     world.check_loop()
     fault.after()
     world.new_run()
     world.fleet.revive(*victims)
-    world.agree(world.timeout + 1)
+    world.agree(world.timeout + 10)
     return {"lasts": round(lasts, 2), "took": round(took, 2)}

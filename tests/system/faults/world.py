@@ -15,18 +15,35 @@ from pathlib import Path
 import redis
 
 from fleet import Fleet
-from hw_env import Env, UnixHTTP, wait_until
+from hw_env import Env
+from hw_http import UnixHTTP
+from hw_wait import wait_until
 
 
 class Void(Exception):
     """The test itself was late, or could not do what it meant to: the run proves nothing and is repeated."""
 
 
-class Watch:
-    """Asks the control API all the time whether the monitor is blind."""
+def waited_for_a_processor(*processes):
+    """How long all their threads have been ready to run and were not let, in seconds."""
+    total = 0
+    for p in processes:
+        for path in Path("/proc/%d/task" % p.pid).glob("*/schedstat"):
+            try:
+                total += int(path.read_text().split()[1])
+            except (OSError, IndexError, ValueError):
+                pass
+    return total / 1e9
 
-    def __init__(self, daemon):
-        self.daemon, self.samples = daemon, []  # (monotonic, blind or None, cause)
+
+class Watch:
+    """Asks the control API all the time whether the monitor is blind, and the system how long it and its broker have
+    waited for a processor."""
+
+    def __init__(self, daemon, broker):
+        self.daemon, self.broker = daemon, broker
+        self.samples = []  # (monotonic, blind or None, cause)
+        self.waits = []    # (monotonic, seconds)
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -46,6 +63,7 @@ class Watch:
                 self.samples.append((time.monotonic(), s["blind"], s.get("blind_cause")))
             except (OSError, ValueError, http.client.HTTPException):
                 self.samples.append((time.monotonic(), None, None))
+            self.waits.append((time.monotonic(), waited_for_a_processor(self.daemon, self.broker)))
             self.stopping.wait(0.02)
 
     def sees(self):
@@ -55,6 +73,23 @@ class Watch:
         """The latest moment since `start` at which it was blind or did not answer; `start` if there was none."""
         times = [t for t, blind, _ in self.samples if t >= start and blind is not False]
         return max(times, default=start)
+
+    def seeing_since(self, start, until):
+        """The first answer at which it saw again, after it was blind or did not answer between these; `start` if it was
+        neither."""
+        seen, blind = start, False
+        for t, is_blind, _ in list(self.samples):
+            if start <= t <= until:
+                if blind and is_blind is False:
+                    seen = t
+                blind = is_blind is not False
+        return until if blind else seen
+
+    def waited(self, start, until):
+        """How long monitor and broker have waited for a processor between these, at most."""
+        before = [w for t, w in self.waits if t <= start][-1:]
+        after = [w for t, w in self.waits if t >= until][:1]
+        return max(0.0, after[0] - before[0]) if before and after else 0.0
 
     def causes(self, start):
         return {c for t, blind, c in self.samples if t >= start and blind}
@@ -104,7 +139,7 @@ class World:
             self.netns.enter(self.daemon)
         self.daemon.start(seeing=seeing, env=self.shim.env if self.shim else None)
         if self.watch is None:
-            self.watch = Watch(self.daemon)
+            self.watch = Watch(self.daemon, self.env.broker)
         return self
 
     def begin(self):
@@ -199,6 +234,7 @@ class World:
         try:
             wait_until(look, timeout, interval=0.05)
         except AssertionError:
+            self.check_fleet(last)
             raise AssertionError("not within %.1f s: %s" % (timeout, "; ".join(last[:5]))) from None
         return time.monotonic()
 
@@ -218,7 +254,24 @@ class World:
         self.read_events()
         false = {n: [(e["state"], e["reason"], e["entry"]) for e in self.edges(n)] for n in self.fleet.names
                  if n not in victims and any(e["state"] != "online" for e in self.edges(n))}
+        self.check_fleet(sorted(false))
         assert not false, "FALSE OFFLINE: %s" % false
+
+    def check_fleet(self, wrong):
+        """Void if something is wrong, and the machine had no time for the fleet: a device may have been silent for its
+        whole timeout indeed."""
+        if wrong and self.fleet.late + self.fleet.interval >= self.timeout:
+            raise Void("the fleet was %.2f s late, and left its timeout: %s" % (self.fleet.late, wrong))
+
+    def agree_by(self, deadline):
+        """Agrees until then. Who agrees later, on a machine that kept the fleet waiting too, proves nothing."""
+        try:
+            return self.agree(deadline - time.monotonic())
+        except AssertionError as e:
+            if self.fleet.late < 0.3:
+                raise
+            self.agree(15)
+            raise Void("the fleet was %.2f s late; %s" % (self.fleet.late, e)) from None
 
     def check_edges(self, victims=(), revived=()):
         """This run's transitions are exactly the true ones."""
@@ -226,6 +279,8 @@ class World:
         for n in self.fleet.names:
             got = [e["state"] for e in self.edges(n)]
             want = ["offline"] if n in victims else ["online"] if n in revived else []
+            if got != want:
+                self.check_fleet(n)
             assert got == want, "%s made the transitions %s, and not %s" % (
                 n, [(e["state"], e["reason"], e["time_ms"], e["last_seen_ms"], e["seq"]) for e in self.edges(n)], want)
             entries = self.events.get(n, [])

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* See table.h. Look-ups walk the table: it is read at the start and at a reload, never in between. */
+#include "conf/table.h"
+
+#include <string.h>
+
+const struct hw_conf_family hw_conf_family[] = {
+	{"monitor", false}, {"mqtt", false}, {"store", false}, {"redis", false},   {"keyspace", false}, {"http", false},
+	{"notify", false},  {"group", true}, {"tasks", false}, {"history", false}, {NULL, false}};
+_Static_assert(sizeof(hw_conf_family) / sizeof(hw_conf_family[0]) <= HW_CONF_FAMILY_MAX, "a line is kept of each");
+
+bool hw_conf_option_is_named(const struct hw_conf_table *t, const struct hw_conf_option *o)
+{
+	return t->named.kind && strcmp(o->section, t->named.kind) == 0;
+}
+
+int hw_conf_option_find(const struct hw_conf_table *t, const char *section, const char *key)
+{
+	for (size_t i = 0; i < t->n_options; i++) {
+		const struct hw_conf_option *o = &t->options[i];
+		if (strcmp(o->section, section) == 0 && (!key || strcmp(o->key, key) == 0))
+			return (int)i;
+	}
+	return -1;
+}
+
+int hw_conf_foreign_find(const struct hw_conf_table *t, const char *header)
+{
+	for (int i = 0; hw_conf_family[i].section; i++) {
+		const char *section = hw_conf_family[i].section;
+		size_t n = strlen(section);
+		if (strncmp(header, section, n) != 0)
+			continue;
+		if (hw_conf_family[i].named ? header[n] == ' ' || header[n] == '\t' : !header[n])
+			return hw_conf_option_find(t, section, NULL) < 0 ? i : -1;
+	}
+	return -1;
+}
+
+size_t hw_conf_named_count(const struct hw_conf_table *t, const void *conf)
+{
+	size_t n = 0;
+	if (t->named.kind)
+		memcpy(&n, (const char *)conf + t->named.count, sizeof(n));
+	return n;
+}
+
+void *hw_conf_named_at(const struct hw_conf_table *t, const void *conf, size_t i)
+{
+	char *list;
+	memcpy(&list, (const char *)conf + t->named.list, sizeof(list));
+	return list ? list + i * t->named.size : NULL;
+}
+
+const char *hw_conf_named_name(const void *section)
+{
+	return *(char *const *)section;
+}

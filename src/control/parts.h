@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside of the control API: what its files share. Its table of routes is in control.c.
+ */
+#ifndef HW_CONTROL_PARTS_H
+#define HW_CONTROL_PARTS_H
+
+#include "control/control.h"
+#include "http/reply.h"
+#include "http/router.h"
+#include "http/server.h"
+
+struct hw_control;
+struct hw_history;
+struct hw_hub;
+struct hw_json;
+struct hw_pager;
+struct hw_samples;
+
+struct hw_control {
+	struct event_base *base; /* borrowed */
+	struct hw_http http;
+	struct hw_pager *pager;
+	struct hw_hub *hub;
+	struct hw_history *history;
+	struct hw_samples *samples;
+	const struct hw_monitor *monitor; /* borrowed */
+	const struct hw_control_ops *ops;
+	void *arg;
+};
+
+/* Handlers take a struct hw_control as their `arg`. */
+
+/* observe.c: the daemon as a whole. */
+hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_health, hw_serve_ready, hw_serve_metrics, hw_serve_wheel;
+
+/* devices.c: single devices. */
+hw_http_handler hw_serve_device, hw_serve_forget;
+/* Whether the outside knows of it: not provisional, not forgotten. */
+bool hw_device_visible(const struct hw_device *d);
+/* The members of a device. */
+void hw_write_device(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
+/* The members of a device as they were after a transition. */
+void hw_write_event(struct hw_json *j, const struct hw_monitor *m, const struct hw_event *e);
+
+/* list.c: the list, which is written over several turns of the loop. */
+hw_http_handler hw_serve_list;
+struct hw_pager *hw_pager_new(struct hw_control *c);
+/* Once all connections are closed. */
+void hw_pager_free(struct hw_pager *p);
+
+/* history.c: the last transitions, in memory. */
+#define HW_HISTORY 10000
+hw_http_handler hw_serve_transitions, hw_serve_device_events;
+struct hw_history *hw_history_new(void);
+void hw_history_free(struct hw_history *h);
+/* Remembers a transition; the oldest gives way. Without memory it is left out. */
+void hw_history_add(struct hw_history *h, const struct hw_event *e);
+/* What is behind a place, at most `cap` of it, into `page` and `events`. Valid until the next hw_history_add(). */
+void hw_history_after(const struct hw_history *h, struct hw_event_id at, struct hw_event *events, size_t cap,
+                      struct hw_event_page *page);
+
+/* events.c: the event stream's clients. */
+hw_http_handler hw_serve_events;
+/* Each second: what a timer that found no memory has left undone. */
+void hw_hub_tick(struct hw_hub *h);
+
+struct hw_hub *hw_hub_new(struct hw_control *c);
+/* Once all connections are closed. */
+void hw_hub_free(struct hw_hub *h);
+
+/* samples.c: the last hour. */
+hw_http_handler hw_serve_samples;
+struct hw_samples *hw_samples_new(void);
+void hw_samples_free(struct hw_samples *s);
+/* Heartbeats a second, over the last few; transitions in the last minute. */
+double hw_samples_rate(const struct hw_samples *s);
+
+/* web.c: the dashboard's files. `rest`: a file's name, "" for the page. */
+hw_http_handler hw_serve_web;
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* See canary.h. Cost: a constant a filter; what comes back is looked for among all topics. */
+#include "canary.h"
+
+#include <string.h>
+
+#include "heartwheel/fnv.h"
+
+#define TICK_NS        (HW_NS_PER_S / HW_TICKS_PER_S + 1)
+#define US             1000
+#define LATE_NS        HW_NS_PER_S       /* a canary that takes longer, and was overtaken by a barrier, is lost */
+#define TELL_AFTER_NS  (4 * HW_NS_PER_S) /* a group that is deaf for it is so by then */
+#define TRIES          2                 /* a subscription after a reload may come later than the first one */
+#define BURST          64                /* canaries at once, so that the publisher's window is not filled with them */
+#define BURST_EVERY_NS (50 * HW_NS_PER_MS)
+#define WAIT_MAX_NS    HW_NS_PER_S
+
+/* --- what comes back ------------------------------------------------------------ */
+
+/* The one that was missed: it was slow. A later one: that is lost, though the filter brings what is published now. */
+static void find_missed(struct hw_hearing_filter *f, struct hw_mono sent)
+{
+	if (!f->missed.ns || sent.ns < f->missed.ns)
+		return;
+	if (sent.ns < f->missed.ns + US)
+		f->missed.ns = 0;
+	else
+		f->mute = true;
+}
+
+static void came_back(struct hw_hearing_filter *f, struct hw_mono sent)
+{
+	find_missed(f, sent);
+	f->proof = hw_mono_later(f->proof, sent);
+	f->ever = true;
+	f->lost.ns = 0;
+	f->told = false;
+	f->tell.ns = 0;
+	f->tries = 0;
+	if (f->newest.ns <= sent.ns) {
+		f->sent.ns = 0;
+	} else if (f->sent.ns && f->sent.ns <= sent.ns) {
+		f->sent = sent;
+		f->after = f->newest_after;
+	}
+}
+
+static bool is_topic(const struct hw_hearing_filter *f, const char *topic, size_t len)
+{
+	return strlen(f->canary) == len && memcmp(f->canary, topic, len) == 0;
+}
+
+bool hw_canary_is_topic(const struct hw_hearing *h, const char *topic, size_t len)
+{
+	for (size_t k = 0; k < h->n; k++)
+		if (is_topic(&h->filter[k], topic, len))
+			return true;
+	return false;
+}
+
+void hw_canary_back(struct hw_hearing *h, struct hw_mono now, struct hw_mono mark, const char *topic, size_t len,
+                    int64_t seq)
+{
+	struct hw_mono sent = {h->started_ns + (seq - h->base_us) * US};
+	bool own = seq >= h->base_us && sent.ns <= now.ns + US;
+	for (size_t k = 0; k < h->n; k++) {
+		struct hw_hearing_filter *f = &h->filter[k];
+		if (!is_topic(f, topic, len))
+			continue;
+		if (own)
+			came_back(f, sent);
+		else if (h->brought[k] < mark.ns)
+			h->brought[k] = mark.ns;
+	}
+	hw_hearing_wake(h);
+}
+
+/* Over the canaries' topics, each with its NUL. */
+static uint64_t all_asked(const struct hw_hearing *h)
+{
+	uint64_t hash = HW_FNV64_BEGIN, n = 0;
+	for (size_t k = 0; k < h->n; k++) {
+		if (!hw_hearing_may_ask(h, k))
+			continue;
+		n++;
+		hash = hw_fnv64(hash, h->filter[k].canary, strlen(h->filter[k].canary) + 1);
+	}
+	return n > 0 ? hash : 0;
+}
+
+uint64_t hw_canary_all_had(const struct hw_hearing *h)
+{
+	for (size_t k = 0; k < h->n; k++)
+		if (hw_hearing_may_ask(h, k) && !h->filter[k].ever)
+			return 0;
+	return all_asked(h);
+}
+
+void hw_canary_recall(struct hw_hearing *h, uint64_t all_had)
+{
+	if (all_had == 0 || all_had != all_asked(h))
+		return;
+	for (size_t k = 0; k < h->n; k++)
+		h->filter[k].ever |= hw_hearing_may_ask(h, k);
+	hw_hearing_wake(h);
+}
+
+/* `index` may be of before a reload: then it is another filter's, whose answer comes as well. */
+void hw_canary_answered(struct hw_hearing *h, uint16_t group, uint16_t index, enum hw_canary_answer answer)
+{
+	if (group >= h->n_groups || index >= h->group[group].n)
+		return;
+	h->filter[h->group[group].first + index].answer = answer;
+	hw_hearing_wake(h);
+}
+
+/* --- whether one is needed ------------------------------------------------------ */
+
+/* No filter of it brought anything of a device's in this run. */
+static bool was_never_heard(const struct hw_hearing *h, const struct hw_hearing_group *g)
+{
+	for (size_t k = g->first; k < g->first + g->n; k++)
+		if (h->brought[k])
+			return false;
+	return true;
+}
+
+bool hw_canary_can_be_had(const struct hw_hearing *h, size_t k)
+{
+	const struct hw_hearing_filter *f = &h->filter[k];
+	if (!hw_hearing_may_ask(h, k))
+		return false;
+	return f->ever || (f->answer == HW_CANARY_TAKEN && was_never_heard(h, &h->group[f->group]));
+}
+
+int64_t hw_canary_wait(const struct hw_hearing *h, size_t k, struct hw_mono now)
+{
+	const struct hw_hearing_filter *f = &h->filter[k];
+	int64_t age_ns = f->sent.ns ? now.ns - f->sent.ns : f->due ? 0 : (now.ns - hw_hearing_last(h, k).ns) / 2;
+	if (age_ns < TICK_NS)
+		return 0;
+	return age_ns / 2 < TICK_NS ? TICK_NS : age_ns / 2 < WAIT_MAX_NS ? age_ns / 2 : WAIT_MAX_NS;
+}
+
+bool hw_canary_is_owed(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+{
+	const struct hw_hearing_filter *f = &h->filter[k];
+	bool out = f->sent.ns && f->newest.ns > s->out[s->sent % HW_BARRIERS_KEPT].at.ns;
+	return hw_hearing_may_ask(h, k) && !out && !hw_hearing_believes(h, k) && hw_hearing_proven(h, k).ns < now.ns;
+}
+
+/* --- out, and given up ---------------------------------------------------------- */
+
+static bool can_send(const struct hw_sight *s)
+{
+	return s->publisher_up && hw_sight_all_up(s);
+}
+
+static bool may_send(struct hw_hearing *h, struct hw_mono now)
+{
+	if (now.ns - h->burst.ns >= BURST_EVERY_NS) {
+		h->burst = now;
+		h->in_burst = 0;
+	}
+	return h->in_burst < BURST;
+}
+
+/* Whether the next one will not come back either. */
+static bool is_denied(const struct hw_hearing_filter *f)
+{
+	return f->answer == HW_CANARY_REFUSED || f->answer == HW_CANARY_UNSENT;
+}
+
+/* When a canary that is out is given up; HW_MONO_NEVER: not before a later barrier is back. */
+static struct hw_mono late_at(const struct hw_hearing_filter *f, const struct hw_sight *s)
+{
+	if (is_denied(f))
+		return hw_mono_add(f->sent, TICK_NS);
+	if (hw_sight_back(s) < f->after)
+		return HW_MONO_NEVER;
+	return hw_mono_add(f->sent, 4 * s->rtt_ns > LATE_NS ? 4 * s->rtt_ns : LATE_NS);
+}
+
+void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k)
+{
+	struct hw_hearing_filter *f = &h->filter[k];
+	bool overtaken = f->sent.ns && hw_sight_back(s) >= f->after;
+	if (f->missed.ns || !f->ever || f->told || is_denied(f) || !overtaken)
+		return;
+	if (hw_hearing_last(h, k).ns >= f->sent.ns) /* of several that are out one is back */
+		return;
+	f->missed = f->sent;
+	f->mute = false;
+}
+
+/* One more where a canary is missed and other things came since: perhaps only its topic brings nothing. */
+static unsigned tries_of(const struct hw_hearing *h, size_t k)
+{
+	const struct hw_hearing_filter *f = &h->filter[k];
+	bool moves = f->missed.ns && !f->mute && hw_hearing_last(h, k).ns > f->tried.ns;
+	return moves ? TRIES + 1 : TRIES;
+}
+
+/* None comes back any more. If nothing else does either, the filter is mute; otherwise their topic alone is. */
+static void give_up_missed(struct hw_hearing *h, size_t k)
+{
+	struct hw_hearing_filter *f = &h->filter[k];
+	if (!f->missed.ns || f->mute)
+		return;
+	f->mute = !is_denied(f) && hw_hearing_last(h, k).ns <= f->tried.ns;
+	if (!f->mute)
+		f->missed.ns = 0;
+}
+
+void hw_canary_give_up(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+{
+	struct hw_hearing_filter *f = &h->filter[k];
+	if (!f->sent.ns || now.ns < late_at(f, s).ns)
+		return;
+	struct hw_mono sent = f->sent;
+	f->sent.ns = 0;
+	if (f->tries == 0)
+		f->tried = sent;
+	f->due = ++f->tries < tries_of(h, k) && !is_denied(f);
+	if (f->due)
+		return;
+	f->lost = sent;
+	give_up_missed(h, k);
+	if (f->told)
+		return;
+	f->told = true;
+	f->tell = hw_mono_add(now, TELL_AFTER_NS);
+}
+
+bool hw_canary_tell(struct hw_hearing *h, struct hw_mono now, size_t k)
+{
+	struct hw_hearing_filter *f = &h->filter[k];
+	if (!f->tell.ns || now.ns < f->tell.ns)
+		return false;
+	f->tell.ns = 0;
+	return true;
+}
+
+bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, int64_t *seq)
+{
+	struct hw_hearing_filter *f = &h->filter[k];
+	if (!f->due || !can_send(s) || !may_send(h, now))
+		return false;
+	h->in_burst++;
+	f->due = false;
+	f->newest = now;
+	f->newest_after = s->sent + 1;
+	if (!f->sent.ns) {
+		f->sent = now;
+		f->after = f->newest_after;
+		if (!f->missed.ns)
+			f->gap = hw_hearing_last(h, k);
+	}
+	*seq = h->base_us + (now.ns - h->started_ns + US - 1) / US;
+	return true;
+}
+
+struct hw_mono hw_canary_next(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+{
+	const struct hw_hearing_filter *f = &h->filter[k];
+	struct hw_mono at = f->sent.ns ? late_at(f, s) : HW_MONO_NEVER;
+	if (f->due && can_send(s))
+		at = hw_mono_sooner(at, h->in_burst < BURST ? now : hw_mono_add(h->burst, BURST_EVERY_NS));
+	if (f->tell.ns)
+		at = hw_mono_sooner(at, f->tell);
+	return at;
+}

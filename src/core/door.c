@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The door: every change of a device's state goes through here. It carries out what verdict.c decides. See door.h.
+ *
+ * Invariants: stats.count[] and group_stats[].count[] are the numbers of records in each state, changed here and where
+ * records are made and removed (monitor.c) alone; a device's seq grows with each transition.
+ */
+#include "door.h"
+
+#include "arm.h"
+#include "gate.h"
+#include "key.h"
+#include "out.h"
+
+/* --- states ------------------------------------------------------------------- */
+
+void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enum hw_reason reason)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	enum hw_state was = hw_device_state(d);
+	m->stats.count[was]--;
+	m->group_stats[d->group].count[was]--;
+	m->stats.count[state]++;
+	m->group_stats[d->group].count[state]++;
+	hw_device_set_state(d, state, reason);
+}
+
+void hw_monitor_no_longer_provisional(struct hw_device *d)
+{
+	if (d->extra && d->extra->own_timeout_ms == HW_OWN_TIMEOUT_OVER)
+		d->extra->own_timeout_ms = 0;
+}
+
+/* `delay_ns` as in struct hw_transition. */
+static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_state state, enum hw_reason reason,
+                       int64_t delay_ns)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	enum hw_state was = hw_device_state(d);
+	if (was == HW_STATE_PROVISIONAL)
+		hw_monitor_no_longer_provisional(d);
+	if (!hw_state_is_gone(was) && hw_state_is_gone(state) && d->last_heard_ms != HW_NEVER_MS)
+		hw_device_set_heard_ms(d, hw_device_last_seen_ms(d, now));
+	hw_monitor_place(m, i, state, reason);
+	uint64_t wall = now.wall_ms > 0 ? (uint64_t)now.wall_ms : 0;
+	uint64_t seq = wall > d->seq ? wall : d->seq + 1;
+	d->seq = seq & HW_SEQ_MAX;
+	d->since_ms = (int64_t)(wall & (HW_SEQ_MAX >> 1));
+	d->flags &= (uint16_t) ~(HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_HEARD | HW_FLAG_TOUCHED);
+	hw_monitor_arm(m, now, i);
+	m->stats.transitions[reason]++;
+	hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_TRANSITION,
+	                                    .transition = {.device = hw_registry_ref(m->registry, i),
+	                                                   .state = state,
+	                                                   .reason = reason,
+	                                                   .time_ms = d->since_ms,
+	                                                   .last_seen_ms = hw_device_last_seen_ms(d, now),
+	                                                   .seq = d->seq,
+	                                                   .delay_ns = delay_ns}});
+}
+
+bool hw_monitor_adopt_seq(struct hw_monitor *m, struct hw_ref ref, uint64_t seq)
+{
+	struct hw_device *d = hw_registry_get(m->registry, ref);
+	if (!d || seq >= HW_SEQ_MAX || d->seq > seq)
+		return false;
+	d->seq = (seq + 1) & HW_SEQ_MAX;
+	return true;
+}
+
+/* Under max_offline_rate: whether this device has to wait for its turn; if so it is armed for it. */
+static bool paced(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	unsigned rate = m->groups.all[d->group]->max_offline_rate;
+	if (rate == 0 || d->flags & HW_FLAG_PACED)
+		return false;
+	int64_t seen = hw_monitor_seen(m, now).ns, *turn = &m->offline_free_ns[d->group];
+	bool wait = *turn > seen;
+	if (wait) {
+		d->flags |= HW_FLAG_PACED;
+		if (hw_monitor_is_keyed(m, d))
+			hw_monitor_key_arm_at(m, i, hw_seen_add(hw_monitor_key_seen(m, now), *turn - seen));
+		else
+			hw_monitor_arm_at(m, i, (struct hw_seen){*turn});
+	}
+	*turn = (wait ? *turn : seen) + HW_NS_PER_S / rate;
+	return wait;
+}
+
+/* --- verdicts ----------------------------------------------------------------- */
+
+void hw_monitor_void_goodbye(struct hw_monitor *m, uint32_t i)
+{
+	hw_monitor_at(m, i)->flags &= (uint16_t) ~(HW_FLAG_GOODBYE | HW_FLAG_HELD);
+	m->stats.goodbyes_void++;
+	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
+}
+
+/* A device that is online is heard. */
+static void goes_on(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_PACED);
+	if (d->flags & HW_FLAG_SILENT)
+		hw_monitor_arm(m, now, i);
+}
+
+/* What is remembered of what was said, whatever the verdict will be. */
+static void remember(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	bool provisional = hw_device_state(d) == HW_STATE_PROVISIONAL;
+	if (e->said == HW_SAID_DUE)
+		d->flags &= (uint16_t)~HW_FLAG_HELD;
+	else if (e->said == HW_SAID_GOODBYE && provisional)
+		d->flags |= HW_FLAG_GOODBYE;
+	else if (e->said == HW_SAID_GOODBYE && !e->blind)
+		hw_gate_unhear(d, now);
+	else if (e->said == HW_SAID_LIFE && provisional)
+		d->flags &= (uint16_t)~HW_FLAG_GOODBYE;
+	else if (e->said == HW_SAID_LIFE && hw_device_state(d) == HW_STATE_ONLINE)
+		goes_on(m, now, i);
+}
+
+/* A device that was offline has now been heard more than once. Of one that was forgotten nothing is known but this
+ * heartbeat. */
+static void go_online(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_verdict *v)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	enum hw_state was = hw_device_state(d);
+	if (was == HW_STATE_FORGOTTEN)
+		d->flags |= HW_FLAG_ONCE;
+	else if (was == HW_STATE_OFFLINE)
+		d->flags &= (uint16_t)~HW_FLAG_ONCE;
+	else
+		m->stats.goodbyes_void += d->flags & HW_FLAG_GOODBYE ? 1 : 0;
+	transition(m, now, i, HW_STATE_ONLINE, v->reason, -1);
+}
+
+/* Wills come no faster than devices go; what the monitor concludes from silence may be thousands at once, and is paced.
+ * False: the device's turn has not come. */
+static bool go_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_verdict *v)
+{
+	if (v->reason != HW_REASON_WILL && paced(m, now, i))
+		return false;
+	transition(m, now, i, HW_STATE_OFFLINE, v->reason, v->delay_ns);
+	return true;
+}
+
+/* The first of the goodbyes that wait to be judged. */
+static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bool hold)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	d->flags |= HW_FLAG_GOODBYE;
+	d->goodbye_period = hw_monitor_periods(m, d->group);
+	if (!hold) {
+		hw_monitor_candidate(m, i);
+		return;
+	}
+	int64_t delay_ns = m->groups.all[d->group]->goodbye_delay_ms * HW_NS_PER_MS;
+	struct hw_seen held = hw_seen_add(hw_monitor_seen(m, now), delay_ns), deadline = hw_monitor_deadline(m, now, d);
+	d->flags |= HW_FLAG_HELD;
+	hw_monitor_arm_at(m, i, held.ns < deadline.ns ? held : deadline);
+}
+
+static void rearm(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	hw_monitor_arm(m, now, i);
+	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
+}
+
+/* No device of a deaf group is judged, and its goodbyes are void; but its keys in the store are to outlive the
+ * deafness. */
+static void rest(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	if (hw_monitor_at(m, i)->flags & HW_FLAG_GOODBYE)
+		hw_monitor_void_goodbye(m, i);
+	hw_monitor_arm_deaf(m, now, i);
+	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
+}
+
+/* A goodbye counts for nothing. If it waited to be judged, or was noted, it did so in the place of its device's
+ * deadline, for which the device is armed again. */
+static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
+{
+	if (e->key_lives && !e->touched)
+		hw_monitor_key_silent(m, i);
+	hw_monitor_void_goodbye(m, i);
+	if (e->said == HW_SAID_PROVEN || hw_monitor_at(m, i)->flags & HW_FLAG_SILENT)
+		hw_monitor_arm(m, now, i);
+}
+
+/* Armed anew, unless it is a candidate: for its heartbeats, and no longer for the key. */
+static void refresh(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
+{
+	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
+	if (e->by_key && !e->candidate)
+		hw_monitor_arm(m, now, i);
+}
+
+bool hw_monitor_rule(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
+{
+	remember(m, now, i, e);
+	struct hw_verdict v = hw_verdict(hw_monitor_at(m, i), e);
+	return hw_monitor_carry_out(m, now, i, e, &v);
+}
+
+/* Carries out what changes the state. Of another node's device it is noted. */
+static bool change(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_verdict *v)
+{
+	if (!hw_gate_decides(m, hw_monitor_at(m, i))) {
+		hw_gate_note(m, i, v->act);
+		return false;
+	}
+	if (v->act == HW_ACT_OFFLINE)
+		return go_offline(m, now, i, v);
+	if (v->act == HW_ACT_ONLINE)
+		go_online(m, now, i, v);
+	else
+		transition(m, now, i, HW_STATE_FORGOTTEN, v->reason, -1);
+	return true;
+}
+
+bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e,
+                          const struct hw_verdict *v)
+{
+	switch (v->act) {
+	case HW_ACT_ONLINE:
+	case HW_ACT_OFFLINE:
+	case HW_ACT_FORGOTTEN:
+		return change(m, now, i, v);
+	case HW_ACT_CANDIDATE:
+		if (e->said == HW_SAID_GOODBYE)
+			take_goodbye(m, now, i, false);
+		else
+			hw_monitor_candidate(m, i);
+		break;
+	case HW_ACT_HOLD:
+		take_goodbye(m, now, i, true);
+		break;
+	case HW_ACT_VOID:
+		void_judged(m, now, i, e);
+		break;
+	case HW_ACT_REARM:
+		m->stats.relinks++;
+		rearm(m, now, i);
+		break;
+	case HW_ACT_ASK_KEY:
+		hw_monitor_key_due(m, now, i);
+		break;
+	case HW_ACT_KEY_LIVES:
+		hw_monitor_key_silent(m, i);
+		rearm(m, now, i);
+		break;
+	case HW_ACT_REFRESH:
+		refresh(m, now, i, e);
+		break;
+	case HW_ACT_SPARE:
+		hw_monitor_arm(m, now, i);
+		break;
+	case HW_ACT_WAIT:
+		if (e->wait_ns == 0)
+			hw_monitor_candidate(m, i);
+		else
+			hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), e->wait_ns));
+		break;
+	case HW_ACT_REST:
+		rest(m, now, i);
+		break;
+	case HW_ACT_OWE_STATUS:
+		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
+		break;
+	case HW_ACT_NONE:
+		break;
+	}
+	return false;
+}

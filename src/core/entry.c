@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* See entry.h. Cost: a field is compared with nine names. */
+#include "heartwheel/entry.h"
+
+#include <string.h>
+
+#include "heartwheel/topic.h"
+
+static const char *const names[HW_ENTRY_NAMES] = {
+	[HW_ENTRY_ID] = "id",
+	[HW_ENTRY_STATE] = "state",
+	[HW_ENTRY_REASON] = "reason",
+	[HW_ENTRY_TIME] = "time_ms",
+	[HW_ENTRY_LAST_SEEN] = "last_seen_ms",
+	[HW_ENTRY_GROUP] = "group",
+	[HW_ENTRY_NODE] = "node",
+	[HW_ENTRY_SEQ] = "seq",
+	[HW_ENTRY_EPOCH] = "epoch",
+};
+
+#define WHOLE ((1U << HW_ENTRY_ID) | (1U << HW_ENTRY_STATE) | (1U << HW_ENTRY_REASON))
+
+const char *hw_entry_name(enum hw_entry_name n)
+{
+	return names[n];
+}
+
+void hw_entry_begin(struct hw_entry *e)
+{
+	*e = (struct hw_entry){.event = {.id = "", .group = "", .node = ""}};
+}
+
+static bool take_number(const char *text, size_t len, uint64_t *out)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < len; i++)
+		if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(n, 10, &n) ||
+		    __builtin_add_overflow(n, (uint64_t)(text[i] - '0'), &n))
+			return false;
+	*out = n;
+	return len > 0;
+}
+
+static bool take_ms(const char *text, size_t len, int64_t *out)
+{
+	uint64_t n;
+	if (!take_number(text, len, &n) || n > INT64_MAX)
+		return false;
+	*out = (int64_t)n;
+	return true;
+}
+
+/* A word of a state or a reason, with its NUL; "" for one that is too long to be any. */
+static const char *word(const char *text, size_t len, char buf[32])
+{
+	if (len > 31)
+		len = 0;
+	memcpy(buf, text, len);
+	buf[len] = '\0';
+	return buf;
+}
+
+static bool take_text(const char *value, size_t len, const char **text, size_t *text_len)
+{
+	*text = value;
+	*text_len = len;
+	return true;
+}
+
+static bool take(struct hw_event *e, enum hw_entry_name name, const char *value, size_t len)
+{
+	char buf[32];
+	switch (name) {
+	case HW_ENTRY_ID:
+		return hw_id_valid(value, len) && take_text(value, len, &e->id, &e->id_len);
+	case HW_ENTRY_STATE:
+		return hw_state_parse(word(value, len, buf), &e->state) == 0;
+	case HW_ENTRY_REASON:
+		return hw_reason_parse(word(value, len, buf), &e->reason) == 0;
+	case HW_ENTRY_TIME:
+		return take_ms(value, len, &e->time_ms);
+	case HW_ENTRY_LAST_SEEN:
+		return take_ms(value, len, &e->last_seen_ms);
+	case HW_ENTRY_GROUP:
+		return take_text(value, len, &e->group, &e->group_len);
+	case HW_ENTRY_NODE:
+		return take_text(value, len, &e->node, &e->node_len);
+	case HW_ENTRY_EPOCH:
+		return take_number(value, len, &e->epoch);
+	default:
+		return take_number(value, len, &e->seq);
+	}
+}
+
+void hw_entry_field(struct hw_entry *e, const char *name, size_t name_len, const char *value, size_t len)
+{
+	for (int i = 0; i < HW_ENTRY_NAMES; i++) {
+		if (strlen(names[i]) != name_len || memcmp(names[i], name, name_len) != 0)
+			continue;
+		if (take(&e->event, (enum hw_entry_name)i, value, len))
+			e->has |= 1U << i;
+		return;
+	}
+}
+
+bool hw_entry_is_whole(const struct hw_entry *e)
+{
+	return (e->has & WHOLE) == WHOLE;
+}

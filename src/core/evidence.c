@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Evidence that is not a message: of the connections, the barriers and canaries that they bring back, and the pauses of
+ * those who read them; and an operator's word. See monitor.h. Messages come in by intake.c, keys by key_intake.c.
+ */
+#include "canary.h"
+#include "door.h"
+
+void hw_monitor_barrier(struct hw_monitor *m, struct hw_now now, unsigned source, uint64_t number)
+{
+	if (hw_sight_has(&m->sight, source))
+		hw_sight_barrier(&m->sight, now.mono, source, number);
+}
+
+void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source)
+{
+	if (hw_sight_has(&m->sight, source))
+		hw_sight_arrived(&m->sight, now.mono, source);
+}
+
+/* What was out is lost with a link; when all are there again, every filter must prove itself anew. */
+static void follow_links(struct hw_monitor *m, struct hw_now now, bool again)
+{
+	if (again)
+		hw_hearing_subscribed(&m->hearing, now.mono);
+	else
+		hw_hearing_interrupted(&m->hearing);
+}
+
+void hw_monitor_link(struct hw_monitor *m, struct hw_now now, unsigned source, bool up)
+{
+	if (hw_sight_has(&m->sight, source))
+		follow_links(m, now, hw_sight_link(&m->sight, now.mono, source, up));
+}
+
+int hw_monitor_add_source(struct hw_monitor *m, struct hw_now now)
+{
+	return hw_sight_add(&m->sight, now.mono);
+}
+
+void hw_monitor_remove_source(struct hw_monitor *m, struct hw_now now, unsigned source)
+{
+	if (hw_sight_has(&m->sight, source))
+		follow_links(m, now, hw_sight_remove(&m->sight, now.mono, source));
+}
+
+uint64_t hw_monitor_canaries(const struct hw_monitor *m)
+{
+	return hw_canary_all_had(&m->hearing);
+}
+
+void hw_monitor_recall_canaries(struct hw_monitor *m, uint64_t canaries)
+{
+	hw_canary_recall(&m->hearing, canaries);
+}
+
+void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up)
+{
+	(void)now;
+	hw_sight_publisher(&m->sight, up);
+	hw_hearing_interrupted(&m->hearing);
+}
+
+void hw_monitor_canary_answer(struct hw_monitor *m, uint16_t group, uint16_t filter, enum hw_canary_answer answer)
+{
+	hw_canary_answered(&m->hearing, group, filter, answer);
+}
+
+void hw_monitor_stall(struct hw_monitor *m, struct hw_now now, struct hw_mono planned)
+{
+	hw_sight_stall(&m->sight, planned, now.mono);
+}
+
+void hw_monitor_drained(struct hw_monitor *m, struct hw_now now)
+{
+	hw_sight_drained(&m->sight, now.mono);
+}
+
+void hw_monitor_suspended(struct hw_monitor *m, struct hw_now now, struct hw_mono since)
+{
+	hw_sight_suspended(&m->sight, since, now.mono);
+	hw_monitor_key_loss(m, now); /* their writers may have slept as well */
+}
+
+void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned source)
+{
+	if (hw_sight_has(&m->sight, source))
+		hw_sight_loss(&m->sight, now.mono, source);
+}
+
+bool hw_monitor_forget(struct hw_monitor *m, struct hw_now now, const char *id, size_t len)
+{
+	uint32_t i = hw_registry_find(m->registry, id, len);
+	if (i == HW_NIL)
+		return false;
+	return hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_FORGET});
+}

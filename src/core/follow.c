@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What other nodes decide, as the event stream tells it, and what is done once a partition becomes this node's to
+ * decide about. See monitor.h and gate.h.
+ *
+ * Rule: what the stream says is believed, and is no evidence. A device that it calls online is given a timeout from the
+ * moment of reading, unless this node has heard it itself: clocks of other machines are not compared with. A device
+ * that it calls offline counts as heard only by what is read afterwards; one that beats is heard again soon.
+ *
+ * When a device is taken over, a transition is made only where what was noted differs from what the stream has said:
+ * what was found silent is judged once more, by barriers that are sent from now on.
+ */
+#include "follow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arm.h"
+#include "door.h"
+#include "gate.h"
+#include "key.h"
+#include "out.h"
+
+#define SAID                                                                                                           \
+	(HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_HEARD | HW_FLAG_TOUCHED) /* void with a new state */
+
+/* --- following ----------------------------------------------------------------- */
+
+/* The wall clock's last_seen_ms of another machine, as the record keeps it in this state. It is only shown. */
+static void set_heard(struct hw_device *d, struct hw_now now, enum hw_state state, int64_t last_seen_ms)
+{
+	int64_t ms = last_seen_ms;
+	if (!hw_state_is_gone(state))
+		ms += now.mono.ns / HW_NS_PER_MS - now.wall_ms;
+	if (last_seen_ms <= 0 || ms <= HW_NEVER_MS || ms >= -HW_NEVER_MS)
+		d->last_heard_ms = HW_NEVER_MS;
+	else
+		hw_device_set_heard_ms(d, ms);
+}
+
+static bool is_heard(const struct hw_device *d)
+{
+	bool provisional = hw_device_state(d) == HW_STATE_PROVISIONAL;
+	return d->flags & HW_FLAG_HEARD || (provisional && d->last_heard_ms != HW_NEVER_MS);
+}
+
+void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	bool same = hw_device_state(d) == t->state, heard = is_heard(d);
+	d->seq = t->seq & HW_SEQ_MAX;
+	d->since_ms = t->time_ms & (int64_t)(HW_SEQ_MAX >> 1);
+	hw_monitor_no_longer_provisional(d);
+	hw_monitor_place(m, i, t->state, t->reason);
+	if (same)
+		return;
+	d->flags &= (uint16_t)~SAID;
+	if (t->state != HW_STATE_ONLINE || !heard)
+		set_heard(d, now, t->state, t->last_seen_ms);
+	if (t->state == HW_STATE_ONLINE && !heard)
+		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
+	if (t->state == HW_STATE_OFFLINE)
+		hw_monitor_arm_stored_offline(m, now, i);
+	else
+		hw_monitor_arm(m, now, i);
+}
+
+/* The group of an entry, by its name; the first if there is none of it here. */
+static uint16_t group_of(const struct hw_groups *g, const struct hw_event *e)
+{
+	for (size_t k = 0; k < g->n_order; k++) {
+		const char *name = g->all[g->order[k]]->name;
+		if (strlen(name) == e->group_len && memcmp(name, e->group, e->group_len) == 0)
+			return g->order[k];
+	}
+	return g->order[0];
+}
+
+/* Whether an entry was written by a newer owner of a partition that this node takes for its own. */
+static bool is_lost(const struct hw_monitor *m, const struct hw_event *e)
+{
+	unsigned p = hw_partition_of(e->id, e->id_len);
+	return m->conf.several && hw_partitions_has(&m->gate.owned, p) && e->epoch > m->gate.epoch[p];
+}
+
+int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_event *e)
+{
+	struct hw_transition t = {.state = e->state,
+	                          .reason = e->reason,
+	                          .time_ms = e->time_ms,
+	                          .last_seen_ms = e->last_seen_ms,
+	                          .seq = e->seq};
+	if (!hw_id_valid(e->id, e->id_len) || e->state == HW_STATE_PROVISIONAL || e->seq == 0 || e->seq >= HW_SEQ_MAX)
+		return -EINVAL;
+	if (is_lost(m, e))
+		return -ESTALE;
+	uint32_t i = hw_registry_find(m->registry, e->id, e->id_len);
+	if (i != HW_NIL)
+		hw_gate_said(m, i);
+	if (hw_gate_decides_id(m, e->id, e->id_len))
+		return 0;
+	if (i == HW_NIL && e->state == HW_STATE_FORGOTTEN)
+		return 0;
+	int rc = i == HW_NIL ? hw_monitor_add(m, group_of(&m->groups, e), e->id, e->id_len, &i) : 0;
+	if (rc)
+		return rc;
+	hw_gate_said(m, i);
+	if (e->seq >= hw_monitor_at(m, i)->seq)
+		hw_follow(m, now, i, &t);
+	return 0;
+}
+
+void hw_monitor_unsay(struct hw_monitor *m, struct hw_ref ref)
+{
+	struct hw_device *d = hw_registry_get(m->registry, ref);
+	if (d && !hw_gate_decides(m, d))
+		d->seq = 0;
+}
+
+/* --- reading the store again ----------------------------------------------------- */
+
+int hw_monitor_reread_begin(struct hw_monitor *m)
+{
+	struct hw_reread *r = &m->gate.reread;
+	uint32_t n = hw_registry_bound(m->registry);
+	free(r->said);
+	*r = (struct hw_reread){.said = calloc(n / 64 + 1, sizeof(*r->said))};
+	r->n = r->said ? n : 0;
+	return r->said ? 0 : -ENOMEM;
+}
+
+/* A provisional device is not in the store, and one that was forgotten is known to be gone. */
+static bool is_gone(const struct hw_monitor *m, uint32_t i)
+{
+	const struct hw_device *d = hw_registry_at(m->registry, i);
+	if (!d || m->gate.reread.said[i / 64] >> i % 64 & 1)
+		return false;
+	enum hw_state state = hw_device_state(d);
+	return (state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE) && !hw_gate_decides(m, d);
+}
+
+bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_ref *gone)
+{
+	struct hw_reread *r = &m->gate.reread;
+	while (*budget > 0 && r->at < r->n) {
+		uint32_t i = r->at++;
+		(*budget)--;
+		if (!is_gone(m, i))
+			continue;
+		const struct hw_device *d = hw_monitor_at(m, i);
+		const struct hw_transition t = {.state = HW_STATE_FORGOTTEN,
+		                                .reason = HW_REASON_OPERATOR,
+		                                .time_ms = now.wall_ms,
+		                                .last_seen_ms = hw_device_last_seen_ms(d, now),
+		                                .seq = d->seq};
+		hw_follow(m, now, i, &t);
+		*gone = hw_registry_ref(m->registry, i);
+		return true;
+	}
+	if (r->at < r->n)
+		return false;
+	free(r->said);
+	*r = (struct hw_reread){0};
+	return false;
+}
+
+/* --- taking over --------------------------------------------------------------- */
+
+uint32_t hw_follow_next(struct hw_monitor *m, unsigned *budget)
+{
+	struct hw_gate *g = &m->gate;
+	while (g->sweep.active && *budget > 0) {
+		if (g->sweep.at >= hw_registry_bound(m->registry)) {
+			g->sweep = (struct hw_sweep){.active = hw_partitions_any(&g->waiting)};
+			g->swept = g->waiting;
+			g->waiting = (struct hw_partitions){{0}};
+			continue;
+		}
+		(*budget)--;
+		uint32_t i = g->sweep.at++;
+		const struct hw_device *d = hw_registry_at(m->registry, i);
+		if (d && hw_partitions_has(&g->swept, hw_device_partition(d)) && hw_gate_decides(m, d))
+			return i;
+	}
+	return HW_NIL;
+}
+
+/* Whether what kept a device online lasts. */
+static bool lives(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	if (hw_monitor_has_key(m, d) && hw_monitor_key_lives(m, now, i))
+		return true;
+	return hw_monitor_deadline(m, now, d).ns > hw_monitor_seen(m, now).ns;
+}
+
+/* Came back, and perhaps went again, while nobody decided. */
+static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	if ((d->flags & HW_FLAG_HEARD) && lives(m, now, i)) {
+		hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_LIFE});
+		return;
+	}
+	hw_gate_unhear(d, now);
+	if (hw_device_state(d) == HW_STATE_OFFLINE && d->node.place == HW_PLACE_NONE)
+		hw_monitor_arm_stored_offline(m, now, i);
+}
+
+/* Nobody has decided anything about it. Where it was heard, and is silent by now, there is nothing to be said of it. */
+static void take_over_new(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	bool heard = hw_monitor_at(m, i)->last_heard_ms != HW_NEVER_MS;
+	if (m->conf.loading)
+		return; /* the end of that settles it */
+	if (!heard || lives(m, now, i)) {
+		hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_SETTLED, .heard = heard});
+		return;
+	}
+	hw_monitor_place(m, i, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR);
+	hw_monitor_reap(m, hw_registry_ref(m->registry, i));
+}
+
+void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	enum hw_state state = hw_device_state(d);
+	if (d->flags & HW_FLAG_TOUCHED) {
+		d->flags &= (uint16_t)~HW_FLAG_TOUCHED;
+		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
+	}
+	if (hw_state_is_gone(state))
+		take_over_gone(m, now, i);
+	else if (state == HW_STATE_PROVISIONAL)
+		take_over_new(m, now, i);
+	else if ((d->flags & HW_FLAG_SILENT) && (d->flags & HW_FLAG_GOODBYE))
+		hw_monitor_candidate(m, i);
+	else if (d->flags & HW_FLAG_SILENT)
+		hw_monitor_arm(m, now, i);
+}

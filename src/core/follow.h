@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Following another node's decisions, and taking its devices over. Private to the core. */
+#ifndef HW_FOLLOW_H
+#define HW_FOLLOW_H
+
+#include <stdint.h>
+
+#include "monitor_priv.h"
+
+/* What the store says of a device that another node decides about. Of `t`, device and delay_ns are not read. */
+void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t);
+
+/* The next record that is to be taken over; HW_NIL when there is none, or the budget is used up. */
+uint32_t hw_follow_next(struct hw_monitor *m, unsigned *budget);
+/* The device is this node's to decide about from now on: what was noted of it takes its way. */
+void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* See gate.h; and what this node owns and decides about, which monitor.h says. */
+#include "gate.h"
+
+#include "arm.h"
+
+/* --- notes ------------------------------------------------------------------- */
+
+void hw_gate_note(struct hw_monitor *m, uint32_t i, enum hw_act act)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	if (act == HW_ACT_ONLINE) {
+		d->flags |= HW_FLAG_HEARD;
+	} else if (act == HW_ACT_OFFLINE && hw_device_state(d) == HW_STATE_ONLINE) {
+		hw_monitor_unlink(m, i);
+		d->flags = (uint16_t)((d->flags & ~HW_FLAG_PACED) | HW_FLAG_SILENT);
+	}
+}
+
+void hw_gate_unhear(struct hw_device *d, struct hw_now now)
+{
+	if (!(d->flags & HW_FLAG_HEARD))
+		return;
+	if (hw_state_is_gone(hw_device_state(d)))
+		hw_device_set_heard_ms(d, hw_device_last_seen_ms(d, now));
+	d->flags &= (uint16_t)~HW_FLAG_HEARD;
+}
+
+/* --- what is this node's ------------------------------------------------------- */
+
+/* A sweep that is under way is not begun anew, or partitions that come one after the other would never let it end. */
+static void take_over(struct hw_gate *g, unsigned p)
+{
+	hw_partitions_add(g->sweep.active ? &g->waiting : &g->swept, p);
+	g->sweep.active = true;
+}
+
+static void put(struct hw_partitions *s, unsigned p, bool in)
+{
+	if (in)
+		hw_partitions_add(s, p);
+	else
+		hw_partitions_del(s, p);
+}
+
+void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64_t epoch)
+{
+	struct hw_gate *g = &m->gate;
+	if (role == HW_ROLE_DECIDES && !hw_partitions_has(&g->decided, p))
+		take_over(g, p);
+	put(&g->owned, p, role != HW_ROLE_WATCHES);
+	put(&g->decided, p, role == HW_ROLE_DECIDES);
+	g->epoch[p] = role == HW_ROLE_WATCHES ? 0 : epoch;
+	g->all = hw_partitions_count(&g->decided) == HW_PARTITIONS;
+}
+
+bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return hw_gate_owns(m, d);
+}
+
+bool hw_monitor_decides(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return hw_gate_decides(m, d);
+}
+
+uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return m->conf.several ? m->gate.epoch[hw_device_partition(d)] : 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* A goodbye: a filter, and what a payload must say there. See group.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartwheel/group.h"
+
+/* The filter ends at the first space; what follows is the word, which may hold more of them. */
+static int split(struct hw_goodbye *g, char *filter, const char **why)
+{
+	char *word = filter + strcspn(filter, " \t"), *equals;
+	if (*word) {
+		*word++ = '\0';
+		word += strspn(word, " \t");
+	}
+	if (!*word)
+		return 0;
+	equals = strchr(word, '=');
+	if (equals) {
+		if (equals == word || !equals[1]) {
+			*why = "needs a member before the = and a value behind it";
+			return -EINVAL;
+		}
+		*equals = '\0';
+		g->member = strdup(word);
+		word = equals + 1;
+	}
+	g->says = strdup(word);
+	if (g->says && (g->member || !equals))
+		return 0;
+	*why = "finds no memory";
+	return -ENOMEM;
+}
+
+int hw_goodbye_compile(struct hw_goodbye *g, const char *text, const char **why)
+{
+	char *filter = strdup(text ? text : "");
+	int rc;
+	memset(g, 0, sizeof(*g));
+	*why = "finds no memory";
+	if (!filter)
+		return -ENOMEM;
+	rc = split(g, filter, why);
+	if (rc == 0)
+		rc = hw_topic_compile(&g->topic, filter, HW_TOPIC_ANY, why);
+	if (rc != 0)
+		hw_goodbye_fini(g);
+	free(filter);
+	return rc;
+}
+
+void hw_goodbye_fini(struct hw_goodbye *g)
+{
+	hw_topic_fini(&g->topic);
+	free(g->member);
+	free(g->says);
+	memset(g, 0, sizeof(*g));
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* See hearing.h. Invariant: a group's deaf_filters is the number of its filters that are deaf, and its own clock stands
+ * still exactly while that is not 0; deaf_groups counts those groups. */
+#include "hearing.h"
+
+#include "canary.h"
+
+#define RETRY_MIN_NS (HW_NS_PER_S / 2)
+#define RETRY_MAX_NS (5 * HW_NS_PER_S)
+
+struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t k)
+{
+	return hw_canary_can_be_had(h, k) ? HW_MONO_NEVER : hw_hearing_believed_at(h, k);
+}
+
+/* --- deaf, and not any more ----------------------------------------------------- */
+
+static void count_deaf(struct hw_hearing *h, struct hw_mono since, struct hw_mono now, bool begins)
+{
+	if (begins) {
+		if (h->deaf_groups++ == 0 || since.ns < h->deaf_since.ns)
+			h->deaf_since = since;
+	} else if (--h->deaf_groups == 0) {
+		h->deaf_ns += now.ns - h->deaf_since.ns;
+	}
+}
+
+/*
+ * Whether that is to be told: not of a group that is deaf already, nor of one that heard again a moment ago, which
+ * nobody was told yet, and now will not be.
+ */
+static bool deafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, struct hw_mono since)
+{
+	struct hw_hearing_filter *f = &h->filter[k];
+	struct hw_hearing_group *g = &h->group[f->group];
+	bool is_news = g->deaf_filters == 0 && !g->over;
+	g->over = false;
+	f->deaf = true;
+	f->missed.ns = 0;
+	f->last_then = since;
+	f->retry = now;
+	f->tell.ns = 0; /* the deafness is told, and why */
+	hw_blind_begin(&g->blind, HW_CAUSE_DEAF, (struct hw_mono){hw_blind_seen(&s->blind, since).ns}, true);
+	if (g->deaf_filters++ == 0)
+		count_deaf(h, since, now, true);
+	g->need.ns = 0;
+	h->clocks_differ = true;
+	hw_hearing_wake(h);
+	return is_news;
+}
+
+static void hear_again(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, struct hw_hearing_group *g)
+{
+	hw_blind_end(&g->blind, HW_CAUSE_DEAF, (struct hw_mono){hw_blind_seen(&s->blind, now).ns});
+	count_deaf(h, now, now, false);
+	g->over = true;
+	hw_hearing_wake(h);
+}
+
+static void undeafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+{
+	struct hw_hearing_group *g = &h->group[h->filter[k].group];
+	h->filter[k].deaf = false;
+	if (--g->deaf_filters == 0)
+		hear_again(h, s, now, g);
+}
+
+/* Ends the deafness of groups that have lost the filter that it came from. */
+static void recount(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
+{
+	for (size_t k = 0; k < h->n_groups; k++) {
+		struct hw_hearing_group *g = &h->group[k];
+		unsigned was = g->deaf_filters;
+		g->deaf_filters = 0;
+		for (size_t f = g->first; f < g->first + g->n; f++)
+			g->deaf_filters += h->filter[f].deaf;
+		if (was > 0 && g->deaf_filters == 0)
+			hear_again(h, s, now, g);
+	}
+}
+
+int hw_hearing_configure(struct hw_hearing *h, const struct hw_sight *s, const struct hw_groups *groups,
+                         const char *node, struct hw_mono now)
+{
+	int rc = hw_hearing_set_filters(h, groups, node, now);
+	if (!rc)
+		recount(h, s, now);
+	return rc;
+}
+
+/* --- what comes in -------------------------------------------------------------- */
+
+void hw_hearing_subscribed(struct hw_hearing *h, struct hw_mono now)
+{
+	for (size_t k = 0; k < h->n; k++) {
+		struct hw_hearing_filter *f = &h->filter[k];
+		f->since = now;
+		f->sent.ns = 0;
+		f->tries = 0;
+		f->lost.ns = 0;
+		f->missed.ns = 0; /* silence counts anew */
+		f->answer = HW_CANARY_UNKNOWN;
+		f->due = hw_hearing_may_ask(h, k);
+		/* What a deaf filter waits for is still something new. */
+		if (f->deaf)
+			f->last_then = now;
+	}
+	hw_hearing_wake(h);
+}
+
+void hw_hearing_interrupted(struct hw_hearing *h)
+{
+	for (size_t k = 0; k < h->n; k++) {
+		struct hw_hearing_filter *f = &h->filter[k];
+		f->due |= f->sent.ns != 0;
+		f->sent.ns = 0;
+	}
+	hw_hearing_wake(h);
+}
+
+/* --- judging -------------------------------------------------------------------- */
+
+static enum hw_hearing_verdict judge_filter(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now,
+                                            size_t k, struct hw_mono need, uint32_t online)
+{
+	struct hw_hearing_filter *f = &h->filter[k];
+	const struct hw_hearing_group *g = &h->group[f->group];
+	if (hw_hearing_misses(h, k))
+		return HW_HEARING_UNSURE;
+	if (hw_hearing_proven(h, k).ns >= need.ns || hw_hearing_believes(h, k))
+		return HW_HEARING_HEARS;
+	hw_canary_miss(h, s, k);
+	if (hw_hearing_may_ask(h, k) && f->lost.ns < need.ns)
+		return HW_HEARING_UNSURE;
+	bool had = hw_canary_can_be_had(h, k);
+	if (online < 2 && !had)
+		return HW_HEARING_HEARS; /* its own silence is all that there is */
+	if (now.ns - hw_hearing_last(h, k).ns < g->timeout_ns)
+		return HW_HEARING_UNSURE;
+	if (had || now.ns < hw_hearing_believed_at(h, k).ns) {
+		bool is_news = deafen(h, s, now, k, hw_hearing_last(h, k));
+		return is_news ? HW_HEARING_DEAF : HW_HEARING_STILL_DEAF;
+	}
+	f->believed = hw_hearing_last(h, k);
+	return HW_HEARING_HEARS;
+}
+
+enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now,
+                                         uint16_t group, struct hw_mono need, uint32_t online, int64_t *wait,
+                                         size_t *filter)
+{
+	const struct hw_hearing_group *g = &h->group[group];
+	enum hw_hearing_verdict all = HW_HEARING_HEARS;
+	*wait = 0;
+	for (size_t k = g->first; k < g->first + g->n && all < HW_HEARING_DEAF; k++) {
+		enum hw_hearing_verdict one = judge_filter(h, s, now, k, need, online);
+		if (one == HW_HEARING_HEARS)
+			continue;
+		all = one;
+		*filter = k;
+		h->filter[k].due |= hw_canary_is_owed(h, s, now, k); /* or its age would say how long to wait */
+		int64_t ns = hw_canary_wait(h, k, now);
+		*wait = ns > *wait ? ns : *wait;
+	}
+	if (all == HW_HEARING_UNSURE)
+		hw_hearing_ask(h, group);
+	return all;
+}
+
+/* --- steps ---------------------------------------------------------------------- */
+
+/* The filters of groups that are to be judged owe a canary: now, or once the next barrier is sent. */
+static void take_asks(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
+{
+	h->asked = false;
+	for (size_t i = 0; i < h->n_groups; i++) {
+		struct hw_hearing_group *g = &h->group[i];
+		bool asked = g->asked;
+		g->asked = false;
+		for (size_t k = g->first; asked && k < g->first + g->n; k++) {
+			struct hw_hearing_filter *f = &h->filter[k];
+			f->due |= hw_canary_is_owed(h, s, now, k);
+			g->asked |= f->sent.ns && !f->due;
+		}
+		h->asked |= g->asked;
+	}
+}
+
+/* How often a deaf group's canary goes out. */
+static int64_t retry_ns(const struct hw_hearing_group *g)
+{
+	int64_t half_ns = g->timeout_ns / 2;
+	return half_ns < RETRY_MIN_NS ? RETRY_MIN_NS : half_ns < RETRY_MAX_NS ? half_ns : RETRY_MAX_NS;
+}
+
+static void end_if_over(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+{
+	struct hw_hearing_filter *f = &h->filter[k];
+	if (hw_hearing_last(h, k).ns > f->last_then.ns) {
+		/* The right is new: from now on it can be had, or be had again. */
+		f->due |= (!f->ever || f->lost.ns) && hw_hearing_may_ask(h, k);
+		undeafen(h, s, now, k);
+	} else if (!hw_canary_can_be_had(h, k) && now.ns >= hw_hearing_believed_at(h, k).ns) {
+		f->believed = hw_hearing_last(h, k);
+		undeafen(h, s, now, k);
+	} else if (now.ns >= f->retry.ns && hw_hearing_may_ask(h, k) && !f->sent.ns) {
+		f->due = true;
+		f->retry = hw_mono_add(now, retry_ns(&h->group[f->group]));
+	}
+}
+
+/*
+ * A canary is lost that a device waited for: whoever has beaten since the filter brought something last may not have
+ * been heard, also if it brings what is sent now. Whether that is to be told.
+ */
+static bool take_mute(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+{
+	const struct hw_hearing_filter *f = &h->filter[k];
+	if (f->deaf || !f->mute || !hw_hearing_misses(h, k))
+		return false;
+	return deafen(h, s, now, k, f->gap);
+}
+
+static struct hw_hearing_do look_at(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+{
+	struct hw_hearing_do todo = {.what = HW_HEARING_NOTHING, .filter = k};
+	hw_canary_give_up(h, s, now, k);
+	if (hw_canary_tell(h, now, k)) {
+		todo.what = HW_HEARING_MISSING;
+		return todo;
+	}
+	if (take_mute(h, s, now, k)) {
+		todo.what = HW_HEARING_MUTE;
+		return todo;
+	}
+	if (h->filter[k].deaf)
+		end_if_over(h, s, now, k);
+	if (hw_canary_send(h, s, now, k, &todo.seq))
+		todo.what = HW_HEARING_CANARY;
+	return todo;
+}
+
+/* A group that hears again, if one does; otherwise nothing. */
+static struct hw_hearing_do tell_over(struct hw_hearing *h)
+{
+	for (size_t g = 0; g < h->n_groups; g++) {
+		if (!h->group[g].over)
+			continue;
+		h->group[g].over = false;
+		return (struct hw_hearing_do){.what = HW_HEARING_OVER, .group = (uint16_t)g};
+	}
+	return (struct hw_hearing_do){.what = HW_HEARING_NOTHING};
+}
+
+/* Whether anything is left for a later turn. */
+static bool is_busy(const struct hw_hearing *h)
+{
+	for (size_t k = 0; k < h->n; k++)
+		if (h->filter[k].due || h->filter[k].deaf || h->filter[k].sent.ns || h->filter[k].tell.ns)
+			return true;
+	return false;
+}
+
+struct hw_hearing_do hw_hearing_step(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
+{
+	if (!h->look || h->looked.ns == now.ns)
+		return (struct hw_hearing_do){.what = HW_HEARING_NOTHING};
+	if (h->asked)
+		take_asks(h, s, now);
+	if (h->looking.ns != now.ns)
+		h->at = 0;
+	h->looking = now;
+	for (; h->at < h->n; h->at++) {
+		struct hw_hearing_do todo = look_at(h, s, now, h->at);
+		if (todo.what != HW_HEARING_NOTHING)
+			return todo;
+	}
+	struct hw_hearing_do over = tell_over(h);
+	if (over.what != HW_HEARING_NOTHING)
+		return over;
+	h->at = 0;
+	h->looked = now;
+	h->look = is_busy(h);
+	return over;
+}
+
+static struct hw_mono next_of(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+{
+	const struct hw_hearing_filter *f = &h->filter[k];
+	struct hw_mono at = hw_canary_next(h, s, now, k);
+	if (f->deaf && hw_hearing_may_ask(h, k) && !f->sent.ns && !f->due)
+		at = hw_mono_sooner(at, f->retry);
+	if (f->deaf)
+		at = hw_mono_sooner(at, hw_hearing_bound(h, k));
+	return at;
+}
+
+struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
+{
+	struct hw_mono at = HW_MONO_NEVER;
+	if (!h->look)
+		return at;
+	if (h->looked.ns == INT64_MIN)
+		return now;
+	for (size_t k = 0; k < h->n; k++)
+		at = hw_mono_sooner(at, next_of(h, s, now, k));
+	return hw_mono_later(at, now);
+}

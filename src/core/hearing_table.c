@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* See hearing_table.h. */
+#include "hearing_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BELIEVED_NS (30 * HW_NS_PER_S) /* a silence that no canary explains is believed after this at the earliest */
+
+void hw_hearing_init(struct hw_hearing *h, struct hw_now now)
+{
+	memset(h, 0, sizeof(*h));
+	h->started_ns = now.mono.ns;
+	h->base_us = now.wall_ms > 0 ? now.wall_ms * 1000 : 0;
+}
+
+static void free_filters(struct hw_hearing_filter *filter, size_t n)
+{
+	for (size_t f = 0; filter && f < n; f++) {
+		free(filter[f].filter);
+		free(filter[f].canary);
+	}
+	free(filter);
+}
+
+void hw_hearing_fini(struct hw_hearing *h)
+{
+	free_filters(h->filter, h->n);
+	free(h->brought);
+	free(h->group);
+}
+
+/* A new filter: the monitor has just subscribed to it, or is about to. */
+static int fill_in(struct hw_hearing_filter *f, const struct hw_group *g, const char *node, struct hw_mono now)
+{
+	f->since = now;
+	f->filter = strdup(g->heartbeat[f->index].filter);
+	f->canary = hw_topic_canary(&g->heartbeat[f->index], node);
+	if (!f->filter || !f->canary)
+		return -ENOMEM;
+	f->own = strcmp(f->filter, f->canary) != 0;
+	f->due = g->canary && f->own;
+	return 0;
+}
+
+/* What was known of the same filter of the same group. A canary whose topic is another now is another. */
+static size_t known(const struct hw_hearing *h, const struct hw_hearing_filter *f)
+{
+	size_t k = 0;
+	while (k < h->n && (h->filter[k].group != f->group || strcmp(h->filter[k].filter, f->filter) != 0 ||
+	                    strcmp(h->filter[k].canary, f->canary) != 0))
+		k++;
+	return k;
+}
+
+static void take_over(struct hw_hearing_filter *f, const struct hw_hearing_filter *old)
+{
+	char *filter = f->filter, *canary = f->canary;
+	uint16_t index = f->index;
+	*f = *old;
+	f->filter = filter;
+	f->canary = canary;
+	f->index = index;
+}
+
+/* Makes the new table's filters. 0 or -ENOMEM. */
+static int build(const struct hw_hearing *h, const struct hw_groups *groups, const char *node, struct hw_mono now,
+                 struct hw_hearing_filter *filter, int64_t *brought)
+{
+	size_t n = 0;
+	for (size_t k = 0; k < groups->n_order; k++) {
+		const struct hw_group *g = groups->all[groups->order[k]];
+		for (size_t j = 0; j < g->n_heartbeat; j++, n++) {
+			struct hw_hearing_filter *f = &filter[n];
+			f->group = groups->order[k];
+			f->index = (uint16_t)j;
+			if (fill_in(f, g, node, now))
+				return -ENOMEM;
+			size_t old = known(h, f);
+			if (old == h->n)
+				continue;
+			take_over(f, &h->filter[old]);
+			brought[n] = h->brought[old];
+		}
+	}
+	return 0;
+}
+
+static size_t count_filters(const struct hw_groups *groups, const char *node)
+{
+	size_t n = 0;
+	for (size_t k = 0; node && k < groups->n_order; k++)
+		n += groups->all[groups->order[k]]->n_heartbeat;
+	return n;
+}
+
+/* Puts the new table in the place of the old one, which is freed. */
+static void install(struct hw_hearing *h, const struct hw_groups *groups, struct hw_hearing_filter *filter,
+                    int64_t *brought, size_t n)
+{
+	free_filters(h->filter, h->n);
+	free(h->brought);
+	h->filter = filter;
+	h->brought = brought;
+	h->n = n;
+	h->at = 0;
+	hw_hearing_wake(h);
+	for (size_t g = h->n_groups; g < groups->n; g++) {
+		memset(&h->group[g], 0, sizeof(h->group[g]));
+		hw_blind_init(&h->group[g].blind);
+	}
+	h->n_groups = groups->n;
+	for (size_t g = 0; g < h->n_groups; g++) {
+		const struct hw_group *group = groups->all[g];
+		h->group[g].n = 0;
+		h->group[g].canary = group->canary;
+		h->group[g].timeout_ns = group->timeout_ms * HW_NS_PER_MS;
+	}
+	for (size_t f = n; f-- > 0;) {
+		h->group[filter[f].group].first = f;
+		h->group[filter[f].group].n++;
+	}
+}
+
+int hw_hearing_set_filters(struct hw_hearing *h, const struct hw_groups *groups, const char *node, struct hw_mono now)
+{
+	size_t n = count_filters(groups, node);
+	struct hw_hearing_group *group = realloc(h->group, (groups->n + 1) * sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	h->group = group;
+	struct hw_hearing_filter *filter = calloc(n + 1, sizeof(*filter));
+	int64_t *brought = calloc(n + 1, sizeof(*brought));
+	if (!filter || !brought || (node && build(h, groups, node, now, filter, brought))) {
+		free_filters(filter, n);
+		free(brought);
+		return -ENOMEM;
+	}
+	install(h, groups, filter, brought, n);
+	return 0;
+}
+
+struct hw_mono hw_hearing_proven(const struct hw_hearing *h, size_t k)
+{
+	return hw_mono_later(h->filter[k].proof, (struct hw_mono){h->brought[k]});
+}
+
+struct hw_mono hw_hearing_last(const struct hw_hearing *h, size_t k)
+{
+	return hw_mono_later(hw_hearing_proven(h, k), h->filter[k].since);
+}
+
+bool hw_hearing_believes(const struct hw_hearing *h, size_t k)
+{
+	return h->filter[k].believed.ns && h->filter[k].believed.ns == hw_hearing_last(h, k).ns;
+}
+
+struct hw_mono hw_hearing_believed_at(const struct hw_hearing *h, size_t k)
+{
+	int64_t timeout_ns = h->group[h->filter[k].group].timeout_ns;
+	int64_t all_ns = 3 * timeout_ns > BELIEVED_NS ? 3 * timeout_ns : BELIEVED_NS;
+	return hw_mono_add(hw_hearing_last(h, k), all_ns - timeout_ns);
+}

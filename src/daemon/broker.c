@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* See broker.h. */
+#include "broker.h"
+
+#include <stdio.h>
+
+#include "connections.h"
+#include "deaf.h"
+#include "debts.h"
+#include "turn.h"
+#include "wake.h"
+
+/* The outbox keeps a clearing until everything is cleared: that is what finds the rest after a crash. */
+static void published(struct hw_app *a, struct hw_ref ref, bool cleared, int other)
+{
+	const struct hw_device *d = hw_app_device(a, ref);
+	if (!d)
+		return;
+	struct hw_id id = hw_device_id(d);
+	if (a->redis && !(cleared && hw_device_noted(d, other)))
+		hw_redis_published(a->redis, id.text, id.len, d->seq, cleared);
+	hw_app_reap_if_done(a, ref, d);
+}
+
+void hw_app_dropped(void *arg, struct hw_ref ref)
+{
+	const struct hw_device *d = hw_app_device(arg, ref);
+	if (d)
+		hw_app_reap_if_done(arg, ref, d);
+}
+
+void hw_app_published(void *arg, struct hw_ref ref, bool cleared)
+{
+	published(arg, ref, cleared, HW_OWED_DISCOVERY);
+}
+
+void hw_app_discovered(void *arg, struct hw_ref ref, bool cleared)
+{
+	if (cleared)
+		published(arg, ref, cleared, HW_OWED_STATUS);
+}
+
+static void publisher_up(struct hw_app *a, struct hw_now now)
+{
+	a->publisher_up = true;
+	a->publisher_reconnects += a->publisher_ever_up;
+	a->publisher_ever_up = true;
+	a->publisher_why[0] = '\0';
+	a->presence_due = true;
+	hw_log(a->log, HW_LOG_NOTICE, "publisher: connected to %s:%d", a->publisher_conf.host, a->publisher_conf.port);
+	hw_monitor_publisher(a->monitor, now, true);
+	hw_share_publisher(a, now);
+	if (!a->loading) /* otherwise the end of that does it */
+		hw_app_republish(a, now);
+	hw_app_hurry(a);
+}
+
+static void publisher_down(struct hw_app *a, struct hw_now now, const char *text)
+{
+	a->publisher_up = false;
+	a->barriers = HW_BARRIERS_UNKNOWN;
+	hw_app_tell_broker(a, text);
+	snprintf(a->publisher_why, sizeof(a->publisher_why), "%s", text);
+	hw_monitor_publisher(a->monitor, now, false);
+	hw_share_publisher(a, now);
+	hw_owed_down(&a->status);
+	hw_owed_down(&a->discovery);
+}
+
+/* The monitor's presence has token 0, which is neither sink's. */
+static struct hw_owed *sink_of(struct hw_app *a, uint64_t token)
+{
+	return (token & HW_OWED_TOKEN_KIND) == a->discovery.kind->token ? &a->discovery : &a->status;
+}
+
+static void refused(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev)
+{
+	struct hw_owed *sink = sink_of(a, ev->token);
+	bool status = sink == &a->status;
+	if (ev->text[0])
+		hw_log_limited(a->log, status ? HW_LIMIT_STATUS_REFUSED : HW_LIMIT_DISCOVERY_REFUSED, HW_LOG_ERROR,
+		               "the broker refused a retained %s: %s; it is tried again each minute",
+		               status ? "status" : "message for Home Assistant", ev->text);
+	hw_owed_refused(sink, ev->token, now.mono.ns / HW_NS_PER_MS);
+}
+
+void hw_app_on_publisher(int fd, short what, void *arg)
+{
+	struct hw_app *a = arg;
+	(void)fd;
+	(void)what;
+	struct hw_now now = hw_app_woke(a);
+	struct hw_publisher_event ev;
+	while (hw_publisher_take(a->publisher, &ev)) {
+		switch (ev.kind) {
+		case HW_PUBLISHER_UP:
+			publisher_up(a, now);
+			break;
+		case HW_PUBLISHER_DOWN:
+			publisher_down(a, now, ev.text);
+			break;
+		case HW_PUBLISHER_ACKED:
+			hw_owed_acked(sink_of(a, ev.token), ev.token);
+			break;
+		case HW_PUBLISHER_REFUSED:
+			refused(a, now, &ev);
+			break;
+		case HW_PUBLISHER_LIMIT:
+			hw_log(a->log, HW_LOG_WARNING, "broker: %s", ev.text);
+			break;
+		case HW_PUBLISHER_BARRIERS:
+			a->barriers = ev.token ? HW_BARRIERS_TAKEN : HW_BARRIERS_REFUSED;
+			break;
+		case HW_PUBLISHER_CANARY:
+			hw_app_canary_answered(a, &ev);
+		}
+	}
+	hw_app_turn(a);
+}

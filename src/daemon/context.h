@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The running daemon's context: what it owns, and what its files remember of it. app.c makes it and wires its parts
+ * together; each other file has one task, and knows only those below it:
+ *
+ *     app             makes and frees the context, and wires its parts
+ *     feed, store, broker, keys, observe
+ *                     what readers, Redis, the publisher, the keyspace listener and the control API say or ask
+ *     turn            the loop, a turn at a time: what the core says is pulled out,
+ *     fanout          ... and handed on to the sinks
+ *     deaf, reload    groups that do not hear; a new configuration
+ *     debts, presence, share, subscriptions, connections, hooks
+ *     wake            the time, and what the loop is woken by
+ */
+#ifndef HW_CONTEXT_H
+#define HW_CONTEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "control/control.h"
+#include "discovery.h"
+#include "heartwheel/monitor.h"
+#include "heartwheel/pace.h"
+#include "http/metrics.h"
+#include "limits.h"
+#include "mqtt/copies.h"
+#include "mqtt/mqtt.h"
+#include "notify/notify.h"
+#include "redis/keyspace.h"
+#include "redis/redis.h"
+#include "run/loop.h"
+#include "settings.h"
+#include "share.h"
+#include "status.h"
+
+struct event;
+
+/* A reader and what the loop knows of it. */
+struct hw_app_reader {
+	struct hw_app *app;
+	unsigned number;
+	struct hw_reader *reader; /* owned */
+	struct event *readable;   /* owned */
+	bool unread;              /* its ring is to be looked at in the next turn, also if nothing makes it readable */
+	char client_id[256];
+	struct hw_mqtt_conf conf;
+	bool up, ever_up;
+	bool stalled; /* it slept too long, and has not read its socket empty since */
+	bool renewed; /* the connection is closed because barriers do not come back */
+	bool behind;  /* the loop slept too long, and has not seen the ring empty since */
+	uint64_t taken;
+	char why[512]; /* it is down */
+
+	struct hw_message gathered[HW_BATCH]; /* taken, and not yet worked off by the core: they point into the ring */
+	size_t n_gathered;
+	struct hw_reader_event held; /* taken, and waits until those are */
+	bool holding;
+	struct hw_copies_of copies;
+};
+
+struct hw_app {
+	struct hw_log *log;        /* borrowed from main */
+	struct hw_settings *conf;  /* owned: the running configuration */
+	struct hw_settings *start; /* owned: the first one; what only a restart changes is lent out from it */
+	struct hw_loop loop;
+	struct hw_monitor *monitor;
+	struct hw_control *control;
+	struct hw_redis *redis;       /* NULL: store = memory */
+	struct hw_keyspace *keyspace; /* NULL: keys of other programs are not looked at */
+	struct hw_redis_conf redis_conf;
+	struct hw_publisher *publisher;
+	struct hw_app_reader reader[HW_READERS_MAX];
+	unsigned n_readers;
+	struct hw_owed status, discovery;
+	struct hw_notifier *notifier;
+	struct hw_share share;
+
+	struct event *due, *publisher_readable;
+
+	/* Texts that the parts borrow for as long as they live. */
+	char *mqtt_password, *redis_password;
+	char barrier_topic[256], presence_topic[256], publisher_id[256], share_group[128];
+	struct hw_mqtt_conf publisher_conf;
+
+	uint64_t run_mark; /* random, of this run */
+	struct hw_mono started;
+	struct hw_pace pace;
+
+	enum { HW_BARRIERS_UNKNOWN, HW_BARRIERS_REFUSED, HW_BARRIERS_TAKEN } barriers; /* by the broker's ACL */
+	bool publisher_up, publisher_ever_up, redis_up, redis_ever_up, loading;
+	char publisher_why[512], redis_why[512];
+	uint64_t owed_store;       /* devices with HW_OWED_STORE */
+	struct hw_mono redis_late; /* since when Redis has not confirmed: 0: it does */
+	bool releasing;            /* statuses no longer wait for Redis: sweep under way */
+	uint32_t release_at;
+
+	bool fleet_blind; /* what the core has said last of the fleet as a whole */
+	enum hw_cause fleet_cause;
+	bool presence_due, blind_told; /* what presence says: of that, or of groups */
+	enum hw_cause blind_cause;
+	char manager_told[128]; /* the status that the service manager was told last */
+	uint64_t presence_seq;
+	int64_t presence_ms; /* monotonic, of the last one; 0: none */
+
+	struct hw_copies copies;
+	bool stopping;
+	struct hw_mono stop_by;
+
+	uint64_t refused_told[HW_REFUSED_KINDS];
+	int refused_quiet_s[HW_REFUSED_KINDS]; /* until more of the kind are told of */
+	uint64_t faults_told;                  /* payload errors */
+	int faults_quiet_s;
+	uint64_t publisher_reconnects;
+	uint64_t wakeups;
+	struct hw_histogram detection, turn;
+	struct hw_mono turn_began;
+	struct hw_histogram turn_cpu;       /* of whole turns, by the thread's CPU time */
+	unsigned looks_left, statuses_left; /* in this turn */
+	uint64_t store_done;                /* what Redis had confirmed when it was looked at last */
+	struct hw_mono store_moved;         /* when that was seen to grow last, or nothing was owed */
+	bool held;                          /* nobody is judged until Redis has written more */
+};
+
+/* NULL: it is gone. */
+static inline struct hw_device *hw_app_device(const struct hw_app *a, struct hw_ref ref)
+{
+	return hw_registry_get(hw_monitor_registry(a->monitor), ref);
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* See debts.h. */
+#include "debts.h"
+
+#define REDIS_PATIENCE_NS HW_NS_PER_S
+#define RELEASE_LOOKS     8192 /* records a turn of the sweep that lets statuses go */
+
+bool hw_app_settle_store(struct hw_app *a, struct hw_device *d)
+{
+	if (!hw_device_noted(d, HW_OWED_STORE))
+		return false;
+	hw_device_note(d, HW_OWED_STORE, false);
+	a->owed_store--;
+	return true;
+}
+
+void hw_app_owe_store(struct hw_app *a, struct hw_now now, struct hw_device *d, const struct hw_transition *t)
+{
+	if (!hw_redis_transition(a->redis, now, t)) {
+		hw_app_settle_store(a, d);
+		return;
+	}
+	a->owed_store += !hw_device_noted(d, HW_OWED_STORE);
+	hw_device_note(d, HW_OWED_STORE, true);
+}
+
+void hw_app_reap_if_done(struct hw_app *a, struct hw_ref ref, const struct hw_device *d)
+{
+	if (!hw_device_noted(d, HW_OWED_STORE | HW_OWED_STATUS | HW_OWED_DISCOVERY))
+		hw_monitor_reap(a->monitor, ref);
+}
+
+/* Home Assistant has to hear of a device once, and once more when it is forgotten. */
+void hw_app_discover(struct hw_app *a, struct hw_now now, struct hw_ref ref, struct hw_device *d)
+{
+	bool gone = hw_device_state(d) == HW_STATE_FORGOTTEN;
+	if (!gone && hw_device_noted(d, HW_DISCOVERED))
+		return;
+	hw_device_note(d, HW_DISCOVERED, !gone);
+	hw_owed_add(&a->discovery, ref.index);
+	hw_owed_release(&a->discovery, ref, now.mono.ns / HW_NS_PER_MS);
+}
+
+void hw_app_owe_status(struct hw_app *a, struct hw_now now, struct hw_ref ref)
+{
+	const struct hw_device *d = hw_app_device(a, ref);
+	if (!d)
+		return;
+	hw_owed_add(&a->status, ref.index);
+	if (!hw_device_noted(d, HW_OWED_STORE) || a->redis_late.ns)
+		hw_owed_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
+}
+
+void hw_app_republish(struct hw_app *a, struct hw_now now)
+{
+	if (a->stopping) /* what is owed goes out; the rest is for the next run */
+		return;
+	hw_owed_republish(&a->status, now.mono.ns / HW_NS_PER_MS);
+	hw_owed_republish(&a->discovery, now.mono.ns / HW_NS_PER_MS);
+}
+
+/* --- statuses that waited for Redis ------------------------------------------ */
+
+/* Whether Redis has been away, or silent, for longer than statuses wait for it. */
+static bool redis_is_late(const struct hw_app *a, struct hw_now now)
+{
+	if (!a->redis || a->owed_store == 0)
+		return false;
+	struct hw_mono down = hw_redis_down_since(a->redis);
+	if (!hw_redis_up(a->redis) && now.mono.ns - down.ns > REDIS_PATIENCE_NS)
+		return true;
+	return hw_redis_stats(a->redis)->oldest_edge_ms > REDIS_PATIENCE_NS / HW_NS_PER_MS;
+}
+
+bool hw_app_release(struct hw_app *a, struct hw_now now)
+{
+	bool late = redis_is_late(a, now);
+	if (late && !a->redis_late.ns) {
+		a->redis_late = now.mono;
+		a->releasing = true;
+		a->release_at = 0;
+	} else if (!late) {
+		a->redis_late.ns = 0;
+	}
+	if (!a->releasing)
+		return false;
+	const struct hw_registry *r = hw_monitor_registry(a->monitor);
+	uint32_t bound = hw_registry_bound(r);
+	for (int looks = 0; looks < RELEASE_LOOKS && a->release_at < bound; looks++, a->release_at++)
+		if (hw_registry_at(r, a->release_at))
+			hw_owed_release(&a->status, hw_registry_ref(r, a->release_at), now.mono.ns / HW_NS_PER_MS);
+	a->releasing = a->release_at < bound;
+	return a->releasing;
+}
+
+uint64_t hw_app_owed(const struct hw_app *a, struct hw_now now, int64_t *oldest_ms)
+{
+	int64_t status = hw_owed_oldest_ms(&a->status, now.mono.ns / HW_NS_PER_MS);
+	int64_t store = a->redis ? hw_redis_stats(a->redis)->oldest_edge_ms : 0;
+	*oldest_ms = status > store ? status : store;
+	/* A device may be owed to both: the larger debt is a lower bound of the devices owed, and exact in all but
+	 * mixed failures. */
+	return a->status.owed > a->owed_store ? a->status.owed : a->owed_store;
+}

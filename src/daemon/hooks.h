@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The notifier's place in the daemon. */
+#ifndef HW_HOOKS_H
+#define HW_HOOKS_H
+
+#include "context.h"
+
+/* What notify is told of the configuration. 0 or -ENOMEM. */
+int hw_app_configure_notifier(struct hw_app *a, const struct hw_settings *c);
+void hw_app_notify_trouble(void *arg, enum hw_notifier_kind kind, const char *text);
+
+#endif

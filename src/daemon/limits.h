@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* The kinds of lines that outside events can repeat at will: see hw_log_limited(). */
+#ifndef HW_LIMITS_H
+#define HW_LIMITS_H
+
+#include <assert.h>
+
+#include "run/log.h"
+
+enum hw_limit {
+	HW_LIMIT_READER,
+	HW_LIMIT_BROKER,
+	HW_LIMIT_REDIS,
+	HW_LIMIT_REDIS_TROUBLE,
+	HW_LIMIT_SENTINEL,
+	HW_LIMIT_FOREIGN,
+	HW_LIMIT_STATUS_REFUSED,
+	HW_LIMIT_DISCOVERY_REFUSED,
+	HW_LIMIT_NOTIFY,
+	HW_LIMIT_KEYSPACE,
+	HW_LIMIT_KEYSPACE_TROUBLE,
+	HW_LIMITS
+};
+static_assert((int)HW_LIMITS <= HW_LOG_KINDS, "the log has room for each kind");
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See rules.h. A rule is told with the line of the key that has to change; nothing is concluded from a value that was
+ * refused.
+ */
+#include "rules.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/value.h"
+#include "heartwheel/group.h"
+#include "names.h"
+#include "preset.h"
+#include "settings.h"
+#include "template.h"
+
+/* Of a key of a group. */
+static struct hw_conf_mark *mark(const struct hw_conf_draft *d, struct hw_conf_marks *marks, const char *key)
+{
+	return hw_conf_draft_mark(d, marks, "group", key);
+}
+
+/* The group named default has these when the file gives it none; any other must say what it listens to. */
+static void add_default_heartbeats(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_marks *marks)
+{
+	static const char *const heartbeats[] = {"nodes/{id}/heartbeat", "nodes/{id}/status"};
+	int at = hw_conf_option_find(d->table, "group", "heartbeat");
+	char why[512];
+	for (size_t k = 0; k < sizeof(heartbeats) / sizeof(heartbeats[0]); k++)
+		hw_conf_draft_set(d, g, marks, at, heartbeats[k], 0, why, sizeof(why));
+}
+
+static bool is_http_url(const char *text)
+{
+	size_t n = strncmp(text, "http://", 7) == 0 ? 7 : strncmp(text, "https://", 8) == 0 ? 8 : 0;
+	return n && text[n] && text[n] != '/';
+}
+
+static bool has_group(const struct hw_settings *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_groups; i++)
+		if (strcmp(c->groups[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static void check_keyspace(struct hw_conf_draft *d, const struct hw_settings *c)
+{
+	char why[192];
+	snprintf(why, sizeof(why), "there is no [group %s] in this file", c->keyspace_group);
+	hw_conf_draft_require(d, !c->keyspace_enabled || has_group(c, c->keyspace_group), "keyspace", "group",
+	                      "enabled", why);
+	hw_conf_draft_require(d,
+	                      !c->keyspace_enabled || c->store == HW_STORE_REDIS ||
+	                              hw_conf_draft_mark(d, &d->marks, "store", "type")->bad,
+	                      "keyspace", "enabled", "configure",
+	                      "needs [store] type = redis: there is no other store with keys");
+}
+
+static void check_timeouts(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_marks *marks)
+{
+	const struct hw_conf_mark *timeout = mark(d, marks, "timeout");
+	const struct hw_conf_mark *most = mark(d, marks, "timeout_max");
+	char is[32], least[32];
+	if (timeout->bad || most->bad || g->timeout_max_ms >= g->timeout_ms)
+		return;
+	if (!most->line) {
+		g->timeout_max_ms = g->timeout_ms;
+		return;
+	}
+	hw_conf_wrong(&d->errors, most->line, "key", "timeout_max",
+	              "%s is less than this group's timeout: give %s or more, or remove it",
+	              hw_conf_duration_format(g->timeout_max_ms, is, sizeof(is)),
+	              hw_conf_duration_format(g->timeout_ms, least, sizeof(least)));
+}
+
+/* Judges a template by itself, then its names against those of the id. Whether it is right. */
+static bool check_template(struct hw_conf_draft *d, unsigned line, const char *key, const char *text,
+                           enum hw_template kind, const char *id, enum hw_names_of names)
+{
+	const char *wrong = NULL;
+	char why[160];
+	int rc = hw_template_check(text, kind, &wrong);
+	if (rc == -ENOMEM) {
+		d->errors.no_memory = true;
+	} else if (rc) {
+		hw_conf_wrong(&d->errors, line, "key", key, "%s", wrong ? wrong : "not a topic template");
+	} else if (id && hw_names_wrong(text, id, names, why, sizeof(why))) {
+		hw_conf_wrong(&d->errors, line, "key", key, "%s", why);
+		rc = -EINVAL;
+	}
+	return rc == 0;
+}
+
+/* Judges the values of a list by their lines; defaults have none, and those of the line `but` are left out. */
+static void check_list(struct hw_conf_draft *d, struct hw_conf_marks *marks, const char *key, char *const *list,
+                       size_t n, enum hw_template kind, const char *id, unsigned but)
+{
+	const unsigned *lines = marks->lines[hw_conf_option_find(d->table, "group", key)];
+	enum hw_names_of names = kind == HW_TEMPLATE_IGNORE    ? HW_NAMES_IGNORE
+	                         : kind == HW_TEMPLATE_GOODBYE ? HW_NAMES_GOODBYE
+	                                                       : HW_NAMES_FILTER;
+	for (size_t i = 0; lines && i < n; i++)
+		if (!but || lines[i] != but)
+			check_template(d, lines[i], key, list[i], kind, id, names);
+}
+
+/* The line of a preset whose filters do not have the names of the group's id, or 0. It is said once, not for each of
+ * its filters, which nobody sees in the file. */
+static unsigned check_preset(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_marks *marks,
+                             const char *id)
+{
+	const unsigned *lines = marks->lines[hw_conf_option_find(d->table, "group", "heartbeat")];
+	unsigned line = g->preset == HW_PRESET_NONE ? 0 : mark(d, marks, "preset")->line;
+	char why[160];
+	for (size_t i = 0; line && id && lines && i < g->n_heartbeat; i++) {
+		if (lines[i] != line || !hw_names_wrong(g->heartbeat[i], id, HW_NAMES_FILTER, why, sizeof(why)))
+			continue;
+		hw_conf_wrong(&d->errors, line, "key", "preset",
+		              "its filters do not have the names in this group's id: remove id, or give filters that "
+		              "have them in the place of preset");
+		return line;
+	}
+	return 0;
+}
+
+/* One list of all filters that have names, so that they can be compared. */
+static const char *filter_at(const struct hw_settings_group *g, size_t i)
+{
+	return i < g->n_heartbeat ? g->heartbeat[i] : g->goodbye[i - g->n_heartbeat];
+}
+
+/* Of an id with two {name...} nobody could tell where the first one ends. */
+static void check_several(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_marks *marks)
+{
+	const char *first = NULL, *name, *text, *end;
+	size_t first_len = 0, len;
+	bool several;
+	for (size_t i = 0; i < g->n_heartbeat + g->n_goodbye; i++) {
+		const char *key = i < g->n_heartbeat ? "heartbeat" : "goodbye";
+		const unsigned *lines = marks->lines[hw_conf_option_find(d->table, "group", key)];
+		text = filter_at(g, i);
+		end = hw_names_filter_end(text, i < g->n_heartbeat ? HW_NAMES_FILTER : HW_NAMES_GOODBYE);
+		while (lines && hw_names_next(&text, end, &name, &len, &several)) {
+			if (!several)
+				continue;
+			if (first && (len != first_len || memcmp(first, name, len) != 0))
+				hw_conf_wrong(&d->errors, lines[i < g->n_heartbeat ? i : i - g->n_heartbeat], "key",
+				              key, "a group has one name with ...} at most, which is {%.*s...} above",
+				              (int)first_len, first);
+			first = first ? first : name;
+			first_len = first == name ? len : first_len;
+		}
+	}
+}
+
+static void check_filters(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_marks *marks)
+{
+	/* Of an id that was refused nothing is concluded. */
+	const char *id = g->batch || mark(d, marks, "id")->bad ? NULL : g->id;
+	unsigned unfit = check_preset(d, g, marks, id);
+	if (!mark(d, marks, "batch")->bad)
+		check_list(d, marks, "heartbeat", g->heartbeat, g->n_heartbeat,
+		           g->batch              ? HW_TEMPLATE_BATCH
+		           : hw_names_any(g->id) ? HW_TEMPLATE_HEARTBEAT
+		                                 : HW_TEMPLATE_FIXED,
+		           id, unfit);
+	check_list(d, marks, "goodbye", g->goodbye, g->n_goodbye, HW_TEMPLATE_GOODBYE, id, unfit);
+	check_list(d, marks, "ignore", g->ignore, g->n_ignore, HW_TEMPLATE_IGNORE, id, unfit);
+	check_list(d, marks, "field", g->field, g->n_field, HW_TEMPLATE_FIELD, NULL, unfit);
+	check_several(d, g, marks);
+	if (g->batch && g->n_goodbye > 0)
+		hw_conf_wrong(&d->errors, mark(d, marks, "goodbye")->line, "key", "goodbye",
+		              "a batch says goodbye in its elements, \"online\": false: remove batch, or goodbye");
+	if (g->batch && mark(d, marks, "id")->line)
+		hw_conf_wrong(&d->errors, mark(d, marks, "id")->line, "key", "id",
+		              "a batch names its devices in its elements: remove batch, or id");
+}
+
+/* Where the status goes if the file does not say: what {id} alone is by default, of any id. */
+static void add_default_status(struct hw_conf_draft *d, struct hw_settings_group *g)
+{
+	char *status;
+	if (asprintf(&status, "nodes/%s/status", g->id) < 0) {
+		d->errors.no_memory = true;
+		return;
+	}
+	free(g->status);
+	g->status = status;
+}
+
+static void check_id(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_marks *marks)
+{
+	struct hw_conf_mark *id = mark(d, marks, "id");
+	struct hw_conf_mark *status = mark(d, marks, "status");
+	if (id->line && !id->bad)
+		id->bad = !check_template(d, id->line, "id", g->id, HW_TEMPLATE_ID, NULL, 0);
+	if (!status->line && id->line && !id->bad)
+		add_default_status(d, g);
+	if (status->line && !status->bad && *g->status)
+		status->bad = !check_template(d, status->line, "status", g->status,
+		                              hw_names_any(g->id) ? HW_TEMPLATE_STATUS : HW_TEMPLATE_ID,
+		                              id->bad ? NULL : g->id, HW_NAMES_STATUS);
+}
+
+/* A Homie device says its state itself: two that write one retained topic would overwrite each other for ever. */
+static void check_payload(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_marks *marks)
+{
+	static const char state[] = "/$state";
+	size_t len = strlen(g->status), n = sizeof(state) - 1;
+	if (g->batch && g->preset != HW_PRESET_NONE)
+		hw_conf_wrong(&d->errors, mark(d, marks, "batch")->line, "key", "batch",
+		              "no preset is of batches: remove batch, or preset");
+	if (g->payload != HW_FORMAT_HOMIE)
+		return;
+	if (g->n_field > 0)
+		hw_conf_wrong(&d->errors, mark(d, marks, "field")->line, "key", "field",
+		              "of payload = homie nothing is read but the state: remove one of the two lines");
+	if (g->batch)
+		hw_conf_wrong(&d->errors, mark(d, marks, "batch")->line, "key", "batch",
+		              "a batch is JSON: remove batch, or payload = homie");
+	if (len >= n && strcmp(g->status + len - n, state) == 0 && !mark(d, marks, "status")->bad)
+		hw_conf_wrong(&d->errors, mark(d, marks, "status")->line, "key", "status",
+		              "$state is the device's own: give another topic, such as heartwheel-homie/{id}/status");
+}
+
+static void complete_group(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_marks *marks)
+{
+	char section[80] = "group ";
+	if (hw_preset_apply(d, g, marks))
+		d->errors.no_memory = true;
+	hw_conf_draft_defaults(d, true, g, marks);
+	if (d->errors.no_memory)
+		return;
+	strncat(section, g->name, sizeof(section) - strlen(section) - 1);
+	bool given = mark(d, marks, "heartbeat")->line;
+	if (!given && strcmp(g->name, "default") == 0 && !g->batch)
+		add_default_heartbeats(d, g, marks);
+	else if (!given)
+		hw_conf_wrong(&d->errors, marks->section, "section", section,
+		              "has no heartbeat: give at least one, such as heartbeat = nodes/{id}/heartbeat");
+	check_timeouts(d, g, marks);
+	check_id(d, g, marks);
+	check_filters(d, g, marks);
+	check_payload(d, g, marks);
+}
+
+void hw_settings_judge(struct hw_conf_draft *d)
+{
+	struct hw_settings *c = (struct hw_settings *)d->conf;
+	hw_conf_judge_mqtt(d, &c->mqtt);
+	hw_conf_judge_redis(d, &c->redis);
+	hw_conf_draft_require(d, !*c->notify_webhook || is_http_url(c->notify_webhook), "notify", "webhook", "webhook",
+	                      "must be an http:// or https:// URL");
+	for (size_t i = 0; i < c->n_groups; i++)
+		complete_group(d, &c->groups[i], d->named[i]);
+	check_keyspace(d, c);
+}

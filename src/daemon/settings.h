@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What heartwheeld reads of monitor.conf: its table of options, and the struct that conf/conf.h fills by it.
+ *
+ * Strings are owned and never NULL ("" where nothing was set). Durations are milliseconds.
+ */
+#ifndef HW_SETTINGS_H
+#define HW_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conf/conf.h"
+#include "conf/shared.h"
+
+struct hw_settings_group {
+	char *name;
+	int preset;       /* enum hw_preset; its lines are in the other members */
+	unsigned line;    /* of its header */
+	char **heartbeat; /* never empty */
+	size_t n_heartbeat;
+	char **goodbye; /* "FILTER", "FILTER WORD" or "FILTER MEMBER=VALUE" */
+	size_t n_goodbye;
+	char **ignore;
+	size_t n_ignore;
+	char **field; /* "NAME PATH" */
+	size_t n_field;
+	char *status;    /* "": nowhere */
+	char *id;        /* what the id is put together of */
+	char *id_prefix; /* "" : none */
+	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
+	int64_t max_offline_rate; /* per second; 0: off */
+	int payload;              /* enum hw_format */
+	bool batch;
+	bool canary;
+};
+
+enum hw_preset {
+	HW_PRESET_NONE,
+	HW_PRESET_TASMOTA,
+	HW_PRESET_ESPHOME,
+	HW_PRESET_SHELLY,
+	HW_PRESET_SHELLY2,
+	HW_PRESET_ZIGBEE2MQTT,
+	HW_PRESET_OPENMQTTGATEWAY,
+	HW_PRESET_FRIGATE,
+	HW_PRESET_HOMIE,
+	HW_PRESET_HOMIE5
+};
+
+struct hw_settings {
+	struct hw_conf_head head;
+
+	/* [monitor] */
+	char *node_id; /* never "auto": the host name has been put in */
+	char *pid_file, *user;
+	char *log; /* "syslog", "stderr" or an absolute path */
+	int log_level;
+	int64_t max_devices;
+	int64_t forget_after_ms, forget_once_after_ms, stop_timeout_ms, stall_after_ms;
+
+	struct hw_conf_mqtt mqtt;
+	int store; /* [store] type: enum hw_store_type */
+	struct hw_conf_redis redis;
+
+	/* [keyspace] */
+	bool keyspace_enabled, keyspace_configure;
+	char *keyspace_group; /* the name of one of `groups`, if it is enabled */
+
+	/* [http] */
+	char *http_socket, *http_socket_group;
+	char *http_listen; /* ADDRESS:PORT; "": nowhere */
+
+	/* [notify] */
+	char *notify_exec, *notify_webhook;
+	int64_t notify_interval_ms;
+
+	/* [group NAME], in the order of the file; never empty */
+	struct hw_settings_group *groups;
+	size_t n_groups;
+};
+
+extern const struct hw_conf_table hw_settings_table;
+
+#endif

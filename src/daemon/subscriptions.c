@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* See subscriptions.h. */
+#include "subscriptions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Filters that are put together, each with the topic that it is of. */
+struct wanted {
+	struct hw_mqtt_filter *filters;
+	const struct hw_topic **topics;
+	size_t n;
+};
+
+static void add_filter(struct wanted *w, const struct hw_topic *topic, bool replay)
+{
+	for (size_t k = 0; k < w->n; k++) {
+		if (strcmp(w->filters[k].filter, topic->filter) != 0)
+			continue;
+		w->filters[k].replay |= replay;
+		return;
+	}
+	w->topics[w->n] = topic;
+	w->filters[w->n++] = (struct hw_mqtt_filter){topic->filter, replay};
+}
+
+/* Whether another filter brings all that this one would. */
+static bool is_covered(const struct wanted *w, size_t k)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (i != k && (w->filters[i].replay || !w->filters[k].replay) &&
+		    hw_topic_covers(w->topics[i], w->topics[k]))
+			return true;
+	return false;
+}
+
+/* Many a broker sends a message once for each filter that it matches: what is covered would only bring it twice. */
+static void drop_covered(struct wanted *w)
+{
+	for (size_t k = 0; k < w->n;) {
+		if (!is_covered(w, k)) {
+			k++;
+			continue;
+		}
+		w->n--;
+		memmove(w->filters + k, w->filters + k + 1, (w->n - k) * sizeof(*w->filters));
+		memmove(w->topics + k, w->topics + k + 1, (w->n - k) * sizeof(*w->topics));
+	}
+}
+
+/*
+ * Every group's filters, without those that others cover. Without a store also its status topic, for the retained
+ * messages that are all that is left of the run before.
+ */
+int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
+{
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	size_t most = 0;
+	for (size_t k = 0; k < g->n_order; k++)
+		most += g->all[g->order[k]]->n_heartbeat + g->all[g->order[k]]->n_goodbye + 1;
+	struct wanted w = {calloc(most, sizeof(*w.filters)), calloc(most, sizeof(*w.topics)), 0};
+	if (!w.filters || !w.topics) {
+		free(w.filters);
+		free(w.topics);
+		return -ENOMEM;
+	}
+	bool memory = a->conf->store == HW_STORE_MEMORY;
+	for (size_t k = 0; k < g->n_order; k++) {
+		const struct hw_group *group = g->all[g->order[k]];
+		for (size_t h = 0; h < group->n_heartbeat; h++)
+			add_filter(&w, &group->heartbeat[h], false);
+		for (size_t h = 0; h < group->n_goodbye; h++)
+			add_filter(&w, &group->goodbye[h].topic, false);
+		if (memory && group->status.filter)
+			add_filter(&w, &group->status, true);
+	}
+	drop_covered(&w);
+	free(w.topics);
+	*out = w.filters;
+	*n_out = w.n;
+	return 0;
+}
+
+int hw_app_expect_copies(struct hw_app *a, const struct hw_mqtt_filter *filters, size_t n)
+{
+	return hw_copies_set(&a->copies, filters, a->start->mqtt.protocol == 5 ? n : 0);
+}
+
+int hw_app_subscribe(struct hw_app *a)
+{
+	struct hw_mqtt_filter *filters = NULL;
+	size_t n = 0;
+	int rc = hw_app_filters(a, &filters, &n);
+	if (!rc)
+		rc = hw_app_expect_copies(a, filters, n);
+	for (unsigned i = 0; i < a->n_readers && !rc; i++)
+		rc = hw_reader_set_filters(a->reader[i].reader, filters, n);
+	free(filters);
+	return rc;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JSON into an evbuffer. Invariant: `fresh` says whether the next key or bracket needs no comma before it. Cost: a copy
+ * into the writer's buffer, and one evbuffer_add() per 4 KiB.
+ */
+#include "http/json.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartwheel/payload.h"
+
+static void flush(struct hw_json *j)
+{
+	if (j->n > 0 && evbuffer_add(j->out, j->buf, j->n) < 0)
+		j->failed = true;
+	j->n = 0;
+}
+
+static void put(struct hw_json *j, const char *text, size_t len)
+{
+	if (len > sizeof(j->buf) - j->n)
+		flush(j);
+	if (len > sizeof(j->buf)) {
+		if (evbuffer_add(j->out, text, len) < 0)
+			j->failed = true;
+		return;
+	}
+	memcpy(j->buf + j->n, text, len);
+	j->n += len;
+}
+
+void hw_json_begin(struct hw_json *j, struct evbuffer *out)
+{
+	j->out = out;
+	j->n = 0;
+	j->failed = false;
+	j->fresh = true;
+}
+
+int hw_json_end(struct hw_json *j)
+{
+	flush(j);
+	return j->failed ? -ENOMEM : 0;
+}
+
+void hw_json_open(struct hw_json *j, char bracket)
+{
+	if (!j->fresh)
+		put(j, ",", 1);
+	put(j, &bracket, 1);
+	j->fresh = true;
+}
+
+void hw_json_close(struct hw_json *j, char bracket)
+{
+	put(j, &bracket, 1);
+	j->fresh = false;
+}
+
+void hw_json_key(struct hw_json *j, const char *key)
+{
+	if (!j->fresh)
+		put(j, ",", 1);
+	put(j, "\"", 1);
+	put(j, key, strlen(key));
+	put(j, "\":", 2);
+	j->fresh = true;
+}
+
+static void value(struct hw_json *j, const char *key, const char *text, size_t len)
+{
+	hw_json_key(j, key);
+	put(j, text, len);
+	j->fresh = false;
+}
+
+void hw_json_bytes(struct hw_json *j, const char *key, const char *text, size_t len)
+{
+	char small[2048], *quoted = small;
+	size_t n = hw_json_quote(text, len, small, sizeof(small));
+	if (n >= sizeof(small)) {
+		quoted = malloc(n + 1);
+		if (!quoted) {
+			j->failed = true;
+			return;
+		}
+		hw_json_quote(text, len, quoted, n + 1);
+	}
+	value(j, key, quoted, n);
+	if (quoted != small)
+		free(quoted);
+}
+
+void hw_json_text(struct hw_json *j, const char *key, const char *text)
+{
+	if (text)
+		hw_json_bytes(j, key, text, strlen(text));
+	else
+		hw_json_null(j, key);
+}
+
+void hw_json_int(struct hw_json *j, const char *key, int64_t v)
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof(digits), "%" PRId64, v);
+	value(j, key, digits, (size_t)n);
+}
+
+void hw_json_uint(struct hw_json *j, const char *key, uint64_t v)
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof(digits), "%" PRIu64, v);
+	value(j, key, digits, (size_t)n);
+}
+
+void hw_json_number(struct hw_json *j, const char *key, double v)
+{
+	char text[32];
+	int n = isfinite(v) ? hw_number_text(v, text, sizeof(text)) : 0;
+	if (n > 0)
+		value(j, key, text, (size_t)n);
+	else
+		hw_json_null(j, key);
+}
+
+void hw_json_element(struct hw_json *j, uint64_t v)
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof(digits), "%s%" PRIu64, j->fresh ? "" : ",", v);
+	put(j, digits, (size_t)n);
+	j->fresh = false;
+}
+
+void hw_json_bool(struct hw_json *j, const char *key, bool v)
+{
+	value(j, key, v ? "true" : "false", v ? 4 : 5);
+}
+
+void hw_json_null(struct hw_json *j, const char *key)
+{
+	value(j, key, "null", 4);
+}
+
+void hw_json_report(struct hw_json *j, const struct hw_report *r)
+{
+	size_t n = hw_report_json(r, NULL, 0);
+	if (n == 0)
+		return;
+	char *text = malloc(n + 1);
+	if (!text) {
+		j->failed = true;
+		return;
+	}
+	hw_report_json(r, text, n + 1);
+	/* It begins with the comma that a first member must not have. */
+	put(j, text + (j->fresh ? 1 : 0), n - (j->fresh ? 1 : 0));
+	j->fresh = false;
+	free(text);
+}

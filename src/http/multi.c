@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* See multi.h. Invariant: curl's global state is held from hw_multi_init() to hw_multi_fini(), `base` says so. */
+#include "http/multi.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stddef.h>
+
+/* Says which transfers have ended. */
+static void check(struct hw_multi *m)
+{
+	CURLMsg *message;
+	int left;
+	while ((message = curl_multi_info_read(m->curl, &left))) {
+		CURL *easy = message->easy_handle;
+		CURLcode code = message->data.result;
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		curl_multi_remove_handle(m->curl, easy); /* the message is gone with it */
+		m->done(m->arg, easy, code);
+	}
+}
+
+static void on_ready(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_multi *m = arg;
+	int flags = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0), running;
+	curl_multi_socket_action(m->curl, fd, flags, &running);
+	check(m);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_multi *m = arg;
+	int running;
+	(void)fd, (void)what;
+	curl_multi_socket_action(m->curl, CURL_SOCKET_TIMEOUT, 0, &running);
+	check(m);
+}
+
+/* libcurl's: what it wants to know of a socket. Its event is kept with it, and made anew at each change. */
+static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *kept)
+{
+	struct hw_multi *m = arg;
+	struct event *e = kept;
+	(void)easy;
+	if (e)
+		event_free(e);
+	e = NULL;
+	if (what != CURL_POLL_REMOVE) {
+		short events = (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0));
+		e = event_new(m->base, fd, (short)(events | EV_PERSIST), on_ready, m);
+		if (e && event_add(e, NULL)) {
+			event_free(e);
+			e = NULL;
+		}
+	}
+	/* Without memory nobody watches it: the transfer's time-out ends it. */
+	curl_multi_assign(m->curl, fd, e);
+	return 0;
+}
+
+static int set_timer(CURLM *curl, long timeout_ms, void *arg)
+{
+	struct hw_multi *m = arg;
+	struct timeval tv = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+	(void)curl;
+	return timeout_ms < 0 ? evtimer_del(m->timer) : evtimer_add(m->timer, &tv);
+}
+
+int hw_multi_init(struct hw_multi *m, struct event_base *base, hw_multi_done *done, void *arg)
+{
+	*m = (struct hw_multi){.done = done, .arg = arg};
+	if (curl_global_init(CURL_GLOBAL_DEFAULT))
+		return -ENOMEM;
+	m->base = base;
+	m->timer = evtimer_new(base, on_timer, m);
+	m->curl = curl_multi_init();
+	if (!m->timer || !m->curl)
+		return -ENOMEM;
+	curl_multi_setopt(m->curl, CURLMOPT_SOCKETFUNCTION, watch);
+	curl_multi_setopt(m->curl, CURLMOPT_SOCKETDATA, m);
+	curl_multi_setopt(m->curl, CURLMOPT_TIMERFUNCTION, set_timer);
+	curl_multi_setopt(m->curl, CURLMOPT_TIMERDATA, m);
+	return 0;
+}
+
+int hw_multi_add(struct hw_multi *m, CURL *easy)
+{
+	return curl_multi_add_handle(m->curl, easy) ? -ENOMEM : 0;
+}
+
+void hw_multi_remove(struct hw_multi *m, CURL *easy)
+{
+	curl_multi_remove_handle(m->curl, easy);
+}
+
+void hw_multi_fini(struct hw_multi *m)
+{
+	/* Tells of the sockets that were kept open, through watch(). */
+	if (m->curl)
+		curl_multi_cleanup(m->curl);
+	if (m->timer)
+		event_free(m->timer);
+	if (m->base)
+		curl_global_cleanup();
+	*m = (struct hw_multi){0};
+}

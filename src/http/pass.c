@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See pass.h. A request under way is one transfer; it ends when the other program's answer has, when either side is
+ * lost, or when the other program is silent for too long, and is freed in one place, end(). libcurl must not be told to
+ * give a transfer up from within one of its callbacks: those only write.
+ */
+#include "http/pass.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/http_struct.h>
+#include <event2/keyvalq_struct.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "http/multi.h"
+#include "http/reply.h"
+
+struct hw_pass {
+	struct event_base *base; /* borrowed */
+	struct hw_multi multi;
+	char *name, *socket; /* owned */
+	long patience_ms;
+	struct hw_pass_stats stats;
+};
+
+struct transfer {
+	struct hw_pass *p;
+	struct evhttp_request *req;
+	CURL *easy;
+	struct curl_slist *headers;
+	struct event *patience;
+	bool begun;  /* the head of the answer has gone out */
+	bool paused; /* the client does not read */
+};
+
+static const char *const there[] = {"Accept", "Content-Type", "If-None-Match", "Last-Event-ID"};
+static const char *const back[] = {"Content-Type", "Content-Length", "Content-Disposition", "ETag",
+                                   "Allow",        "Cache-Control",  "Retry-After",         "Content-Security-Policy"};
+
+static void end(struct transfer *t)
+{
+	if (t->p) {
+		hw_multi_remove(&t->p->multi, t->easy);
+		t->p->stats.now--;
+	}
+	if (t->easy)
+		curl_easy_cleanup(t->easy);
+	curl_slist_free_all(t->headers);
+	if (t->patience)
+		event_free(t->patience);
+	free(t);
+}
+
+/* --- the client -------------------------------------------------------------------------------------------------- */
+
+/* The client went away, took nothing for too long, or the server stops. */
+static void on_close(struct evhttp_connection *conn, void *arg)
+{
+	struct transfer *t = arg;
+	struct evhttp_request *req = t->req;
+	(void)conn;
+	end(t);
+	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
+	if (!evhttp_request_get_connection(req))
+		evhttp_request_free(req);
+}
+
+static struct evhttp_connection *client(const struct transfer *t)
+{
+	return evhttp_request_get_connection(t->req);
+}
+
+/* From here on the request is evhttp's alone. */
+static void let_go(struct transfer *t)
+{
+	if (client(t))
+		evhttp_connection_set_closecb(client(t), NULL, NULL);
+	end(t);
+}
+
+static void clear(struct evkeyvalq *headers)
+{
+	for (size_t i = 0; i < sizeof(back) / sizeof(*back); i++)
+		while (evhttp_remove_header(headers, back[i]) == 0)
+			;
+}
+
+/* The other program has failed. An answer that has begun can only be broken off, so that the client sees that. */
+static void fail(struct transfer *t, const char *why)
+{
+	struct evhttp_request *req = t->req;
+	char text[256];
+	t->p->stats.failed++;
+	if (t->begun) {
+		evhttp_connection_free(client(t)); /* on_close() ends the transfer */
+		return;
+	}
+	snprintf(text, sizeof(text), "%s %s", t->p->name, why);
+	let_go(t);
+	clear(evhttp_request_get_output_headers(req));
+	hw_reply_error(req, HTTP_SERVUNAVAIL, text);
+}
+
+static void begin(struct transfer *t)
+{
+	struct evkeyvalq *asked = evhttp_request_get_input_headers(t->req);
+	long status = 0;
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	t->begun = true;
+	/* Without a length, and without chunks, it ends with the connection, whatever was asked for. */
+	if (t->req->major == 1 && t->req->minor == 0)
+		evhttp_remove_header(asked, "Connection");
+	evhttp_send_reply_start(t->req, (int)status, NULL);
+}
+
+static size_t waiting(const struct transfer *t)
+{
+	return evbuffer_get_length(bufferevent_get_output(evhttp_connection_get_bufferevent(client(t))));
+}
+
+/* --- the other program ------------------------------------------------------------------------------------------- */
+
+static void be_patient(struct transfer *t)
+{
+	struct timeval tv = {t->p->patience_ms / 1000, t->p->patience_ms % 1000 * 1000};
+	(void)event_add(t->patience, &tv); /* an earlier one stays; without any, the client's end ends it */
+}
+
+static void on_drained(struct evhttp_connection *conn, void *arg)
+{
+	struct transfer *t = arg;
+	(void)conn;
+	if (!t->paused)
+		return;
+	t->paused = false;
+	be_patient(t);
+	curl_easy_pause(t->easy, CURLPAUSE_CONT);
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *arg)
+{
+	struct transfer *t = arg;
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(t->req);
+	char value[1024];
+	(void)size;
+	if (n > 5 && strncmp(line, "HTTP/", 5) == 0)
+		clear(headers); /* what stood before was of an interim answer */
+	for (size_t i = 0; i < sizeof(back) / sizeof(*back); i++) {
+		size_t len = strlen(back[i]);
+		if (n <= len || line[len] != ':' || strncasecmp(line, back[i], len) != 0)
+			continue;
+		const char *from = line + len + 1, *to = line + n;
+		while (from < to && (*from == ' ' || *from == '\t'))
+			from++;
+		while (to > from && (to[-1] == '\r' || to[-1] == '\n' || to[-1] == ' '))
+			to--;
+		if ((size_t)(to - from) < sizeof(value)) {
+			snprintf(value, sizeof(value), "%.*s", (int)(to - from), from);
+			evhttp_add_header(headers, back[i], value);
+		}
+	}
+	return n;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
+{
+	struct transfer *t = arg;
+	(void)size;
+	if (t->begun && waiting(t) > HW_PASS_WAITING) {
+		t->paused = true;
+		event_del(t->patience);
+		return CURL_WRITEFUNC_PAUSE;
+	}
+	struct evbuffer *body = evbuffer_new();
+	if (!body || evbuffer_add(body, bytes, n) < 0) {
+		if (body)
+			evbuffer_free(body);
+		return 0; /* libcurl ends the transfer */
+	}
+	if (!t->begun)
+		begin(t);
+	evhttp_send_reply_chunk_with_cb(t->req, body, on_drained, t);
+	evbuffer_free(body);
+	be_patient(t);
+	return n;
+}
+
+static void on_patience(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	fail(arg, "does not answer");
+}
+
+/* The whole answer has come. */
+static void finish(struct transfer *t)
+{
+	struct evhttp_request *req = t->req;
+	bool begun = t->begun;
+	long status = 0;
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	t->p->stats.passed++;
+	let_go(t);
+	if (begun)
+		evhttp_send_reply_end(req);
+	else
+		evhttp_send_reply(req, (int)status, NULL, NULL);
+}
+
+static void on_done(void *arg, CURL *easy, CURLcode code)
+{
+	struct transfer *t;
+	(void)arg;
+	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
+	if (code == CURLE_OK)
+		finish(t);
+	else
+		fail(t, code == CURLE_COULDNT_CONNECT ? "is not running" : "broke its answer off");
+}
+
+/* --- passing on -------------------------------------------------------------------------------------------------- */
+
+static int add_headers(struct transfer *t)
+{
+	struct evkeyvalq *asked = evhttp_request_get_input_headers(t->req);
+	char line[2048];
+	t->headers = curl_slist_append(NULL, "Expect:");
+	for (size_t i = 0; t->headers && i < sizeof(there) / sizeof(*there); i++) {
+		const char *value = evhttp_find_header(asked, there[i]);
+		/* Without one of these, what libcurl would say by itself is left out. */
+		int n = snprintf(line, sizeof(line), value && *value ? "%s: %s" : "%s:", there[i], value);
+		if (n >= (int)sizeof(line))
+			continue;
+		struct curl_slist *more = curl_slist_append(t->headers, line);
+		if (!more)
+			return -ENOMEM;
+		t->headers = more;
+	}
+	return t->headers ? 0 : -ENOMEM;
+}
+
+static const char *method_name(const struct evhttp_request *req)
+{
+	switch (evhttp_request_get_command(req)) {
+	case EVHTTP_REQ_HEAD:
+		return "HEAD";
+	case EVHTTP_REQ_POST:
+		return "POST";
+	case EVHTTP_REQ_PUT:
+		return "PUT";
+	case EVHTTP_REQ_PATCH:
+		return "PATCH";
+	case EVHTTP_REQ_DELETE:
+		return "DELETE";
+	default:
+		return "GET";
+	}
+}
+
+/* libcurl reads the body from the request's own buffer. */
+static int add_body(struct transfer *t)
+{
+	struct evbuffer *in = evhttp_request_get_input_buffer(t->req);
+	size_t len = evbuffer_get_length(in);
+	if (len == 0)
+		return 0;
+	const char *bytes = (const char *)evbuffer_pullup(in, -1);
+	if (!bytes || curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len) ||
+	    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, bytes))
+		return -ENOMEM;
+	return 0;
+}
+
+static int set_up(struct transfer *t)
+{
+	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(t->req);
+	const char *path = evhttp_uri_get_path(uri), *query = evhttp_uri_get_query(uri);
+	char *url;
+	if (asprintf(&url, "http://localhost%s%s%s", path && *path ? path : "/", query ? "?" : "", query ? query : "") <
+	    0)
+		return -ENOMEM;
+	bool head = evhttp_request_get_command(t->req) == EVHTTP_REQ_HEAD;
+	int rc = curl_easy_setopt(t->easy, CURLOPT_URL, url) ||
+	                         curl_easy_setopt(t->easy, CURLOPT_UNIX_SOCKET_PATH, t->p->socket) || add_headers(t) ||
+	                         add_body(t) || curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, method_name(t->req))
+	                 ? -ENOMEM
+	                 : 0;
+	free(url);
+	curl_easy_setopt(t->easy, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(t->easy, CURLOPT_NOBODY, head ? 1L : 0L);
+	curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(t->easy, CURLOPT_PROXY, "");
+	curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
+	curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
+	curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
+	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
+	return rc;
+}
+
+static struct transfer *transfer_new(struct hw_pass *p, struct evhttp_request *req)
+{
+	struct transfer *t = calloc(1, sizeof(*t));
+	struct timeval tv = {p->patience_ms / 1000, p->patience_ms % 1000 * 1000};
+	if (!t)
+		return NULL;
+	t->p = p;
+	t->req = req;
+	p->stats.now++;
+	t->easy = curl_easy_init();
+	t->patience = evtimer_new(p->base, on_patience, t);
+	if (t->easy && t->patience && set_up(t) == 0 && event_add(t->patience, &tv) == 0 &&
+	    hw_multi_add(&p->multi, t->easy) == 0)
+		return t;
+	end(t);
+	return NULL;
+}
+
+void hw_pass_on(struct hw_pass *p, struct evhttp_request *req)
+{
+	if (p->stats.now >= HW_PASS_MAX) {
+		p->stats.refused++;
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "too many requests are under way");
+		return;
+	}
+	struct transfer *t = transfer_new(p, req);
+	if (!t) {
+		p->stats.failed++;
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+		return;
+	}
+	evhttp_connection_set_closecb(client(t), on_close, t);
+}
+
+const struct hw_pass_stats *hw_pass_stats(const struct hw_pass *p)
+{
+	return &p->stats;
+}
+
+struct hw_pass *hw_pass_new(struct event_base *base, const char *name, const char *socket, long patience_ms)
+{
+	struct hw_pass *p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->base = base;
+	p->patience_ms = patience_ms;
+	p->name = strdup(name);
+	p->socket = strdup(socket);
+	if (p->name && p->socket && hw_multi_init(&p->multi, base, on_done, p) == 0)
+		return p;
+	hw_pass_free(p);
+	return NULL;
+}
+
+void hw_pass_free(struct hw_pass *p)
+{
+	if (!p)
+		return;
+	hw_multi_fini(&p->multi);
+	free(p->name);
+	free(p->socket);
+	free(p);
+}

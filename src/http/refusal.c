@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* See refusal.h. Cost: a look at the last bytes of each answer. */
+#include "http/refusal.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/http.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static void rewrite(struct evbuffer *out, const char *page)
+{
+	/* "100 Continue" may stand before it. */
+	const char *status = strstr(page, "HTTP/1.1 100 ") == page ? strstr(page + 1, "HTTP/1.") : page;
+	int code = 0;
+	if (!status || sscanf(status, "HTTP/%*d.%*d %d ", &code) != 1)
+		return;
+	const char *why = code == HTTP_ENTITYTOOLARGE ? "the body is too large" : "not a request that is understood";
+	int line = (int)strcspn(status, "\r");
+	evbuffer_unfreeze(out, 1);
+	evbuffer_drain(out, strlen(page));
+	evbuffer_freeze(out, 1);
+	evbuffer_add_printf(out,
+	                    "%.*s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n"
+	                    "{\"error\":\"%s\"}\n",
+	                    line, status, strlen(why) + strlen("{\"error\":\"\"}\n"), why);
+}
+
+/* Copies without taking: evbuffer_copyout() will not, once the bufferevent has written and keeps its front frozen. */
+static bool peek(struct evbuffer *out, size_t from, size_t n, char *to)
+{
+	struct evbuffer_iovec v[32];
+	struct evbuffer_ptr at;
+	if (evbuffer_ptr_set(out, &at, from, EVBUFFER_PTR_SET) < 0)
+		return false;
+	int pieces = evbuffer_peek(out, (ev_ssize_t)n, &at, v, 32);
+	if (pieces < 0 || pieces > 32)
+		return false;
+	for (int i = 0; i < pieces && n > 0; i++) {
+		size_t len = v[i].iov_len < n ? v[i].iov_len : n;
+		memcpy(to, v[i].iov_base, len);
+		to += len;
+		n -= len;
+	}
+	return n == 0;
+}
+
+/*
+ * What is not HTTP, or too large, evhttp answers by itself with a page of HTML, and this libevent has no hook for that.
+ * All answers pass through the connection's output buffer: such a page is known by its end, with which none of ours
+ * ends, and is replaced before a byte of it is written.
+ */
+static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
+{
+	static const char end[] = "</BODY></HTML>\n";
+	const size_t end_len = sizeof(end) - 1;
+	size_t len = evbuffer_get_length(out);
+	char page[1024];
+	(void)arg;
+	if (info->n_added == 0 || len < end_len || len >= sizeof(page))
+		return;
+	if (!peek(out, len - end_len, end_len, page) || memcmp(page, end, end_len) != 0 || !peek(out, 0, len, page))
+		return;
+	page[len] = '\0';
+	rewrite(out, page);
+}
+
+void hw_refusal_watch(struct bufferevent *bev)
+{
+	evbuffer_add_cb(bufferevent_get_output(bev), on_output, NULL);
+}

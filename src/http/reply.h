@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers. Each request is answered exactly once, by one of these, now or on a later turn of the loop. Errors are
+ * {"error":"why"}; nothing is cached.
+ */
+#ifndef HW_HTTP_REPLY_H
+#define HW_HTTP_REPLY_H
+
+#include <stdbool.h>
+
+struct evbuffer;
+struct evhttp_request;
+struct hw_json;
+
+/* Answers with a JSON body, which is freed. NULL: no body. */
+void hw_reply(struct evhttp_request *req, int code, struct evbuffer *body);
+/* As hw_reply(), with a content type of its own. */
+void hw_reply_as(struct evhttp_request *req, int code, const char *content_type, struct evbuffer *body);
+/* Whether the answer must not have its body: evhttp would send it, and the client take it for the next answer. */
+bool hw_is_head(struct evhttp_request *req);
+/* Answers {"error":"why"}. */
+void hw_reply_error(struct evhttp_request *req, int code, const char *why);
+
+/* An answer under construction: its body, begun with '{'; NULL: there is no memory, and that was answered.
+ * hw_answer_end() closes that and sends it. */
+struct evbuffer *hw_answer_begin(struct evhttp_request *req, struct hw_json *j);
+void hw_answer_end(struct evhttp_request *req, struct hw_json *j, struct evbuffer *body);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The listening sockets. Invariant of the unix socket: from bind() on its mode is never wider than at the end: Linux
+ * takes the mode of a bound socket's file from the socket itself, so fchmod() before bind() does what changing the
+ * umask would do, which all threads share.
+ */
+#include "http/socket.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/util.h>
+#include <grp.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+
+int hw_socket_group(const char *name, gid_t *gid)
+{
+	char *end;
+	struct group *found = getgrnam(name);
+	if (found) {
+		*gid = found->gr_gid;
+		return 0;
+	}
+	unsigned long number = strtoul(name, &end, 10);
+	if (*name < '0' || *name > '9' || *end != '\0' || number >= (gid_t)-1)
+		return -EINVAL;
+	*gid = (gid_t)number;
+	return 0;
+}
+
+static int open_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Makes room for a new socket file: whatever a dead daemon left goes, whatever lives stays. */
+static int clear_stale(const struct sockaddr_un *sa)
+{
+	struct stat st;
+	if (lstat(sa->sun_path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -ENOTSOCK;
+	int fd = open_socket();
+	if (fd < 0)
+		return fd;
+	int rc = connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) < 0 ? errno : 0;
+	close(fd);
+	/* A full backlog (EAGAIN) is an answer too; EPROTOTYPE is somebody's socket of another type. */
+	if (rc == 0 || rc == EAGAIN || rc == EPROTOTYPE)
+		return -EADDRINUSE;
+	if (rc != ECONNREFUSED)
+		return rc == ENOENT ? 0 : -rc;
+	return unlink(sa->sun_path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int set_owner(const char *path, const char *group)
+{
+	if (*group) {
+		gid_t gid;
+		int rc = hw_socket_group(group, &gid);
+		if (rc < 0)
+			return rc;
+		if (chown(path, (uid_t)-1, gid) < 0)
+			return -errno;
+	}
+	return chmod(path, 0660) < 0 ? -errno : 0;
+}
+
+int hw_socket_listen(struct hw_socket *s, const char *path, const char *group)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	struct stat st;
+	*s = (struct hw_socket){.fd = -1};
+	if (strlen(path) >= sizeof(sa.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(sa.sun_path, path, strlen(path) + 1);
+	int rc = clear_stale(&sa);
+	if (rc < 0)
+		return rc;
+	rc = open_socket();
+	if (rc < 0)
+		return rc;
+	s->fd = rc;
+	rc = -ENOMEM;
+	char *copy = strdup(path);
+	if (!copy)
+		goto out;
+	if (fchmod(s->fd, 0600) < 0 || bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
+		rc = -errno;
+		free(copy);
+		goto out;
+	}
+	s->path = copy;
+	if (lstat(path, &st) < 0) {
+		rc = -errno;
+		goto out;
+	}
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	rc = set_owner(path, group);
+	if (rc == 0 && listen(s->fd, BACKLOG) < 0)
+		rc = -errno;
+out:
+	if (rc < 0)
+		hw_socket_fini(s);
+	return rc;
+}
+
+static bool is_local(const struct sockaddr_storage *sa)
+{
+	if (sa->ss_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)sa)->sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)sa)->sin6_addr);
+}
+
+static int parse_tcp(const char *address, struct sockaddr_storage *sa, int *len)
+{
+	*len = sizeof(*sa);
+	if (evutil_parse_sockaddr_port(address, (struct sockaddr *)sa, len) < 0 ||
+	    ((const struct sockaddr_in *)(const void *)sa)->sin_port == 0)
+		return -EINVAL;
+	return 0;
+}
+
+bool hw_socket_is_local(const char *address)
+{
+	struct sockaddr_storage sa = {0};
+	int len;
+	return parse_tcp(address, &sa, &len) == 0 && is_local(&sa);
+}
+
+int hw_socket_listen_tcp(const char *address, bool *local)
+{
+	struct sockaddr_storage sa = {0};
+	int len, on = 1;
+	if (parse_tcp(address, &sa, &len) < 0)
+		return -EINVAL;
+	*local = is_local(&sa);
+	int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+	    bind(fd, (const struct sockaddr *)&sa, (socklen_t)len) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	int rc = -errno;
+	close(fd);
+	return rc;
+}
+
+void hw_socket_fini(struct hw_socket *s)
+{
+	struct stat st;
+	if (s->fd >= 0)
+		close(s->fd);
+	/* A successor may have put its own socket there. */
+	if (s->path && lstat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
+		unlink(s->path);
+	free(s->path);
+	*s = (struct hw_socket){.fd = -1};
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* The guard. Cost: one more call for each object that is read. */
+#include "link/guard.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t elements;
+#else
+typedef int elements;
+#endif
+
+static struct hw_guard *guard_of(const redisReadTask *task)
+{
+	return task->privdata;
+}
+
+static bool refuse(const redisReadTask *task)
+{
+	guard_of(task)->refused = "it says what nobody has asked for: is it Redis?";
+	return false;
+}
+
+static bool is_subscribed(const redisReadTask *task)
+{
+	const redisAsyncContext *ac = guard_of(task)->ac;
+	return ac->c.flags & REDIS_SUBSCRIBED && !ac->replies.head;
+}
+
+/* The reader asks for an object while the callback that it is for still waits; or, after SUBSCRIBE, for an array, whose
+ * first two elements must be strings. An error is let through: hiredis bears that one, and has its text for us. */
+static bool asked_for(const redisReadTask *task)
+{
+	bool good = task->parent || guard_of(task)->ac->replies.head;
+	if (is_subscribed(task))
+		good = task->parent ? task->idx > 1 || task->type == REDIS_REPLY_STRING
+		                    : task->type == REDIS_REPLY_ARRAY;
+	return good || (!task->parent && task->type == REDIS_REPLY_ERROR) || refuse(task);
+}
+
+/* hiredis takes the first string after SUBSCRIBE for what happened, and does not bear all that could be said there. */
+static bool is_news(const redisReadTask *task, const char *text, size_t len)
+{
+	return !is_subscribed(task) || !task->parent || task->idx > 0 ||
+	       (len == 7 && memcmp(text, "message", len) == 0) || (len == 9 && memcmp(text, "subscribe", len) == 0) ||
+	       refuse(task);
+}
+
+static void *string(const redisReadTask *task, char *text, size_t len)
+{
+	return asked_for(task) && is_news(task, text, len) ? guard_of(task)->real->createString(task, text, len) : NULL;
+}
+
+static void *array(const redisReadTask *task, elements n)
+{
+	if (!asked_for(task) || (n < 2 && !task->parent && is_subscribed(task) && !refuse(task)))
+		return NULL;
+	if (n > HW_GUARD_ELEMENTS_MAX) {
+		guard_of(task)->refused = "its answer is too large";
+		return NULL;
+	}
+	return guard_of(task)->real->createArray(task, n);
+}
+
+static void *integer(const redisReadTask *task, long long value)
+{
+	return asked_for(task) ? guard_of(task)->real->createInteger(task, value) : NULL;
+}
+
+static void *nil(const redisReadTask *task)
+{
+	if (is_subscribed(task) && !(task->parent && task->idx > 1) && !refuse(task))
+		return NULL;
+	return asked_for(task) ? guard_of(task)->real->createNil(task) : NULL;
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *real(const redisReadTask *task, double value, char *text, size_t len)
+{
+	return asked_for(task) ? guard_of(task)->real->createDouble(task, value, text, len) : NULL;
+}
+
+static void *boolean(const redisReadTask *task, int value)
+{
+	return asked_for(task) ? guard_of(task)->real->createBool(task, value) : NULL;
+}
+#endif
+
+void hw_guard_set(struct hw_guard *g, redisAsyncContext *ac)
+{
+	redisReader *reader = ac->c.reader;
+	*g = (struct hw_guard){.ac = ac, .real = reader->fn, .fn = *reader->fn};
+	g->fn.createString = string;
+	g->fn.createArray = array;
+	g->fn.createInteger = integer;
+	g->fn.createNil = nil;
+#if HIREDIS_MAJOR >= 1
+	g->fn.createDouble = real;
+	g->fn.createBool = boolean;
+#endif
+	reader->fn = &g->fn;
+	reader->privdata = g;
+}

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The connection. `ac` is NULL as soon as it is given up, so a late callback of the old one finds that it is nobody's.
+ * hiredis before 1.0 frees the context itself after a failed connect, and does not bear commands in the connect
+ * callback: what follows a connect is done from `turn`.
+ */
+#include "link/link.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "link/hooks.h"
+#include "link/sentinel.h"
+
+static void start(struct hw_redis_link *l);
+static void greet(struct hw_redis_link *l);
+
+static int64_t mono_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* --- losing it --------------------------------------------------------------------------------------------------- */
+
+/* xorshift64 (Marsaglia, 2003): the jitter needs nothing better. */
+static uint64_t next_random(struct hw_redis_link *l)
+{
+	l->random ^= l->random << 13;
+	l->random ^= l->random >> 7;
+	l->random ^= l->random << 17;
+	return l->random;
+}
+
+static void schedule(struct hw_redis_link *l)
+{
+	int64_t ms = HW_LINK_BACKOFF_MAX_MS;
+	if (l->tries < 7)
+		ms = (int64_t)HW_LINK_BACKOFF_MIN_MS << l->tries;
+	if (ms > HW_LINK_BACKOFF_MAX_MS)
+		ms = HW_LINK_BACKOFF_MAX_MS;
+	ms = ms / 2 + (int64_t)(next_random(l) % (uint64_t)(ms / 2 + 1));
+	l->tries++;
+	struct timeval tv = {ms / 1000, (suseconds_t)(ms % 1000 * 1000)};
+	l->unarmed = event_add(l->retry, &tv) != 0;
+}
+
+/* Without the notice. */
+static void drop(struct hw_redis_link *l)
+{
+	redisAsyncContext *ac = l->ac;
+	l->ac = NULL;
+	l->state = HW_LINK_DOWN;
+	event_del(l->turn);
+	event_del(l->alive);
+	if (l->resolve)
+		hw_resolve_cancel(l->resolve);
+	l->resolve = NULL;
+	if (ac)
+		redisAsyncFree(ac);
+	l->in_flight = 0;
+}
+
+void hw_redis_link_fail(struct hw_redis_link *l, const char *why)
+{
+	char text[512];
+	snprintf(text, sizeof(text), "%s", why); /* it may live in what is dropped */
+	drop(l);
+	l->n_addresses = 0;
+	l->named = false;
+	schedule(l);
+	l->ops->on_lost(l->arg, text);
+}
+
+/* This address cannot be had: the next one, if there is one. */
+static void unreachable(struct hw_redis_link *l, const char *why)
+{
+	char text[512];
+	bool more = l->address + 1 < l->n_addresses;
+	snprintf(text, sizeof(text), "cannot reach Redis at %s: %s; see [redis] %s", l->where, why,
+	         hw_redis_address_keys(&l->conf.at));
+	if (!more) {
+		hw_redis_link_fail(l, text);
+		return;
+	}
+	drop(l);
+	l->address++;
+	event_active(l->retry, EV_TIMEOUT, 0);
+}
+
+static void on_disconnect(const redisAsyncContext *ac, int status)
+{
+	struct hw_redis_link *l = ac->data;
+	char text[512];
+	if (l->ac != ac)
+		return;
+	l->ac = NULL;
+	const char *why = status == REDIS_OK || !ac->c.errstr[0] ? "connection closed" : ac->c.errstr;
+	snprintf(text, sizeof(text), "lost Redis at %s: %s", l->where, l->guard.refused ? l->guard.refused : why);
+	hw_redis_link_fail(l, text);
+}
+
+/* --- connecting -------------------------------------------------------------------------------------------------- */
+
+static void on_connect(const redisAsyncContext *ac, int status)
+{
+	struct hw_redis_link *l = ac->data;
+	if (l->ac != ac)
+		return;
+	if (status != REDIS_OK) {
+		l->ac = NULL; /* hiredis frees it */
+		unreachable(l, ac->c.errstr);
+		return;
+	}
+	l->state = HW_LINK_GREETING;
+	event_active(l->turn, EV_TIMEOUT, 0);
+}
+
+/*
+ * When to look next whether the connection lives. A connection that answers at once costs no wake-up: each command that
+ * waits puts the look off, and its answer does so again. 0 or -ENOMEM.
+ */
+static int watch(struct hw_redis_link *l)
+{
+	bool waiting = l->in_flight > 0 || l->state < HW_LINK_READY;
+	struct timeval in = {waiting ? 1 : HW_LINK_QUIET_MS / 1000, waiting ? 0 : HW_LINK_QUIET_MS % 1000 * 1000};
+	if (!waiting && l->conf.subscriber)
+		return event_del(l->alive);
+	return event_add(l->alive, &in) == 0 ? 0 : -ENOMEM;
+}
+
+static bool is_local(const struct hw_redis_link *l)
+{
+	return !l->follow && *l->conf.at.unix_socket;
+}
+
+static const char *host_of(const struct hw_redis_link *l)
+{
+	return l->follow ? l->master.name : l->conf.at.host;
+}
+
+static int port_of(const struct hw_redis_link *l)
+{
+	return l->follow ? l->master.port : l->conf.at.port;
+}
+
+static void connect_to(struct hw_redis_link *l)
+{
+	l->state = HW_LINK_CONNECTING;
+	l->overdue = 0;
+	l->since_ms = mono_ms();
+	redisAsyncContext *ac = is_local(l) ? redisAsyncConnectUnix(l->conf.at.unix_socket)
+	                                    : redisAsyncConnect(l->addresses[l->address], port_of(l));
+	if (!ac) {
+		unreachable(l, "out of memory");
+		return;
+	}
+	l->ac = ac;
+	ac->data = l;
+	if (ac->err) {
+		char why[160];
+		snprintf(why, sizeof(why), "%s", ac->errstr);
+		unreachable(l, why);
+		return;
+	}
+	if (hw_hooks_attach(ac, l->base) != 0 || redisAsyncSetConnectCallback(ac, on_connect) != REDIS_OK ||
+	    redisAsyncSetDisconnectCallback(ac, on_disconnect) != REDIS_OK || watch(l) != 0)
+		unreachable(l, "out of memory");
+	else
+		hw_guard_set(&l->guard, ac);
+}
+
+static void on_resolved(void *arg, const char (*addresses)[HW_ADDRESS_TEXT], size_t n, const char *error)
+{
+	struct hw_redis_link *l = arg;
+	l->resolve = NULL;
+	if (error) {
+		unreachable(l, error);
+		return;
+	}
+	memcpy(l->addresses, addresses, n * sizeof(*addresses));
+	l->n_addresses = n;
+	l->address = 0;
+	connect_to(l);
+}
+
+static void look_up(struct hw_redis_link *l)
+{
+	l->address = 0;
+	if (hw_resolve_literal(host_of(l))) {
+		snprintf(l->addresses[0], HW_ADDRESS_TEXT, "%.*s", HW_ADDRESS_TEXT - 1, host_of(l));
+		l->n_addresses = 1;
+		connect_to(l);
+		return;
+	}
+	l->state = HW_LINK_RESOLVING;
+	l->resolve = hw_resolve_start(l->base, host_of(l), on_resolved, l);
+	if (!l->resolve)
+		unreachable(l, "cannot start looking its name up");
+}
+
+static void start(struct hw_redis_link *l)
+{
+	l->unarmed = false; /* however it came to be started: not once more at the next tick */
+	if (is_local(l) || l->address < l->n_addresses) {
+		connect_to(l);
+	} else if (!l->follow || l->named) {
+		l->named = false;
+		look_up(l);
+	} else {
+		l->state = HW_LINK_ASKING;
+		hw_follow_ask(l->follow);
+	}
+}
+
+/* --- where the master is ----------------------------------------------------------------------------------------- */
+
+static void on_master(void *arg, const struct hw_host *master, const struct hw_host *by)
+{
+	struct hw_redis_link *l = arg;
+	char old[sizeof(l->where)], text[512];
+	snprintf(old, sizeof(old), "%s", l->where);
+	l->master = *master;
+	l->address = l->n_addresses = 0; /* they are the old one's */
+	hw_host_text(by, l->by);
+	hw_host_text(master, l->where);
+	if (l->state == HW_LINK_ASKING) {
+		look_up(l);
+		return;
+	}
+	if (l->state != HW_LINK_DOWN) {
+		snprintf(text, sizeof(text),
+		         "leaving Redis at %.140s: the master is at %.140s now, as the Sentinel at %.140s says", old,
+		         l->where, l->by);
+		hw_redis_link_fail(l, text);
+	}
+	l->named = true;
+	hw_redis_link_settled(l); /* no back-off of the old one's */
+	event_active(l->retry, EV_TIMEOUT, 0);
+}
+
+static void on_nobody(void *arg, const char *why)
+{
+	struct hw_redis_link *l = arg;
+	char text[HW_SENTINEL_WHY + 200];
+	if (l->state != HW_LINK_ASKING)
+		return;
+	snprintf(text, sizeof(text), "no Sentinel names the master %.128s: %s", l->conf.at.master, why);
+	hw_redis_link_fail(l, text);
+}
+
+static void on_trouble(void *arg, const char *what)
+{
+	struct hw_redis_link *l = arg;
+	if (l->ops->on_trouble)
+		l->ops->on_trouble(l->arg, what);
+}
+
+static const struct hw_follow_ops follow_ops = {on_master, on_nobody, on_trouble};
+
+/* --- the greeting ------------------------------------------------------------------------------------------------ */
+
+static void refused(struct hw_redis_link *l, const redisReply *reply)
+{
+	hw_redis_link_fail(l, reply->str ? reply->str : "unexpected reply");
+}
+
+static void ready(struct hw_redis_link *l)
+{
+	l->state = HW_LINK_READY;
+	l->ops->on_ready(l->arg);
+}
+
+/* A Sentinel that was cut off, or does not know yet, names who is a replica now. */
+static void on_role(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis_link *l = arg;
+	const redisReply *reply = answer;
+	char text[512];
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(l);
+	if (reply->type == REDIS_REPLY_ERROR) {
+		refused(l, reply);
+	} else if (hw_sentinel_read_role(reply)) {
+		ready(l);
+	} else {
+		snprintf(text, sizeof(text),
+		         "Redis at %.140s, which the Sentinel at %.140s names as the master %.128s, is a replica: "
+		         "asking the next Sentinel",
+		         l->where, l->by, l->conf.at.master);
+		hw_redis_link_fail(l, text);
+	}
+}
+
+static void selected(struct hw_redis_link *l)
+{
+	const char *argv[] = {"ROLE"};
+	const size_t lens[] = {4};
+	if (!l->follow)
+		ready(l);
+	else if (hw_redis_link_command(l, on_role, l, 1, argv, lens) != 0)
+		hw_redis_link_fail(l, "out of memory");
+}
+
+static void on_selected(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis_link *l = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(l);
+	if (reply->type == REDIS_REPLY_ERROR)
+		refused(l, reply);
+	else
+		selected(l);
+}
+
+static void select_db(struct hw_redis_link *l)
+{
+	char db[16];
+	int len = snprintf(db, sizeof(db), "%d", l->conf.at.db);
+	const char *argv[] = {"SELECT", db};
+	const size_t lens[] = {6, (size_t)len};
+	if (l->conf.at.db == 0)
+		selected(l);
+	else if (hw_redis_link_command(l, on_selected, l, 2, argv, lens) != 0)
+		hw_redis_link_fail(l, "out of memory");
+}
+
+static void on_authenticated(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis_link *l = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(l);
+	if (reply->type == REDIS_REPLY_ERROR)
+		refused(l, reply);
+	else
+		select_db(l);
+}
+
+static void greet(struct hw_redis_link *l)
+{
+	const char *argv[3] = {"AUTH", l->conf.at.username, l->conf.at.password};
+	int argc = 3;
+	if (!*l->conf.at.username && !*l->conf.at.password) {
+		select_db(l);
+		return;
+	}
+	if (!*l->conf.at.username) {
+		argv[1] = l->conf.at.password;
+		argc = 2;
+	}
+	const size_t lens[3] = {4, strlen(argv[1]), strlen(l->conf.at.password)};
+	if (hw_redis_link_command(l, on_authenticated, l, argc, argv, lens) != 0)
+		hw_redis_link_fail(l, "out of memory");
+}
+
+/* --- while it lasts ---------------------------------------------------------------------------------------------- */
+
+static void on_pong(redisAsyncContext *ac, void *answer, void *arg)
+{
+	(void)ac;
+	if (answer)
+		hw_redis_link_got(arg);
+}
+
+/* A silence counts only when it was seen twice: after a stop of this process the first look comes before the socket is
+ * read. */
+static void look(struct hw_redis_link *l)
+{
+	int64_t now = mono_ms();
+	bool waiting = l->in_flight > 0 || l->state == HW_LINK_CONNECTING;
+	const char *argv[] = {"PING"};
+	const size_t lens[] = {4};
+	if (waiting && now - l->since_ms > HW_LINK_SILENCE_MS) {
+		if (++l->overdue < 2)
+			return;
+		if (l->state == HW_LINK_CONNECTING) {
+			unreachable(l, "no answer for 5 s");
+			return;
+		}
+		char why[400];
+		snprintf(why, sizeof(why), "Redis at %s has not answered for 5 s", l->where);
+		hw_redis_link_fail(l, why);
+		return;
+	}
+	l->overdue = 0;
+	if (!waiting && !l->conf.subscriber && l->state == HW_LINK_READY) /* that long quiet: watch() saw to it */
+		hw_redis_link_command(l, on_pong, l, 1, argv, lens);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	greet(arg);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	start(arg);
+}
+
+static void on_alive(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_redis_link *l = arg;
+	(void)fd, (void)what;
+	look(l);
+	if (l->ac)
+		watch(l);
+}
+
+static void sent(struct hw_redis_link *l)
+{
+	if (l->in_flight++ == 0) {
+		l->since_ms = mono_ms();
+		watch(l);
+	}
+	l->commands++;
+}
+
+int hw_redis_link_send(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, const char *command, size_t len)
+{
+	if (!l->ac || l->state < HW_LINK_GREETING)
+		return -ENOTCONN;
+	if (redisAsyncFormattedCommand(l->ac, fn, arg, command, len) != REDIS_OK)
+		return -ENOMEM;
+	sent(l);
+	return 0;
+}
+
+int hw_redis_link_command(struct hw_redis_link *l, redisCallbackFn *fn, void *arg, int argc, const char **argv,
+                          const size_t *len)
+{
+	if (!l->ac || l->state < HW_LINK_GREETING)
+		return -ENOTCONN;
+	if (redisAsyncCommandArgv(l->ac, fn, arg, argc, argv, len) != REDIS_OK)
+		return -ENOMEM;
+	sent(l);
+	return 0;
+}
+
+void hw_redis_link_got(struct hw_redis_link *l)
+{
+	l->since_ms = mono_ms();
+	l->overdue = 0;
+	if (l->in_flight > 0 && --l->in_flight == 0)
+		watch(l);
+}
+
+void hw_redis_link_tick(struct hw_redis_link *l)
+{
+	if (l->unarmed)
+		event_active(l->retry, EV_TIMEOUT, 0);
+	l->unarmed = false;
+	if (l->follow)
+		hw_follow_tick(l->follow);
+	if (l->ac && !event_pending(l->alive, EV_TIMEOUT, NULL))
+		watch(l);
+}
+
+void hw_redis_link_settled(struct hw_redis_link *l)
+{
+	l->tries = 0;
+}
+
+int hw_redis_link_init(struct hw_redis_link *l, struct event_base *base, const struct hw_redis_link_conf *conf,
+                       const struct hw_redis_link_ops *ops, void *arg)
+{
+	memset(l, 0, sizeof(*l));
+	l->base = base;
+	l->conf = *conf;
+	l->ops = ops;
+	l->arg = arg;
+	l->random = conf->seed ? conf->seed : 1;
+	hw_redis_address_text(&conf->at, l->where, sizeof(l->where));
+	l->turn = event_new(base, -1, 0, on_turn, l);
+	l->retry = event_new(base, -1, 0, on_retry, l);
+	l->alive = event_new(base, -1, 0, on_alive, l);
+	bool asked_for = hw_redis_address_is_asked_for(&conf->at);
+	if (asked_for)
+		l->follow = hw_follow_new(base, conf->at.sentinels, conf->at.master, &follow_ops, l);
+	struct timeval now = {0, 0};
+	if (l->turn && l->retry && l->alive && !asked_for == !l->follow && event_add(l->retry, &now) == 0)
+		return 0;
+	hw_redis_link_fini(l);
+	return -ENOMEM;
+}
+
+void hw_redis_link_fini(struct hw_redis_link *l)
+{
+	if (l->turn && l->alive)
+		drop(l);
+	hw_follow_free(l->follow);
+	l->follow = NULL;
+	if (l->turn)
+		event_free(l->turn);
+	if (l->retry)
+		event_free(l->retry);
+	if (l->alive)
+		event_free(l->alive);
+	l->turn = l->retry = l->alive = NULL;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* See sentinel.h. */
+#include "link/sentinel.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_text(const redisReply *r)
+{
+	return r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS;
+}
+
+enum hw_sentinel_answer hw_sentinel_read_master(const redisReply *reply, struct hw_host *master)
+{
+	if (reply->type == REDIS_REPLY_NIL)
+		return HW_SENTINEL_UNKNOWN;
+	if (reply->type == REDIS_REPLY_ERROR &&
+	    (strncmp(reply->str, "NOAUTH", 6) == 0 || strncmp(reply->str, "NOPERM", 6) == 0))
+		return HW_SENTINEL_PASSWORD;
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2)
+		return HW_SENTINEL_STRANGE;
+	const redisReply *name = reply->element[0], *port = reply->element[1];
+	if (!is_text(name) || !is_text(port) ||
+	    !hw_host_set(master, name->str, (size_t)name->len, port->str, (size_t)port->len))
+		return HW_SENTINEL_STRANGE;
+	return HW_SENTINEL_NAMED;
+}
+
+bool hw_sentinel_read_role(const redisReply *reply)
+{
+	return reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 && is_text(reply->element[0]) &&
+	       strcmp(reply->element[0]->str, "master") == 0;
+}
+
+/* The next word; false at the end of the text. */
+static bool next_word(const char **text, const char **word, size_t *len)
+{
+	*text += strspn(*text, " ");
+	*word = *text;
+	*len = strcspn(*text, " ");
+	*text += *len;
+	return *len > 0;
+}
+
+/* "NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT" */
+bool hw_sentinel_read_switch(const char *text, const char *name, struct hw_host *master)
+{
+	enum { NAME, NEW_HOST = 3, NEW_PORT, WORDS };
+	const char *word[WORDS];
+	size_t len[WORDS];
+	for (int i = 0; i < WORDS; i++)
+		if (!next_word(&text, &word[i], &len[i]))
+			return false;
+	return len[NAME] == strlen(name) && memcmp(word[NAME], name, len[NAME]) == 0 &&
+	       hw_host_set(master, word[NEW_HOST], len[NEW_HOST], word[NEW_PORT], len[NEW_PORT]);
+}
+
+void hw_sentinel_why(enum hw_sentinel_answer what, const struct hw_host *sentinel, const char *name, const char *detail,
+                     char why[HW_SENTINEL_WHY])
+{
+	char at[HW_HOST_TEXT];
+	int rest = 100;
+	hw_host_text(sentinel, at);
+	switch (what) {
+	case HW_SENTINEL_NAMED:
+		snprintf(why, HW_SENTINEL_WHY, "the Sentinel at %.200s has answered", at);
+		break;
+	case HW_SENTINEL_UNKNOWN:
+		snprintf(
+			why, HW_SENTINEL_WHY,
+			"the Sentinel at %.200s knows no master '%.*s': see [redis] master, and sentinel monitor there",
+			at, rest, name);
+		break;
+	case HW_SENTINEL_PASSWORD:
+		snprintf(
+			why, HW_SENTINEL_WHY,
+			"the Sentinel at %.200s wants a password or refuses the right to ask it, and there is none for "
+			"Sentinels: let anybody ask it",
+			at);
+		break;
+	case HW_SENTINEL_STRANGE:
+		snprintf(why, HW_SENTINEL_WHY,
+		         "what is at %.200s does not answer as a Sentinel (%.*s): see [redis] sentinels", at, rest,
+		         detail);
+		break;
+	case HW_SENTINEL_AWAY:
+		snprintf(why, HW_SENTINEL_WHY, "cannot ask the Sentinel at %.200s: %.*s; see [redis] sentinels", at,
+		         rest, detail);
+		break;
+	case HW_SENTINEL_LOST:
+		snprintf(why, HW_SENTINEL_WHY, "lost the Sentinel at %.200s: %.*s; asking the next one", at, rest,
+		         detail);
+		break;
+	}
+	for (char *c = why; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = ' ';
+}
+
+void hw_sentinel_round_begin(struct hw_sentinel_round *r)
+{
+	r->left = r->n;
+}
+
+int hw_sentinel_round_next(struct hw_sentinel_round *r)
+{
+	if (r->left == 0)
+		return -1;
+	unsigned who = r->next;
+	r->left--;
+	r->next = (r->next + 1) % r->n;
+	return (int)who;
+}
+
+static bool go(struct hw_sentinel_view *v, const struct hw_host *master)
+{
+	v->in_use = *master;
+	v->said = 0;
+	return true;
+}
+
+bool hw_sentinel_view_named(struct hw_sentinel_view *v, const struct hw_host *master, unsigned n, bool wanted)
+{
+	if (wanted)
+		return go(v, master);
+	if (hw_host_equal(master, &v->in_use)) {
+		v->said = 0;
+		return false;
+	}
+	v->said = v->said && hw_host_equal(master, &v->other) ? v->said + 1 : 1;
+	v->other = *master;
+	return v->said >= (n < 2 ? n : 2) && go(v, master);
+}
+
+bool hw_sentinel_view_switched(struct hw_sentinel_view *v, const struct hw_host *master)
+{
+	bool news = !hw_host_equal(master, &v->in_use);
+	go(v, master);
+	return news;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "mqtt/backoff.h"
+
+#include "heartwheel/time.h"
+
+#define KICKS        3
+#define KICKED_NS    (10 * HW_NS_PER_S) /* who is thrown out later than this need not fear a rival */
+#define STEADY_NS    HW_NS_PER_S        /* a link that was up this long may be tried again at once */
+#define AT_ONCE_MS   1                  /* a broker that restarts takes longer: so it is found to be away */
+#define AT_ONCE      KICKS              /* in a row: until it is known whether it is a rival */
+#define QUICK_MS     50
+#define SOON_MS      500
+#define AWAY_MS      1000
+#define UNREACHED_MS 2500
+#define REFUSED_MAX  60000
+
+bool hw_backoff_kicked(struct hw_backoff *b, int64_t up_ns)
+{
+	if (up_ns >= KICKED_NS)
+		b->kicks = 0;
+	else if (b->at_once)
+		b->kicks++;
+	else /* after a longer wait a restart looks the same; of a rival that is known one more proof will do */
+		b->kicks = b->refusals > 0 ? KICKS - 1 : 1;
+	return b->kicks >= KICKS;
+}
+
+static int64_t between(int64_t least, int64_t most, uint32_t random)
+{
+	return least + random % (most - least + 1);
+}
+
+/* 1 s, 2 s, 4 s ... a minute, each a quarter more or less. */
+static int64_t refused_ms(unsigned times, uint32_t random)
+{
+	int64_t ms = times > 6 ? REFUSED_MAX : INT64_C(1000) << (times - 1);
+	return between(ms * 3 / 4, ms * 5 / 4, random);
+}
+
+static int64_t away_ms(struct hw_backoff *b, enum hw_fault fault, uint32_t random)
+{
+	int64_t slow_ms = fault == HW_FAULT_UNREACHED || fault == HW_FAULT_UNANSWERED ? UNREACHED_MS : AWAY_MS;
+	switch (b->tries) {
+	case 0:
+		return AT_ONCE_MS;
+	case 1:
+		return between(QUICK_MS, 5 * QUICK_MS, random);
+	case 2:
+		return between(SOON_MS, 2 * SOON_MS, random);
+	default:
+		return between(slow_ms, 2 * slow_ms, random);
+	}
+}
+
+int64_t hw_backoff_ms(struct hw_backoff *b, enum hw_fault fault, int64_t up_ns, uint32_t random)
+{
+	b->at_once = false;
+	if (fault == HW_FAULT_REFUSED || fault == HW_FAULT_TAKEN) {
+		b->tries = 0;
+		return refused_ms(++b->refusals, random);
+	}
+	if (up_ns == 0 || up_ns >= KICKED_NS)
+		b->refusals = 0;
+	b->tries = up_ns >= STEADY_NS ? 0 : b->tries + 1;
+	b->at_once = up_ns > 0 && b->tries <= AT_ONCE;
+	return b->at_once ? AT_ONCE_MS : away_ms(b, fault, random);
+}

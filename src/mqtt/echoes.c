@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "mqtt/echoes.h"
+
+#include <errno.h>
+#include <mosquitto.h>
+
+#include "mqtt/barrier.h"
+#include "mqtt/clock.h"
+
+#define ASK_NS HW_NS_PER_S
+
+void hw_echoes_begin(struct hw_echoes *e)
+{
+	e->barriers = HW_BARRIERS_NOT_ANSWERED;
+	e->asked = 0;
+	e->asked_ns = 0;
+	e->canaries = (struct hw_canaries){0};
+}
+
+/* --- out */
+
+/* The QoS of the next barrier: once a second it is 1 in MQTT 5, since only then the broker says that it refuses it. */
+static int barrier_qos(struct hw_echoes *e)
+{
+	int64_t now = hw_mqtt_clock_ns();
+	const struct hw_mqtt_conf *c = &e->link->conf;
+	if (e->limits->known & HW_LACK_QOS)
+		return 0;
+	if (c->qos > 0 || c->protocol != 5 || e->asked || now - e->asked_ns < ASK_NS)
+		return c->qos;
+	e->asked_ns = now;
+	return 1;
+}
+
+static int send_barrier(struct hw_echoes *e, const struct hw_handover_barrier *b)
+{
+	const struct hw_mqtt_conf *c = &e->link->conf;
+	char text[HW_BARRIER_MAX];
+	int len = (int)hw_barrier_print(&b->barrier, text), mid = 0;
+	int qos = b->shared && c->qos == 0 ? 0 : barrier_qos(e);
+	int rc = mosquitto_publish(e->link->m, b->shared ? &e->shared : &mid,
+	                           b->shared ? c->share_topic : c->barrier_topic, len, text, qos, false);
+	if (!rc && qos > c->qos)
+		e->asked = mid;
+	return rc;
+}
+
+static int send_canary(struct hw_echoes *e, const struct hw_handover_barrier *b)
+{
+	const char *topic = (const char *)(b + 1), *payload = topic + b->topic_size;
+	int mid = 0, qos = e->limits->known & HW_LACK_QOS ? 0 : 1;
+	int rc = mosquitto_publish(e->link->m, &mid, topic, (int)b->payload_size, payload, qos, false);
+	if (!rc && qos > 0) /* that one with QoS 0 was sent says nothing of the broker */
+		hw_canaries_add(&e->canaries, mid, b->token);
+	else if (hw_link_is_of_message(rc))
+		hw_handover_answer(e->handover, HW_PUBLISHER_CANARY, b->token, 0, mosquitto_strerror(rc));
+	return rc;
+}
+
+int hw_echoes_send(struct hw_echoes *e)
+{
+	const struct hw_handover_barrier *b;
+	size_t size;
+	int rc = 0;
+	while (!rc && (b = hw_ring_take(e->handover->barriers, &size)) != NULL) {
+		if (b->connection != e->handover->connection)
+			continue;
+		errno = 0;
+		rc = b->topic_size ? send_canary(e, b) : send_barrier(e, b);
+		int err = errno;
+		if (hw_link_is_of_message(rc))
+			rc = 0; /* it does not come back, which says it all */
+		else if (rc)
+			hw_link_lost(e->link, rc, err);
+	}
+	hw_ring_release(e->handover->barriers);
+	return rc ? -1 : 0;
+}
+
+/* --- back */
+
+/* Whether a barrier is taken. A broker may be told another ACL at any time. */
+static void barrier_answered(struct hw_echoes *e, int mid, int reason)
+{
+	bool taken = reason < 0x80;
+	if (mid == e->asked)
+		e->asked = 0;
+	if (e->link->conf.protocol != 5 || e->barriers == (taken ? HW_BARRIERS_ARE_TAKEN : HW_BARRIERS_NOT_TAKEN))
+		return; /* before MQTT 5 a refusal looks like any other acknowledgement */
+	e->barriers = taken ? HW_BARRIERS_ARE_TAKEN : HW_BARRIERS_NOT_TAKEN;
+	hw_handover_answer(e->handover, HW_PUBLISHER_BARRIERS, taken, 0, "");
+}
+
+/* What is sent with QoS 0 is "acknowledged" too: by the library, when it is on its way. */
+void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
+{
+	uint64_t token;
+	if (hw_canaries_take(&e->canaries, mid, &token)) {
+		if (e->link->conf.protocol == 5) /* before, the acknowledgement of a canary says nothing */
+			hw_handover_answer(e->handover, HW_PUBLISHER_CANARY, token, reason,
+			                   reason < 0x80 ? "" : mosquitto_reason_string(reason));
+		return;
+	}
+	bool acknowledged = e->link->conf.qos > 0 && !(e->limits->known & HW_LACK_QOS) && mid != e->shared;
+	if (acknowledged || mid == e->asked)
+		barrier_answered(e, mid, reason);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "mqtt/low_water.h"
+
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#define PUBACK_BYTES 4  /* at least */
+#define VAIN_MOST    2  /* waits in a row that bring nothing: then the first byte wakes */
+#define WEIGHT       16 /* of a wait for which too little came, next to one that was not in vain */
+#define FAILED_MOST  48 /* then no more are tried on this connection */
+
+void hw_low_water_begin(struct hw_low_water *w)
+{
+	w->bytes = 1;
+	w->failed = 0;
+}
+
+void hw_low_water_answered(struct hw_low_water *w)
+{
+	w->vain = 0;
+}
+
+void hw_low_water_set(struct hw_low_water *w, int fd, unsigned acks)
+{
+	bool gathers = acks > 0 && w->failed < FAILED_MOST && w->vain < VAIN_MOST;
+	int bytes = gathers ? (int)acks * PUBACK_BYTES : 1;
+	if (bytes == w->bytes)
+		return;
+	w->bytes = bytes;
+	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+}
+
+void hw_low_water_judge(struct hw_low_water *w, int fd, bool came)
+{
+	int some = 0;
+	if (w->bytes <= 1 || w->failed >= FAILED_MOST)
+		return;
+	if (came)
+		w->failed -= w->failed > 0;
+	else if (ioctl(fd, FIONREAD, &some) == 0 && some > 0)
+		w->failed += WEIGHT;
+	else
+		w->vain++;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* What the loop tells a thread of ours to do: bits that wait until the thread looks, and a bell that wakes it. Header
+ * only. */
+#ifndef HW_MQTT_ORDERS_H
+#define HW_MQTT_ORDERS_H
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "mqtt/bell.h"
+
+enum {
+	HW_ORDER_STOP = 1,      /* stands until the end */
+	HW_ORDER_HURRY = 2,     /* try again to connect at once */
+	HW_ORDER_RECONNECT = 4, /* close the connection, and open it again */
+	HW_ORDER_DRAIN = 8      /* say when the socket has been read empty */
+};
+
+struct hw_orders {
+	int fd; /* readable when one was given */
+	atomic_uint given;
+};
+
+/* 0, or -1 without a descriptor. */
+static inline int hw_orders_init(struct hw_orders *o)
+{
+	atomic_init(&o->given, 0);
+	o->fd = hw_bell_new();
+	return o->fd >= 0 ? 0 : -1;
+}
+
+static inline void hw_orders_fini(struct hw_orders *o)
+{
+	if (o->fd >= 0)
+		close(o->fd);
+}
+
+/* The loop's side. 0: only wakes the thread. */
+static inline void hw_orders_give(struct hw_orders *o, unsigned what)
+{
+	atomic_fetch_or(&o->given, what);
+	hw_bell_ring(o->fd);
+}
+
+/* The thread's side: what was ordered since it asked last. */
+static inline unsigned hw_orders_take(struct hw_orders *o)
+{
+	return atomic_fetch_and(&o->given, HW_ORDER_STOP);
+}
+
+static inline bool hw_orders_stop(const struct hw_orders *o)
+{
+	return atomic_load(&o->given) & HW_ORDER_STOP;
+}
+
+/* Sleeps until an order comes, `fd` is readable (-1: none), or the time is over (-1: never). */
+static inline void hw_orders_wait(struct hw_orders *o, int fd, int timeout_ms)
+{
+	struct pollfd fds[] = {{o->fd, POLLIN, 0}, {fd, POLLIN, 0}};
+	poll(fds, 2, timeout_ms);
+	hw_bell_hush(o->fd);
+}
+
+#endif

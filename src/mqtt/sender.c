@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See sender.h.
+ *
+ * Cost: one write() a message (two with libmosquitto's own wake-up pipe). Idle, it wakes for barriers and for its
+ * keepalive alone; with statuses in flight and a silent broker, once a second as well.
+ */
+#include "mqtt/sender.h"
+
+#include <errno.h>
+#include <mosquitto.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "mqtt/clock.h"
+
+#define BARRIER_SLOTS 2  /* of what the broker grants: a QoS 1 barrier must not queue behind statuses */
+#define ANSWERS       64 /* told together while statuses wait: the loop need not wake for each */
+#define READ_BUDGET   1024
+#define WAITING_MS    1000 /* for an acknowledgement */
+#define BUSY_MS       100  /* while a handshake or the end is under way */
+
+static void tell_limits(struct hw_sender *s)
+{
+	enum hw_lack which;
+	char text[HW_WHY_TEXT];
+	while ((which = hw_limits_news(&s->limits)) != 0) {
+		hw_limits_text(&s->limits, which, text, sizeof(text));
+		hw_handover_answer(s->handover, HW_PUBLISHER_LIMIT, 0, 0, text);
+	}
+}
+
+/* --- the connection */
+
+/* What the loss says of what the broker takes. Whether that is all there is to it, and the next attempt knows better.
+ */
+static bool learn(struct hw_sender *s, int64_t now)
+{
+	const struct hw_link *l = &s->link;
+	const struct hw_statuses *st = &s->statuses;
+	if (l->up_ns && l->why.fault == HW_FAULT_CLOSED && st->n > 0)
+		hw_limits_thrown_out(&s->limits, st->n, st->in_flight[0].subject, st->in_flight[0].bytes, now);
+	else if (!l->up_ns && (l->why.fault == HW_FAULT_UNANSWERED || l->why.refusal))
+		return hw_limits_failed(&s->limits, l->why.refusal);
+	else if (!l->up_ns && l->why.fault == HW_FAULT_AWAY)
+		hw_limits_forget(&s->limits);
+	return false;
+}
+
+static void lost(struct hw_sender *s)
+{
+	char why[HW_WHY_TEXT];
+	int64_t now = hw_mqtt_clock_ns();
+	memcpy(why, s->link.why.text, sizeof(why));
+	bool again = learn(s, now);
+	s->statuses.n = 0;
+	s->more = false;
+	if (again)
+		hw_link_again(&s->link, now);
+	else if (hw_link_down(&s->link, now))
+		hw_handover_answer(s->handover, HW_PUBLISHER_DOWN, 0, 0, why);
+	tell_limits(s);
+	hw_handover_tell(s->handover);
+}
+
+/* A status that is on its way may be what the broker closes the connection for. */
+static bool is_suspect(void *owner)
+{
+	const struct hw_sender *s = owner;
+	return s->statuses.n > 0;
+}
+
+static void on_publish(struct mosquitto *m, void *arg, int mid, int reason, const mosquitto_property *properties)
+{
+	struct hw_link *l = arg;
+	struct hw_sender *s = l->owner;
+	(void)m;
+	(void)properties;
+	l->progress++;
+	if (hw_statuses_answered(&s->statuses, mid, reason))
+		hw_low_water_answered(&s->low_water);
+	else
+		hw_echoes_answered(&s->echoes, mid, reason);
+}
+
+static int prepare(struct hw_link *l)
+{
+	struct hw_sender *s = l->owner;
+	mosquitto_publish_v5_callback_set(l->m, on_publish);
+	bool retain;
+	int qos, rc = mosquitto_int_option(l->m, MOSQ_OPT_SEND_MAXIMUM, HW_STATUSES_WINDOW + BARRIER_SLOTS);
+	if (hw_limits_will(&s->limits, &retain, &qos) && !rc && s->will_topic)
+		rc = mosquitto_will_set(l->m, s->will_topic, (int)s->will_len, s->will_payload, qos, retain);
+	if (rc)
+		hw_why_say(&l->why, "the last will on '%.160s' cannot be set: %s", s->will_topic ? s->will_topic : "",
+		           mosquitto_strerror(rc));
+	return rc ? -1 : 0;
+}
+
+/* A connection without the will was only a question: see limits.h. */
+static void be_up(struct hw_sender *s)
+{
+	struct hw_link *l = &s->link;
+	const struct hw_granted *g = &l->granted;
+	if (!hw_limits_answered(&s->limits, g->retain, g->qos_max, g->packet_max)) {
+		hw_link_leave(l);
+		return;
+	}
+	unsigned reserved = l->conf.qos > 0 || l->conf.protocol == 5 ? BARRIER_SLOTS : 0;
+	unsigned granted = g->receive_max > reserved ? g->receive_max - reserved : 1;
+	s->handover->window = granted < HW_STATUSES_WINDOW ? granted : HW_STATUSES_WINDOW;
+	s->handover->connection++;
+	hw_low_water_begin(&s->low_water);
+	hw_echoes_begin(&s->echoes);
+	hw_link_up(l, hw_mqtt_clock_ns());
+	hw_handover_answer(s->handover, HW_PUBLISHER_UP, 0, 0, "");
+	tell_limits(s);
+}
+
+/* --- a turn */
+
+/* Whether what is written waits until it is let go: the library writes each message by itself. */
+static void hold_back(struct hw_sender *s, int on)
+{
+	setsockopt(hw_link_socket(&s->link), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
+}
+
+/* Barriers first, then statuses while the window is open. 0, or -1 when the connection is lost. */
+static int send_all(struct hw_sender *s)
+{
+	const struct hw_handover_status *status;
+	size_t size;
+	unsigned n = 0;
+	int rc = hw_echoes_send(&s->echoes);
+	while (!rc && s->statuses.n < hw_statuses_window(&s->statuses) &&
+	       (status = hw_ring_take(s->handover->statuses, &size)) != NULL) {
+		if (++n == 2)
+			hold_back(s, 1);
+		rc = hw_statuses_send(&s->statuses, status);
+	}
+	if (n > 0)
+		hw_ring_release(s->handover->statuses);
+	if (n > 1 && !rc)
+		hold_back(s, 0);
+	return rc;
+}
+
+/* 0, or -1 when the connection is lost. */
+static int read_all(struct hw_sender *s)
+{
+	enum hw_link_read got = hw_link_read(&s->link, READ_BUDGET);
+	s->more = got != HW_LINK_DRAINED;
+	return got == HW_LINK_LOST ? -1 : 0;
+}
+
+/* What there is to do on an open connection. 0, or -1 when it is lost. */
+static int serve(struct hw_sender *s)
+{
+	struct hw_link *l = &s->link;
+	if (l->state == HW_LINK_OPEN && !l->up_ns)
+		be_up(s);
+	if (!l->m)
+		return 0;
+	if (l->up_ns && send_all(s))
+		return -1;
+	if (hw_link_wants_write(l) && hw_link_write(l))
+		return -1;
+	int64_t now = hw_mqtt_clock_ns();
+	bool over = hw_link_tend(l, now, !s->more) || hw_link_overdue(l, now);
+	return over || hw_statuses_overdue(&s->statuses, now) ? -1 : 0;
+}
+
+/* Answers may wait for others only while there is something that brings them, and it does. */
+static void tell_some(struct hw_sender *s, bool waited_in_vain)
+{
+	struct hw_handover *h = s->handover;
+	bool flows = !waited_in_vain && s->statuses.n > 0 && hw_ring_used(h->statuses) > 0;
+	if (h->untold > 0 && (!flows || h->untold >= ANSWERS))
+		hw_handover_tell(h);
+}
+
+/* How long to wait for something to happen, once low water is set. */
+static int rest_ms(const struct hw_sender *s)
+{
+	if (s->low_water.bytes > 1)
+		return HW_LOW_WATER_MS;
+	if (!s->link.up_ns || hw_orders_stop(&s->handover->orders))
+		return BUSY_MS;
+	int ms = hw_link_rest_ms(&s->link, hw_mqtt_clock_ns());
+	return s->statuses.n > 0 && ms > WAITING_MS ? WAITING_MS : ms;
+}
+
+static void turn(struct hw_sender *s)
+{
+	struct hw_link *l = &s->link;
+	struct hw_handover *h = s->handover;
+	unsigned window = hw_statuses_window(&s->statuses);
+	bool up = l->up_ns != 0, open = up && s->statuses.n < window;
+	/* A full window leaves the statuses where they are, unwatched: it is an acknowledgement that must come. */
+	bool idle = !s->more && !(up && !hw_ring_rest(h->barriers)) && !(open && !hw_ring_rest(h->statuses));
+	bool full = window > 1 && s->statuses.n >= h->window;
+	int events = POLLIN | (hw_link_wants_write(l) ? POLLOUT : 0), fd = hw_link_socket(l);
+	struct pollfd fds[] = {{h->orders.fd, POLLIN, 0},
+	                       {fd, (short)events, 0},
+	                       {up ? hw_ring_fd(h->barriers) : -1, POLLIN, 0},
+	                       {open ? hw_ring_fd(h->statuses) : -1, POLLIN, 0}};
+	hw_low_water_set(&s->low_water, fd, full ? h->window / 2 : 0);
+	int ready = poll(fds, 4, idle ? rest_ms(s) : 0);
+	if (fds[0].revents)
+		hw_bell_hush(h->orders.fd);
+	hw_low_water_judge(&s->low_water, fd, fds[1].revents);
+	/* Without anything ready it looks all the same: fewer bytes than the low water may wait. */
+	if (((fds[1].revents || ready == 0 || s->more || !up) && read_all(s)) || serve(s))
+		lost(s);
+	tell_some(s, ready == 0);
+}
+
+static bool has_ended(struct hw_sender *s)
+{
+	struct hw_handover *h = s->handover;
+	if (!hw_orders_stop(&h->orders))
+		return false;
+	bool busy = s->link.up_ns && (s->statuses.n > 0 || hw_ring_used(h->statuses) > 0);
+	return !busy || hw_mqtt_clock_ns() >= atomic_load(&h->stop_by_ns);
+}
+
+void hw_sender_run(struct hw_sender *s)
+{
+	while (!has_ended(s)) {
+		unsigned orders = hw_orders_take(&s->handover->orders);
+		if ((orders & HW_ORDER_HURRY) && s->link.why.fault != HW_FAULT_TAKEN)
+			s->link.retry_ns = 0;
+		int64_t wait_ns = s->link.retry_ns - hw_mqtt_clock_ns();
+		if (s->link.m)
+			turn(s);
+		else if (wait_ns > 0)
+			hw_orders_wait(&s->handover->orders, -1, (int)(wait_ns / HW_NS_PER_MS) + 1);
+		else if (hw_link_open(&s->link))
+			lost(s);
+	}
+	hw_link_leave(&s->link);
+}
+
+/* --- by the loop's thread */
+
+static int copy_will(struct hw_sender *s, const char *topic, const void *payload, size_t len)
+{
+	if (!topic || !topic[0])
+		return 0;
+	s->will_topic = strdup(topic);
+	s->will_payload = malloc(len + 1);
+	if (!s->will_topic || !s->will_payload)
+		return -ENOMEM;
+	if (len)
+		memcpy(s->will_payload, payload, len);
+	s->will_len = len;
+	return 0;
+}
+
+int hw_sender_init(struct hw_sender *s, struct hw_handover *handover, const struct hw_mqtt_conf *conf,
+                   const char *will_topic, const void *will_payload, size_t will_len)
+{
+	int rc = hw_link_init(&s->link, conf);
+	if (rc)
+		return rc;
+	s->handover = handover;
+	s->link.owner = s;
+	s->link.prepare = prepare;
+	s->link.is_suspect = is_suspect;
+	s->statuses = (struct hw_statuses){.link = &s->link, .limits = &s->limits, .handover = handover};
+	s->echoes = (struct hw_echoes){.link = &s->link, .limits = &s->limits, .handover = handover};
+	rc = copy_will(s, will_topic, will_payload, will_len);
+	if (rc)
+		hw_sender_fini(s);
+	return rc;
+}
+
+void hw_sender_fini(struct hw_sender *s)
+{
+	hw_link_fini(&s->link);
+	free(s->will_topic);
+	free(s->will_payload);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The publisher's thread: its connection to the broker, over which statuses, barriers and canaries go out. Everything
+ * here belongs to that thread; the loop speaks to it by the handover alone.
+ */
+#ifndef HW_MQTT_SENDER_H
+#define HW_MQTT_SENDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "mqtt/echoes.h"
+#include "mqtt/handover.h"
+#include "mqtt/limits.h"
+#include "mqtt/link.h"
+#include "mqtt/low_water.h"
+#include "mqtt/statuses.h"
+
+struct hw_sender {
+	struct hw_handover *handover; /* borrowed */
+	struct hw_link link;
+	struct hw_limits limits;
+	struct hw_statuses statuses;
+	struct hw_echoes echoes;
+	struct hw_low_water low_water;
+	char *will_topic;
+	void *will_payload;
+	size_t will_len;
+	bool more; /* there may be more to read than poll() knows */
+};
+
+/* Readies zeroed storage, by the loop's thread; copies all but the handover. 0 or -ENOMEM; only if 0 there is anything
+ * for hw_sender_fini(). */
+int hw_sender_init(struct hw_sender *s, struct hw_handover *handover, const struct hw_mqtt_conf *conf,
+                   const char *will_topic, const void *will_payload, size_t will_len);
+void hw_sender_fini(struct hw_sender *s);
+/* Until HW_ORDER_STOP was given, and what was handed over is acknowledged or the time for that is over. */
+void hw_sender_run(struct hw_sender *s);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include "nodes/fence.h"
+
+#include <string.h>
+
+void hw_fence_init(struct hw_fence *f, const char *node)
+{
+	memset(f, 0, sizeof(*f));
+	snprintf(f->node, sizeof(f->node), "%s", node);
+	f->asked.ns = INT64_MIN;
+}
+
+static uint64_t bit(size_t peer)
+{
+	return UINT64_C(1) << peer;
+}
+
+/* Nobody is waited for because of p. */
+static void unblock(struct hw_fence *f, unsigned p, size_t peer)
+{
+	if (f->before[p] & bit(peer)) {
+		f->before[p] &= ~bit(peer);
+		f->peer[peer].blocks--;
+	}
+}
+
+static void unprove(struct hw_fence *f, unsigned p)
+{
+	f->proven[p] = false;
+	for (size_t i = 0; f->before[p] && i < HW_PEERS_MAX; i++)
+		unblock(f, p, i);
+}
+
+static void begin_anew(struct hw_fence *f)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		unprove(f, p);
+	f->proof = HW_PROOF_NONE;
+	f->asked.ns = INT64_MIN;
+}
+
+void hw_fence_claim(struct hw_fence *f, unsigned p, uint64_t epoch)
+{
+	if (f->claims[p] == epoch)
+		return;
+	unprove(f, p);
+	f->claims[p] = epoch;
+	f->stale = true;
+}
+
+void hw_fence_session(struct hw_fence *f, bool up)
+{
+	begin_anew(f);
+	f->session = up;
+	f->sessions += up;
+	f->confirmed = false;
+	f->said = f->acked = 0;
+	f->stale = true;
+}
+
+void hw_fence_reader(struct hw_fence *f, bool up)
+{
+	begin_anew(f);
+	f->reader = up;
+	f->overflow = false;
+	memset(f->peer, 0, sizeof(f->peer)); /* what is retained comes again */
+}
+
+/* Rule 2: one that was sent before proves nothing of what another node did until then. */
+void hw_fence_confirm(struct hw_fence *f, uint64_t sessions)
+{
+	f->confirmed |= f->session && sessions == f->sessions;
+}
+
+bool hw_fence_must_say(const struct hw_fence *f)
+{
+	return f->session && f->stale;
+}
+
+static bool has_unproven(const struct hw_fence *f)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (f->claims[p] && !f->proven[p] && f->said_claims[p] == f->claims[p])
+			return true;
+	return false;
+}
+
+/* Rule 1 is proven for all that one presence claims at a time: the next waits, so that a stream of changes cannot keep
+ * what came first from being proven. */
+static void begin_proof(struct hw_fence *f)
+{
+	if (f->proof != HW_PROOF_NONE || !f->session || !f->reader || f->said == 0 || !has_unproven(f))
+		return;
+	f->proof_said = f->said;
+	memcpy(f->proof_claims, f->said_claims, sizeof(f->proof_claims));
+	f->proof = f->acked >= f->said ? HW_PROOF_SEND : HW_PROOF_ACK;
+	f->asked.ns = INT64_MIN;
+}
+
+uint64_t hw_fence_say(struct hw_fence *f)
+{
+	memcpy(f->said_claims, f->claims, sizeof(f->said_claims));
+	f->stale = false;
+	f->said++;
+	begin_proof(f);
+	return f->sessions << 32 | f->said;
+}
+
+void hw_fence_acked(struct hw_fence *f, uint64_t number)
+{
+	if (!f->session || number >> 32 != f->sessions)
+		return;
+	number &= UINT32_MAX;
+	f->acked = number > f->acked ? number : f->acked;
+	if (f->proof == HW_PROOF_ACK && f->acked >= f->proof_said)
+		f->proof = HW_PROOF_SEND;
+}
+
+bool hw_fence_ask_barrier(struct hw_fence *f, struct hw_mono now)
+{
+	begin_proof(f);
+	if (f->proof != HW_PROOF_SEND && f->proof != HW_PROOF_BACK)
+		return false;
+	if (f->asked.ns != INT64_MIN && now.ns - f->asked.ns < HW_FENCE_RETRY_NS)
+		return false;
+	f->asked = now;
+	return true;
+}
+
+void hw_fence_barrier_sent(struct hw_fence *f, uint64_t number)
+{
+	if (f->proof != HW_PROOF_SEND)
+		return;
+	f->proof_barrier = number;
+	f->proof = HW_PROOF_BACK;
+}
+
+/* Whether what this peer claims of p is less than what we do. */
+static bool claims_less(const struct hw_fence *f, const struct hw_peer *peer, unsigned p)
+{
+	if (peer->claims[p] == 0 || f->claims[p] == 0)
+		return false;
+	if (peer->claims[p] != f->claims[p])
+		return peer->claims[p] < f->claims[p];
+	return strcmp(peer->node, f->node) < 0;
+}
+
+/* Rule 4: who claims it with less, as far as was read before the barrier. */
+static void prove(struct hw_fence *f, struct hw_mono now, unsigned p)
+{
+	f->proven[p] = true;
+	for (size_t i = 0; i < HW_PEERS_MAX; i++) {
+		struct hw_peer *peer = &f->peer[i];
+		if (!claims_less(f, peer, p))
+			continue;
+		f->before[p] |= bit(i);
+		if (peer->blocks++ == 0) {
+			peer->since = now;
+			peer->evicted.ns = peer->refused.ns = INT64_MIN;
+		}
+	}
+}
+
+void hw_fence_barrier_back(struct hw_fence *f, struct hw_mono now, uint64_t number)
+{
+	if (f->proof != HW_PROOF_BACK || number < f->proof_barrier)
+		return;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (f->claims[p] && !f->proven[p] && f->proof_claims[p] == f->claims[p])
+			prove(f, now, p);
+	f->proof = HW_PROOF_NONE;
+	begin_proof(f);
+}
+
+static bool is_free(const struct hw_peer *peer)
+{
+	return peer->node[0] == '\0';
+}
+
+static struct hw_peer *place_of(struct hw_fence *f, const char *node)
+{
+	struct hw_peer *room = NULL;
+	for (size_t i = 0; i < HW_PEERS_MAX; i++) {
+		if (strcmp(f->peer[i].node, node) == 0)
+			return &f->peer[i];
+		if (!room && is_free(&f->peer[i]))
+			room = &f->peer[i];
+	}
+	return room;
+}
+
+static bool claims_any(const uint64_t claims[HW_PARTITIONS])
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (claims[p])
+			return true;
+	return false;
+}
+
+void hw_fence_read(struct hw_fence *f, const char *node, const uint64_t claims[HW_PARTITIONS])
+{
+	if (strcmp(node, f->node) == 0)
+		return;
+	struct hw_peer *peer = strlen(node) <= HW_NODE_ID_MAX ? place_of(f, node) : NULL;
+	bool any = claims_any(claims);
+	if (!peer) {
+		f->overflow |= any;
+		return;
+	}
+	if (is_free(peer) && !any)
+		return;
+	snprintf(peer->node, sizeof(peer->node), "%s", node);
+	memcpy(peer->claims, claims, sizeof(peer->claims));
+	for (unsigned p = 0; p < HW_PARTITIONS && peer->blocks; p++)
+		if (!claims_less(f, peer, p))
+			unblock(f, p, (size_t)(peer - f->peer));
+	if (!any)
+		memset(peer, 0, sizeof(*peer));
+}
+
+struct hw_peer *hw_fence_blocker(struct hw_fence *f, size_t i)
+{
+	return i < HW_PEERS_MAX && f->peer[i].blocks ? &f->peer[i] : NULL;
+}
+
+void hw_fence_outwait(struct hw_fence *f, size_t i)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		unblock(f, p, i);
+}
+
+bool hw_fence_passes(const struct hw_fence *f, unsigned p)
+{
+	return f->claims[p] && f->session && f->reader && f->confirmed && !f->overflow && f->proven[p] && !f->before[p];
+}
+
+bool hw_fence_withdrawn(const struct hw_fence *f, unsigned p)
+{
+	return f->claims[p] == 0 && (!f->session || (!f->stale && f->said_claims[p] == 0 && f->acked >= f->said));
+}

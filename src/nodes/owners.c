@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* Ownership (10.4): who is wanted, what is claimed, handed over, and released. */
+#include "nodes/nodes_priv.h"
+#include "nodes/place.h"
+
+/* --- who is wanted -------------------------------------------------------------------------------------------- */
+
+/* Ourselves always count: what is not ours to have because we are not ready is not claimed, and what we own is not
+ * handed over for a moment of blindness. */
+static bool is_candidate(const struct hw_nodes *n, const struct hw_member *m)
+{
+	return m->ready && strcmp(m->node, n->node) != 0;
+}
+
+static uint64_t candidates(const struct hw_nodes *n)
+{
+	uint64_t h = 1;
+	for (size_t i = 0; i < n->members.n; i++)
+		if (is_candidate(n, &n->members.all[i]))
+			h += hw_xxh64(n->members.all[i].node, strlen(n->members.all[i].node)); /* in any order */
+	return h;
+}
+
+/* A standby is one for all partitions. */
+static unsigned weighed(const struct hw_nodes *n, unsigned p)
+{
+	return n->mode == HW_NODES_STANDBY ? 0 : p;
+}
+
+static const char *choose(const struct hw_nodes *n, unsigned p)
+{
+	const char *best = n->node;
+	uint64_t most = hw_partition_weight(weighed(n, p), best);
+	for (size_t i = 0; i < n->members.n; i++) {
+		const struct hw_member *m = &n->members.all[i];
+		if (!is_candidate(n, m))
+			continue;
+		uint64_t weight = hw_partition_weight(weighed(n, p), m->node);
+		if (weight > most || (weight == most && strcmp(m->node, best) > 0)) {
+			most = weight;
+			best = m->node;
+		}
+	}
+	return best;
+}
+
+void hw_nodes_choose(struct hw_nodes *n)
+{
+	uint64_t of = candidates(n);
+	if (of == n->wanted_of)
+		return;
+	n->wanted_of = of;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		snprintf(n->wanted[p], sizeof(n->wanted[p]), "%s", choose(n, p));
+}
+
+static bool wants_us(const struct hw_nodes *n, unsigned p)
+{
+	return strcmp(n->wanted[p], n->node) == 0;
+}
+
+/* --- claims --------------------------------------------------------------------------------------------------- */
+
+static bool is_absent(const struct hw_record *r)
+{
+	return r->token.epoch == 0;
+}
+
+/*
+ * A record that is absent, or less than what was heard, belongs to a Redis that was flushed or failed over: whoever
+ * owns p stores it again with its next renewal, so it gets a lease to do that.
+ */
+static bool is_claimable(const struct hw_nodes *n, struct hw_now now, unsigned p)
+{
+	const struct hw_part *part = &n->part[p];
+	const struct hw_record *r = &part->stored;
+	if (part->epoch || !wants_us(n, p))
+		return false;
+	if (!is_absent(r) && !r->released && strcmp(r->token.node, n->node) != 0 &&
+	    hw_members_find(&n->members, r->token.node))
+		return false;
+	bool behind = is_absent(r) || hw_token_is_less(&r->token, &part->heard);
+	return !behind || now.mono.ns - part->since.ns >= n->lease_ns;
+}
+
+/* One more than any epoch stored, heard or known, and no less than the wall clock's seconds. */
+static uint64_t next_epoch(const struct hw_nodes *n, struct hw_now now)
+{
+	uint64_t epoch = now.wall_ms > 0 ? (uint64_t)now.wall_ms / 1000 : 1;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (n->part[p].heard.epoch >= epoch)
+			epoch = n->part[p].heard.epoch + 1;
+	return epoch;
+}
+
+static void claimable(const struct hw_nodes *n, struct hw_now now, struct hw_partitions *set)
+{
+	bool whole = true;
+	*set = (struct hw_partitions){{0}};
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		if (is_claimable(n, now, p))
+			hw_partitions_add(set, p);
+		else if (!n->part[p].epoch)
+			whole = false;
+	}
+	if (n->mode == HW_NODES_STANDBY && !whole)
+		*set = (struct hw_partitions){{0}}; /* everything or nothing */
+}
+
+/*
+ * Its last owner owed nothing when it let go; and the broker has not forgotten since, because our session lasts since
+ * before that. A broker that restarts while nobody owns a partition would otherwise keep no status of it.
+ */
+static bool is_clean(const struct hw_nodes *n, unsigned p)
+{
+	const struct hw_part *part = &n->part[p];
+	return part->stored.released && part->stored.clean && n->fence.session && part->watched == n->fence.sessions;
+}
+
+bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out)
+{
+	if (!n->redis || !n->member || !n->ready || n->stopping || n->asked[HW_ASK_CLAIM].out ||
+	    n->asked[HW_ASK_RELEASE].out || n->members.looked.ns == INT64_MIN || hw_nodes_lapsed(n, now))
+		return false;
+	claimable(n, now, &out->set);
+	if (!hw_partitions_any(&out->set))
+		return false;
+	out->kind = HW_NODES_CLAIM;
+	out->run = n->run;
+	out->epoch = next_epoch(n, now);
+	n->stats.claims += hw_partitions_count(&out->set);
+	hw_nodes_ask(n, now, HW_ASK_CLAIM, out);
+	n->asked[HW_ASK_CLAIM].epoch = out->epoch;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (hw_partitions_has(&out->set, p) && is_clean(n, p))
+			hw_partitions_add(&n->asked[HW_ASK_CLAIM].clean, p);
+	return true;
+}
+
+/* What was won is ours, unless something greater was heard meanwhile: then it is released again as a record of ours
+ * that we do not own. */
+void hw_nodes_claimed(struct hw_nodes *n, const struct hw_asked *asked, const struct hw_nodes_answer *a)
+{
+	struct hw_token token = hw_token_make(asked->epoch, n->node);
+	bool same_session = n->fence.session && n->fence.sessions == asked->sessions;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		struct hw_part *part = &n->part[p];
+		if (!hw_partitions_has(&a->won, p))
+			continue;
+		if (hw_token_compare(&part->heard, &token) != 0) {
+			n->stats.claims_lost++;
+			continue;
+		}
+		part->epoch = asked->epoch;
+		part->hold = HW_HOLD_OWNED;
+		hw_fence_claim(&n->fence, p, part->epoch);
+		hw_partitions_add(&n->won, p);
+		if (n->mode == HW_NODES_STANDBY) {
+			n->saw = false;
+			n->blind_since = asked->at;
+		}
+		if (same_session && hw_partitions_has(&asked->clean, p))
+			hw_partitions_add(&n->won_clean, p);
+	}
+	n->last = a->last;
+}
+
+/* --- handover ------------------------------------------------------------------------------------------------- */
+
+static bool has_pace(struct hw_nodes *n, struct hw_now now)
+{
+	if (n->mode == HW_NODES_STANDBY || n->stopping)
+		return true;
+	if (now.mono.ns - n->pace_from.ns >= HW_NS_PER_S) {
+		n->pace_from = now.mono;
+		n->paced = 0;
+	}
+	n->pace_waits |= n->paced >= HW_HANDOVERS_A_SECOND;
+	return n->paced < HW_HANDOVERS_A_SECOND;
+}
+
+static bool goes_elsewhere(const struct hw_nodes *n, struct hw_now now, unsigned p)
+{
+	const struct hw_member *m;
+	if (n->stopping)
+		return true;
+	if (wants_us(n, p) || !n->redis || now.mono.ns < n->part[p].not_before.ns || hw_nodes_lapsed(n, now))
+		return false;
+	m = hw_members_find(&n->members, n->wanted[p]);
+	return m && hw_member_is_settled(m);
+}
+
+static void drain(struct hw_nodes *n, struct hw_now now, unsigned p)
+{
+	n->part[p].hold = HW_HOLD_DRAINING;
+	n->part[p].drained = now.mono;
+	n->paced++;
+	hw_partitions_add(&n->drain, p);
+}
+
+/* It stays ours. Its claim has to be proven again, if it was withdrawn. */
+static void resume(struct hw_nodes *n, struct hw_now now, unsigned p)
+{
+	struct hw_part *part = &n->part[p];
+	part->hold = HW_HOLD_OWNED;
+	part->not_before = hw_mono_add(now.mono, HW_HANDOVER_BOUND_MS * HW_NS_PER_MS);
+	hw_fence_claim(&n->fence, p, part->epoch);
+	hw_partitions_del(&n->drain, p);
+	hw_partitions_add(&n->resume, p);
+	n->stats.resumed++;
+}
+
+static bool is_overdue(const struct hw_part *part, struct hw_now now)
+{
+	return now.mono.ns - part->drained.ns >= HW_HANDOVER_BOUND_MS * HW_NS_PER_MS;
+}
+
+/*
+ * Blind for a lease, while another is ready: it is let go as it is, with what it owes. A standby subscribes only when
+ * it owns, and is blind until its grace is over: if that counted, two standbys would hand the fleet to and fro for
+ * ever.
+ */
+static void let_go(struct hw_nodes *n, struct hw_now now)
+{
+	bool other = false, begins = n->mode == HW_NODES_STANDBY && !n->saw;
+	if (!n->blind || !n->redis || now.mono.ns - n->blind_since.ns < (begins ? HW_BEGIN_LEASES : 1) * n->lease_ns)
+		return;
+	for (size_t i = 0; i < n->members.n; i++)
+		other |= is_candidate(n, &n->members.all[i]);
+	if (other)
+		hw_nodes_drop_all(n); /* the records that are left with our name are released */
+}
+
+void hw_nodes_hand_over(struct hw_nodes *n, struct hw_now now)
+{
+	let_go(n, now);
+	n->pace_waits = false;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		struct hw_part *part = &n->part[p];
+		if (part->hold == HW_HOLD_NONE)
+			continue;
+		if (part->hold == HW_HOLD_OWNED) {
+			if (goes_elsewhere(n, now, p) && has_pace(n, now))
+				drain(n, now, p);
+		} else if (!n->stopping && (wants_us(n, p) || is_overdue(part, now))) {
+			resume(n, now, p);
+		}
+	}
+}
+
+/* --- releases ------------------------------------------------------------------------------------------------- */
+
+/* Settled, and no presence of ours claims it any more. */
+static bool is_given_up(const struct hw_nodes *n, unsigned p)
+{
+	return n->part[p].hold == HW_HOLD_WITHDRAWN && hw_fence_withdrawn(&n->fence, p);
+}
+
+/* Redis has our name on what is not ours: after a claim that came to nothing, a blindness, or a Redis that went back.
+ * If nobody released it nobody could claim it. */
+static bool is_left_over(const struct hw_nodes *n, unsigned p)
+{
+	const struct hw_part *part = &n->part[p];
+	return !part->epoch && !is_absent(&part->stored) && !part->stored.released &&
+	       strcmp(part->stored.token.node, n->node) == 0 && (!wants_us(n, p) || !n->ready || n->stopping);
+}
+
+/* Clean, unless the session in which all was acknowledged is over: the broker may have restarted, and forgotten. */
+static void collect_given_up(struct hw_nodes *n, struct hw_partitions *set, struct hw_partitions *clean)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		if (!is_given_up(n, p))
+			continue;
+		n->part[p].given = hw_nodes_token(n, p);
+		if (n->fence.session && n->part[p].settled == n->fence.sessions)
+			hw_partitions_add(clean, p);
+		n->part[p].epoch = 0;
+		n->part[p].hold = HW_HOLD_NONE;
+		hw_partitions_add(set, p);
+	}
+}
+
+static void collect_left_over(struct hw_nodes *n, struct hw_partitions *set)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		if (!is_left_over(n, p))
+			continue;
+		n->part[p].given = n->part[p].stored.token;
+		hw_partitions_add(set, p);
+	}
+}
+
+bool hw_nodes_ask_release(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out)
+{
+	if (!n->redis || n->asked[HW_ASK_RELEASE].out || n->asked[HW_ASK_CLAIM].out ||
+	    n->members.looked.ns == INT64_MIN)
+		return false;
+	collect_given_up(n, &out->set, &out->clean);
+	if (!hw_partitions_any(&out->set) && n->member)
+		collect_left_over(n, &out->set);
+	if (!hw_partitions_any(&out->set))
+		return false;
+	out->kind = HW_NODES_RELEASE;
+	n->stats.released += hw_partitions_count(&out->set);
+	hw_nodes_ask(n, now, HW_ASK_RELEASE, out);
+	return true;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who should own a partition: its wanted owner is found by rendezvous hashing (Thaler and Ravishankar, "Using
+ * name-based mappings to increase hit rates", IEEE/ACM ToN 6(1), 1998), so that only its partitions move when a node
+ * goes.
+ */
+#ifndef HW_NODES_PLACE_H
+#define HW_NODES_PLACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heartwheel/partition.h"
+
+/* What node `node` weighs for partition `p`: XXH64 of "P NODE", with seed 0. The greatest is wanted (10.4). */
+uint64_t hw_partition_weight(unsigned p, const char *node);
+
+/* XXH64 (Collet, "xxHash fast digest algorithm", version 0.1.1, section 3) with seed 0. */
+uint64_t hw_xxh64(const void *data, size_t len);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* Membership (10.3): joining, renewing, leaving, whom to remove; and what each answer of Redis tells. */
+#include "nodes/nodes_priv.h"
+
+static bool owns_any(const struct hw_nodes *n)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (n->part[p].epoch)
+			return true;
+	return false;
+}
+
+/* What a stop still waits for. */
+static bool settles(const struct hw_nodes *n)
+{
+	return owns_any(n) || n->asked[HW_ASK_CLAIM].out || n->asked[HW_ASK_RELEASE].out;
+}
+
+bool hw_nodes_ask_renewal(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out)
+{
+	if (!n->redis || n->asked[HW_ASK_RENEWAL].out || n->stopped || now.mono.ns < n->renew_next.ns)
+		return false;
+	if (n->stopping && !settles(n)) {
+		if (!n->member || n->left) {
+			n->left = true;
+			return false;
+		}
+		out->kind = HW_NODES_LEAVE;
+	} else {
+		out->kind = n->member ? HW_NODES_RENEW : HW_NODES_JOIN;
+	}
+	out->run = n->run;
+	out->count = n->member ? ++n->count : 0;
+	out->ready = n->ready && !n->stopping;
+	n->renew_next = hw_mono_add(now.mono, n->lease_ns / HW_LEASE_RENEWALS);
+	hw_nodes_ask(n, now, HW_ASK_RENEWAL, out);
+	return true;
+}
+
+/*
+ * A silent member is removed by whoever sees it first; but not by a node that has lapsed, which may be the one that is
+ * cut off. Our own name under another run is removed before we have joined: it is all that we wait for.
+ */
+static bool is_to_be_removed(const struct hw_nodes *n, const struct hw_member *m, bool may)
+{
+	bool own = strcmp(m->node, n->node) == 0;
+	return hw_member_is_silent(&n->members, m) && (own ? !n->member && m->run != n->run : may);
+}
+
+bool hw_nodes_ask_removal(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out)
+{
+	if (!n->redis || n->asked[HW_ASK_REMOVE].out || n->stopping)
+		return false;
+	bool may = n->member && !hw_nodes_lapsed(n, now);
+	for (size_t i = 0; i < n->members.n; i++) {
+		struct hw_member *m = &n->members.all[i];
+		if (!is_to_be_removed(n, m, may))
+			continue;
+		m->since = n->members.looked; /* once a lease, unless it works */
+		out->kind = HW_NODES_REMOVE;
+		memcpy(out->node, m->node, sizeof(out->node));
+		out->run = m->run;
+		out->count = m->count;
+		n->stats.removals++;
+		hw_nodes_ask(n, now, HW_ASK_REMOVE, out);
+		return true;
+	}
+	return false;
+}
+
+/* What Redis says of members and owners, with every answer. */
+static void see(struct hw_nodes *n, struct hw_now now, const struct hw_asked *asked, const struct hw_nodes_answer *a)
+{
+	hw_members_look(&n->members, now.mono, a->members, a->n_members);
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		struct hw_part *part = &n->part[p];
+		const struct hw_record *r = a->owners ? &a->owners[p] : &part->stored;
+		bool same = hw_token_compare(&r->token, &part->stored.token) == 0 &&
+		            r->released == part->stored.released && r->clean == part->stored.clean;
+		if (!same || !n->members.continuous)
+			part->since = now.mono;
+		part->stored = *r;
+		if (r->token.epoch && !r->released)
+			part->watched = asked->sessions;
+		hw_nodes_hear(n, p, &r->token);
+	}
+	hw_nodes_choose(n);
+}
+
+/* Another run has our name. If it lives, people must be told; otherwise its entry falls silent, and is removed. */
+static void taken(struct hw_nodes *n)
+{
+	const struct hw_member *m = hw_members_find(&n->members, n->node);
+	if (!m || m->run == n->run || !m->grew || n->namesake_told)
+		return;
+	n->tell_namesake = n->namesake_told = true;
+}
+
+static void joined(struct hw_nodes *n, struct hw_now now, const struct hw_asked *asked)
+{
+	n->member = n->connects = true;
+	n->namesake_told = false;
+	n->count = 0;
+	n->renewed = asked->at;
+	n->renew_next = now.mono;
+	n->stats.joins++;
+}
+
+static void renewed(struct hw_nodes *n, const struct hw_asked *asked)
+{
+	n->renewed = asked->at;
+	hw_fence_confirm(&n->fence, asked->sessions);
+}
+
+/* Whoever finds itself removed owns nothing, and joins anew. */
+static void gone(struct hw_nodes *n, struct hw_now now)
+{
+	n->member = false;
+	n->renewed.ns = INT64_MIN;
+	n->renew_next = now.mono;
+	hw_nodes_drop_all(n);
+}
+
+static struct hw_asked *asked_as(struct hw_nodes *n, uint64_t serial)
+{
+	for (int i = 0; i < HW_ASKS; i++)
+		if (n->asked[i].out && n->asked[i].serial == serial)
+			return &n->asked[i];
+	return NULL;
+}
+
+void hw_nodes_answer(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_answer *a)
+{
+	struct hw_asked *slot = asked_as(n, a->serial);
+	if (!slot)
+		return;
+	struct hw_asked asked = *slot;
+	slot->out = false;
+	n->redis_ever = true;
+	see(n, now, &asked, a);
+	if (a->result == HW_NODES_GONE)
+		gone(n, now);
+	else if (a->result == HW_NODES_TAKEN)
+		taken(n);
+	else if (asked.kind == HW_NODES_JOIN)
+		joined(n, now, &asked);
+	else if (asked.kind == HW_NODES_RENEW)
+		renewed(n, &asked);
+	else if (asked.kind == HW_NODES_CLAIM)
+		hw_nodes_claimed(n, &asked, a);
+	else if (asked.kind == HW_NODES_REMOVE)
+		n->renew_next = n->member ? n->renew_next : now.mono;
+	else
+		n->attend = true; /* what was released, or left, is somebody else's to take */
+	if (asked.kind == HW_NODES_LEAVE)
+		n->left = true;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* What all files of a node among others stand on: its tokens, what it hears of others', what it asked of Redis. */
+#include "nodes/nodes_priv.h"
+
+struct hw_token hw_nodes_token(const struct hw_nodes *n, unsigned p)
+{
+	return hw_token_make(n->part[p].epoch, n->node);
+}
+
+void hw_nodes_drop(struct hw_nodes *n, unsigned p)
+{
+	struct hw_part *part = &n->part[p];
+	part->epoch = 0;
+	part->hold = HW_HOLD_NONE;
+	hw_fence_claim(&n->fence, p, 0);
+	hw_partitions_del(&n->won, p);
+	hw_partitions_del(&n->drain, p);
+	hw_partitions_del(&n->resume, p);
+	hw_partitions_add(&n->lost, p);
+}
+
+void hw_nodes_drop_all(struct hw_nodes *n)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (n->part[p].epoch)
+			hw_nodes_drop(n, p);
+}
+
+void hw_nodes_hear(struct hw_nodes *n, unsigned p, const struct hw_token *t)
+{
+	struct hw_part *part = &n->part[p];
+	if (hw_token_compare(t, &part->heard) <= 0)
+		return;
+	part->heard = *t;
+	/* Ours was heard when it was claimed, so what is greater than all that was heard is greater than ours. */
+	if (part->epoch) {
+		n->stats.lost++;
+		hw_nodes_drop(n, p);
+	}
+}
+
+bool hw_nodes_lapsed(const struct hw_nodes *n, struct hw_now now)
+{
+	return n->renewed.ns == INT64_MIN || now.mono.ns - n->renewed.ns >= n->lease_ns * 3 / 5;
+}
+
+void hw_nodes_ask(struct hw_nodes *n, struct hw_now now, enum hw_ask ask, struct hw_nodes_order *out)
+{
+	out->serial = ++n->serials;
+	n->asked[ask] = (struct hw_asked){
+		.out = true, .kind = out->kind, .serial = out->serial, .at = now.mono, .sessions = n->fence.sessions};
+	if (!n->fence.session)
+		n->asked[ask].sessions = UINT64_MAX; /* none */
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* A call: its life from when it is begun until it is answered, or undone since it was not. */
+#include "redis/inner.h"
+
+struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind)
+{
+	struct hw_call *c = r->sink.calls;
+	while (c->kind != HW_CALL_FREE)
+		c++; /* the numbers in flight of each kind are bounded: there is one */
+	c->r = r;
+	c->kind = kind;
+	c->n = 0;
+	return c;
+}
+
+static void set_in_flight(struct hw_redis *r, const struct hw_call *c, bool on)
+{
+	struct hw_sink *s = &r->sink;
+	for (unsigned i = 0; i < c->n; i++) {
+		uint32_t index = c->items[i].ref.index;
+		if (c->items[i].acknowledge)
+			continue;
+		if (on)
+			s->marks[index] |= HW_MARK_IN_FLIGHT;
+		else
+			s->marks[index] &= (uint8_t)~HW_MARK_IN_FLIGHT;
+	}
+}
+
+void hw_call_undo(struct hw_redis *r, struct hw_call *c)
+{
+	struct hw_sink *s = &r->sink;
+	s->in_flight[c->kind]--;
+	if (c->kind == HW_CALL_EDGES)
+		set_in_flight(r, c, false);
+	else
+		for (unsigned i = 0; i < c->n; i++) {
+			s->marks[c->items[i].ref.index] &= (uint8_t)~HW_MARK_FULL;
+			hw_dues_add(r, c->kind == HW_CALL_REFRESH ? &s->refresh : &s->rewrite, c->items[i].ref.index);
+		}
+	c->kind = HW_CALL_FREE;
+}
+
+bool hw_call_send(struct hw_redis *r, struct hw_call *c, enum hw_script script, redisCallbackFn *fn)
+{
+	struct hw_sink *s = &r->sink;
+	enum hw_call_kind kind = c->kind;
+	hw_tokens_end(r);
+	s->in_flight[kind]++;
+	if (kind == HW_CALL_EDGES)
+		set_in_flight(r, c, true);
+	c->sent_ns = hw_clock_now().mono.ns;
+	if (hw_scripts_call(&r->scripts, script, &s->eval, fn, c) == 0) {
+		r->stats->scripts++;
+		return true;
+	}
+	hw_call_undo(r, c);
+	hw_plan_retry(r, HW_HOLD(kind));
+	return false;
+}

@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# places.sh header|sed PLACES: reads the list scripts/places, and prints the C header with its numbers, or the sed
+# script that puts them into a .lua file.
+set -eu
+[ $# -eq 2 ] || { echo "usage: $0 header|sed PLACES" >&2; exit 2; }
+awk -v mode="$1" '
+function place(name, n)
+{
+	if (mode == "header")
+		printf "\tHW_AT_%s_%s = %d,\n", $1, toupper(name), n
+	else
+		printf "s/\\<%s\\.%s\\>/%d/g\n", $1, name, n
+}
+BEGIN {
+	if (mode == "header") {
+		print "/* SPDX-License-Identifier: MIT */"
+		print "/* Made by places.sh from scripts/places; changes here are lost. */"
+		print "#ifndef HW_REDIS_PLACES_H\n#define HW_REDIS_PLACES_H\n\nenum {"
+	}
+}
+/^[A-Z]/ {
+	for (k = 3; k <= NF; k++)
+		place($k, $2 + k - 3)
+	place("next", $2 + NF - 2)
+}
+END {
+	print mode == "header" ? "};\n\n#endif" : "s/ + 0\\]/]/g"
+}' "$2"

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When the sink acts: three timers, for the pump, the retry and the sweep. Whatever finds that something is to be done
+ * plans it here; what is done then stands in sink.c.
+ */
+#include <event2/event.h>
+
+#include "redis/inner.h"
+
+void hw_plan_pump(struct hw_redis *r)
+{
+	struct timeval now = {0, 0};
+	if (r->up && !event_pending(r->sink.pump, EV_TIMEOUT, NULL))
+		r->sink.unarmed = event_add(r->sink.pump, &now) != 0;
+}
+
+void hw_plan_retry(struct hw_redis *r, unsigned kinds)
+{
+	struct hw_sink *s = &r->sink;
+	if (s->held) {
+		s->held |= kinds; /* `retry` is on its way */
+		return;
+	}
+	s->retry_ms = s->retry_ms ? s->retry_ms * 2 : HW_RETRY_MIN_MS;
+	if (s->retry_ms > HW_RETRY_MAX_MS)
+		s->retry_ms = HW_RETRY_MAX_MS;
+	struct timeval tv = {s->retry_ms / 1000, (suseconds_t)(s->retry_ms % 1000 * 1000)};
+	s->held = event_add(s->retry, &tv) == 0 ? kinds : 0;
+}
+
+/* Without memory the next tick is tried. */
+static void arm_sweep(struct hw_redis *r)
+{
+	struct timeval every = {0, HW_SWEEP_EVERY_MS * 1000};
+	if (!event_pending(r->sink.sweep_timer, EV_TIMEOUT, NULL))
+		(void)event_add(r->sink.sweep_timer, &every);
+}
+
+void hw_plan_sweep(struct hw_redis *r)
+{
+	r->sink.sweep = true;
+	r->sink.sweep_at = 0;
+	for (uint32_t i = 0; i < r->sink.n_marks; i++)
+		r->sink.marks[i] &= (uint8_t)~HW_MARK_FULL; /* nobody knows what is in the store */
+	arm_sweep(r);
+}
+
+void hw_plan_tick(struct hw_redis *r)
+{
+	if (r->up && r->sink.sweep)
+		arm_sweep(r);
+	if (r->sink.unarmed)
+		hw_plan_pump(r);
+}
+
+void hw_plan_up(struct hw_redis *r, bool again)
+{
+	if (again || r->sink.sweep)
+		hw_plan_sweep(r);
+	hw_plan_pump(r);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What Redis refuses, and what is told of it: errors as they come, and whether it writes at all. That begins when a
+ * write is refused as a whole, and ends when each kind of write that was has succeeded.
+ */
+#include <stdio.h>
+
+#include "redis/inner.h"
+
+bool hw_refusal_tell(struct hw_redis *r, int64_t *told_ms, const char *text)
+{
+	bool due = hw_trouble_due_again(told_ms, hw_clock_now().mono.ns / HW_NS_PER_MS);
+	if (due)
+		r->ops->on_trouble(r->arg, text);
+	return due;
+}
+
+enum hw_trouble hw_refusal_trouble(struct hw_redis *r, const char *reply)
+{
+	enum hw_trouble kind = hw_trouble_of(reply);
+	char text[HW_TROUBLE_TEXT];
+	hw_trouble_text(reply, text);
+	if (kind != HW_TROUBLE_NOSCRIPT)
+		hw_refusal_tell(r, &r->troubles.told_ms[kind], text);
+	return kind;
+}
+
+enum hw_trouble hw_refusal_begin(struct hw_redis *r, unsigned write, const char *reply)
+{
+	struct hw_refusal *f = &r->refusal;
+	enum hw_trouble kind = hw_trouble_of(reply);
+	char text[HW_TROUBLE_TEXT];
+	if (kind == HW_TROUBLE_NOSCRIPT)
+		return kind;
+	bool known = f->writes && f->kind == kind;
+	if (!f->writes) {
+		f->since = hw_clock_now().mono;
+		f->told = false;
+	}
+	f->writes |= write;
+	f->kind = kind;
+	if (known)
+		return kind;
+	hw_trouble_text(reply, text);
+	snprintf(f->text, sizeof(f->text), "nothing can be written: %s", text);
+	f->told |= hw_refusal_tell(r, &r->troubles.told_ms[kind], f->text);
+	return kind;
+}
+
+/* The kinds of calls, as bits, of which any is owed or in flight. */
+static unsigned pending_calls(const struct hw_redis *r)
+{
+	const struct hw_sink *s = &r->sink;
+	unsigned pending = 0;
+	if (s->edges.head != s->edges.tail || s->in_flight[HW_CALL_EDGES])
+		pending |= HW_HOLD(HW_CALL_EDGES);
+	if (s->refresh.len || s->in_flight[HW_CALL_REFRESH])
+		pending |= HW_HOLD(HW_CALL_REFRESH);
+	if (s->rewrite.len || s->in_flight[HW_CALL_REWRITE])
+		pending |= HW_HOLD(HW_CALL_REWRITE);
+	return pending;
+}
+
+/* What was refused may have been dropped since, with its device: nobody writes it then. The mark never is. */
+void hw_refusal_end(struct hw_redis *r, unsigned write)
+{
+	struct hw_refusal *f = &r->refusal;
+	if (!f->writes)
+		return;
+	f->writes &= ~write & (pending_calls(r) | HW_REFUSED_MARK);
+	if (!f->writes && f->told && r->ops->on_writable)
+		r->ops->on_writable(r->arg, (hw_clock_now().mono.ns - f->since.ns) / HW_NS_PER_MS);
+}
+
+const char *hw_redis_refusal(const struct hw_redis *r)
+{
+	return r->refusal.writes ? r->refusal.text : NULL;
+}
+
+const char *hw_redis_refusal_name(const struct hw_redis *r)
+{
+	if (!r->refusal.writes)
+		return NULL;
+	const char *name = hw_trouble_name(r->refusal.kind);
+	return name ? name : hw_trouble_name(HW_TROUBLE_OTHER);
+}
+
+const char *hw_redis_refusal_names(unsigned i)
+{
+	for (int k = 0; k < HW_TROUBLE_KINDS; k++)
+		if (hw_trouble_name((enum hw_trouble)k) && i-- == 0)
+			return hw_trouble_name((enum hw_trouble)k);
+	return NULL;
+}

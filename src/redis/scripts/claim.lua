@@ -1,0 +1,50 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Makes a member the owner of each partition whose record is still the one that it expects, and that is released, or its
+-- own, or whose owner is no member or none. See view.lua for what they have in common.
+--
+--   ARGV  node, run, digest, epoch; then of each partition its number and the record that is expected, '' for none
+--
+-- 'GONE': it is no member with this run, nothing was written. What was won is a list of partitions.
+
+include tokens
+include view
+
+local node, epoch = ARGV[CLAIM.node], ARGV[CLAIM.epoch]
+local lives = {} -- by owner
+
+local function is_member(name)
+	if lives[name] == nil then
+		lives[name] = member(name) ~= nil
+	end
+	return lives[name]
+end
+
+local function wins(record, expected)
+	local e, owner, mark = parse(record)
+	if (e ~= '' and record or '') ~= expected or not older(e, owner, epoch, node) then
+		return false
+	end
+	return e == '' or mark ~= '' or owner == node or not is_member(owner)
+end
+
+local function last_place()
+	local entries = redis.pcall('XREVRANGE', KEYS[CLUSTER.events], '+', '-', 'COUNT', 1)
+	return entries[1] and entries[1][1] or '0-0'
+end
+
+if member(node) ~= ARGV[CLAIM.run] then
+	return tell('GONE')
+end
+local won, write, n = {}, {}, 0
+for a = CLAIM.next, #ARGV, CLAIMED.next do
+	local p = ARGV[a + CLAIMED.partition]
+	if wins(redis.call('HGET', OWNERS, p), ARGV[a + CLAIMED.expected]) then
+		n = n + 1
+		won[n], write[2 * n - 1], write[2 * n] = p, p, epoch .. ' ' .. node
+	end
+end
+if n > 0 then
+	redis.call('HSET', OWNERS, unpack(write, 1, 2 * n))
+end
+return tell('DONE', won, last_place())

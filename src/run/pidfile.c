@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* See pidfile.h. The lock is flock()'s: it goes with the process, however that ends, and is shared with a child. */
+#include "run/pidfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+int hw_pidfile_lock(const char *path, const struct hw_user *u, pid_t *holder)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int error = errno;
+		char text[32] = "";
+		ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+		*holder = n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
+		close(fd);
+		return error == EWOULDBLOCK ? -EAGAIN : -error;
+	}
+	if (u->drop && fchown(fd, u->uid, u->gid) < 0) {
+		int error = errno;
+		close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+int hw_pidfile_write(int fd)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	if (ftruncate(fd, 0) < 0)
+		return -errno;
+	return pwrite(fd, text, (size_t)n, 0) == n ? 0 : -EIO;
+}
+
+void hw_pidfile_remove(const char *path, int fd)
+{
+	if (fd < 0)
+		return;
+	/* Removed before the lock goes, so that nobody locks a file that is about to vanish. Where the directory is not
+	 * ours, an empty file stays. */
+	if (unlink(path) < 0 && ftruncate(fd, 0) < 0)
+		(void)errno;
+	close(fd);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Random templates and topics of a few short levels, so that they often fit: what a template matches, which values it
+ * finds, what it makes of values, and what covers what is as its naive twin says. An id that is put together of values
+ * gives the same values back, so that two devices never are one.
+ *
+ * The seeds are fixed; HW_SEED sets another one. The seed is printed.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../random.h"
+#include "../suite.h"
+#include "heartwheel/group.h"
+#include "twin_topic.h"
+
+/* ck_assert() writes to a pipe each time that it holds: too slow for so many. */
+#define MUST(truth)                                                                                                    \
+	do {                                                                                                           \
+		if (!(truth))                                                                                          \
+			ck_abort_msg("not true: %s; '%s', '%s', topic '%s'", #truth, s.text, s.other, s.topic);        \
+	} while (0)
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define SEEDS    4
+#define ROUNDS   60000
+#define TEXT_MAX 128
+#define OFTEN    500 /* of each kind there must have been so many */
+
+static struct {
+	char text[TEXT_MAX], other[TEXT_MAX], topic[TEXT_MAX];
+} s;
+
+static unsigned below(unsigned n)
+{
+	return (unsigned)(random64() % n);
+}
+
+static void add_level(char *text, const char *level, bool first)
+{
+	if (!first)
+		strcat(text, "/");
+	strcat(text, level);
+}
+
+static void draw_topic(char *text)
+{
+	static const char *const levels[] = {"a", "b", "c", "", "$x", "ab", "set"};
+	unsigned n = 1 + below(5);
+	*text = '\0';
+	for (unsigned i = 0; i < n; i++)
+		add_level(text, levels[below(COUNT(levels))], i == 0);
+}
+
+static void draw_template(char *text)
+{
+	static const char *const levels[] = {"a",    "b",   "c",   "",       "set", "+",
+	                                     "{id}", "{x}", "{y}", "{x...}", "#",   "{id...}"};
+	unsigned n = 1 + below(5);
+	*text = '\0';
+	for (unsigned i = 0; i < n; i++)
+		add_level(text, levels[below(COUNT(levels))], i == 0);
+}
+
+static struct twin_text text_of(const char *text)
+{
+	return (struct twin_text){text, strlen(text)};
+}
+
+static bool twin_match(const char *pattern, const char *topic, struct twin_text *values)
+{
+	struct twin_levels p = twin_split(text_of(pattern)), t = twin_split(text_of(topic));
+	return *topic && twin_rest(&p, 0, &t, 0, values);
+}
+
+static bool compare_match(const struct hw_topic *t)
+{
+	struct twin_text want[HW_CAPTURES_MAX] = {{NULL, 0}};
+	struct hw_value has[HW_CAPTURES_MAX];
+	const char *id = NULL;
+	char back[TEXT_MAX];
+	size_t len = strlen(s.topic), id_len = 0;
+	bool should = twin_match(s.text, s.topic, want), hidden = twin_hidden(text_of(s.text), text_of(s.topic));
+	MUST(hw_topic_values(t, s.topic, len, has) == should);
+	MUST(hw_topic_match(t, s.topic, len, &id, &id_len) == (should && !hidden));
+	if (!should)
+		return false;
+	for (unsigned k = 0; k < t->n_captures; k++)
+		MUST(has[k].text == want[k].at && has[k].len == want[k].len);
+	if (!hidden && t->n_captures > 0)
+		MUST(id == has[0].text && id_len == has[0].len);
+	MUST(hidden || !hw_topic_excludes(t, s.topic, len));
+	if (!t->wild) {
+		MUST(hw_topic_compose(t, has, back, sizeof(back)) == (int)len);
+		MUST(strcmp(back, s.topic) == 0);
+	}
+	return true;
+}
+
+/* Whether a broker brings the topic to who subscribes to this filter. */
+static bool brings(const char *filter, const char *topic)
+{
+	return twin_match(filter, topic, NULL) && !twin_hidden(text_of(filter), text_of(topic));
+}
+
+START_TEST(a_template_is_its_twin)
+{
+	struct hw_topic t, other;
+	const char *why, *id;
+	unsigned matched = 0, missed = 0, covered = 0;
+	size_t id_len;
+	random_begin((uint64_t)_i);
+	for (int round = 0; round < ROUNDS; round++) {
+		draw_template(s.text);
+		draw_template(s.other);
+		draw_topic(s.topic);
+		if (hw_topic_compile(&t, s.text, HW_TOPIC_ANY, &why) != 0)
+			continue;
+		bool matches = compare_match(&t);
+		matched += matches;
+		missed += !matches;
+		/* Whatever it matches is subscribed to. */
+		if (hw_topic_match(&t, s.topic, strlen(s.topic), &id, &id_len))
+			MUST(brings(t.filter, s.topic));
+		if (*s.topic && hw_topic_compile(&other, s.other, HW_TOPIC_ANY, &why) == 0) {
+			bool covers = hw_topic_covers(&other, &t) && t.tail == 0 && other.n_captures == 0;
+			if (covers && hw_topic_match(&t, s.topic, strlen(s.topic), &id, &id_len)) {
+				MUST(hw_topic_match(&other, s.topic, strlen(s.topic), &id, &id_len));
+				covered++;
+			}
+			hw_topic_fini(&other);
+		}
+		hw_topic_fini(&t);
+	}
+	ck_assert_uint_gt(matched, OFTEN);
+	ck_assert_uint_gt(missed, OFTEN);
+	ck_assert_uint_gt(covered, OFTEN / 10);
+}
+END_TEST
+
+/* --- ids ---------------------------------------------------------------------- */
+
+static bool same_values(const struct hw_topic *t, const struct hw_value *a, const struct hw_value *b)
+{
+	for (unsigned k = 0; k < t->n_captures; k++)
+		if (a[k].len != b[k].len || memcmp(a[k].text, b[k].text, a[k].len) != 0)
+			return false;
+	return true;
+}
+
+/* A random group of one or two filters, an id and a status; 0 if there can be such a group. */
+static int draw_group(struct hw_groups *groups, char id[TEXT_MAX], char status[TEXT_MAX], const char **filters)
+{
+	static const char *const prefixes[] = {"", "p-", "$"};
+	struct hw_group_spec spec = {.name = "g", .heartbeat = filters, .n_heartbeat = 1 + below(2), .id = id};
+	draw_template(s.text);
+	draw_template(s.other);
+	if (below(2))
+		strcpy(s.other, "c/"), strcat(s.other, s.text);
+	draw_template(id);
+	strcpy(status, "t/");
+	strcat(status, id);
+	spec.status = status;
+	spec.id_prefix = prefixes[below(COUNT(prefixes))];
+	return hw_groups_set(groups, &spec, 1);
+}
+
+START_TEST(an_id_says_what_it_is_made_of)
+{
+	struct hw_value v[2][HW_CAPTURES_MAX];
+	char status[TEXT_MAX], form[TEXT_MAX], told[2 * TEXT_MAX], room[2][HW_ID_MAX], topic[2][TEXT_MAX];
+	const char *filters[] = {s.text, s.other}, *id;
+	unsigned made = 0, assembled = 0, differ = 0;
+	size_t len[2], id_len;
+	uint16_t group;
+	random_begin((uint64_t)_i);
+	for (int round = 0; round < 4 * ROUNDS; round++) {
+		struct hw_groups groups;
+		hw_groups_init(&groups);
+		if (draw_group(&groups, form, status, filters) != 0) {
+			hw_groups_fini(&groups);
+			continue;
+		}
+		const struct hw_group *g = groups.all[0];
+		made++;
+		for (int one = 0; one < 2; one++) {
+			const struct hw_topic *by = NULL;
+			draw_topic(s.topic);
+			strcpy(topic[one], s.topic);
+			len[one] = 0;
+			if (hw_groups_match(&groups, topic[one], strlen(topic[one]), false, &group, &id, &id_len,
+			                    &by) != HW_MATCH_HEARTBEAT ||
+			    !g->assembled)
+				continue;
+			MUST(hw_topic_values(by, topic[one], strlen(topic[one]), v[one]));
+			len[one] = hw_group_id(g, by, topic[one], strlen(topic[one]), room[one]);
+			if (len[one] == 0)
+				continue;
+			assembled++;
+			MUST(hw_group_fits(g, room[one], len[one]));
+			struct hw_value back[HW_CAPTURES_MAX];
+			MUST(hw_topic_values(&g->form, room[one] + g->id_prefix_len, len[one] - g->id_prefix_len,
+			                     back));
+			MUST(same_values(&g->form, back, v[one]));
+			int n = hw_group_status_topic(g, room[one], len[one], told, sizeof(told));
+			MUST(n == (int)(len[one] - g->id_prefix_len) + 2);
+			MUST(memcmp(told + 2, room[one] + g->id_prefix_len, len[one] - g->id_prefix_len) == 0);
+		}
+		if (len[0] > 0 && len[1] > 0) {
+			bool same_id = len[0] == len[1] && memcmp(room[0], room[1], len[0]) == 0;
+			MUST(same_id == same_values(&g->form, v[0], v[1]));
+			differ += !same_id;
+		}
+		hw_groups_fini(&groups);
+	}
+	ck_assert_uint_gt(made, OFTEN);
+	ck_assert_uint_gt(assembled, OFTEN);
+	ck_assert_uint_gt(differ, OFTEN / 10);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("topic (random)");
+	TCase *tc = tcase_create("twin");
+	int last = getenv("HW_SEED") ? 2 : 1 + SEEDS;
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, a_template_is_its_twin, 1, last);
+	tcase_add_loop_test(tc, an_id_says_what_it_is_made_of, 1, last);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The nine invariants of 10.11, from what truly happened and what passed over the wires. Nothing here asks src/nodes
+ * whether it was right; only that a host believes to own a partition is asked of it (6, 7, 8).
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "nodes_world.h"
+
+#define TIMEOUT_SLACK_NS (60 * HW_NS_PER_MS)
+
+static int64_t lease_ns(const struct nw_world *w)
+{
+	return w->plan.lease_ms * HW_NS_PER_MS;
+}
+
+/* 10.9: 1.4 leases until silence is found, then round trips, of which the slowest here take 0.4 s. */
+static int64_t takeover_ns(const struct nw_world *w)
+{
+	return lease_ns(w) * 7 / 5 + 5 * HW_NS_PER_S;
+}
+
+/* --- 1: no false offline, by the announcing host's own sight ------------------------------------------------------ */
+
+void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device)
+{
+	int64_t timeout = w->plan.timeout_ms * HW_NS_PER_MS, heard = w->heard[h->index][device];
+	int64_t from = heard > w->subscribed[h->index] ? heard : w->subscribed[h->index];
+	if (!h->reader || w->subscribed[h->index] == INT64_MAX || w->t - from < timeout - TIMEOUT_SLACK_NS)
+		nw_breach(w, "1: %s calls dev-%d offline that it heard, or did not hear for, %.3f s ago",
+		          nw_names[h->name], device, (double)(w->t - from) / 1e9);
+}
+
+/* --- 2: in each store accepted tokens never fall, one node a token ------------------------------------------------ */
+
+void nw_oracle_accepts(struct nw_world *w, int instance, unsigned p, const struct hw_token *t)
+{
+	struct hw_token *most = &w->redis[instance].most[p];
+	if (hw_token_is_less(t, most))
+		nw_breach(w, "2: redis %d takes (%" PRIu64 " %s) for %u after (%" PRIu64 " %s)", instance, t->epoch,
+		          t->node, p, most->epoch, most->node);
+	else
+		*most = *t;
+}
+
+void nw_oracle_grants(struct nw_world *w, unsigned p, const struct hw_token *t, uint64_t run)
+{
+	for (size_t i = 0; i < w->n_grants; i++) {
+		const struct nw_grant *g = &w->grant[i];
+		if (g->p == p && hw_token_compare(&g->token, t) == 0 && g->run != run)
+			nw_breach(w, "2: (%" PRIu64 " %s) for %u is given to two runs", t->epoch, t->node, p);
+	}
+	bool any = false;
+	for (int d = 0; d < w->plan.devices; d++)
+		any |= w->part[d] == p;
+	if (!any)
+		return;
+	if (w->n_grants == w->cap_grants) {
+		size_t cap = w->cap_grants ? 2 * w->cap_grants : 256;
+		struct nw_grant *grant = nw_alloc(cap * sizeof(*grant));
+		if (w->n_grants)
+			memcpy(grant, w->grant, w->n_grants * sizeof(*grant));
+		free(w->grant);
+		w->grant = grant;
+		w->cap_grants = cap;
+	}
+	w->grant[w->n_grants++] = (struct nw_grant){.p = p, .token = *t, .run = run};
+}
+
+/* --- 3: at the broker no status with a lesser token after a greater one ------------------------------------------- */
+
+void nw_oracle_status(struct nw_world *w, int device, const struct hw_token *t)
+{
+	struct hw_token *most = &w->broker.most[w->part[device]];
+	if (hw_token_is_less(t, most))
+		nw_breach(w, "3: a status of (%" PRIu64 " %s) for %u after one of (%" PRIu64 " %s)", t->epoch, t->node,
+		          w->part[device], most->epoch, most->node);
+	else
+		*most = *t;
+}
+
+/* --- 4: entries of a device alternate, (device, epoch, seq) is unique --------------------------------------------- */
+
+void nw_oracle_entry(struct nw_world *w, int instance, const struct nw_entry *e)
+{
+	const struct nw_redis *r = &w->redis[instance];
+	for (size_t i = r->d.n_entries; i-- > 0;) {
+		const struct nw_entry *old = &r->entry[i];
+		if (old->device != e->device)
+			continue;
+		if (old->state == e->state)
+			nw_breach(w, "4: dev-%d is %s twice in redis %d", e->device,
+			          e->state == NW_ONLINE ? "online" : "offline", instance);
+		if (old->seq >= e->seq)
+			nw_breach(w, "4: dev-%d has seq %" PRIu64 " after %" PRIu64, e->device, e->seq, old->seq);
+		return;
+	}
+}
+
+/* --- 5: every death is found in time ------------------------------------------------------------------------------ */
+
+/* When the last trouble is over, connections are to be made again, a lease passes, a grace, and a timeout. */
+static int64_t recovered(const struct nw_world *w)
+{
+	int64_t silence = lease_ns(w) * 12 / 5 + w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS;
+	return w->last_event + silence + w->plan.timeout_ms * HW_NS_PER_MS + 10 * HW_NS_PER_S +
+	       (w->plan.denied ? w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS + 10 * HW_NS_PER_S : 0);
+}
+
+/* No Redis has it: one was emptied, or lost it when it failed over, and the owner was gone before it wrote it again. If
+ * it is dead by then nobody knows of it (10.9). */
+static bool is_forgotten(const struct nw_world *w, int device)
+{
+	return w->redis[w->master].d.device[device].state == NW_NONE;
+}
+
+static void check_deaths(struct nw_world *w)
+{
+	const struct nw_data *d = &w->redis[w->master].d;
+	int64_t timeout = w->plan.timeout_ms * HW_NS_PER_MS;
+	for (int i = 0; i < w->plan.devices; i++) {
+		const struct nw_life *life = &w->device[i];
+		int64_t from = life->since + timeout > recovered(w) ? life->since + timeout : recovered(w);
+		if (life->alive || w->t < from + takeover_ns(w))
+			continue;
+		if (is_forgotten(w, i))
+			continue;
+		if (d->device[i].state == NW_ONLINE || w->broker.retained[i].state == NW_ONLINE)
+			nw_breach(w, "5: dev-%d is dead for %.2f s, and not told", i,
+			          (double)(w->t - life->since) / 1e9);
+	}
+}
+
+/* --- 6: no partition unowned longer than T + lease while a ready node reaches Redis ------------------------------- */
+
+static bool is_good(const struct nw_world *w, const struct nw_host *h)
+{
+	return nw_host_acts(w, h) && h->cut_redis <= w->t && h->cut_broker <= w->t && h->instance == w->master &&
+	       h->reader && h->session && !h->stopping && w->redis_stands <= w->t && w->broker.stopped_until <= w->t;
+}
+
+static bool is_owned(const struct nw_world *w, unsigned p)
+{
+	for (int i = 0; i < w->plan.hosts; i++)
+		if (nw_host_acts(w, &w->host[i]) && w->host[i].n && hw_nodes_owns(w->host[i].n, p))
+			return true;
+	return false;
+}
+
+static void check_owned(struct nw_world *w)
+{
+	bool good = false;
+	for (int i = 0; i < w->plan.hosts; i++)
+		good |= is_good(w, &w->host[i]);
+	if (!good)
+		w->good_since = INT64_MAX;
+	else if (w->good_since == INT64_MAX)
+		w->good_since = w->t;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		if (is_owned(w, p)) {
+			w->unowned[p] = 0;
+			continue;
+		}
+		w->unowned[p] = w->unowned[p] ? w->unowned[p] : w->t;
+		int64_t from = w->unowned[p] > w->last_event ? w->unowned[p] : w->last_event;
+		from = from > w->good_since ? from : w->good_since;
+		if (good && w->t - from > takeover_ns(w) + 2 * lease_ns(w) + 5 * HW_NS_PER_S)
+			nw_breach(w, "6: nobody owns %u for %.2f s", p, (double)(w->t - from) / 1e9);
+	}
+}
+
+/* --- 7: in calm nothing moves ------------------------------------------------------------------------------------- */
+
+void nw_oracle_moves(struct nw_world *w, struct nw_host *h, const char *what)
+{
+	if (w->t > w->trouble_end + w->plan.calm_ns * 3 / 4)
+		nw_breach(w, "7: %s %s something in calm", nw_names[h->name], what);
+}
+
+/* --- 9: a confirmed edge is in the final stream ------------------------------------------------------------------- */
+
+static bool has_entry(const struct nw_redis *r, const struct nw_edge_seen *e)
+{
+	for (size_t i = r->d.n_entries; i-- > 0;) {
+		const struct nw_entry *x = &r->entry[i];
+		if (x->device == e->device && x->seq == e->seq && hw_token_compare(&x->token, &e->token) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* An edge to the state that is stored already is confirmed and has no entry: no transition. */
+void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg)
+{
+	struct nw_edge_seen e = {.device = msg->device,
+	                         .host = h->index,
+	                         .seq = msg->number,
+	                         .token = msg->token,
+	                         .confirmed = w->t,
+	                         .lost = INT64_MAX,
+	                         .forgotten = INT64_MAX};
+	bool entered = has_entry(&w->redis[msg->instance], &e);
+	for (size_t i = 0; i < w->n_seen; i++) {
+		struct nw_edge_seen *old = &w->seen[i];
+		if (old->device != e.device || old->seq != e.seq)
+			continue;
+		if (!entered && msg->instance == w->master)
+			old->forgotten = w->t; /* sent again, and another's says the same already */
+		return;
+	}
+	if (!entered)
+		return;
+	if (w->n_seen == w->cap_seen) {
+		size_t cap = w->cap_seen ? 2 * w->cap_seen : 256;
+		struct nw_edge_seen *seen = nw_alloc(cap * sizeof(*seen));
+		if (w->n_seen)
+			memcpy(seen, w->seen, w->n_seen * sizeof(*seen));
+		free(w->seen);
+		w->seen = seen;
+		w->cap_seen = cap;
+	}
+	if (msg->instance != w->master)
+		e.lost = w->t;
+	w->seen[w->n_seen++] = e;
+}
+
+/* Its host has lost the partition, or died: nobody keeps it any more. */
+void nw_oracle_forgets(struct nw_world *w, struct nw_host *h, int device)
+{
+	for (size_t i = 0; i < w->n_seen; i++) {
+		struct nw_edge_seen *e = &w->seen[i];
+		if (e->host == h->index && (device < 0 || e->device == device) && e->forgotten == INT64_MAX)
+			e->forgotten = w->t;
+	}
+}
+
+void nw_oracle_failover(struct nw_world *w)
+{
+	w->n_grants = 0; /* a node that starts anew with its clock behind may be given again what this one never knew */
+	for (size_t i = 0; i < w->n_seen; i++) {
+		w->seen[i].owed = 0;
+		if (w->seen[i].lost == INT64_MAX && !has_entry(&w->redis[w->master], &w->seen[i]))
+			w->seen[i].lost = w->t;
+	}
+}
+
+void nw_oracle_flush(struct nw_world *w)
+{
+	w->n_seen = w->n_grants = 0;
+}
+
+/* Its host connects to the present master and still has it: it is to be sent again. */
+void nw_oracle_connects(struct nw_world *w, struct nw_host *h)
+{
+	for (size_t i = 0; i < w->n_seen; i++) {
+		struct nw_edge_seen *e = &w->seen[i];
+		if (e->host == h->index && e->forgotten == INT64_MAX && w->t - e->confirmed < 55 * HW_NS_PER_S)
+			e->owed = w->t;
+	}
+}
+
+/* The limits of 10.9: only a lost master had it, and its owner died, or lost the partition, before the new one could
+ * answer; or it was confirmed too long before. */
+static bool is_excused(const struct nw_edge_seen *e)
+{
+	return e->lost != INT64_MAX && (e->owed == 0 || e->forgotten < e->owed + 8 * HW_NS_PER_S);
+}
+
+static void check_edges(struct nw_world *w)
+{
+	for (size_t i = 0; i < w->n_seen; i++) {
+		const struct nw_edge_seen *e = &w->seen[i];
+		if (!has_entry(&w->redis[w->master], e) && !is_excused(e))
+			nw_breach(w, "9: dev-%d's seq %" PRIu64 " was confirmed, and is not in the stream", e->device,
+			          e->seq);
+	}
+}
+
+/* --- 8: in the end one owner, and all views equal the truth ------------------------------------------------------- */
+
+static void check_owners(struct nw_world *w)
+{
+	const struct nw_data *d = &w->redis[w->master].d;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		int owners = 0;
+		for (int i = 0; i < w->plan.hosts; i++) {
+			const struct nw_host *h = &w->host[i];
+			if (!h->alive || !hw_nodes_owns(h->n, p))
+				continue;
+			struct hw_token t = hw_nodes_token(h->n, p);
+			owners++;
+			if (hw_token_compare(&t, &d->owner[p].token) != 0)
+				nw_breach(w, "8: in the end %s owns %u, and Redis says %s", nw_names[h->name], p,
+				          d->owner[p].token.node);
+			if (!hw_nodes_publishes(h->n, p))
+				nw_breach(w, "8: in the end %s owns %u, and may not publish", nw_names[h->name], p);
+		}
+		if (owners != 1)
+			nw_breach(w, "8: in the end %d own %u", owners, p);
+	}
+}
+
+static void check_views(struct nw_world *w, int device, enum nw_state truth)
+{
+	for (int i = 0; i < w->plan.hosts; i++)
+		if (w->host[i].alive && hw_nodes_is_member(w->host[i].n) && w->host[i].device[device].state != truth)
+			nw_breach(w, "8: in the end %s has dev-%d as %d", nw_names[w->host[i].name], device,
+			          w->host[i].device[device].state);
+}
+
+void nw_oracle_end(struct nw_world *w)
+{
+	const struct nw_data *d = &w->redis[w->master].d;
+	check_owners(w);
+	for (int i = 0; i < w->plan.devices; i++) {
+		enum nw_state truth = w->device[i].alive ? NW_ONLINE : NW_OFFLINE;
+		if (truth == NW_OFFLINE && is_forgotten(w, i))
+			continue;
+		if (d->device[i].state != truth)
+			nw_breach(w, "8: in the end Redis has dev-%d as %d", i, d->device[i].state);
+		if (w->broker.retained[i].state != truth)
+			nw_breach(w, "8: in the end the retained status of dev-%d is %d", i,
+			          w->broker.retained[i].state);
+		check_views(w, i, truth);
+	}
+	check_edges(w);
+}
+
+void nw_oracle_step(struct nw_world *w)
+{
+	check_deaths(w);
+	if (w->t / NW_STEP_NS % 5 == 0)
+		check_owned(w);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model of gateways: in a group of batches all devices are heard by a few of them, each of which is a device itself,
+ * with one connection and one will. What it sends is a list (a JSON array): of those that it hears; of one that has
+ * left; and in its will, or when it leaves itself, of goodbyes for all. A list is written once and kept to the end of
+ * the run, so that a packet need only say which one it is.
+ */
+#ifndef SIM_GATEWAY_H
+#define SIM_GATEWAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim_fifo.h"
+
+struct sim;
+
+#define SIM_GATEWAYS_MAX 3
+
+struct sim_element {
+	int64_t timeout_ms; /* as in struct sim_packet */
+	uint32_t device;
+	uint32_t number; /* of a heartbeat that got through to the broker: the oracle's */
+	bool goodbye;
+	size_t end; /* where it ends in the list's text */
+};
+
+struct sim_list {
+	struct sim_element *element; /* owned */
+	char *text;                  /* owned */
+	size_t n, len;
+};
+
+struct sim_lists {
+	struct sim_list *list; /* owned */
+	size_t n, cap;
+};
+
+/* Says of the devices of groups of batches which gateway hears them. */
+void sim_gateway_place(struct sim *s);
+void sim_gateway_fini(struct sim *s);
+
+/* The packet in which a gateway lists those that it hears now: each beats. */
+struct sim_packet sim_gateway_heard(struct sim *s, uint32_t gateway);
+/* ... says goodbye for itself and all that it may hear: its will. */
+struct sim_packet sim_gateway_goodbyes(struct sim *s, uint32_t gateway);
+/* ... says goodbye for one of them. */
+struct sim_packet sim_gateway_goodbye(struct sim *s, uint32_t device);
+
+const struct sim_list *sim_list_of(const struct sim *s, const struct sim_packet *p);
+/* What a list says is with the broker; its heartbeats go no further. */
+void sim_list_arrived(struct sim *s, const struct sim_packet *p);
+void sim_list_lost(struct sim *s, const struct sim_packet *p, bool muted);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What truly stands between the fleet and the monitor: looked at after every event, at the broker, the network and the
+ * monitor's process and connections, and never at the core. The oracle holds the core's blindness against it, both
+ * ways: a period of blindness must lie within hindrances, and a hindrance that nobody can miss must lie within
+ * blindness.
+ *
+ * All times are the monitor's monotonic clock, which stands still while its machine is suspended.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim_broker.h"
+
+struct sim;
+
+enum sim_hindrance {
+	SIM_PROCESS,   /* the monitor's process is stopped, or there is none */
+	SIM_THREAD,    /* one of its readers stands still, and not the others */
+	SIM_MACHINE,   /* its machine is suspended */
+	SIM_READER,    /* one of its readers is not connected */
+	SIM_PUBLISHER, /* its publisher is not, or no barrier is back since it was */
+	SIM_UNSENT,    /* ... its publisher alone is not connected */
+	SIM_SILENCE,   /* the broker does not run, or the network is cut: nothing gets through */
+	SIM_SLOWNESS,  /* a barrier has been under way for longer than barrier_slow */
+	SIM_LOSS,      /* the broker drops what a reader does not take, or is about to */
+	SIM_BACKLOG,   /* after one of these the monitor has not yet worked off what it has read */
+	SIM_LOAD_HIGH, /* broker or network are slower than they use to be */
+	SIM_HINDRANCES
+};
+
+struct sim_span {
+	int64_t from, to;
+	int64_t before; /* how long all spans before it are together */
+	int64_t put_back;
+};
+
+struct sim_spans {
+	struct sim_span *span; /* owned */
+	size_t n, cap;
+};
+
+/* Adds a span behind the others; *before of the new one is worked out from the last. */
+struct sim_span *sim_spans_add(struct sim_spans *x, int64_t from, int64_t to);
+
+struct sim_world {
+	int64_t from[SIM_HINDRANCES]; /* -1: it does not hinder now */
+	/* With what each leaves before and behind it, one after another, disjoint: what blinds; and all. */
+	struct sim_spans blinding, hindered;
+	int64_t slowest_ns;                     /* of the delays in this SIM_LOAD_HIGH */
+	bool absent;                            /* in this SIM_PROCESS there was none for a while */
+	uint64_t loss_number;                   /* something was lost; once this barrier is back, that is known */
+	int64_t up_at;                          /* all readers were connected again then */
+	int64_t slept_ns;                       /* how long the machine had slept when SIM_MACHINE began */
+	struct sim_spans muted[SIM_GROUPS_MAX]; /* a group's filters brought nothing */
+	int64_t mute_from[SIM_GROUPS_MAX];      /* ... nor do they now; -1: they do */
+	int64_t lost_of[SIM_GROUPS_MAX];        /* when something of this group's was dropped last; -1: never */
+	int64_t good_at[SIM_READERS_MAX];       /* a barrier was back on a reader then, or it was connected */
+	uint64_t sent, back[SIM_READERS_MAX], sent_before_up; /* barriers */
+	bool proven;    /* one is back that was sent since the publisher is connected */
+	size_t checked; /* so many of the oracle's periods of blindness were explained */
+};
+
+void sim_world_init(struct sim *s);
+void sim_world_fini(struct sim *s);
+/* A monitor starts, and knows of nothing. */
+void sim_world_started(struct sim *s);
+/* After every event. */
+void sim_world_look(struct sim *s);
+
+/* A barrier goes out on a connection; it is back on a reader. */
+void sim_world_barrier(struct sim *s, uint64_t number);
+void sim_world_back(struct sim *s, uint32_t reader, uint64_t number);
+void sim_world_link(struct sim *s, uint32_t link, bool up);
+/* The broker has dropped a packet of this group's, or of none (SIM_GROUPS_MAX), or a reader's buffer is nearly full. */
+void sim_world_loses(struct sim *s, unsigned group);
+
+/* Whether the monitor certainly hears nothing now, and has had the time to notice. */
+bool sim_world_is_deafened(const struct sim *s);
+/* How much of the time between two moments was hindered by anything. */
+int64_t sim_world_hindered_ns(const struct sim *s, int64_t from, int64_t to);
+/* How long a group's filters brought nothing between two moments, and until that can be known to be over. */
+int64_t sim_world_muted_ns(const struct sim *s, unsigned group, int64_t from, int64_t to);
+/* The monitor gives up a reader's connection: a breach if nothing is wrong with it. */
+void sim_world_gives_up(struct sim *s, uint32_t reader);
+/* Whether a group's silence may be believed although its filters bring nothing: nothing is sent on them. */
+bool sim_world_is_believed(const struct sim *s, unsigned group);
+/* A group is said to be deaf: whether it may be so. */
+bool sim_world_may_be_deaf(const struct sim *s, unsigned group);
+
+#endif

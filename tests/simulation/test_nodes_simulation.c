@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The simulation of several nodes, as a test: some seeds without a breach, of all kinds of trouble and of each alone; a
+ * seed that replays itself; and an oracle that finds lies out.
+ *
+ * HW_SEED sets the first seed of the many (1, unless it is set), HW_RUNS how many.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "../suite.h"
+#include "nodes_world.h"
+
+#define RUNS 40
+
+static struct nw_world w;
+
+static uint64_t from_env(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+	return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+static unsigned run(uint64_t seed, int trouble, bool harsh, enum nw_lie lie)
+{
+	nw_init(&w, seed);
+	if (harsh)
+		nw_plan_harsh(&w);
+	if (trouble >= 0)
+		nw_plan_only(&w, (enum nw_trouble)trouble);
+	w.lie = lie;
+	w.tell = lie == NW_NO_LIE ? stdout : NULL;
+	nw_run(&w);
+	unsigned breaches = w.breaches;
+	nw_fini(&w);
+	return breaches;
+}
+
+START_TEST(test_no_seed_breaks_a_promise)
+{
+	uint64_t seed = from_env("HW_SEED", 1), runs = from_env("HW_RUNS", RUNS), takeovers = 0, entries = 0;
+	unsigned breaches = 0;
+	printf("HW_SEED=%" PRIu64 " HW_RUNS=%" PRIu64 "\n", seed, runs);
+	for (uint64_t k = 0; k < runs; k++) {
+		breaches += run(seed + k, -1, false, NW_NO_LIE);
+		takeovers += w.count.takeovers;
+		entries += w.count.entries;
+	}
+	fflush(stdout);
+	ck_assert_uint_eq(breaches, 0);
+	ck_assert_uint_gt(takeovers, 300 * runs); /* the runs are no empty ones */
+	ck_assert_uint_gt(entries, 10 * runs);
+}
+END_TEST
+
+START_TEST(test_no_trouble_alone_breaks_a_promise)
+{
+	unsigned breaches = 0;
+	for (uint64_t seed = 1; seed <= 3; seed++)
+		breaches += run(seed, _i, false, NW_NO_LIE);
+	ck_assert_msg(breaches == 0, "%s: %u breaches", nw_trouble_name((enum nw_trouble)_i), breaches);
+}
+END_TEST
+
+START_TEST(test_a_seed_replays_its_run)
+{
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		run(seed, -1, false, NW_NO_LIE);
+		struct nw_count first = w.count;
+		uint64_t drawn = w.random.state;
+		run(seed, -1, false, NW_NO_LIE);
+		ck_assert_mem_eq(&first, &w.count, sizeof(first));
+		ck_assert_uint_eq(drawn, w.random.state);
+	}
+}
+END_TEST
+
+#define ANY (-1)
+
+/* What each lie breaks, on a seed that was found to show it. */
+static const struct {
+	enum nw_lie lie;
+	uint64_t seed;
+	int trouble;
+	bool harsh;
+} lies[] = {
+	{NW_LIE_EVICT, 60, ANY, true},         {NW_LIE_BARRIER, 12, ANY, false},
+	{NW_LIE_ACK, 23, ANY, true},           {NW_LIE_YIELD, 27, ANY, true},
+	{NW_LIE_WILL, 245, ANY, true},         {NW_LIE_EPOCH, 2, ANY, true},
+	{NW_LIE_UNCLEAN, 73, ANY, true},       {NW_LIE_TWICE, 9, ANY, true},
+	{NW_LIE_KEPT, 31, NW_FAILOVER, false}, {NW_LIE_RESTORE, 2, NW_FAILOVER, false},
+	{NW_LIE_CLAIM, 2, ANY, true},          {NW_LIE_GONE, 14, ANY, true},
+	{NW_LIE_GATE, 1, NW_PAUSE, false},     {NW_LIE_FENCE, 1, ANY, true},
+	{NW_LIE_JOIN, 28, ANY, true},          {NW_LIE_SILENT, 1, ANY, true},
+	{NW_LIE_RELEASE, 1, ANY, true},
+};
+
+START_TEST(test_the_oracle_finds_lies_out)
+{
+	uint64_t seed = lies[_i].seed;
+	ck_assert_uint_eq(run(seed, lies[_i].trouble, lies[_i].harsh, NW_NO_LIE), 0);
+	ck_assert_msg(run(seed, lies[_i].trouble, lies[_i].harsh, lies[_i].lie) > 0, "lie: %s",
+	              nw_lie_name(lies[_i].lie));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("simulation of several nodes");
+	TCase *tc = tcase_create("runs");
+	tcase_set_timeout(tc, 600);
+	tcase_add_test(tc, test_no_seed_breaks_a_promise);
+	tcase_add_loop_test(tc, test_no_trouble_alone_breaks_a_promise, 0, NW_TROUBLES);
+	tcase_add_test(tc, test_a_seed_replays_its_run);
+	tcase_add_loop_test(tc, test_the_oracle_finds_lies_out, 0, (int)(sizeof(lies) / sizeof(*lies)));
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What the programs that test the control API share: one server and its last answer, made anew for each test. */
+#ifndef HW_TEST_CONTROL_RIG_H
+#define HW_TEST_CONTROL_RIG_H
+
+#include <cjson/cJSON.h>
+
+#include "control_server.h"
+
+extern struct server s;
+extern struct reply r;
+
+/* Fixtures of a test: a server that is still blind, or one that sees; and the end of both and of `r`. */
+void rig_set_up_blind(void);
+void rig_set_up(void);
+void rig_tear_down(void);
+
+/* `r` is an error of this status, as every error is told. It is freed. */
+void expect_error(int code);
+/* The keys of a JSON object, in their order, with a space between them. */
+void expect_keys(const cJSON *object, const char *keys);
+/* A number or a text that must be there. The text is borrowed from the object. */
+double number(const cJSON *object, const char *key);
+const char *text(const cJSON *object, const char *key);
+
+#endif

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""heartwheeld: its configuration, its process and its control API."""
+import http.client
+import signal
+import subprocess
+import time
+import urllib.parse
+from pathlib import Path
+
+from hw_build import HEARTWHEELCTL, HEARTWHEELD, SANITIZER
+from hw_http import Answer, Metrics, UnixHTTP
+from hw_process import Process
+from hw_wait import wait_until
+
+
+def render(sections):
+    """[(section, {key: value or list of values, None: left out})] -> the text of a configuration."""
+    lines = []
+    for name, keys in sections:
+        lines.append("[%s]" % name)
+        for key, value in keys.items():
+            for v in value if isinstance(value, (list, tuple)) else [value]:
+                if v is not None:
+                    lines.append(("%s = %s" % (key, v)).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+class Daemon(Process):
+    """One configuration, and the heartwheeld that runs it (again and again, if the test wants)."""
+
+    name = "heartwheeld"
+
+    def __init__(self, directory, text, node, socket_path, pid_file):
+        super().__init__(directory)
+        self.conf = self.dir / "monitor.conf"
+        self.conf.write_text(text)
+        self.node, self.socket, self.pid_file = node, Path(socket_path), Path(pid_file)
+        self.started = None  # monotonic, just before the latest start
+
+    def rewrite(self, text):
+        self.conf.write_text(text)
+
+    def edit(self, old, new):
+        text = self.conf.read_text()
+        assert old in text, old
+        self.conf.write_text(text.replace(old, new, 1))
+
+    def start(self, seeing=True, ready=True, env=None, args=("-f",)):
+        assert HEARTWHEELD.exists(), "no %s: set HW_BUILD to the build directory" % HEARTWHEELD
+        assert not self.alive
+        self.started = time.monotonic()
+        self.spawn([HEARTWHEELD, *args, "-c", self.conf], env)
+        if ready:
+            wait_until(lambda: not self.alive or self.answers(), 15, "the control socket to answer")
+            assert self.alive, "heartwheeld exited with %s:\n%s" % (self.proc.returncode, self.log()[-3000:])
+        if seeing:
+            self.wait_seeing()
+        return self
+
+    def answers(self):
+        try:
+            return self.get("/v1/status").status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def wait_seeing(self, timeout=20):
+        """Waits until it sees, and has read its store."""
+        def sees():
+            s = self.status()
+            return s["blind"] is False and not s.get("loading")
+        wait_until(sees, timeout, "the monitor to see")
+        return self
+
+    def stop(self, timeout=None):
+        """SIGTERM; it has to end with status 0 and leave nothing."""
+        self.signal(signal.SIGTERM)
+        code = self.wait(timeout or 15)
+        assert code == 0, "heartwheeld exited with %d after SIGTERM:\n%s" % (code, self.log()[-3000:])
+        self.check_log()
+        assert not self.socket.exists(), "the control socket was left behind"
+        assert not self.pid_file.exists(), "the pid file was left behind"
+
+    def check_log(self):
+        found = SANITIZER.search(self.log())
+        assert not found, "a sanitizer spoke up:\n" + self.log()[found.start():][:4000]
+
+    def request(self, method, path, body=None, headers=None):
+        c = UnixHTTP(self.socket)
+        try:
+            c.request(method, path, body, headers or {})
+            return Answer(c.getresponse())
+        finally:
+            c.close()
+
+    def get(self, path):
+        return self.request("GET", path)
+
+    def status(self):
+        a = self.get("/v1/status")
+        assert a.status == 200, a
+        return a.json()
+
+    @staticmethod
+    def path_of(device):
+        return "/v1/devices/" + urllib.parse.quote(device, safe="")
+
+    def device(self, device):
+        """The device as the API tells it, or None if it is not known."""
+        a = self.get(self.path_of(device))
+        assert a.status in (200, 404), a
+        return a.json() if a.status == 200 else None
+
+    def state(self, device):
+        d = self.device(device)
+        return d and d["state"]
+
+    def forget(self, device):
+        return self.request("DELETE", self.path_of(device))
+
+    def metrics(self):
+        return Metrics(self.get("/metrics").body.decode())
+
+    def ctl(self, *args, timeout=20, socket_path=None):
+        return subprocess.run([str(HEARTWHEELCTL), "-s", str(socket_path or self.socket), *args], capture_output=True,
+                              text=True, timeout=timeout, stdin=subprocess.DEVNULL)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Child processes: each dies with the test run (PDEATHSIG) if it is not stopped before, and each port is a free one of
+127.0.0.1."""
+import ctypes
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from hw_wait import wait_until
+
+_numbers = itertools.count(1)
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def next_number():
+    """One that nobody in this test run had before."""
+    return next(_numbers)
+
+
+def _die_with_parent():
+    _libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Process:
+    """A child with its output in a file. Subclasses say how it is started and when it is ready."""
+
+    name = "process"
+
+    def __init__(self, directory):
+        self.dir = Path(directory)
+        self.proc = None
+        self.output = self.dir / ("%s.log" % self.name)
+
+    def spawn(self, argv, env=None):
+        self.awaited = False  # whether a test expects its end
+        with open(self.output, "ab") as out:
+            self.proc = subprocess.Popen(
+                [str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.dir,
+                env=dict(os.environ, **(env or {})), preexec_fn=_die_with_parent)
+
+    @property
+    def alive(self):
+        return self.proc is not None and self.proc.poll() is None
+
+    @property
+    def pid(self):
+        return self.proc.pid
+
+    def signal(self, number):
+        self.proc.send_signal(number)
+
+    def wait(self, timeout=15.0):
+        self.awaited = True
+        try:
+            return self.proc.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("%s (pid %d) did not exit within %.0f s" % (self.name, self.pid, timeout)) from None
+
+    def kill(self):
+        if self.alive:
+            self.proc.send_signal(signal.SIGCONT)
+            self.proc.kill()
+            self.proc.wait(10)
+
+    def log(self):
+        try:
+            return self.output.read_text("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
+
+class Server(Process):
+    """A server on a port that was free a moment ago: if somebody else got it first, another one is tried."""
+
+    patience = 10  # seconds that it may take to start, or to stop before it is killed
+
+    def __init__(self, directory):
+        super().__init__(directory)
+        self.port = None
+
+    def launch(self):
+        raise NotImplementedError
+
+    def answers(self):
+        raise NotImplementedError
+
+    def start(self):
+        keep = self.port is not None
+        for _ in range(5):
+            if not keep:
+                self.port = free_port()
+            self.launch()
+            wait_until(lambda: not self.alive or self.answers(), self.patience, "%s to answer" % self.name)
+            if self.alive:
+                return self
+            if keep:
+                time.sleep(0.2)
+        raise RuntimeError("%s does not start:\n%s" % (self.name, self.log()[-2000:]))
+
+    def stop(self, number=signal.SIGTERM):
+        if self.alive:
+            self.signal(number)
+            try:
+                self.proc.wait(self.patience)
+            except subprocess.TimeoutExpired:
+                self.kill()

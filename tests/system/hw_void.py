@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Runs that prove nothing. A device of the test's own may get no processor for as long as its timeout: then it was silent
+indeed, and the monitor is right to say so. What the devices really did is measured where their bytes are written, and a
+test that fails after one of them was that late is void: it is repeated, and named "void: NAME: why". A device that wrote in
+time and is called offline all the same is a failure, and gets no second try."""
+import re
+import time
+
+import paho.mqtt.client as paho
+
+TRIES = 3
+MARGIN = 0.02  # seconds: a silence so much shorter than the timeout may be one, by the time it is read
+UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "": 1}
+
+
+class Void(Exception):
+    """The test itself was late, or could not do what it meant to: the run proves nothing and is repeated."""
+
+
+class Gaps:
+    """How long each topic that is meant to beat went without a heartbeat while its connection was up: from just before
+    one was written to just after the next was."""
+
+    def __init__(self):
+        self.meant, self.last, self.longest = set(), {}, 0.0
+
+    def begin(self, *topics):
+        self.meant.update(topics)
+
+    def end(self, *topics):
+        self.meant.difference_update(topics)
+        for t in topics:
+            self.last.pop(t, None)
+
+    def link_lost(self):
+        self.last.clear()
+
+    def wrote(self, topic, before, after):
+        if topic in self.meant:
+            self.longest = max(self.longest, after - self.last.get(topic, after))
+            self.last[topic] = before
+
+    def worst(self):
+        """The one that lasts counts too."""
+        return max([self.longest, *(time.monotonic() - t for t in list(self.last.values()))])
+
+
+def topic_of(packet):
+    """Of the bytes of a PUBLISH."""
+    at = 1
+    while packet[at] & 0x80:
+        at += 1
+    return bytes(packet[at + 3:at + 3 + int.from_bytes(packet[at + 1:at + 3], "big")]).decode()
+
+
+class WitnessedClient(paho.Client):
+    """publish() only hands a message to the client's thread. This one knows when it was written."""
+
+    gaps = None
+
+    def _sock_send(self, buf):
+        before = time.monotonic()
+        n = super()._sock_send(buf)
+        if self.gaps is not None and n == len(buf) and buf[0] & 0xF0 == 0x30:
+            self.gaps.wrote(topic_of(buf), before, time.monotonic())
+        return n
+
+
+def least_timeout(text):
+    """Of a configuration's groups, in seconds."""
+    found = re.findall(r"^timeout = (\d+)(ms|s|m|h|d|)$", text, re.M)
+    return min((int(n) * UNITS[unit] for n, unit in found), default=30.0)
+
+
+def judge(gap, timeout):
+    """Why such a silence of a device that was meant to beat makes a run void, or None."""
+    if gap < timeout - MARGIN:
+        return None
+    return "a device of the test's own wrote nothing for %.3f s, and the timeout is %.3f s" % (gap, timeout)
+
+
+# --- pytest
+
+
+def why_void(item, call):
+    """Why a failed call proves nothing, or None."""
+    if call.when != "call" or call.excinfo is None:
+        return None
+    if call.excinfo.errisinstance(Void):
+        return str(call.excinfo.value)
+    envs = {id(v): v for v in getattr(item, "funcargs", {}).values() if hasattr(v, "why_void")}
+    return next((why for why in (e.why_void() for e in envs.values()) if why), None)
+
+
+def run_until_it_proves(item, nextitem):
+    """For pytest_runtest_protocol: a void run is repeated. What is reported is the last, with the reasons before it. What is
+    found when a test ends (a daemon that died, an edge told twice) has nothing to do with how late anybody was."""
+    from _pytest.runner import runtestprotocol
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    voids = []
+    for _ in range(TRIES):
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        why = next((r.void for r in reports if getattr(r, "void", None)), None)
+        if why is None or any(r.failed for r in reports if r.when == "teardown"):
+            break
+        voids.append(why)
+    for r in reports:
+        if r.when == "call":
+            r.voids = voids
+        item.ihook.pytest_runtest_logreport(report=r)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def name_voids(terminalreporter):
+    """For pytest_terminal_summary."""
+    for kind in ("passed", "failed", "skipped"):
+        for r in terminalreporter.stats.get(kind, ()):
+            for why in getattr(r, "voids", ()):
+                terminalreporter.write_line("void: %s: %s" % (r.nodeid, why))

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A front that passes requests on, with an answerer behind it, each a process of its own on a unix socket. The answerer
+ * is real HTTP but for /broken and /interim, which write what they like.
+ */
+#ifndef PASS_SERVERS_H
+#define PASS_SERVERS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "http/router.h"
+
+#define PASS_PATIENCE_MS 1500 /* of the front with the answerer */
+#define PASS_BIG         (64 * 1024 * 1024)
+
+extern char pass_front_path[128], pass_answerer_path[128];
+extern pid_t pass_front_pid, pass_answerer_pid; /* 0: it does not run */
+extern const struct hw_http_table pass_answerer;
+
+/* Both are there once this returns. Fixtures of Check. */
+void pass_setup(void);
+void pass_teardown(void);
+
+/* A process that serves `table` on `path`; `passes`: as a front. */
+pid_t pass_start(const char *path, const struct hw_http_table *table, bool passes);
+/* Ends it, if it runs: it must exit with 0. */
+void pass_stop(pid_t *pid);
+
+/* A connection; -1 if nobody listens, as at first, when the file is there already. */
+int pass_connect(const char *path);
+
+#endif

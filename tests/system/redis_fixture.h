@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What the programs that test the Redis side share: one rig, made anew for each test, and what most of them ask of it.
+ */
+#ifndef HW_TEST_REDIS_FIXTURE_H
+#define HW_TEST_REDIS_FIXTURE_H
+
+#include "redis_rig.h"
+
+#define IDLE_MS 10000 /* the longest wait for a link that is up, or that has nothing to do */
+
+extern struct rig *const g;
+
+/* Fixtures of a test: a server and an object with its link up, or the server alone; and the end of both. */
+void fixture_up(void);
+void fixture_serve(void);
+void fixture_down(void);
+
+/* Waits until nothing is owed and nothing under way. */
+void settle(void);
+/* A transition of a device is handed to the sink: heard, or silent for too long. */
+struct hw_transition online(uint32_t i);
+struct hw_transition offline(uint32_t i);
+/* The entries of the event stream. */
+long long events(void);
+/* `n` devices d0, d1 ..., every third offline, their transitions handed to the sink. */
+void make_devices(unsigned n);
+/* Every record is in the store as it is here. */
+void compare_all(void);
+
+/* For rig_until(): the link was lost, a trouble was told, the store holds the monitor's mark. */
+bool is_down(struct rig *rig);
+bool is_troubled(struct rig *rig);
+bool is_marked(struct rig *rig);
+
+#endif

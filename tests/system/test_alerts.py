@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""The alert rules in a real Prometheus that scrapes a real daemon, through kills and restarts. Its minutes last a second."""
+import json
+import re
+import shutil
+import urllib.request
+
+import pytest
+
+from hw_build import SRC
+from hw_process import Server, free_port
+from hw_wait import throughout, wait_until
+
+PROMETHEUS = shutil.which("prometheus")
+pytestmark = pytest.mark.skipif(not PROMETHEUS, reason="no prometheus (Debian package: prometheus)")
+
+
+class Prometheus(Server):
+    name = "prometheus"
+
+    def __init__(self, directory, target):
+        super().__init__(directory)
+        self.target = target
+
+    def launch(self):
+        rules = (SRC / "conf" / "heartwheel-alerts.yml").read_text()
+        rules = re.sub(r"\b(\d+)m\b", r"\1s", rules).replace("heartwheel_owed_oldest_seconds > 60", "heartwheel_owed_oldest_seconds > 1")
+        (self.dir / "rules.yml").write_text(rules)
+        (self.dir / "prometheus.yml").write_text(json.dumps({
+            "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "200ms"},
+            "rule_files": ["rules.yml"],
+            "scrape_configs": [{"job_name": "heartwheel", "static_configs": [{"targets": [self.target]}]}]}))
+        self.spawn([PROMETHEUS, "--config.file=%s" % (self.dir / "prometheus.yml"), "--storage.tsdb.path=%s" % (self.dir / "data"),
+                    "--web.listen-address=127.0.0.1:%d" % self.port, "--log.level=warn"])
+
+    def get(self, path):
+        with urllib.request.urlopen("http://127.0.0.1:%d%s" % (self.port, path), timeout=10) as r:
+            return json.load(r)["data"]
+
+    def answers(self):
+        try:
+            return self.get("/api/v1/status/runtimeinfo") is not None
+        except OSError:
+            return False
+
+    def firing(self):
+        return {a["labels"]["alertname"]: a for a in self.get("/api/v1/alerts")["alerts"] if a["state"] == "firing"}
+
+    def wait_for(self, *names):
+        wait_until(lambda: set(self.firing()) == set(names), 20, "the alerts %s, not %s" % (names, self.firing().keys()))
+
+
+@pytest.fixture
+def watched(env):
+    """A daemon with 30 devices that beat, its Prometheus, and what makes the devices die."""
+    env.own_broker()
+    env.own_redis(options=["--appendonly", "yes", "--appendfsync", "always"])
+    port = free_port()
+    d = env.daemon(timeout="1s", http={"listen": "127.0.0.1:%d" % port})
+    prometheus = Prometheus(env.own_dir("pr"), "127.0.0.1:%d" % port)
+    env.servers.append(prometheus.start())
+    env.check_events = False
+    return d, prometheus
+
+
+def devices():
+    return ["x%d" % i for i in range(30)]
+
+
+def test_no_outage_fires_more_than_its_own_alert(env, watched):
+    d, p = watched
+    with env.beating(devices()):
+        wait_until(lambda: d.status()["online"] == 30)
+        wait_until(lambda: p.get("/api/v1/query?query=heartwheel_build_info")["result"], 20, "the first scrape")
+        throughout(lambda: not p.firing(), 3)
+
+        env.redis_server.kill()
+        p.wait_for("HeartwheelLinkDown")
+        assert p.firing()["HeartwheelLinkDown"]["labels"]["link"] == "redis"
+        throughout(lambda: set(p.firing()) == {"HeartwheelLinkDown"}, 3)
+        env.redis_server.start()
+        p.wait_for()
+
+        env.redis.config_set("maxmemory", "1")
+        p.wait_for("HeartwheelRedisRefuses")
+        assert p.firing()["HeartwheelRedisRefuses"]["labels"]["error"] == "OOM"
+        env.redis.config_set("maxmemory", "0")
+        p.wait_for()
+
+        # For longer than the five "minutes" after which this once resolved by itself.
+        d.kill()
+        p.wait_for("HeartwheelMonitorGone")
+        throughout(lambda: set(p.firing()) == {"HeartwheelMonitorGone"}, 8)
+        d.start()
+        p.wait_for()
+        throughout(lambda: not p.firing(), 2)
+
+    # All die: that is what the alert is for.
+    p.wait_for("HeartwheelMassOffline")
+
+
+def test_a_broker_that_is_away(env, watched):
+    d, p = watched
+    with env.beating(devices()):
+        wait_until(lambda: d.status()["online"] == 30)
+    wait_until(lambda: d.status()["offline"] == 30)
+    wait_until(lambda: p.get("/api/v1/query?query=heartwheel_build_info")["result"], 20, "the first scrape")
+    p.wait_for()
+    env.broker.kill()
+    p.wait_for("HeartwheelBlind")
+    assert "Cause: link." in p.firing()["HeartwheelBlind"]["annotations"]["description"]
+    throughout(lambda: set(p.firing()) == {"HeartwheelBlind"}, 5)
+    env.broker.start()
+    p.wait_for()
+
+
+def test_a_start_without_redis_is_no_mass_death(env, watched):
+    d, p = watched
+    with env.beating(devices()):
+        wait_until(lambda: d.status()["online"] == 30)
+    wait_until(lambda: d.status()["offline"] == 30 and d.status()["owed"] == 0)
+    d.stop()
+    env.redis_server.kill()
+    d.start()
+    assert d.status()["devices"] == 0
+    p.wait_for("HeartwheelLinkDown")
+    fleet = "/api/v1/query?query=sum(heartwheel_devices%7Bstate=%22offline%22%7D)"
+    wait_until(lambda: [r["value"][1] for r in p.get(fleet)["result"]] == ["0"], 20, "an empty fleet")
+    throughout(lambda: set(p.firing()) == {"HeartwheelLinkDown"}, 5.5)  # what came before is over for the rules
+    env.redis_server.start()
+    wait_until(lambda: [r["value"][1] for r in p.get(fleet)["result"]] == ["30"], 20, "the fleet that was stored")
+    throughout(lambda: set(p.firing()) <= {"HeartwheelLinkDown"}, 6)
+    p.wait_for()

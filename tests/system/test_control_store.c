@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* GET /v1/events where a store keeps the stream: what its clients have missed is read from there, and it may be away.
+ */
+#include <check.h>
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#include "../suite.h"
+#include "control_rig.h"
+#include "control_stream.h"
+
+static void set_up_store(void)
+{
+	server_start_with_store(&s);
+	server_see(&s);
+}
+
+/* The store answers with what stands from `from` on, up to 200, of `to` in all. */
+static void answer(unsigned from, unsigned to, struct hw_event_id after)
+{
+	static char ids[200][32];
+	struct hw_event events[200];
+	struct hw_event_page page = {.events = events, .ok = true, .last = after};
+	for (; from < to && page.n < 200; from++) {
+		events[page.n] = event(ids[page.n], from);
+		page.last = events[page.n++].at;
+	}
+	page.more = from < to;
+	hw_control_page(s.control, &page);
+}
+
+static void answer_gone(void)
+{
+	hw_control_page(s.control, &(struct hw_event_page){.ok = true, .gone = true});
+}
+
+START_TEST(the_past_comes_from_the_store)
+{
+	struct stream t;
+	stream_open(&t, "/v1/events", NULL); /* before the store is there */
+	expect_open(&t);
+	hw_control_store(s.control, true);
+	ck_assert_uint_eq(s.asked_last, 1);
+	answer(0, 50, place(0));
+	ck_assert_int_eq(strncmp(ids_of("/v1/transitions"), "d49,d48", 7), 0);
+	settle(&t);
+	ck_assert_uint_eq(count(&t, "event:"), 0);
+	tell(50, 60);
+	expect_devices(&t, 50, 60);
+	stream_close(&t);
+	ck_assert_uint_eq(s.asked_after, 0);
+}
+END_TEST
+
+START_TEST(what_was_missed_is_read)
+{
+	struct stream t;
+	hw_control_store(s.control, true);
+	answer(0, 5, place(0));
+	stream_open(&t, "/v1/events", NULL);
+	expect_open(&t);
+	tell(5, 6);
+	expect_devices(&t, 5, 6);
+	hw_control_store(s.control, false);
+	hw_control_store(s.control, true);
+	ck_assert_uint_eq(s.asked_after, 1);
+	ck_assert_uint_eq(s.after.n, 5);
+	answer(6, 250, s.after);
+	ck_assert_uint_eq(s.asked_after, 2); /* there is more */
+	ck_assert_uint_eq(s.after.n, 205);
+	tell(250, 260); /* they are behind what was asked for, and are in the store */
+	answer(206, 260, s.after);
+	tell(260, 261);
+	expect_devices(&t, 5, 261);
+	ck_assert_uint_eq(count(&t, "reset"), 0);
+	stream_close(&t);
+}
+END_TEST
+
+/* The first was written by somebody who did not hear of it any more. */
+START_TEST(an_empty_stream_has_a_begin)
+{
+	struct stream t;
+	hw_control_store(s.control, true);
+	answer(0, 0, (struct hw_event_id){0, 0});
+	stream_open(&t, "/v1/events", NULL);
+	expect_open(&t);
+	hw_control_store(s.control, false);
+	hw_control_store(s.control, true);
+	ck_assert_uint_eq(s.asked_last, 1);
+	ck_assert_uint_eq(s.asked_after, 1);
+	answer(0, 3, s.after);
+	expect_devices(&t, 0, 3);
+	stream_close(&t);
+}
+END_TEST
+
+START_TEST(an_emptied_store_resets_all)
+{
+	struct stream t, u;
+	hw_control_store(s.control, true);
+	answer(0, 5, place(0));
+	stream_open(&t, "/v1/events", NULL);
+	expect_open(&t);
+	stream_open(&u, "/v1/events", NULL);
+	expect_open(&u);
+	hw_control_store(s.control, false);
+	hw_control_store(s.control, true);
+	answer_gone();
+	ck_assert_uint_eq(s.asked_last, 2);
+	answer(7, 9, place(0));
+	expect_count(&t, "event: reset\nid: 1700000000000-8\n", 1);
+	expect_count(&u, "event: reset\nid: 1700000000000-8\n", 1);
+	tell(9, 10);
+	expect_devices(&t, 9, 10);
+	stream_close(&t);
+	stream_close(&u);
+}
+END_TEST
+
+START_TEST(a_client_resumes_from_the_store)
+{
+	struct stream t, u;
+	hw_control_store(s.control, true);
+	answer(400, 500, place(0));
+	stream_open(&t, "/v1/events", "1700000000000-99");
+	stream_open(&u, "/v1/events", "1700000000000-499");
+	expect_open(&t);
+	expect_open(&u);
+	settle(&t);
+	ck_assert_uint_eq(s.asked_after, 1); /* one at a time */
+	ck_assert_uint_eq(s.after.n, 99);
+	answer(100, 500, s.after);
+	settle(&t);
+	ck_assert_uint_eq(s.asked_after, 2);
+	ck_assert_uint_eq(s.after.n, 499); /* the other's turn */
+	tell(500, 510);
+	answer(500, 510, s.after);
+	settle(&t);
+	ck_assert_uint_eq(s.asked_after, 3);
+	ck_assert_uint_eq(s.after.n, 299);
+	answer(300, 510, s.after);
+	settle(&t);
+	answer(500, 510, s.after);
+	tell(510, 511);
+	expect_devices(&t, 100, 511);
+	expect_devices(&u, 500, 511);
+	ck_assert_uint_eq(hw_control_clients(s.control).lagging, 0);
+	stream_close(&t);
+	stream_close(&u);
+}
+END_TEST
+
+START_TEST(a_client_waits_for_the_store)
+{
+	struct stream t, u;
+	stream_open(&t, "/v1/events", "1700000000000-3");
+	expect_open(&t);
+	stream_open(&u, "/v1/events", "1700000000000-1");
+	expect_open(&u);
+	ck_assert_uint_eq(s.asked_after, 0);
+	hw_control_store(s.control, true);
+	answer(0, 5, place(0));
+	ck_assert_uint_eq(s.asked_after, 1);
+	ck_assert_uint_eq(s.after.n, 3);
+	hw_control_store(s.control, false); /* no answer will come */
+	hw_control_store(s.control, true);
+	answer(5, 5, s.after); /* for the hub */
+	ck_assert_uint_eq(s.asked_after, 3);
+	answer(4, 5, s.after);
+	expect_devices(&t, 4, 5);
+	answer_gone();
+	expect_count(&u, "event: reset\n", 1);
+	stream_close(&t);
+	stream_close(&u);
+}
+END_TEST
+
+START_TEST(a_client_leaves_while_it_is_asked_for)
+{
+	struct stream t, u;
+	long long since = clock_ms();
+	hw_control_store(s.control, true);
+	answer(0, 5, place(0));
+	stream_open(&t, "/v1/events", "1700000000000-3");
+	expect_open(&t);
+	settle(&t);
+	ck_assert_uint_eq(s.asked_after, 1);
+	stream_close(&t);
+	while (hw_control_clients(s.control).now > 0) {
+		server_turn(&s);
+		ck_assert(!too_late(since));
+	}
+	stream_open(&u, "/v1/events", "1700000000000-2");
+	expect_open(&u);
+	answer(4, 5, s.after); /* for nobody */
+	settle(&u);
+	ck_assert_uint_eq(count(&u, "event:"), 0);
+	ck_assert_uint_eq(s.after.n, 2);
+	answer(3, 5, s.after);
+	expect_devices(&u, 3, 5);
+	stream_close(&u);
+}
+END_TEST
+
+START_TEST(a_store_that_refuses)
+{
+	struct stream t;
+	s.store_fails = true;
+	hw_control_store(s.control, true);
+	stream_open(&t, "/v1/events", NULL);
+	expect_open(&t);
+	tell(0, 1);
+	expect_devices(&t, 0, 1);
+	s.store_fails = false;
+	hw_control_store(s.control, false);
+	hw_control_store(s.control, true);
+	ck_assert_uint_eq(s.asked_last, 1);
+	hw_control_page(s.control, &(struct hw_event_page){.ok = false});
+	tell(1, 2);
+	expect_devices(&t, 0, 2);
+	stream_close(&t);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("control_store");
+	TCase *tc = tcase_create("store");
+	tcase_add_checked_fixture(tc, set_up_store, rig_tear_down);
+	tcase_set_timeout(tc, 40);
+	tcase_add_test(tc, the_past_comes_from_the_store);
+	tcase_add_test(tc, what_was_missed_is_read);
+	tcase_add_test(tc, an_empty_stream_has_a_begin);
+	tcase_add_test(tc, an_emptied_store_resets_all);
+	tcase_add_test(tc, a_client_resumes_from_the_store);
+	tcase_add_test(tc, a_client_waits_for_the_store);
+	tcase_add_test(tc, a_client_leaves_while_it_is_asked_for);
+	tcase_add_test(tc, a_store_that_refuses);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

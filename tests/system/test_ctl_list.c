@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* heartwheelctl list: filters, order, limits and pages; and its tables and pictures on a terminal. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl_rig.h"
+
+START_TEST(list)
+{
+	server_beat(&s, 0, "sensor-1", NULL);
+	server_beat(&s, 1, "f/a b", "{\"online\":false}");
+	s.now.mono.ns += 133 * HW_NS_PER_S; /* seen 133 s ago */
+	hw_monitor_heartbeat(s.monitor, s.now, 0, "s2", 2, NULL);
+	ck_assert_int_eq(ctl("list --sort known"), 0);
+	char *save = NULL, *line = strtok_r(out, "\n", &save);
+	ck_assert_str_eq(line, "ID        STATE    SINCE  LAST-SEEN  TIMEOUT  REASON     GROUP");
+	line = strtok_r(NULL, "\n", &save);
+	ck_assert_ptr_nonnull(strstr(line, "sensor-1  online   "));
+	ck_assert_ptr_nonnull(strstr(line, "  2m1")); /* the test itself takes time */
+	ck_assert_ptr_nonnull(strstr(line, "  30s      heartbeat  default"));
+	line = strtok_r(NULL, "\n", &save);
+	ck_assert_ptr_nonnull(strstr(line, "f/a b     offline  "));
+	ck_assert_ptr_nonnull(strstr(line, "  never      2s       will       fast"));
+	ck_assert_ptr_nonnull(strtok_r(NULL, "\n", &save));
+	ck_assert_ptr_null(strtok_r(NULL, "\n", &save));
+}
+END_TEST
+
+START_TEST(list_filters)
+{
+	server_beat(&s, 0, "a&limit=1", NULL);
+	server_beat(&s, 0, "b", "{\"online\":false}");
+	server_beat(&s, 1, "f/a", NULL);
+	ck_assert_int_eq(ctl("list --state offline --json"), 0);
+	ck_assert_int_eq(strncmp(out, "{\"id\":\"b\",", 10), 0);
+	ck_assert_int_eq(ctl("list --json --group=fast"), 0);
+	ck_assert_int_eq(strncmp(out, "{\"id\":\"f/a\",", 12), 0);
+	ck_assert_int_eq(ctl("list --json --prefix 'a&limit='"), 0);
+	ck_assert_int_eq(strncmp(out, "{\"id\":\"a&limit=1\",", 18), 0);
+	ck_assert_str_eq(strchr(out, '\n'), "\n");
+	ck_assert_int_eq(ctl("list --group none"), 1);
+	ck_assert_str_eq(err, "heartwheelctl: no such group\n");
+	ck_assert_str_eq(out, "");
+}
+END_TEST
+
+START_TEST(list_in_order)
+{
+	server_beat(&s, 0, "b", NULL);
+	server_beat(&s, 0, "c", NULL);
+	server_beat(&s, 0, "a", NULL);
+	ck_assert_int_eq(ctl("list --names"), 0);
+	ck_assert_str_eq(out, "a\nb\nc\n");
+	ck_assert_int_eq(ctl("list --names --sort known"), 0);
+	ck_assert_str_eq(out, "b\nc\na\n");
+	ck_assert_int_eq(ctl("list --names --limit 2"), 0);
+	ck_assert_str_eq(out, "a\nb\n");
+	ck_assert_int_eq(ctl("list --names --search B"), 0);
+	ck_assert_str_eq(out, "b\n");
+	ck_assert_int_eq(ctl("list"), 0);
+	ck_assert(strstr(out, "\na ") && strstr(out, "\na ") < strstr(out, "\nb "));
+	ck_assert_int_eq(ctl("list --json"), 0);
+	ck_assert_int_eq(strncmp(out, "{\"id\":\"b\",", 10), 0); /* the quickest order */
+	ck_assert_int_eq(ctl("groups --names"), 0);
+	ck_assert_str_eq(out, "default\nfast\n");
+	ck_assert_int_eq(ctl("groups"), 0);
+	ck_assert_str_eq(out, "GROUP        ONLINE     OFFLINE  TIMEOUT\n"
+	                      "default           3           0      30s\n"
+	                      "fast              0           0       2s\n");
+	ck_assert_int_eq(ctl("groups --json"), 0);
+	ck_assert_int_eq(strncmp(out, "{\"groups\":[{", 12), 0);
+}
+END_TEST
+
+/* Over several pages too. */
+START_TEST(list_up_to_a_limit)
+{
+	char id[32];
+	for (int i = 0; i < 2500; i++) {
+		snprintf(id, sizeof(id), "d%04d", i);
+		server_beat(&s, 0, id, NULL);
+	}
+	ck_assert_int_eq(ctl("list --names --limit 2001"), 0);
+	ck_assert_uint_eq(strlen(out), 2001 * 6);
+	ck_assert_str_eq(out + 2000 * 6, "d2000\n");
+	ck_assert_int_eq(ctl("list --names --limit 1000"), 0);
+	ck_assert_uint_eq(strlen(out), 1000 * 6);
+}
+END_TEST
+
+START_TEST(list_pages_through)
+{
+	char id[32];
+	int lines = 0, headers = 0;
+	for (int i = 0; i < 2500; i++) {
+		snprintf(id, sizeof(id), "d%d", i);
+		server_beat(&s, 0, id, NULL);
+	}
+	ck_assert_int_eq(ctl("list --json"), 0);
+	for (char *at = out; (at = strchr(at, '\n')); at++)
+		lines++;
+	ck_assert_int_eq(lines, 2500);
+	ck_assert_int_eq(ctl("list"), 0);
+	lines = 0;
+	for (char *at = out; (at = strchr(at, '\n')); at++)
+		lines++;
+	for (char *at = out; (at = strstr(at, "STATE")); at++)
+		headers++;
+	ck_assert_int_eq(lines, 2501);
+	ck_assert_int_eq(headers, 1);
+	ck_assert_ptr_nonnull(strstr(out, "\nd2499  "));
+}
+END_TEST
+
+/* --- on a terminal */
+
+START_TEST(table_fits_the_terminal)
+{
+	static const int widths[] = {70, 80, 100};
+	char id[256];
+	memset(id, 'x', 255);
+	id[255] = '\0';
+	server_beat(&s, 0, id, NULL);
+	server_beat(&s, 0, "k\xc3\xbchlschrank", NULL);
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert_int_eq(ctl_on_terminal("list", widths[i], "C.UTF-8"), 0);
+		ck_assert_ptr_nonnull(strstr(out, "x\u2026  \x1b[32monline\x1b[0m "));
+		ck_assert_ptr_nonnull(strstr(out, "k\xc3\xbchl"));
+		for (char *save = NULL, *line = strtok_r(out, "\r\n", &save); line;
+		     line = strtok_r(NULL, "\r\n", &save)) {
+			size_t columns = 0;
+			for (char *c = line; *c; c++)
+				if (*c == '\x1b')
+					c = strchr(c, 'm');
+				else
+					columns += (*c & 0xc0) != 0x80;
+			ck_assert_uint_le(columns, (size_t)widths[i]);
+		}
+	}
+	/* Not a terminal: nothing is cut. */
+	ck_assert_int_eq(ctl("list"), 0);
+	ck_assert_ptr_nonnull(strstr(out, id));
+}
+END_TEST
+
+START_TEST(picture_in_colour)
+{
+	static const int widths[] = {40, 80, 120, 200};
+	server_beat(&s, 0, "a", NULL);
+	server_beat(&s, 0, "b", "{\"online\":false}");
+	for (size_t i = 0; i < 4; i++) {
+		ck_assert_int_eq(ctl_on_terminal("wheel", widths[i], "C.UTF-8"), 0);
+		for (char *save = NULL, *line = strtok_r(out, "\r\n", &save); line;
+		     line = strtok_r(NULL, "\r\n", &save)) {
+			size_t columns = 0;
+			if (line[0] != ' ')
+				continue; /* only what is drawn */
+			for (char *c = line; *c; c++) {
+				if (*c == '\x1b')
+					c = strchr(c, 'm');
+				else
+					columns += (*c & 0xc0) != 0x80;
+			}
+			ck_assert_uint_le(columns, (size_t)widths[i]);
+			ck_assert_uint_ge(columns, 33);
+		}
+	}
+	ck_assert_int_eq(ctl_on_terminal("status", 80, "C.UTF-8"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "\x1b[31m1 offline\x1b[0m"));
+	ck_assert_ptr_nonnull(strstr(out, "\u2588"));
+	setenv("NO_COLOR", "1", 1);
+	ck_assert_int_eq(ctl_on_terminal("status", 80, "C.UTF-8"), 0);
+	unsetenv("NO_COLOR");
+	ck_assert_ptr_null(strchr(out, '\x1b'));
+	ck_assert_int_eq(ctl_on_terminal("wheel", 80, "C"), 0);
+	for (const char *c = out; *c; c++)
+		ck_assert(!(*c & 0x80));
+}
+END_TEST
+
+START_TEST(terminal_without_utf8)
+{
+	server_beat(&s, 0, "k\xc3\xbchl", NULL);
+	ck_assert_int_eq(ctl_on_terminal("list", 80, "C"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "k\\u00fchl  \x1b[32monline\x1b[0m "));
+	for (const char *c = out; *c; c++)
+		ck_assert(!(*c & 0x80));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("ctl_list");
+	TCase *tc = tcase_create("ctl");
+	tcase_add_checked_fixture(tc, rig_set_up, rig_tear_down);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, list);
+	tcase_add_test(tc, list_filters);
+	tcase_add_test(tc, list_in_order);
+	tcase_add_test(tc, list_up_to_a_limit);
+	tcase_add_test(tc, list_pages_through);
+	tcase_add_test(tc, picture_in_colour);
+	tcase_add_test(tc, table_fits_the_terminal);
+	tcase_add_test(tc, terminal_without_utf8);
+	suite_add_tcase(suite, tc);
+	return ctl_run(suite);
+}

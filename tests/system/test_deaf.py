@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: MIT
+"""Groups that do not hear what is published on their filters: a broker that denies reading grants the subscription all
+the same. Nobody may be called offline for it; but a fleet that dies whole is found as fast as ever.
+
+HW_ROUNDS=N does what is done to the broker N times in each test, and prints the count (make faults-deaf)."""
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from hw_mqtt import Beating
+from hw_wait import pass_time, throughout, wait_until
+
+ROUNDS = int(os.environ.get("HW_ROUNDS", "1"))
+DEVICES = ["d%02d" % i for i in range(50)]
+TIMEOUT = 2.0
+HOLD = 2.5 * TIMEOUT  # by then everybody would be called offline by who does not know better
+PROTOCOLS = pytest.mark.parametrize("protocol", ["3.1.1", "5"])
+
+
+def acl(read=True, canary=True):
+    """What the monitor may; the fleet's user may write what it wants."""
+    lines = ["user fleet", "topic write nodes/#", "user dashboard", "topic read #", "user heartwheel",
+             "topic readwrite heartwheel/+/barrier", "topic write heartwheel/+/status", "topic write nodes/+/status"]
+    if read:
+        lines.append("topic read nodes/+/heartbeat")
+    if canary:
+        lines.append("topic write nodes/+/heartbeat")
+    return "\n".join(lines) + "\n"
+
+
+class Fleet:
+    """A broker with an ACL, a monitor, and fifty devices that beat."""
+
+    def __init__(self, env, protocol, first=None, **options):
+        self.env = env
+        self.broker = env.own_broker(users={u: u for u in ("fleet", "dashboard", "heartwheel")}, acl=first or acl())
+        env.root = "nodes"
+        password = env.dir / "password"
+        password.write_text("heartwheel")
+        os.chmod(password, 0o600)
+        self.client = env.client(username="fleet", password="fleet")
+        self.d = env.daemon(timeout="2s", group={"heartbeat": "nodes/{id}/heartbeat", **options.pop("group", {})},
+                            mqtt={"username": "heartwheel", "password_file": password, "protocol": protocol,
+                                  "reconnect_grace": "500ms", **options.pop("mqtt", {})}, **options)
+        self.beating = Beating(self.client, [env.topic(i) for i in DEVICES], 0.5)
+
+    def __enter__(self):
+        self.beating.__enter__()
+        self.all_online()
+        return self
+
+    def __exit__(self, *exc):
+        self.beating.__exit__(*exc)
+
+    def all_online(self, timeout=20):
+        wait_until(lambda: self.d.status()["online"] == len(DEVICES), timeout, "everybody to be online")
+
+    def false_offlines(self):
+        return sum(e["state"] == "offline" for e in self.env.events())
+
+    def set_acl(self, text, restart=False):
+        self.broker.acl = text  # it writes the file anew when it starts
+        (self.broker.dir / "acl").write_text(text)
+        if restart:
+            self.broker.stop()
+            self.broker.start()
+        else:
+            self.broker.signal(signal.SIGHUP)
+
+    def restart(self, cause):
+        """The broker's or the monitor's."""
+        if cause == "monitor":
+            self.d.stop()
+            self.d.start(seeing=False)
+
+    def is_deaf(self, timeout=20):
+        s = wait_until(lambda: (lambda s: s["blind_cause"] == "deaf" and s)(self.d.status()), timeout, "deafness")
+        assert s["blind"] is True
+        assert self.d.get("/readyz").status == 503
+
+    def stays_deaf(self, seconds=HOLD):
+        throughout(lambda: self.d.status()["blind_cause"] == "deaf", seconds, "deafness to last")
+        assert self.d.status()["online"] == len(DEVICES)
+
+    def hears(self, timeout=20):
+        wait_until(lambda: self.d.status()["blind"] is False, timeout, "the monitor to see")
+
+
+def report(what, f, done):
+    print("\n%s: %d rounds, %d false offlines" % (what, done, f.false_offlines()))
+    assert f.false_offlines() == 0
+    assert f.d.status()["online"] == len(DEVICES)
+
+
+def lines(d, pattern):
+    return [l for l in d.log().splitlines() if re.search(pattern, l)]
+
+
+# --- the right to read
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("restarts", ["nothing", "broker", "monitor"])
+def test_the_right_to_read_is_taken_and_given_back(env, protocol, restarts):
+    """While it is connected (SIGHUP), over a restart of the broker, and over one of the monitor."""
+    with Fleet(env, protocol) as f:
+        for k in range(ROUNDS):
+            n = len(f.d.log())
+            f.set_acl(acl(read=False), restart=restarts == "broker")
+            f.restart(restarts)
+            f.is_deaf()
+            f.stays_deaf()
+            line, = [l for l in f.d.log()[n:].splitlines() if "blind (deaf)" in l]
+            assert re.search(r"group 'default' hears nothing on nodes/\+/heartbeat, .* allow heartwheel to read", line), line
+            assert [l for l in f.d.log()[n:].splitlines() if " error: " in l] == [line], "one line says it all"
+            f.set_acl(acl())
+            f.hears()
+            pass_time(TIMEOUT * 1.2)
+            assert f.false_offlines() == 0, "in round %d" % (k + 1)
+        report("%s, the right to read lost, %s restarted" % (protocol, restarts), f, ROUNDS)
+
+
+def test_the_right_to_read_is_lost_while_no_monitor_runs(env):
+    """MQTT 3.1.1 tells nothing of it: what the run before had is kept in Redis, past every bound."""
+    with Fleet(env, "3.1.1") as f:
+        wait_until(lambda: len(env.redis.get(env.key("monitor", env.node)).split()) == 3, 10, "the mark to keep the canaries")
+        f.set_acl(acl(read=False))
+        f.restart("monitor")
+        f.is_deaf()
+        f.stays_deaf(33.0)
+        f.set_acl(acl())
+        f.hears()
+        report("3.1.1, the right to read lost while no monitor runs", f, 1)
+
+
+@PROTOCOLS
+def test_presence_metrics_and_log_of_a_deaf_group(env, protocol):
+    with Fleet(env, protocol) as f:
+        topic = "heartwheel/%s/status" % env.node
+        observer = env.observer(topic, username="dashboard", password="dashboard")
+        f.set_acl(acl(read=False))
+        f.is_deaf()
+        f.stays_deaf(1.0)
+        wait_until(lambda: observer.on(topic)[-1].json()["blind"] == "deaf", 5, "presence to say it")
+        m = f.d.metrics()
+        assert m.get("blind", cause="deaf") == 1
+        assert m.get("blind_seconds_total", cause="deaf") > 1.0
+        group, = f.d.get("/v1/groups").json()["groups"]
+        assert group["deaf"] is True
+        f.set_acl(acl())
+        f.hears()
+        wait_until(lambda: observer.on(topic)[-1].json()["blind"] is False, 5, "presence to say that it sees")
+        assert lines(f.d, r"group 'default' is judged again after [\d.]+ s deaf")
+        assert f.d.get("/readyz").status == 200
+        report("told", f, 1)
+
+
+@PROTOCOLS
+def test_a_right_that_is_missing_from_the_start_is_told_at_once(env, protocol):
+    f = Fleet(env, protocol, first=acl(read=False))
+    wait_until(lambda: lines(f.d, r"group 'default': .*nodes/heartwheel-%s/heartbeat .*allow heartwheel to read" % env.node),
+               10, "a line that names the right")
+    throughout(lambda: f.d.status()["blind"] is False, 3, "an empty group not to be deaf")
+    assert len(lines(f.d, "group 'default':")) == 1, f.d.log()
+
+
+# --- the right to write the canary
+
+
+@PROTOCOLS
+def test_without_the_right_to_write_a_canary(env, protocol):
+    """Told once; nobody who lives is called offline, and who dies alone is found."""
+    with Fleet(env, protocol, first=acl(canary=False)) as f:
+        for k in range(ROUNDS):
+            if k:
+                f.set_acl(acl(canary=False), restart=k % 2 == 1)
+                f.restart("monitor" if k % 4 == 0 else "")
+            wait_until(lambda: lines(f.d, "group 'default':"), 10, "a line that names the right")
+            pass_time(HOLD)
+            assert f.false_offlines() == 0, "in round %d" % (k + 1)
+        right = r"refused by the broker: allow heartwheel to write" if protocol == "5" else "and to write that topic"
+        assert lines(f.d, "group 'default': .*" + right), f.d.log()
+        report("%s, no right to write" % protocol, f, ROUNDS)
+        f.client.publish(env.topic("loner"), b"")
+        wait_until(lambda: f.d.state("loner") == "online")
+        wait_until(lambda: f.d.state("loner") == "offline", 4 * TIMEOUT, "one that died alone to be found")
+
+
+# --- real deaths
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("canary", ["yes", "no"])
+def test_a_fleet_that_dies_whole(env, protocol, canary):
+    """At its timeout; where no canary can be had three timeouts after the last heartbeat, at least 30 s."""
+    f = Fleet(env, protocol, group={"canary": canary})
+    least, most = (TIMEOUT - 0.01, TIMEOUT + 0.5) if canary == "yes" else (29.0, 33.0)
+    worst = 0.0
+    for k in range(ROUNDS if canary == "yes" else 1):
+        with f:
+            pass_time(1.0)
+            start = len(env.events())
+        deaths = lambda: [e for e in env.events()[start:] if e["state"] == "offline"]
+        wait_until(lambda: len(deaths()) == len(DEVICES), most + 20, "everybody to be offline")
+        edges = deaths()
+        silent = [(int(e["time_ms"]) - int(e["last_seen_ms"])) / 1000 for e in edges]
+        assert least <= min(silent) and max(silent) <= most + 0.5, (min(silent), max(silent))
+        assert len(env.events()) == start + len(DEVICES)
+        worst = max(worst, max(silent))
+        f.beating = Beating(f.client, [env.topic(i) for i in DEVICES], 0.5)
+    print("\n%s, a whole fleet dies, canary = %s: found after %.3f s at most" % (protocol, canary, worst))
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("while_", ["deaf", "restarts", "monitor"])
+def test_a_fleet_that_dies_unheard(env, protocol, while_):
+    """While its group is deaf, while the broker restarts, while there is no monitor: three timeouts after that at most."""
+    f = Fleet(env, protocol)
+    worst = 0.0
+    for k in range(ROUNDS):
+        with f:
+            if while_ == "deaf":
+                f.set_acl(acl(read=False))
+                f.is_deaf()
+            elif while_ == "restarts":
+                f.broker.stop()
+            else:
+                f.d.stop()
+        if while_ == "deaf":
+            pass_time(1.0)
+            f.set_acl(acl())
+        elif while_ == "restarts":
+            f.broker.start()
+            wait_until(lambda: f.d.status()["mqtt"] == "up", 70)
+        else:
+            f.d.start(seeing=False)
+        back = time.monotonic()
+        wait_until(lambda: f.d.status()["offline"] == len(DEVICES), 30, "everybody to be offline")
+        worst = max(worst, time.monotonic() - back)
+        assert worst <= 3 * TIMEOUT + 0.5
+        if while_ == "restarts":
+            f.client.close()
+            f.client = env.client(username="fleet", password="fleet")
+        f.beating = Beating(f.client, [env.topic(i) for i in DEVICES], 0.5)
+    print("\n%s, a fleet dies while %s: %d rounds, found after %.3f s at most" % (protocol, while_, ROUNDS, worst))
+
+
+# --- what else a canary must not be
+
+
+@pytest.mark.parametrize("group", [
+    {"heartbeat": "nodes/{id}/heartbeat", "payload": "homie"},
+    {"heartbeat": "nodes/+/heartbeat", "batch": "yes", "status": "nodes/{id}/status"},
+    {"heartbeat": ["nodes/{id}/heartbeat", "nodes/{id}/#"], "id_prefix": "x-"},
+    {"heartbeat": ["nodes/+/{id}", "+/{id}/heartbeat"]},
+])
+@pytest.mark.parametrize("readers", [1, 2])
+def test_a_canary_is_no_heartbeat(env, group, readers):
+    """Whatever the group's payload; and it comes back once, however the filters overlap and whoever reads it."""
+    env.own_broker()
+    env.root = "nodes"
+    d = env.daemon(timeout="2s", mqtt={"readers": readers}, group=group)
+    wait_until(lambda: d.metrics().get("own_messages_total") >= 1, 10, "a canary to come back")
+    pass_time(2.5)
+    s = d.status()
+    assert s["devices"] == 0 and s["heartbeats_total"] == 0
+    assert d.metrics().refused() == 0
+    assert not lines(d, "canary|group 'default':"), d.log()
+
+
+def test_a_reload_brings_a_filter(env):
+    """What it subscribes to anew is proven as well; and nothing is told of what is well."""
+    env.own_broker()
+    env.root = "nodes"
+    d = env.daemon(timeout="2s", group={"heartbeat": "nodes/{id}/heartbeat"})
+    before = wait_until(lambda: d.metrics().get("own_messages_total"), 10)
+    d.edit("heartbeat = nodes/{id}/heartbeat", "heartbeat = nodes/{id}/heartbeat\nheartbeat = other/{id}/alive")
+    assert d.request("POST", "/v1/reload").status == 200
+    wait_until(lambda: d.metrics().get("own_messages_total") > before, 10, "another canary")
+    pass_time(3.0)
+    assert not lines(d, "group 'default':"), d.log()

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: MIT
+"""Brokers that do not take what the monitor sends, that come and go, or that know no shared subscriptions: blind with its
+cause and a line that says what to do, nobody called offline who is not, and the dead found where that can be."""
+import os
+import re
+import shutil
+import signal
+import socket
+import threading
+
+import paho.mqtt.client as paho
+import pytest
+
+from hw_wait import throughout, wait_until
+
+HASTY = {"barrier_timeout": "1s", "barrier_slow": "100ms", "reconnect_grace": "0"}
+QUIET = {"log_level": "warning"}
+
+
+def pytest_generate_tests(metafunc):
+    """HW_ROUNDS=N runs each case so often: tests/tools/rounds.sh counts them."""
+    rounds = int(os.environ.get("HW_ROUNDS", "0"))
+    if rounds:
+        metafunc.fixturenames.append("round_number")
+        metafunc.parametrize("round_number", range(rounds))
+
+
+def connects(env):
+    return len(re.findall("New client connected .* as heartwheel-", env.broker.log()))
+
+
+def lines(d, pattern):
+    return [l for l in d.log().splitlines() if re.search(pattern, l)]
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+@pytest.mark.parametrize("setting,said", [
+    ("retain_available false", "keeps no retained messages"),
+    ("max_qos 0", "takes QoS 0 only"),
+    ("max_packet_size 100", "does not take this monitor's last will"),
+])
+def test_what_the_broker_does_not_take(env, setting, said, protocol):
+    """The dead are found, in Redis at least; there is one warning; the connection lasts."""
+    env.own_broker(settings=[setting])
+    d = env.daemon(timeout="1s", monitor=QUIET, mqtt={"protocol": protocol, **HASTY})
+    with env.beating(["lives"], 0.2):
+        env.beat("dies")
+        env.wait_store("dies", "offline")
+        wait_until(lambda: lines(d, said), 5, "a line that says %r" % said)
+        start = connects(env)
+        throughout(lambda: d.state("lives") == "online", 2)
+        throughout(lambda: d.status()["blind_cause"] not in ("link", "barrier"), 1)  # it may stand still on a busy machine
+        env.beat("dies")
+        env.wait_store("dies", "online")
+        env.wait_store("dies", "offline")
+    assert len(lines(d, said)) == 1, d.log()
+    assert connects(env) == start <= 12, "it is thrown out again and again"
+
+
+def test_a_canary_that_is_too_large(env):
+    """It is the broker's limit that is told, and not a right that nobody has taken away."""
+    env.own_broker(settings=["max_packet_size 100"])
+    d = env.daemon(timeout="1s", group={"heartbeat": "%s/%s/{id}/heartbeat" % (env.root, "x" * 40)},
+                   mqtt={"protocol": "5", **HASTY})
+    wait_until(lambda: lines(d, "canary on .* is no message that the broker takes: .*max_packet_size"), 10, "a line that tells the limit")
+    assert not lines(d, "group 'default': .* to write"), d.log()
+    d.stop()
+
+
+def test_statuses_without_retain_and_qos(env):
+    """They reach who is subscribed, and nothing is owed in the end."""
+    env.own_broker(settings=["retain_available false", "max_qos 0"])
+    observer = env.observer()
+    d = env.daemon(timeout="1s", monitor=QUIET, mqtt=HASTY)
+    env.beat("x")
+    env.wait_status(observer, "x", True)
+    env.wait_status(observer, "x", False)
+    wait_until(lambda: d.status()["owed"] == 0, 5, "nothing to be owed")
+    assert not env.redis.hlen(env.key("outbox"))
+
+
+def only_readers(env):
+    """A broker that lets the readers in, and who is called like one, but not the publisher."""
+    return ["clientid_prefixes heartwheel-%s-r" % env.node]
+
+
+def reader_like(env):
+    env._publisher = env.client(client_id="heartwheel-%s-r-test" % env.node)
+
+
+def restart(env, settings=()):
+    before = env._publisher.connects
+    env.broker.stop()
+    env.broker.settings = list(settings)
+    env.broker.start()
+    wait_until(lambda: env._publisher.connects > before, 10, "the devices to be connected again")
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_without_a_publisher(env, protocol):
+    """Refused from the start: blind with its cause and one line; the dead are found once it is let in."""
+    env.own_broker(settings=only_readers(env))
+    reader_like(env)
+    # The device's client takes a second to come back after the broker, which is its timeout.
+    d = env.daemon(seeing=False, timeout="1s", monitor=QUIET, mqtt={"protocol": protocol, **HASTY, "reconnect_grace": "3s"})
+    with env.beating(["lives"], 0.2):
+        wait_until(lambda: env.beat("dies") and d.state("dies") == "online", 10, "the reader to be subscribed", interval=0.1)
+        wait_until(lambda: d.status()["blind_cause"] == "barrier", 15, "blind: barrier")
+        throughout(lambda: d.status()["blind_cause"] == "barrier" and d.state("dies") != "offline", 3)
+        said = lines(d, r"blind \(barrier\): nothing can be published")
+        assert len(said) == 1 and "-pub" in said[0], d.log()
+        assert connects(env) == 2, "the reader is connected anew"  # and who is called like one
+        restart(env)
+        d.wait_seeing(10)
+        env.wait_store("dies", "offline")
+        throughout(lambda: d.state("lives") == "online", 1.5)
+        restart(env, only_readers(env))  # and while it runs
+        env.beat("dies")
+        wait_until(lambda: d.status()["blind_cause"] == "barrier", 15, "blind: barrier")
+        throughout(lambda: d.status()["blind_cause"] == "barrier" and d.state("lives") == "online", 2)
+        restart(env)
+        d.wait_seeing(10)
+        env.wait_store("dies", "offline")
+        throughout(lambda: d.state("lives") == "online", 1.5)
+    assert [e for e in env.edges("lives")] == [("online", "heartbeat")]
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_broker_that_restarts_every_few_seconds(env, protocol):
+    """Found again within three seconds each time, and never taken for another client."""
+    env.own_broker()
+    d = env.daemon(timeout="2s", mqtt={"protocol": protocol, **HASTY})
+    for _ in range(6):
+        env.broker.stop()
+        wait_until(lambda: d.status()["mqtt"] != "up", 5, "the loss to be noticed")
+        env.broker.start()
+        wait_until(lambda: d.status()["mqtt"] == "up", 3, "the monitor to be connected again")
+        throughout(lambda: d.status()["mqtt"] == "up", 0.5)
+    assert not lines(d, "another client"), d.log()
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_rival_is_told_of(env, protocol):
+    """Another client of the same id, which connects again as soon as it is thrown out."""
+    env.own_broker()
+    d = env.daemon(monitor=QUIET, mqtt={"protocol": protocol, **HASTY})
+    rival = env.client(client_id="heartwheel-%s-r0" % env.node)
+    wait_until(lambda: lines(d, "another client connected as"), 20, "a line about it")
+    start = connects(env)
+    throughout(lambda: d.alive, 2)
+    assert connects(env) - start <= 8, "they fight on"
+    rival.close()
+    d.wait_seeing(90)
+
+
+# --- several readers
+
+TWO = {"readers": 2, **HASTY}
+
+
+def says_one_reader(d):
+    return [l for l in lines(d, "readers = 1") if "error" in l]
+
+
+@pytest.mark.parametrize("protocol,qos", [("5", 0), ("5", 1), ("3.1.1", 0), ("3.1.1", 1)])
+def test_shared_subscriptions_are_proven(env, protocol, qos):
+    """At once, and again after a restart of the broker; each heartbeat counts once."""
+    env.own_broker()
+    d = env.daemon(timeout="1s", monitor=QUIET, mqtt={"protocol": protocol, "qos": qos, **TWO})
+    for _ in range(2):
+        with env.beating(["lives"], 0.2):
+            env.beat("dies")
+            env.wait_store("dies", "offline")
+            assert d.state("lives") == "online" and d.status()["mqtt"] == "up"
+        env.broker.stop()
+        wait_until(lambda: d.status()["blind_cause"] == "link", 5, "the loss to be noticed")
+        before = env._publisher.connects
+        env.broker.start()
+        d.wait_seeing(10)
+        wait_until(lambda: env._publisher.connects > before, 10, "the devices to be connected again")
+    assert not says_one_reader(d), d.log()
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_shared_message_that_reaches_nobody(env, protocol):
+    """As on a broker that grants "$share/..." as a plain topic: blind, one line, nobody dies; seen again once it comes."""
+    acl = "topic readwrite #\n"
+    env.own_broker(acl="topic readwrite nodes/#\ntopic readwrite heartwheel/+/barrier\ntopic readwrite heartwheel/+/status\n"
+                   "topic readwrite t/#\ntopic readwrite +/+/heartbeat\ntopic readwrite +/+/status\n")
+    d = env.daemon(seeing=False, timeout="1s", monitor=QUIET, mqtt={"protocol": protocol, **TWO})
+    with env.beating(["lives"], 0.2):
+        wait_until(lambda: says_one_reader(d), 10, "a line that says readers = 1")
+        throughout(lambda: d.status()["blind_cause"] == "link" and d.state("lives") != "offline", 3)
+        assert len(says_one_reader(d)) == 1 and "came to none" in d.log(), d.log()
+        assert "readers = 1" in d.status()["mqtt"]
+        (env.broker.dir / "acl").write_text(acl)
+        env.broker.signal(signal.SIGHUP)
+        d.wait_seeing(15)
+        env.beat("dies")
+        env.wait_store("dies", "offline")
+        assert d.state("lives") == "online"
+
+
+def test_a_shared_message_that_comes_twice(env):
+    """As on a broker that gives each reader its copy. Here somebody says again what the monitor said; and barriers are
+    denied, so that the monitor waits for them before it believes the first copy."""
+    topic = "heartwheel/%s/share" % env.node
+    env.own_broker(acl="topic deny heartwheel/%s/barrier\ntopic readwrite #\n" % env.node)
+    said = set()
+
+    def say_again(client, userdata, message):
+        if message.payload not in said:
+            said.add(message.payload)
+            client.publish(topic, message.payload)
+    echo = env.client()
+    echo.client.on_message = say_again
+    echo.subscribe(topic)
+    d = env.daemon(seeing=False, timeout="1s", monitor=QUIET, mqtt={"readers": 2, "barrier_timeout": "5s"})
+    wait_until(lambda: says_one_reader(d), 20, "a line that says readers = 1")
+    assert "came to more than one of the 2 readers" in d.log(), d.log()
+    assert d.status()["blind_cause"] == "link" and "readers = 1" in d.status()["mqtt"]
+
+
+class Rewriter(threading.Thread):
+    """Before a broker: its CONNACKs of MQTT 5 say that there are no shared subscriptions."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.broker_port, self.listener = port, socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        while True:
+            client = self.listener.accept()[0]
+            server = socket.create_connection(("127.0.0.1", self.broker_port))
+            threading.Thread(target=self.pump, args=(client, server, False), daemon=True).start()
+            threading.Thread(target=self.pump, args=(server, client, True), daemon=True).start()
+
+    def pump(self, source, to, rewrite):
+        try:
+            while data := source.recv(65536):
+                if rewrite and data[0] == 0x20:  # CONNACK: type, length, flags, reason, length of the properties
+                    data = bytes([0x20, data[1] + 2, *data[2:4], data[4] + 2]) + data[5:] + bytes([0x2a, 0])
+                rewrite = False
+                to.sendall(data)
+        except OSError:
+            pass
+        for s in (source, to):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+def test_a_broker_that_says_it_has_no_shared_subscriptions(env):
+    env.own_broker()
+    relay = Rewriter(env.broker.port)
+    d = env.daemon(seeing=False, timeout="1s", monitor=QUIET, mqtt={"port": relay.port, **TWO})
+    wait_until(lambda: says_one_reader(d), 10, "a line that says readers = 1")
+    assert "has no shared subscriptions" in d.log()
+    throughout(lambda: d.status()["blind_cause"] == "link", 3)
+    assert len(says_one_reader(d)) == 1, d.log()
+    assert "readers = 1" in d.status()["mqtt"]
+    assert connects(env) <= 10, "it hammers the broker"
+
+
+@pytest.fixture
+def aedes(env):
+    """A broker that grants "$share/..." as a plain topic."""
+    modules = os.environ.get("HW_NODE")
+    if not modules or not shutil.which("node"):
+        pytest.skip("HW_NODE does not name a directory with aedes")
+    script = env.dir / "aedes.cjs"
+    script.write_text("const {createRequire} = require('module');\n"
+                      "const r = createRequire(process.argv[2] + '/x.js'), m = r('aedes');\n"
+                      "(async () => { const a = m.Aedes && m.Aedes.createBroker ? await m.Aedes.createBroker() : m();\n"
+                      "require('net').createServer(a.handle).listen(+process.argv[3], '127.0.0.1'); })();\n")
+    env.own_broker(start=False)
+    env.broker.launch = lambda: env.broker.spawn(["node", script, modules, env.broker.port])
+    env.broker.start()
+    return env
+
+
+def test_a_broker_without_shared_subscriptions(aedes):
+    env = aedes
+    env._publisher = env.client(protocol=paho.MQTTv311)
+    d = env.daemon(seeing=False, timeout="1s", monitor=QUIET, mqtt={"protocol": "3.1.1", **TWO})
+    with env.beating(["lives"], 0.2):
+        wait_until(lambda: says_one_reader(d), 10, "a line that says readers = 1")
+        throughout(lambda: d.status()["blind_cause"] == "link" and d.state("lives") != "offline", 4)
+        assert len(says_one_reader(d)) == 1, d.log()
+    d.stop()
+    d = env.daemon(timeout="1s", monitor=QUIET, mqtt={"protocol": "3.1.1", **HASTY})
+    with env.beating(["lives"], 0.2):
+        env.beat("dies")
+        env.wait_store("dies", "offline")
+        assert d.state("lives") == "online"

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/* The fence of several nodes in the scripts that write: what is newer than ours is not written over. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../simulation/sim_random.h"
+#include "../sink_state.h"
+#include "heartwheel/partition.h"
+#include "nodes/claims.h"
+#include "redis_fixture.h"
+
+#define OURS 50 /* the epoch with which all is ours at first */
+
+static void set_up(void)
+{
+	rig_serve(g, NULL);
+	g->several = true;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		g->epoch[p] = OURS;
+	rig_start(g);
+	rig_until(g, rig_is_up, IDLE_MS);
+}
+
+static unsigned part_of(const char *id)
+{
+	return hw_partition_of(id, strlen(id));
+}
+
+/* What Redis says of the owner of this device's partition. */
+static void own(const char *id, const char *record)
+{
+	rig_do(g, "HSET device:owners %u %s", part_of(id), record);
+}
+
+static void expect_owner(const char *id, const char *record)
+{
+	rig_expect(g, record, "HGET device:owners %u", part_of(id));
+}
+
+static void expect_calm(void)
+{
+	ck_assert_msg(g->troubles == 0, "%s", g->trouble);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_dropped, 0);
+	ck_assert_ptr_null(hw_redis_refusal(g->r));
+}
+
+static struct hw_ref ref(uint32_t i)
+{
+	return hw_registry_ref(hw_monitor_registry(g->m), i);
+}
+
+static void refresh(uint32_t i)
+{
+	hw_redis_refresh(g->r, ref(i));
+	settle();
+}
+
+/* --- a token that is not older ------------------------------------------------------------------------------------ */
+
+START_TEST(what_is_ours_is_written_with_our_epoch)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	online(i);
+	settle();
+	expect_owner("a", "50 node-1");
+	rig_expect(g, "50", "HGET device:state:a epoch");
+	redisReply *reply = rig_ask(g, "XREVRANGE device:events + - COUNT 1");
+	const redisReply *fields = reply->element[0]->element[1];
+	ck_assert_uint_eq(fields->elements, 18);
+	ck_assert_str_eq(fields->element[16]->str, "epoch");
+	ck_assert_str_eq(fields->element[17]->str, "50");
+	freeReplyObject(reply);
+	ck_assert_int_eq(rig_number(g, "HLEN device:state:a"), 11); /* with `once` */
+	own("a", "50 node-1 ~");                                    /* one that is released is as old as it was */
+	offline(i);
+	settle();
+	expect_owner("a", "50 node-1 ~");
+	rig_expect(g, "offline", "HGET device:state:a state");
+	expect_calm();
+}
+END_TEST
+
+START_TEST(a_newer_token_is_stored)
+{
+	static const char *const older[] = {"49 node-1", "9 z", "50 Node-1", "50 node", "49 z ~", "nothing", "5 a b"};
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	for (unsigned k = 0; k < sizeof(older) / sizeof(older[0]); k++) {
+		own("a", older[k]);
+		if (k % 2)
+			online(i);
+		else
+			offline(i);
+		settle();
+		expect_owner("a", "50 node-1");
+		ck_assert_int_eq(events(), k + 1);
+	}
+	own("a", "49 node-1");
+	refresh(i);
+	expect_owner("a", "50 node-1");
+	expect_calm();
+}
+END_TEST
+
+/* A monitor by itself leaves no trace of nodes, and takes away what several have left. */
+START_TEST(one_by_itself)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	rig_do(g, "HSET device:state:a epoch 9");
+	own("a", "99 node-2");
+	online(i);
+	settle();
+	rig_expect(g, NULL, "HGET device:state:a epoch");
+	rig_expect(g, "online", "HGET device:state:a state");
+	expect_owner("a", "99 node-2");
+	refresh(i);
+	redisReply *reply = rig_ask(g, "XREVRANGE device:events + - COUNT 1");
+	ck_assert_uint_eq(reply->element[0]->element[1]->elements, 16);
+	freeReplyObject(reply);
+}
+END_TEST
+
+/* --- one that is -------------------------------------------------------------------------------------------------- */
+
+START_TEST(what_is_older_is_not_written)
+{
+	uint32_t a = rig_device(g, GROUP_PLAIN, "a"), b = rig_device(g, GROUP_PLAIN, "b");
+	ck_assert_uint_ne(part_of("a"), part_of("b"));
+	own("a", "51 node-0");
+	for (unsigned k = 1; k <= 2 * HW_POISON_TRIES; k++) {
+		online(a);
+		online(b);
+		settle();
+		ck_assert_uint_eq(g->fenced, k);
+	}
+	ck_assert_uint_eq(g->fenced_partition, part_of("a"));
+	ck_assert_uint_eq(g->fenced_by.epoch, 51);
+	ck_assert_str_eq(g->fenced_by.node, "node-0");
+	ck_assert_int_eq(rig_number(g, "EXISTS device:state:a device:connected:a"), 0);
+	ck_assert_int_eq(rig_number(g, "HEXISTS device:outbox a"), 0);
+	rig_expect(g, "online", "HGET device:state:b state");
+	ck_assert_int_eq(events(), 1);
+	expect_owner("a", "51 node-0");
+	ck_assert_uint_eq(hw_redis_stats(g->r)->fenced, 2 * HW_POISON_TRIES);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->waiting, 0);
+	expect_calm();
+}
+END_TEST
+
+/* The same epoch twice, of two masters: the name decides, byte by byte. */
+START_TEST(the_name_decides)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	own("a", "50 node-10");
+	online(i);
+	settle();
+	ck_assert_uint_eq(g->fenced, 1);
+	own("a", "50 node-");
+	online(i);
+	settle();
+	ck_assert_uint_eq(g->fenced, 1);
+	own("a", "9223372036854775807 -");
+	online(i);
+	settle();
+	ck_assert_uint_eq(g->fenced_by.epoch, UINT64_MAX / 2);
+}
+END_TEST
+
+START_TEST(nor_refreshed_nor_written_anew)
+{
+	uint32_t a = rig_device(g, GROUP_PLAIN, "a"), b = rig_device(g, GROUP_PLAIN, "b");
+	online(a);
+	online(b);
+	settle();
+	refresh(a); /* the next one is a light one */
+	refresh(b);
+	own("a", "51 node-2");
+	for (int k = 0; k < 3; k++) {
+		rig_do(g, "PEXPIRE device:connected:a 20000");
+		rig_do(g, "PEXPIRE device:connected:b 20000");
+		hw_redis_refresh(g->r, ref(b));
+		hw_redis_refresh(g->r, ref(a));
+		settle();
+		ck_assert_int_le(rig_number(g, "PTTL device:connected:a"), 20000);
+		ck_assert_int_gt(rig_number(g, "PTTL device:connected:b"), 20000);
+	}
+	rig_do(g, "HSET device:state:a since 1");
+	sink_rewrite(g->r, ref(a));
+	settle();
+	rig_expect(g, "1", "HGET device:state:a since");
+	ck_assert_uint_eq(g->fenced, 4);
+	expect_calm();
+}
+END_TEST
+
+START_TEST(nor_acknowledged_nor_forgotten)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	struct hw_transition t = online(i);
+	settle();
+	own("a", "51 node-2");
+	hw_redis_published(g->r, "a", 1, t.seq, false);
+	rig_transit(g, i, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR);
+	settle();
+	ck_assert_int_eq(rig_number(g, "HEXISTS device:outbox a"), 1);
+	ck_assert_int_eq(rig_number(g, "EXISTS device:state:a"), 1);
+	ck_assert_int_eq(events(), 1);
+	own("a", "50 node-1");
+	rig_transit(g, i, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR);
+	settle();
+	ck_assert_int_eq(rig_number(g, "EXISTS device:state:a"), 0);
+	ck_assert_int_eq(events(), 2);
+}
+END_TEST
+
+/* --- what is not ours to say -------------------------------------------------------------------------------------- */
+
+START_TEST(what_was_lost_meanwhile_is_dropped)
+{
+	uint32_t a = rig_device(g, GROUP_PLAIN, "a"), b = rig_device(g, GROUP_PLAIN, "b");
+	online(a);
+	online(b);
+	g->epoch[part_of("a")] = 0;
+	settle();
+	ck_assert_int_eq(rig_number(g, "EXISTS device:state:a"), 0);
+	online(a); /* nor is it taken */
+	hw_redis_refresh(g->r, ref(a));
+	settle();
+	ck_assert_int_eq(rig_number(g, "EXISTS device:state:a"), 0);
+	g->epoch[part_of("a")] = OURS;
+	online(a);
+	g->epoch[part_of("a")] = OURS + 2; /* lost, and won again: others may have written in between */
+	settle();
+	ck_assert_int_eq(rig_number(g, "EXISTS device:state:a"), 0);
+	online(a);
+	settle();
+	rig_expect(g, "52", "HGET device:state:a epoch");
+	ck_assert_int_eq(events(), 2);
+	expect_calm();
+}
+END_TEST
+
+/* So whoever owes it waits for no confirmation. */
+static void expect_dropped(unsigned calls, uint32_t i, uint64_t seq)
+{
+	ck_assert_uint_eq(g->dropped, calls);
+	ck_assert_uint_eq(g->dropped_device.index, i);
+	ck_assert_uint_eq(g->dropped_seq, seq);
+	ck_assert_uint_eq(g->confirmed, 0);
+}
+
+START_TEST(what_is_dropped_is_told)
+{
+	uint32_t a = rig_device(g, GROUP_PLAIN, "a");
+	struct hw_transition t = online(a); /* lost before it is sent */
+	g->epoch[part_of("a")] = 0;
+	settle();
+	expect_dropped(1, a, t.seq);
+	t.seq++; /* lost before it is owed */
+	ck_assert(!hw_redis_transition(g->r, rig_now(), &t));
+	ck_assert_uint_eq(hw_redis_stats(g->r)->waiting, 0);
+	g->epoch[part_of("a")] = OURS;
+	own("a", "51 node-2"); /* lost when it is there */
+	t = offline(a);
+	hw_redis_published(g->r, "a", 1, t.seq, false);
+	settle();
+	ck_assert_uint_eq(g->fenced, 2);
+	expect_dropped(2, a, t.seq);
+	sink_rewrite(g->r, ref(a));
+	settle();
+	expect_dropped(3, a, t.seq);
+	g->epoch[part_of("a")] = 0; /* lost while it waits to be reconciled; then also by the monitor's own word */
+	sink_rewrite(g->r, ref(a));
+	settle();
+	expect_dropped(4, a, t.seq);
+	hw_monitor_role(g->m, part_of("a"), HW_ROLE_WATCHES, 0);
+	sink_rewrite(g->r, ref(a));
+	settle();
+	expect_dropped(5, a, t.seq);
+}
+END_TEST
+
+START_TEST(an_edge_to_the_same_state_has_no_entry)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	online(i);
+	settle();
+	g->epoch[part_of("a")] = OURS + 1;
+	online(i);
+	settle();
+	ck_assert_int_eq(events(), 1);
+	ck_assert_int_eq((int)g->confirmed, 2);
+	rig_expect(g, "51", "HGET device:state:a epoch");
+	offline(i);
+	settle();
+	ck_assert_int_eq(events(), 2);
+}
+END_TEST
+
+/* Another node decided in the same millisecond: ours is not taken for written. */
+START_TEST(the_same_seq_of_another)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	struct hw_transition t = online(i);
+	settle();
+	hw_redis_transition(g->r, rig_now(), &t); /* our own, sent again */
+	settle();
+	ck_assert_uint_eq(g->newer_seq, 0);
+	ck_assert_int_eq(rig_number(g, "HSET device:state:a node node-2 state offline"), 0);
+	hw_redis_transition(g->r, rig_now(), &t);
+	settle();
+	ck_assert_uint_eq(g->newer_seq, t.seq);
+	rig_expect(g, "online", "HGET device:state:a state");
+	rig_expect(g, "node-1", "HGET device:state:a node");
+	ck_assert_int_gt(rig_number(g, "HGET device:state:a seq"), (long long)t.seq);
+}
+END_TEST
+
+/* --- a Redis in trouble ------------------------------------------------------------------------------------------- */
+
+START_TEST(owners_that_are_no_hash_are_named)
+{
+	rig_do(g, "SET device:owners x");
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	online(i);
+	rig_until(g, is_troubled, IDLE_MS);
+	ck_assert_msg(strstr(g->trouble, "device:owners is not a hash"), "%s", g->trouble);
+	rig_do(g, "DEL device:owners");
+	settle();
+	rig_expect(g, "online", "HGET device:state:a state");
+	ck_assert_int_eq(events(), 1);
+}
+END_TEST
+
+/* The stream refuses an entry: the edge that is sent again is not taken for one to the state that is stored. */
+START_TEST(an_entry_that_was_refused_is_written_later)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	online(i);
+	settle();
+	rig_do(g, "XSETID device:events 18446744073709551615-18446744073709551615");
+	offline(i);
+	rig_until(g, is_troubled, IDLE_MS);
+	rig_do(g, "DEL device:events");
+	settle();
+	ck_assert_int_eq(events(), 1);
+	rig_expect(g, "50", "HGET device:state:a epoch");
+}
+END_TEST
+
+/* Without memory a refresh still stores a token that Redis lost, and keeps what beats alive. */
+START_TEST(no_memory)
+{
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	online(i);
+	settle();
+	refresh(i);
+	rig_do(g, "DEL device:owners");
+	rig_do(g, "PEXPIRE device:connected:a 20000");
+	rig_do(g, "CONFIG SET maxmemory 1");
+	refresh(i);
+	ck_assert_int_gt(rig_number(g, "PTTL device:connected:a"), 20000);
+	expect_owner("a", "50 node-1");
+	rig_do(g, "CONFIG SET maxmemory 0");
+}
+END_TEST
+
+/* --- against a naive twin ----------------------------------------------------------------------------------------- */
+
+#define DEVICES 48
+#define ROUNDS  60
+
+static struct sim_random chance;
+static struct hw_record stored[HW_PARTITIONS];
+static char state[DEVICES][8];
+static long long entries;
+
+static uint64_t draw(uint64_t below)
+{
+	return sim_draw(&chance) % below;
+}
+
+/* Other nodes claim and release; and ours are others from now on. */
+static void others(void)
+{
+	char text[HW_RECORD_TEXT];
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		if (draw(4) == 0)
+			g->epoch[p] = draw(8) == 0 ? 0 : 90 + draw(20);
+		if (draw(4))
+			continue;
+		stored[p].token = hw_token_make(90 + draw(20), draw(2) ? "node-0" : "node-2");
+		stored[p].released = draw(2);
+		stored[p].clean = stored[p].released && draw(2);
+		hw_record_text(&stored[p], text);
+		rig_do(g, "HSET device:owners %u %s", p, text);
+	}
+}
+
+static void twin_edge(unsigned k, unsigned p, bool is_online)
+{
+	const char *to = is_online ? "online" : "offline";
+	struct hw_token t = hw_token_make(g->epoch[p], "node-1");
+	if (t.epoch == 0 || !hw_record_admits(&stored[p], &t))
+		return;
+	entries += strcmp(state[k], to) != 0;
+	snprintf(state[k], sizeof(state[k]), "%s", to);
+}
+
+static void compare_with_twin(void)
+{
+	char id[16], text[HW_RECORD_TEXT];
+	for (unsigned k = 0; k < DEVICES; k++) {
+		snprintf(id, sizeof(id), "d%u", k);
+		rig_expect(g, state[k][0] ? state[k] : NULL, "HGET device:state:%s state", id);
+		hw_record_text(&stored[part_of(id)], text);
+		rig_expect(g, text[0] ? text : NULL, "HGET device:owners %u", part_of(id));
+	}
+	ck_assert_int_eq(events(), entries);
+}
+
+START_TEST(random_edges_do_what_the_twin_does)
+{
+	uint32_t index[DEVICES];
+	char id[16];
+	chance.state = rig_seed();
+	for (unsigned k = 0; k < DEVICES; k++) {
+		snprintf(id, sizeof(id), "d%u", k);
+		index[k] = rig_device(g, GROUP_PLAIN, id);
+	}
+	for (int round = 0; round < ROUNDS; round++) {
+		others();
+		for (unsigned n = 0; n < DEVICES; n++) {
+			unsigned k = (unsigned)draw(DEVICES);
+			bool is_online = draw(2);
+			snprintf(id, sizeof(id), "d%u", k);
+			twin_edge(k, part_of(id), is_online);
+			if (is_online)
+				online(index[k]);
+			else
+				offline(index[k]);
+		}
+		settle();
+		compare_with_twin();
+	}
+	expect_calm();
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("redis fence");
+	TCase *one = tcase_create("fence"), *self = tcase_create("by itself");
+	tcase_add_checked_fixture(one, set_up, fixture_down);
+	tcase_add_test(one, what_is_ours_is_written_with_our_epoch);
+	tcase_add_test(one, a_newer_token_is_stored);
+	tcase_add_test(one, what_is_older_is_not_written);
+	tcase_add_test(one, the_name_decides);
+	tcase_add_test(one, nor_refreshed_nor_written_anew);
+	tcase_add_test(one, nor_acknowledged_nor_forgotten);
+	tcase_add_test(one, what_was_lost_meanwhile_is_dropped);
+	tcase_add_test(one, what_is_dropped_is_told);
+	tcase_add_test(one, an_edge_to_the_same_state_has_no_entry);
+	tcase_add_test(one, the_same_seq_of_another);
+	tcase_add_test(one, owners_that_are_no_hash_are_named);
+	tcase_add_test(one, an_entry_that_was_refused_is_written_later);
+	tcase_add_test(one, no_memory);
+	tcase_add_test(one, random_edges_do_what_the_twin_does);
+	tcase_set_timeout(one, 60);
+	suite_add_tcase(suite, one);
+	tcase_add_checked_fixture(self, fixture_up, fixture_down);
+	tcase_add_test(self, one_by_itself);
+	suite_add_tcase(suite, self);
+	return suite;
+}
+
+int main(void)
+{
+	return rig_run(make_suite());
+}

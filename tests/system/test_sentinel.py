@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: MIT
+"""Redis' master as Sentinels know it: at the start, over failovers, and where they are of no help."""
+import os
+import signal
+
+import pytest
+
+from hw_build import SRC
+from hw_sentinel import NAME, PATIENCE, QUICK, Guarded, Sentinel, role
+from hw_servers import Redis
+from hw_void import Void
+from hw_wait import wait_until
+
+STEADY = ["steady-%d" % i for i in range(5)]
+
+
+@pytest.fixture
+def guarded(env):
+    return Guarded(env)
+
+
+def begin(env, guarded, **options):
+    """A daemon that has some devices that are online, and whose timeout no busy machine misses."""
+    groups = [("default", {"heartbeat": env.root + "/{id}/heartbeat", "status": env.root + "/{id}/status",
+                           "timeout": "1h"}),
+              ("fast", {"heartbeat": env.root + "-fast/{id}/heartbeat", "status": env.root + "-fast/{id}/status",
+                        "timeout": "1s"})]
+    d = env.daemon(groups=groups, redis=guarded.conf(), **options)
+    for device in STEADY:
+        env.beat(device)
+    for device in STEADY:
+        env.wait_store(device, "online", PATIENCE)
+    return d
+
+
+def is_up(d):
+    return d.status()["redis"] == "up"
+
+
+def wait_up(d):
+    wait_until(lambda: is_up(d), PATIENCE, "Redis to be up")
+
+
+def live_and_die(env, device):
+    """A device comes and goes, and both is written where the master is now."""
+    env.publisher.publish("%s-fast/%s/heartbeat" % (env.root, device), b"", 0, False)
+    env.wait_store(device, "offline", PATIENCE)
+    assert env.edges(device) == [("online", "heartbeat"), ("offline", "timeout")]
+
+
+def nobody_is_offline(env, d):
+    for device in STEADY:
+        assert d.state(device) == "online"
+        env.wait_store(device, "online", PATIENCE)
+        assert env.edges(device) == [("online", "heartbeat")]
+
+
+def left_for(d, old, new):
+    """It has said whom it left, or lost, and is with the new one."""
+    wait_until(lambda: "connected to Redis at 127.0.0.1:%d" % new.port in d.log(), PATIENCE, "the new master")
+    text = d.log()
+    assert ("leaving Redis at 127.0.0.1:%d" % old.port in text or "lost Redis at 127.0.0.1:%d" % old.port in text
+            or "Redis at 127.0.0.1:%d has not answered" % old.port in text), text
+
+
+def test_start_by_sentinel(env, guarded):
+    guarded.start()
+    guarded.master()
+    d = begin(env, guarded)
+    wait_up(d)
+    wait_until(lambda: "connected to Redis at 127.0.0.1:%d" % guarded.master().port in d.log(), PATIENCE, "the master")
+    live_and_die(env, "mayfly")
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_failover(env, guarded, how):
+    guarded.start()
+    d = begin(env, guarded)
+    old = guarded.settled()
+    wait_up(d)
+    old.signal(how)
+    env.beat("meanwhile")  # it becomes known while there is no master
+    new = guarded.master(but=old)
+    left_for(d, old, new)
+    wait_up(d)
+    env.wait_store("meanwhile", "online", PATIENCE)
+    assert env.edges("meanwhile") == [("online", "heartbeat")]
+    live_and_die(env, "mayfly")
+    nobody_is_offline(env, d)
+    if how == signal.SIGSTOP:
+        old.signal(signal.SIGCONT)  # what it took before it knew is gone: nothing of ours may be
+        live_and_die(env, "mayfly-2")
+        nobody_is_offline(env, d)
+
+
+def test_old_master_comes_back_as_replica(env, guarded):
+    guarded.start()
+    d = begin(env, guarded)
+    first = guarded.settled()
+    wait_up(d)
+    first.stop(signal.SIGKILL)
+    guarded.master(but=first)
+    live_and_die(env, "one")
+    first.start()
+    second = guarded.settled()  # in step: it is the replica now, unless a busy machine made them change again
+    wait_up(d)
+    live_and_die(env, "two")
+    second = guarded.settled()
+    second.signal(signal.SIGKILL)
+    back = guarded.master(but=second)
+    left_for(d, second, back)
+    wait_up(d)
+    live_and_die(env, "three")
+    nobody_is_offline(env, d)
+
+
+def test_asked_again(env, guarded):
+    """Nobody tells of a switch, and the old master lives and still says that it is one: what Sentinels name is asked for
+    again and again."""
+    guarded.start()
+    d = begin(env, guarded)
+    old = guarded.settled()
+    wait_up(d)
+    new = guarded.other(old)
+    for s in guarded.sentinels:
+        s.client().execute_command("SENTINEL", "REMOVE", NAME)
+    new.client().replicaof("no", "one")
+    for s in guarded.sentinels:
+        s.client().execute_command("SENTINEL", "MONITOR", NAME, "127.0.0.1", new.port, 2)
+    guarded.master(but=old)
+    left_for(d, old, new)
+    assert role(old) == "master"
+    live_and_die(env, "mayfly")
+    assert not old.client().exists(env.key("state", "mayfly"))
+    nobody_is_offline(env, d)
+
+
+def test_keyspace_follows(env, guarded):
+    guarded.start()
+    d = begin(env, guarded, keyspace={"enabled": "yes", "configure": "yes"})
+    old = guarded.settled()
+    old.signal(signal.SIGKILL)
+    new = guarded.master(but=old)
+    wait_until(lambda: "listening to other programs' keys at 127.0.0.1:%d" % new.port in d.log(), PATIENCE, "it listens")
+    env.redis.set(env.key("connected", "by-key"), "x")
+    wait_until(lambda: d.state("by-key") == "online", PATIENCE, "the key to be seen")
+    env.redis.delete(env.key("connected", "by-key"))
+    wait_until(lambda: d.state("by-key") == "offline", PATIENCE, "its removal to be seen")
+    nobody_is_offline(env, d)
+
+
+def test_no_sentinel_at_the_start(env, guarded):
+    guarded.reserve()
+    d = env.daemon(seeing=False, redis=guarded.conf())
+    wait_until(lambda: "no Sentinel names the master mymaster" in d.log(), PATIENCE, "it to say so")
+    for s in guarded.sentinels:
+        assert "cannot ask the Sentinel at 127.0.0.1:%d: " % s.port in d.log()
+    assert "see [redis] sentinels" in d.status()["redis"]
+    guarded.start()
+    wait_up(d)
+    d.wait_seeing(PATIENCE)
+    guarded.master()
+    env.beat("a")
+    wait_until(lambda: env.edges("a")[:1] == [("online", "heartbeat")], PATIENCE, "its transition")
+
+
+def test_all_sentinels_go(env, guarded):
+    """Whoever is connected stays so; they are needed again when the connection is lost."""
+    guarded.start()
+    d = begin(env, guarded)
+    guarded.settled()
+    wait_up(d)
+    for s in guarded.sentinels:
+        s.signal(signal.SIGKILL)
+    wait_until(lambda: "lost the Sentinel at 127.0.0.1:" in d.log(), PATIENCE, "it to say so")
+    live_and_die(env, "mayfly")
+    assert is_up(d)
+    env.redis.client_kill_filter(_type="normal", skipme=True)
+    wait_until(lambda: not is_up(d), PATIENCE, "the connection to be lost")
+    for s in guarded.sentinels:
+        s.start()
+    wait_up(d)
+    guarded.master()
+    live_and_die(env, "mayfly-2")
+    nobody_is_offline(env, d)
+
+
+def test_one_that_stands_still(env, guarded):
+    guarded.start()
+    guarded.master()
+    guarded.sentinels[0].signal(signal.SIGSTOP)
+    d = env.daemon(redis=guarded.conf())
+    wait_up(d)
+    assert ("cannot ask the Sentinel at 127.0.0.1:%d: no answer within 500 ms" % guarded.sentinels[0].port) in d.log()
+
+
+def test_wrong_name(env, guarded):
+    guarded.start()
+    d = env.daemon(seeing=False, redis=guarded.conf(master="another"))
+    wait_until(lambda: "knows no master 'another'" in d.status()["redis"], PATIENCE, "it to say so")
+    assert "see [redis] master" in d.log()
+
+
+def test_acl_with_role(env, guarded):
+    """The shipped Redis user and +role, which its comment names; without it the log says what is missing."""
+    acl = (SRC / "conf" / "redis-heartwheel.acl").read_text()
+    line, = [l for l in acl.splitlines() if l.startswith("user heartwheel ")]
+    assert "With [redis] sentinels, put behind it: +role" in acl
+    env.prefix = "device:"
+    for server in guarded.servers:
+        server.client().execute_command("ACL", "SETUSER", *line.replace("CHANGE-ME", "secret").split()[1:])
+    guarded.start()
+    guarded.master()
+    password = env.dir / "password"
+    password.write_text("secret\n")
+    os.chmod(password, 0o600)
+    d = env.daemon(seeing=False, redis=guarded.conf(username="heartwheel", password_file=password))
+    wait_until(lambda: "'role'" in d.status()["redis"], PATIENCE, "it to say what it may not do")
+    assert "Redis' ACL does not let [redis] username do what is needed" in d.status()["redis"]
+    for server in guarded.servers:
+        server.client().execute_command("ACL", "SETUSER", "heartwheel", "+role")
+    wait_up(d)
+    d.wait_seeing(PATIENCE)
+    env.beat("a")
+    env.wait_store("a", "online", PATIENCE)
+
+
+def test_what_is_no_sentinel(env, guarded):
+    guarded.start()
+    master = guarded.master()
+    d = env.daemon(redis=guarded.conf(
+        sentinels="127.0.0.1:%d, %s" % (master.port, guarded.conf()["sentinels"])))
+    wait_up(d)  # it is asked again later, should it have been too slow at first
+    wait_until(lambda: "what is at 127.0.0.1:%d does not answer as a Sentinel" % master.port in d.log(), PATIENCE,
+               "what it says of a server that is none")
+
+
+def test_one_that_names_a_replica(env):
+    """The first Sentinel was told of the replica: ROLE says so, and the second one is asked."""
+    master = env.own_redis(options=QUICK)
+    replica = Redis(env.own_dir("rd"), options=QUICK)
+    env.servers.append(replica)
+    replica.start().client().replicaof("127.0.0.1", master.port)
+    sentinels = [Sentinel(env.own_dir("se"), s, down_after_ms=3600000).start() for s in (replica, master)]
+    env.servers.extend(sentinels)
+    d = env.daemon(redis={"port": 1, "master": "mymaster",
+                          "sentinels": ",".join("127.0.0.1:%d" % s.port for s in sentinels)})
+    wait_up(d)
+    if "no answer within" in d.log():
+        raise Void("the Sentinel that names a replica was too slow to be asked first")
+    assert ("Redis at 127.0.0.1:%d, which the Sentinel at 127.0.0.1:%d names as the master mymaster, is a replica"
+            % (replica.port, sentinels[0].port)) in d.log()
+    assert "connected to Redis at 127.0.0.1:%d" % master.port in d.log()
+    env.beat("a")
+    env.settle(d)
+    wait_until(lambda: env.edges("a")[:1] == [("online", "heartbeat")], PATIENCE, "its transition")

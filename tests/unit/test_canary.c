@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* Canaries: on which filters, what is told of those that are missing, and what is believed where none ever came back.
+ */
+#include "../suite.h"
+#include "hearing_world.h"
+
+static struct world *w;
+
+static void setup(void)
+{
+	w = hearing_world(10000, true);
+	world_connect(w);
+	world_pass(w, S);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static size_t told(enum hw_out_kind kind)
+{
+	return world_count(w, kind, 0);
+}
+
+START_TEST(test_a_canary_on_every_filter_after_the_subscription)
+{
+	ck_assert_uint_eq(w->canaries, 3);
+	ck_assert_uint_eq(told(HW_OUT_CANARY_MISSING), 0);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->refused[HW_REFUSED_MONITOR], 0);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->heartbeats, 0);
+	ck_assert_ptr_null(world_device(w, "heartwheel-w"));
+	hw_monitor_link(w->m, w->now, 0, false);
+	world_pass(w, S);
+	hw_monitor_link(w->m, w->now, 0, true);
+	world_pass(w, S);
+	ck_assert_uint_eq(w->canaries, 6);
+}
+END_TEST
+
+/* What stands on it would be somebody else's message: others read it there, and cannot know that it is not theirs. */
+START_TEST(test_no_canary_on_a_filter_that_is_a_topic)
+{
+	static const char *const literal[] = {"frigate/stats", "frigate/events"};
+	struct hw_monitor_conf conf = hearing_conf();
+	struct hw_group_spec g = {.name = "frigate",
+	                          .heartbeat = literal,
+	                          .n_heartbeat = 2,
+	                          .id = "frigate",
+	                          .timeout_ms = 10000,
+	                          .timeout_max_ms = 86400000,
+	                          .format = HW_FORMAT_PLAIN,
+	                          .canary = true};
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_say(v, "frigate/stats", "{}", false);
+	world_pass(v, 9 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_ONLINE), 1);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	world_pass(v, 2 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 1);
+	hw_monitor_link(v->m, v->now, 0, false);
+	world_pass(v, S);
+	hw_monitor_link(v->m, v->now, 0, true);
+	world_pass(v, 60 * S);
+	ck_assert_uint_eq(v->canaries, 0);
+	ck_assert_uint_eq(world_count(v, HW_OUT_CANARY, 0), 0);
+	ck_assert_uint_eq(world_count(v, HW_OUT_CANARY_MISSING, 0), 0);
+	world_free(v);
+}
+END_TEST
+
+START_TEST(test_a_missing_right_is_told_within_seconds_and_once)
+{
+	struct world *v = hearing_world(10000, true);
+	v->deny = "nodes/";
+	world_connect(v);
+	world_pass(v, 12 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_CANARY_MISSING, 0), 2);
+	world_pass(v, 100 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_CANARY_MISSING, 0), 2);
+	ck_assert(!hw_monitor_blindness(v->m).blind);
+	world_free(v);
+}
+END_TEST
+
+START_TEST(test_a_refused_canary_is_told_soon)
+{
+	struct world *v = hearing_world(10000, true);
+	v->deny = "heartbeat";
+	world_connect(v);
+	hw_monitor_canary_answer(v->m, 0, 0, HW_CANARY_REFUSED);
+	world_pass(v, 5 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_CANARY_MISSING, 0), 1);
+	world_free(v);
+}
+END_TEST
+
+/* No canary can be had: three timeouts, at least 30 s, after the filter brought something last. */
+START_TEST(test_without_a_canary_silence_is_believed_in_the_end)
+{
+	struct world *v = hearing_world(15000, _i == 0);
+	int64_t at;
+	v->deny = "nodes";
+	world_connect(v);
+	world_pass(v, 60 * S);
+	for (int k = 0; k < 20; k++) {
+		world_beat(v, "a", "");
+		world_beat(v, "b", "");
+		world_pass(v, 2 * S);
+	}
+	int64_t died = v->now.mono.ns - 2 * S;
+	world_pass(v, 20 * S);
+	ck_assert(hw_monitor_group_is_deaf(v->m, 0));
+	world_pass(v, 40 * S);
+	ck_assert(!hw_monitor_group_is_deaf(v->m, 0));
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 2);
+	world_last(v, &at);
+	ck_assert_int_ge(at - died, 44 * S);
+	ck_assert_int_le(at - died, 47 * S);
+	world_free(v);
+}
+END_TEST
+
+START_TEST(test_without_a_canary_silence_is_not_believed_before_30_seconds)
+{
+	struct world *v = hearing_world(1000, false);
+	int64_t at;
+	world_connect(v);
+	for (int k = 0; k < 20; k++) {
+		world_beat(v, "a", "");
+		world_beat(v, "b", "");
+		world_pass(v, 500 * MS);
+	}
+	int64_t died = v->now.mono.ns - 500 * MS;
+	world_pass(v, 28 * S);
+	ck_assert(hw_monitor_group_is_deaf(v->m, 0));
+	world_pass(v, 5 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 2);
+	world_last(v, &at);
+	ck_assert_int_ge(at - died, 29 * S);
+	ck_assert_int_le(at - died, 32 * S);
+	world_free(v);
+}
+END_TEST
+
+/* And while others beat, one that does not is found by what they bring. */
+START_TEST(test_without_a_canary_one_death_is_found)
+{
+	struct world *v = hearing_world(10000, false);
+	world_connect(v);
+	world_beat(v, "c", "");
+	for (int k = 0; k < 30; k++) {
+		world_beat(v, "a", "");
+		world_beat(v, "b", "");
+		world_pass(v, 2 * S);
+	}
+	ck_assert(world_is(v, "c", HW_STATE_OFFLINE));
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	world_beat(v, "c", "");
+	int64_t died = v->now.mono.ns, at;
+	for (int k = 0; k < 8; k++) {
+		world_beat(v, "a", "");
+		world_pass(v, 2 * S);
+	}
+	world_last(v, &at);
+	ck_assert(world_is(v, "c", HW_STATE_OFFLINE));
+	ck_assert_int_le(at - died, 14 * S);
+	world_free(v);
+}
+END_TEST
+
+/* The broker took it, and nothing of a whole group comes: then it can only be the right to read. */
+START_TEST(test_a_canary_that_was_taken_and_never_came)
+{
+	struct world *v = hearing_world(10000, true);
+	v->deny = "heartbeat";
+	hearing_load_fleet(v);
+	world_connect(v);
+	if (_i == 0)
+		hw_monitor_canary_answer(v->m, 0, 0, HW_CANARY_TAKEN);
+	world_pass(v, 18 * S);
+	ck_assert(hw_monitor_group_is_deaf(v->m, 0));
+	world_pass(v, 100 * S);
+	ck_assert(hw_monitor_group_is_deaf(v->m, 0) == (_i == 0));
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), _i == 0 ? 0 : 3);
+	world_free(v);
+}
+END_TEST
+
+/* Devices are heard, and the canary's topic is one that this monitor may not read: what it says nothing of must not
+ * keep a dead fleet online for ever. */
+START_TEST(test_a_canary_that_never_came_where_devices_did)
+{
+	struct world *v = hearing_world(10000, true);
+	v->deny = "heartbeat";
+	world_connect(v);
+	hw_monitor_canary_answer(v->m, 0, 0, HW_CANARY_TAKEN);
+	for (int k = 0; k < 10; k++) {
+		for (const char *const *id = fleet; *id; id++)
+			world_beat(v, *id, "");
+		world_pass(v, 2 * S);
+	}
+	world_pass(v, 12 * S);
+	ck_assert(hw_monitor_group_is_deaf(v->m, 0));
+	ck_assert_int_lt(last_in(v, HW_OUT_DEAF)->deaf.bound_ns, 30 * S);
+	world_pass(v, 25 * S);
+	ck_assert(!hw_monitor_group_is_deaf(v->m, 0));
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 3);
+	world_free(v);
+}
+END_TEST
+
+/* Given for the moment of a heartbeat, and taken again: the canary that went out then was back, and is waited for. */
+START_TEST(test_a_canary_goes_out_as_soon_as_the_right_is_there)
+{
+	struct world *v = hearing_world(10000, true);
+	v->deny = "heartbeat";
+	hearing_load_fleet(v);
+	world_connect(v);
+	hw_monitor_canary_answer(v->m, 0, 0, HW_CANARY_TAKEN);
+	world_pass(v, 40 * S);
+	ck_assert(hw_monitor_group_is_deaf(v->m, 0));
+	v->deny = NULL;
+	world_beat(v, "a", "");
+	world_pass(v, S / 10);
+	ck_assert(!hw_monitor_group_is_deaf(v->m, 0));
+	v->deny = "heartbeat";
+	world_pass(v, 100 * S);
+	ck_assert(hw_monitor_group_is_deaf(v->m, 0));
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	world_free(v);
+}
+END_TEST
+
+/* The right to read is lost while no monitor runs: what the run before knew keeps the fleet from being called offline.
+ */
+START_TEST(test_a_canary_that_the_run_before_had)
+{
+	ck_assert_uint_ne(hw_monitor_canaries(w->m), 0);
+	for (int recalled = 0; recalled < 3; recalled++) {
+		struct world *v = hearing_world(10000, true);
+		v->deny = "";
+		hearing_load_fleet(v);
+		ck_assert_uint_eq(hw_monitor_canaries(v->m), 0);
+		uint64_t had = hw_monitor_canaries(w->m);
+		hw_monitor_recall_canaries(v->m, recalled == 2 ? had + 1 : recalled ? had : 0);
+		ck_assert_uint_eq(hw_monitor_canaries(v->m), recalled == 1 ? had : 0);
+		world_connect(v);
+		world_pass(v, 100 * S);
+		ck_assert(hw_monitor_group_is_deaf(v->m, 0) == (recalled == 1));
+		ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), recalled == 1 ? 0 : 3);
+		world_free(v);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("canary");
+	TCase *tc = tcase_create("hearing");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, test_a_canary_on_every_filter_after_the_subscription);
+	tcase_add_test(tc, test_no_canary_on_a_filter_that_is_a_topic);
+	tcase_add_test(tc, test_a_missing_right_is_told_within_seconds_and_once);
+	tcase_add_test(tc, test_a_refused_canary_is_told_soon);
+	tcase_add_loop_test(tc, test_without_a_canary_silence_is_believed_in_the_end, 0, 2);
+	tcase_add_test(tc, test_without_a_canary_silence_is_not_believed_before_30_seconds);
+	tcase_add_test(tc, test_without_a_canary_one_death_is_found);
+	tcase_add_loop_test(tc, test_a_canary_that_was_taken_and_never_came, 0, 2);
+	tcase_add_test(tc, test_a_canary_that_never_came_where_devices_did);
+	tcase_add_test(tc, test_a_canary_goes_out_as_soon_as_the_right_is_there);
+	tcase_add_test(tc, test_a_canary_that_the_run_before_had);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: MIT */
+/* Deaf groups: when silence is the group's and not the device's, and when it is believed all the same. */
+#include "../suite.h"
+#include "core/monitor_priv.h"
+#include "hearing_world.h"
+
+static struct world *w;
+
+static void setup(void)
+{
+	w = hearing_world(10000, true);
+	world_connect(w);
+	world_pass(w, S);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static void beat_all(const char *const *ids)
+{
+	for (; *ids; ids++)
+		world_beat(w, *ids, "");
+}
+
+/* They beat every two seconds for so long. */
+static void live(int64_t seconds)
+{
+	for (int64_t k = 0; k < seconds; k += 2) {
+		beat_all(fleet);
+		world_pass(w, 2 * S);
+	}
+}
+
+static bool deaf(void)
+{
+	return hw_monitor_group_is_deaf(w->m, 0);
+}
+
+static size_t told(enum hw_out_kind kind)
+{
+	return world_count(w, kind, 0);
+}
+
+static size_t offline(void)
+{
+	return world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE);
+}
+
+/* Nothing comes on any heartbeat filter any more, and everything else as before. */
+static void lose_right(void)
+{
+	w->deny = "heartbeat";
+}
+
+static const struct hw_out *last_of(enum hw_out_kind kind)
+{
+	return last_in(w, kind);
+}
+
+START_TEST(test_a_real_death_of_all_is_found_in_time)
+{
+	int64_t at;
+	live(20);
+	beat_all(fleet);
+	int64_t died = w->now.mono.ns;
+	world_pass(w, 9900 * MS);
+	ck_assert_uint_eq(offline(), 0);
+	world_pass(w, 200 * MS);
+	ck_assert_uint_eq(offline(), 3);
+	world_last(w, &at);
+	ck_assert_int_le(at - died, 10 * S + 50 * MS);
+	ck_assert_uint_eq(told(HW_OUT_DEAF), 0);
+}
+END_TEST
+
+/* The device that was silent longest is due while the filter was still heard a moment ago. */
+START_TEST(test_a_right_that_is_lost_while_connected)
+{
+	live(20);
+	world_beat(w, "b", "");
+	world_pass(w, 6 * S);
+	world_beat(w, "a", "");
+	world_beat(w, "c", "");
+	lose_right();
+	world_pass(w, 300 * S);
+	ck_assert_uint_eq(offline(), 0);
+	ck_assert(deaf());
+	ck_assert(!hw_monitor_group_is_deaf(w->m, 1));
+	ck_assert_uint_eq(told(HW_OUT_DEAF), 1);
+	ck_assert_uint_eq(told(HW_OUT_CANARY_MISSING), 0); /* of all that went out since: it is told as deafness */
+	ck_assert_int_eq(hw_monitor_blindness(w->m).cause, HW_CAUSE_DEAF);
+	ck_assert(hw_monitor_blindness(w->m).blind);
+	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+	ck_assert_int_eq(last_of(HW_OUT_DEAF)->deaf.bound_ns, INT64_MAX);
+	ck_assert_str_eq(last_of(HW_OUT_DEAF)->deaf.topic, HEARTBEAT);
+}
+END_TEST
+
+/* Everybody beats, and nothing of it is heard until after the first device's deadline: however long that was, nobody is
+ * called offline by the canary or the heartbeat that comes when the right is back. */
+START_TEST(test_a_right_that_is_lost_for_less_than_a_timeout)
+{
+	static const char *const others[] = {"b", "c", NULL};
+	live(20);
+	world_beat(w, "a", "");
+	world_pass(w, 6 * S);
+	beat_all(others);
+	lose_right();
+	world_pass(w, 4 * S + _i / 2 * 100 * MS);
+	w->deny = NULL;
+	if (_i % 2)
+		world_beat(w, "c", "");
+	world_pass(w, S);
+	ck_assert_uint_eq(offline(), 0);
+	world_pass(w, 5 * S);
+	ck_assert_uint_eq(offline(), 0);
+	ck_assert_uint_eq(told(HW_OUT_DEAF), 2);
+	ck_assert(!deaf());
+	ck_assert_int_ge(last_of(HW_OUT_DEAF)->deaf.length_ns, 4 * S);
+	world_pass(w, 10 * S);
+	ck_assert_uint_eq(offline(), 3);
+}
+END_TEST
+
+/* The canaries that are under way come back in one batch; returns how many. */
+static size_t come_back_together(void)
+{
+	struct hw_message msgs[8];
+	char payload[8][64];
+	size_t n = 0;
+	for (int k = 0; k < w->n_out && n < 8; k++) {
+		if (!w->out[k].topic[0])
+			continue;
+		int len = snprintf(payload[n], sizeof(payload[n]), "{\"by\":\"w\",\"seq\":%lld,\"canary\":true}",
+		                   (long long)w->out[k].seq);
+		msgs[n] = (struct hw_message){.topic = w->out[k].topic,
+		                              .topic_len = strlen(w->out[k].topic),
+		                              .payload = payload[n],
+		                              .payload_len = (size_t)len};
+		n++;
+	}
+	ck_assert_uint_eq(hw_monitor_messages(w->m, w->now, msgs, n), n);
+	return n;
+}
+
+/* A canary of each filter is lost, and the next of both come back together: what is told of the group begins once, and
+ * ends once. */
+START_TEST(test_two_filters_are_told_as_one_deafness)
+{
+	static const char *const others[] = {"b", "c", NULL};
+	bool is_told = false;
+	w->rtt_ns = 20 * MS;
+	live(20);
+	world_beat(w, "a", "");
+	world_pass(w, 6 * S);
+	beat_all(others);
+	w->deny = "nodes/";
+	world_pass(w, 4100 * MS);
+	w->deny = NULL;
+	for (int k = 0; k < 2000 && come_back_together() < 2; k++)
+		world_pass(w, MS);
+	world_pass(w, 3 * S);
+	for (size_t k = 0; k < w->n_log; k++) {
+		if (w->log[k].kind != HW_OUT_DEAF)
+			continue;
+		ck_assert(w->log[k].deaf.begun != is_told);
+		is_told = w->log[k].deaf.begun;
+	}
+	ck_assert_uint_eq(told(HW_OUT_DEAF), 2);
+	ck_assert(!is_told && !deaf());
+}
+END_TEST
+
+/* A filter hears again, and before that is told another one of the group is found deaf by a judgement: the group is
+ * deaf as it was. Once it was told, that is news. */
+START_TEST(test_a_deafness_in_the_turn_in_which_another_ends_is_no_news)
+{
+	struct hw_hearing *h = &w->m->hearing;
+	struct hw_hearing_group *g = &h->group[0];
+	size_t k = g->first, filter;
+	int64_t wait_ns;
+	live(20);
+	lose_right();
+	world_pass(w, 15 * S);
+	ck_assert(h->filter[k].deaf && g->deaf_filters == 1 && h->filter[k].lost.ns > 0);
+	h->filter[k].deaf = false;
+	g->deaf_filters = 0;
+	h->deaf_groups = 0;
+	g->over = _i == 0;
+	enum hw_hearing_verdict v =
+		hw_hearing_judge(h, &w->m->sight, w->now.mono, 0, h->filter[k].lost, 3, &wait_ns, &filter);
+	ck_assert_int_eq(v, _i == 0 ? HW_HEARING_STILL_DEAF : HW_HEARING_DEAF);
+	ck_assert(deaf() && !g->over);
+}
+END_TEST
+
+/* Only the canaries' topic is lost, which is told: what devices bring goes on to prove that the filter is none. */
+START_TEST(test_canaries_that_do_not_come_while_heartbeats_do)
+{
+	static const char *const others[] = {"b", "c", NULL};
+	live(20);
+	lose_right();
+	for (int k = 0; k < 32; k++) {
+		beat_all(others);
+		world_pass(w, S / 2);
+	}
+	ck_assert_uint_eq(offline(), 1);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(told(HW_OUT_DEAF), 0);
+	ck_assert_uint_eq(told(HW_OUT_CANARY_MISSING), 1);
+	/* And from then on nobody waits for them. */
+	int64_t died = w->now.mono.ns, at;
+	world_beat(w, "a", "");
+	for (int k = 0; k < 120; k++) {
+		beat_all(others);
+		world_pass(w, 100 * MS);
+	}
+	ck_assert_uint_eq(offline(), 2);
+	world_last(w, &at);
+	ck_assert_int_le(at - died, 10 * S + 500 * MS);
+}
+END_TEST
+
+/* Takes the first canary out of what comes back; its seq, or -1. */
+static int64_t hold_canary(void)
+{
+	for (int k = 0; k < w->n_out; k++) {
+		if (!strstr(w->out[k].topic, "heartbeat"))
+			continue;
+		int64_t seq = w->out[k].seq;
+		memmove(w->out + k, w->out + k + 1, (size_t)(--w->n_out - k) * sizeof(*w->out));
+		return seq;
+	}
+	return -1;
+}
+
+START_TEST(test_a_canary_that_is_slower_than_barriers_is_not_lost)
+{
+	char payload[80];
+	int64_t seq = -1;
+	live(20);
+	w->rtt_ns = 20 * MS;
+	beat_all(fleet);
+	int64_t died = w->now.mono.ns, at;
+	for (int ms = 0; ms < 10100 && seq < 0; ms++) {
+		world_pass(w, MS);
+		seq = hold_canary();
+	}
+	ck_assert_int_ge(seq, 0);
+	lose_right();
+	world_pass(w, 300 * MS);
+	w->deny = NULL;
+	snprintf(payload, sizeof(payload), "{\"by\":\"w\",\"seq\":%lld,\"canary\":true}", (long long)seq);
+	world_say(w, HEARTBEAT, payload, false);
+	world_pass(w, S);
+	ck_assert_uint_eq(told(HW_OUT_DEAF), 0);
+	ck_assert_uint_eq(offline(), 3);
+	world_last(w, &at);
+	ck_assert_int_le(at - died, 11 * S);
+}
+END_TEST
+
+/* A group's own timeout decides how often its devices' keys are refreshed while it is deaf. */
+START_TEST(test_refreshes_go_on)
+{
+	live(20);
+	lose_right();
+	world_pass(w, 30 * S);
+	ck_assert(deaf());
+	size_t before = told(HW_OUT_REFRESH);
+	world_pass(w, 30 * S);
+	ck_assert_uint_ge(told(HW_OUT_REFRESH) - before, 6);
+	ck_assert_uint_le(told(HW_OUT_REFRESH) - before, 12);
+}
+END_TEST
+
+START_TEST(test_a_heartbeat_ends_it_and_silence_counts_anew)
+{
+	live(20);
+	lose_right();
+	world_pass(w, 100 * S);
+	ck_assert(deaf());
+	w->deny = NULL;
+	uint64_t canaries = w->canaries;
+	world_beat(w, "a", "");
+	world_pass(w, 100 * MS);
+	ck_assert_uint_eq(w->canaries, canaries + 1); /* it was lost, and may be had again */
+	world_pass(w, 900 * MS);
+	ck_assert(!deaf());
+	ck_assert(!last_of(HW_OUT_DEAF)->deaf.begun);
+	ck_assert_int_gt(last_of(HW_OUT_DEAF)->deaf.length_ns, 90 * S);
+	ck_assert(!hw_monitor_blindness(w->m).blind);
+	ck_assert_int_gt(hw_monitor_blindness(w->m).deaf_ns, 90 * S);
+	world_pass(w, 8 * S);
+	ck_assert_uint_eq(offline(), 0);
+	world_pass(w, 5 * S); /* deafness began at the barrier before the last heartbeats */
+	ck_assert_uint_eq(offline(), 3);
+}
+END_TEST
+
+START_TEST(test_all_died_while_it_was_deaf)
+{
+	live(20);
+	lose_right();
+	world_pass(w, 100 * S);
+	w->deny = NULL;
+	world_pass(w, 16 * S);
+	ck_assert(!deaf());
+	ck_assert_uint_eq(offline(), 3);
+}
+END_TEST
+
+/* A filter on which only canaries come was heard ten minutes ago: its deafness goes back to then, but not by so much
+ * are deaths found later that happen in it. */
+START_TEST(test_deafness_that_is_found_out_late_postpones_by_its_length_alone)
+{
+	static const char *const others[] = {"b", "c", NULL};
+	live(600);
+	w->deny = "status";
+	for (int k = 0; k < 10; k++) {
+		beat_all(others);
+		world_pass(w, 2 * S);
+	}
+	ck_assert(deaf());
+	w->deny = NULL;
+	world_pass(w, 6 * S);
+	ck_assert(!deaf());
+	ck_assert_int_gt(last_of(HW_OUT_DEAF)->deaf.length_ns, 500 * S);
+	ck_assert_uint_eq(offline(), 0);
+	world_pass(w, 10 * S + S / 2);
+	ck_assert_uint_eq(offline(), 3);
+}
+END_TEST
+
+/* What deafness took is not held against a device; what was seen between two of them is. */
+START_TEST(test_deafness_that_recurs_postpones_for_ever_nothing)
+{
+	live(20);
+	int k;
+	for (k = 0; k < 40 && !offline(); k++) {
+		lose_right();
+		world_pass(w, 60 * S);
+		w->deny = NULL;
+		world_pass(w, 6 * S);
+		world_beat(w, "a", "");
+		world_beat(w, "b", "");
+	}
+	ck_assert_uint_eq(offline(), 1);
+	ck_assert(world_is(w, "c", HW_STATE_OFFLINE));
+	ck_assert_int_ge(k, 5); /* of three timeouts at most six seconds each time */
+}
+END_TEST
+
+START_TEST(test_goodbyes_are_void_while_deaf)
+{
+	live(20);
+	lose_right();
+	world_pass(w, 30 * S);
+	ck_assert(deaf());
+	size_t owed = told(HW_OUT_STATUS);
+	world_say(w, "nodes/a/status", "{\"online\":false}", false);
+	world_pass(w, 5 * S);
+	ck_assert_uint_eq(offline(), 0);
+	ck_assert_uint_eq(told(HW_OUT_STATUS), owed + 1);
+}
+END_TEST
+
+/* The right is lost just after the canary for one device's silence was let through: another's, which is longer than its
+ * timeout only when that canary comes back, may be that. */
+START_TEST(test_a_canary_proves_only_what_was_sent_before_it)
+{
+	live(20);
+	w->rtt_ns = 200 * MS;
+	world_beat(w, "a", "");
+	world_pass(w, 100 * MS);
+	world_beat(w, "b", "");
+	world_beat(w, "c", "");
+	uint64_t canaries = w->canaries;
+	for (int ms = 0; ms < 9990 && w->canaries == canaries; ms++)
+		world_pass(w, MS);
+	ck_assert_uint_gt(w->canaries, canaries);
+	lose_right();
+	world_pass(w, 30 * S);
+	ck_assert(deaf());
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(offline(), 1);
+}
+END_TEST
+
+/* Even if the group hears again before the barriers are back: what its device has said since may not have been heard.
+ */
+START_TEST(test_a_goodbye_is_void_though_deafness_ends_with_it)
+{
+	live(20);
+	lose_right();
+	world_pass(w, 30 * S);
+	ck_assert(deaf());
+	world_say(w, "nodes/a/status", "{\"online\":false}", false);
+	w->deny = NULL;
+	world_beat(w, "b", "");
+	world_pass(w, 5 * S);
+	ck_assert(!deaf());
+	ck_assert_uint_eq(offline(), 0);
+}
+END_TEST
+
+/* A will comes on a filter that is heard, while the heartbeats of who comes back after it are not. */
+START_TEST(test_a_goodbye_is_not_believed_of_a_group_that_does_not_hear)
+{
+	live(20);
+	lose_right();
+	world_say(w, "nodes/a/status", "{\"online\":false}", false);
+	world_pass(w, 30 * S);
+	ck_assert(deaf());
+	ck_assert_uint_eq(offline(), 0);
+}
+END_TEST
+
+START_TEST(test_a_goodbye_is_believed_at_once_otherwise)
+{
+	live(20);
+	w->rtt_ns = 50 * MS;
+	world_say(w, "nodes/a/status", "{\"online\":false}", false);
+	world_pass(w, S / 2);
+	ck_assert_uint_eq(offline(), 1);
+	ck_assert_int_eq(world_last(w, NULL)->reason, HW_REASON_WILL);
+}
+END_TEST
+
+START_TEST(test_one_device_alone_is_judged_by_its_own_silence)
+{
+	struct world *v = hearing_world(10000, true);
+	v->deny = "nodes";
+	world_connect(v);
+	world_beat(v, "a", "");
+	world_pass(v, 15 * S);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
+START_TEST(test_nobody_is_deaf_while_barriers_are_away)
+{
+	live(20);
+	w->swallow = true;
+	world_pass(w, 100 * S);
+	ck_assert(!deaf());
+	ck_assert_uint_eq(told(HW_OUT_CANARY_MISSING), 0);
+	hw_monitor_publisher(w->m, w->now, false);
+	world_pass(w, 30 * S);
+	ck_assert(!deaf());
+}
+END_TEST
+
+START_TEST(test_lost_with_the_broker)
+{
+	live(20);
+	hw_monitor_link(w->m, w->now, 0, false);
+	w->n_out = 0;
+	world_pass(w, 5 * S);
+	lose_right();
+	hw_monitor_link(w->m, w->now, 0, true);
+	world_pass(w, 200 * S);
+	ck_assert(deaf());
+	ck_assert_uint_eq(offline(), 0);
+	/* And it stays so over one more connection. */
+	hw_monitor_link(w->m, w->now, 0, false);
+	w->n_out = 0;
+	world_pass(w, 5 * S);
+	hw_monitor_link(w->m, w->now, 0, true);
+	world_pass(w, 200 * S);
+	ck_assert(deaf());
+	ck_assert_uint_eq(offline(), 0);
+	w->deny = NULL;
+	world_pass(w, 30 * S);
+	ck_assert_uint_eq(offline(), 3);
+}
+END_TEST
+
+START_TEST(test_a_reload_ends_it_with_the_filter)
+{
+	static const char *const other[] = {"nodes/{id}/status"};
+	struct hw_monitor_conf conf = hearing_conf();
+	live(20);
+	lose_right();
+	world_pass(w, 30 * S);
+	ck_assert(deaf());
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_pass(w, S);
+	ck_assert(deaf());
+	groups[0].heartbeat = other;
+	groups[0].n_heartbeat = 1;
+	uint64_t canaries = w->canaries;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_pass(w, S);
+	ck_assert(!deaf());
+	ck_assert_uint_eq(w->canaries, canaries);
+	ck_assert(!last_of(HW_OUT_DEAF)->deaf.begun);
+	groups[0] = world_group("default", 10000);
+	groups[0].canary = true;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_pass(w, 100 * MS);
+	ck_assert_uint_eq(w->canaries, canaries + 1);
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups + 1, 1), 0);
+	world_pass(w, 100 * S);
+	ck_assert_uint_eq(offline(), 3);
+}
+END_TEST
+
+/* Its clock is another than that of the group that it comes from. */
+START_TEST(test_a_device_that_moves_takes_its_silence_along)
+{
+	struct hw_monitor_conf conf = hearing_conf();
+	live(20);
+	lose_right();
+	world_pass(w, 500 * S);
+	ck_assert(deaf());
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups + 1, 1), 0);
+	w->deny = NULL;
+	world_say(w, "slow/a/heartbeat", "", false);
+	world_say(w, "slow/b/heartbeat", "", false);
+	world_pass(w, 9 * S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_pass(w, 2 * S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+START_TEST(test_another_monitors_canary_is_no_proof_of_time)
+{
+	live(20);
+	lose_right();
+	world_pass(w, 30 * S);
+	ck_assert(deaf());
+	world_say(w, HEARTBEAT, "{\"by\":\"w\",\"seq\":7,\"canary\":true}", true);
+	world_pass(w, S);
+	ck_assert(deaf());
+	world_say(w, "nodes/other/heartbeat", "{\"by\":\"other\",\"seq\":7,\"canary\":true}", false);
+	world_pass(w, S);
+	ck_assert(deaf());
+	world_say(w, HEARTBEAT, "{\"by\":\"w\",\"seq\":7,\"canary\":true}", false);
+	world_pass(w, S);
+	ck_assert(!deaf());
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("hearing");
+	TCase *tc = tcase_create("hearing");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, test_a_real_death_of_all_is_found_in_time);
+	tcase_add_test(tc, test_a_right_that_is_lost_while_connected);
+	tcase_add_loop_test(tc, test_a_right_that_is_lost_for_less_than_a_timeout, 0, 80);
+	tcase_add_test(tc, test_two_filters_are_told_as_one_deafness);
+	tcase_add_loop_test(tc, test_a_deafness_in_the_turn_in_which_another_ends_is_no_news, 0, 2);
+	tcase_add_test(tc, test_canaries_that_do_not_come_while_heartbeats_do);
+	tcase_add_test(tc, test_a_canary_that_is_slower_than_barriers_is_not_lost);
+	tcase_add_test(tc, test_refreshes_go_on);
+	tcase_add_test(tc, test_a_heartbeat_ends_it_and_silence_counts_anew);
+	tcase_add_test(tc, test_all_died_while_it_was_deaf);
+	tcase_add_test(tc, test_deafness_that_is_found_out_late_postpones_by_its_length_alone);
+	tcase_add_test(tc, test_deafness_that_recurs_postpones_for_ever_nothing);
+	tcase_add_test(tc, test_goodbyes_are_void_while_deaf);
+	tcase_add_test(tc, test_a_goodbye_is_void_though_deafness_ends_with_it);
+	tcase_add_test(tc, test_a_canary_proves_only_what_was_sent_before_it);
+	tcase_add_test(tc, test_a_goodbye_is_not_believed_of_a_group_that_does_not_hear);
+	tcase_add_test(tc, test_a_goodbye_is_believed_at_once_otherwise);
+	tcase_add_test(tc, test_one_device_alone_is_judged_by_its_own_silence);
+	tcase_add_test(tc, test_nobody_is_deaf_while_barriers_are_away);
+	tcase_add_test(tc, test_lost_with_the_broker);
+	tcase_add_test(tc, test_a_reload_ends_it_with_the_filter);
+	tcase_add_test(tc, test_a_device_that_moves_takes_its_silence_along);
+	tcase_add_test(tc, test_another_monitors_canary_is_no_proof_of_time);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

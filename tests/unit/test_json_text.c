@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers and texts as we write them in JSON. */
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../random.h"
+#include "../suite.h"
+#include "heartwheel/payload.h"
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+#define B(s)     s, sizeof(s) - 1
+
+static const struct {
+	double v;
+	const char *text;
+} numbers[] = {
+	{87, "87"},
+	{-60.5, "-60.5"},
+	{0, "0"},
+	{0.1, "0.1"},
+	{0.1 + 0.2, "0.30000000000000004"},
+	{1.0 / 3, "0.3333333333333333"},
+	{1234567890.123, "1234567890.123"},
+	{1234567890123456.0, "1234567890123456"},
+	{9007199254740991.0, "9007199254740991"},
+	{1e22, "1e+22"},
+	{1.5e300, "1.5e+300"},
+	{DBL_MAX, "1.7976931348623157e+308"},
+	{5e-324, "4.94065645841247e-324"},
+	{-DBL_MAX, "-1.7976931348623157e+308"},
+	{INFINITY, "null"},
+	{-INFINITY, "null"},
+	{NAN, "null"},
+};
+
+START_TEST(number)
+{
+	char text[32];
+	ck_assert_int_eq(hw_number_text(numbers[_i].v, text, sizeof(text)), (int)strlen(numbers[_i].text));
+	ck_assert_str_eq(text, numbers[_i].text);
+}
+END_TEST
+
+START_TEST(random_numbers)
+{
+	char text[32];
+	double v;
+	for (int i = 0; i < 20000; i++) {
+		uint64_t bits = random64();
+		memcpy(&v, &bits, sizeof(v));
+		if (!isfinite(v))
+			continue;
+		int n = hw_number_text(v, text, sizeof(text));
+		if (n != (int)strlen(text) || strtod(text, NULL) != v)
+			ck_abort_msg("%a became %s", v, text);
+	}
+}
+END_TEST
+
+static const struct {
+	const char *bytes;
+	size_t len;
+	const char *json;
+} quotes[] = {
+	{B(""), "\"\""},
+	{B("abc/"), "\"abc/\""},
+	{B("a\"b\\c"), "\"a\\\"b\\\\c\""},
+	{B("\b\f\n\r\t"), "\"\\b\\f\\n\\r\\t\""},
+	{B("\0\x01\x1f"), "\"\\u0000\\u0001\\u001f\""},
+	{B("\x7f\xc2\x85"), "\"\x7f\xc2\x85\""},
+	{B("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"), "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""},
+	{B("a\xff"
+           "b"),
+         "\"a\xef\xbf\xbd"
+         "b\""},
+	{B("\xc3"), "\"\xef\xbf\xbd\""},
+	{B("\xe2\x82"), "\"\xef\xbf\xbd\xef\xbf\xbd\""},
+	{B("\xc3\""), "\"\xef\xbf\xbd\\\"\""},
+	{B("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
+};
+
+START_TEST(quote)
+{
+	size_t need = strlen(quotes[_i].json);
+	char *exact = malloc(quotes[_i].len ? quotes[_i].len : 1);
+	memcpy(exact, quotes[_i].bytes, quotes[_i].len);
+	ck_assert_uint_eq(hw_json_quote(exact, quotes[_i].len, NULL, 0), need);
+	for (size_t cap = 1; cap < need + 3; cap++) {
+		char *buf = malloc(cap);
+		memset(buf, 'z', cap);
+		ck_assert_uint_eq(hw_json_quote(exact, quotes[_i].len, buf, cap), need);
+		size_t kept = cap <= need ? cap - 1 : need;
+		ck_assert_uint_eq(strlen(buf), kept);
+		ck_assert_mem_eq(buf, quotes[_i].json, kept);
+		free(buf);
+	}
+	free(exact);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("json_text");
+	TCase *tc = tcase_create("write");
+	random_begin(random_seed_of_now());
+	tcase_set_timeout(tc, 120); /* under valgrind */
+	tcase_add_loop_test(tc, number, 0, COUNT(numbers));
+	tcase_add_test(tc, random_numbers);
+	tcase_add_loop_test(tc, quote, 0, COUNT(quotes));
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

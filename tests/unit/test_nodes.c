@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/* One node among others: a test a rule of design 10.3 and 10.4, membership and ownership. */
+#include "../suite.h"
+#include "nodes_rig.h"
+
+/* --- 10.3 -------------------------------------------------------------------------------------------------------- */
+
+START_TEST(it_joins_before_it_connects)
+{
+	ck_assert(!hw_nodes_connects(n, now));
+	hw_nodes_redis(n, now, true);
+	deaf = true;
+	turn();
+	ck_assert_int_eq(log_[0].kind, HW_NODES_JOIN);
+	ck_assert(!hw_nodes_connects(n, now));
+	deaf = false;
+	hw_nodes_redis(n, now, false);
+	hw_nodes_redis(n, now, true);
+	turn();
+	ck_assert(hw_nodes_connects(n, now));
+}
+END_TEST
+
+START_TEST(without_redis_it_connects_after_5_s)
+{
+	pass(4900, NULL);
+	ck_assert(!hw_nodes_connects(n, now));
+	pass(100, NULL);
+	ck_assert(hw_nodes_connects(n, now));
+}
+END_TEST
+
+START_TEST(a_living_namesake_is_told)
+{
+	enter("m", 99, true);
+	begin();
+	ck_assert(!hw_nodes_is_member(n));
+	member("m")->count++;
+	pass(1000, NULL);
+	ck_assert_ptr_nonnull(last(HW_NODES_NAMESAKE));
+	ck_assert(!hw_nodes_connects(n, now));
+}
+END_TEST
+
+START_TEST(a_silent_namesake_is_replaced_after_a_lease)
+{
+	enter("m", 99, true);
+	begin();
+	pass(LEASE_MS - 100, NULL);
+	ck_assert_ptr_null(last(HW_NODES_REMOVE));
+	pass(1200, NULL);
+	ck_assert_uint_eq(last(HW_NODES_REMOVE)->run, 99);
+	ck_assert(hw_nodes_is_member(n));
+	ck_assert_ptr_null(last(HW_NODES_NAMESAKE));
+}
+END_TEST
+
+START_TEST(a_silent_member_is_removed_by_run_and_count)
+{
+	enter("b", 7, true);
+	member("b")->count = 5;
+	begin();
+	pass(LEASE_MS - 100, "b");
+	ck_assert_ptr_null(last(HW_NODES_REMOVE));
+	pass(1200, "b");
+	ck_assert_str_eq(last(HW_NODES_REMOVE)->node, "b");
+	ck_assert_uint_eq(last(HW_NODES_REMOVE)->run, 7);
+	ck_assert_uint_eq(last(HW_NODES_REMOVE)->count, 5);
+}
+END_TEST
+
+/* 1.4 leases: a lease, its last renewal before, and the looker's next look. */
+START_TEST(a_dead_owners_partitions_are_ours_within_the_bound)
+{
+	unsigned p;
+	enter("b", 7, true);
+	p = wanted_of("b", "m");
+	owner[p].token = hw_token_make(1700000000, "b");
+	begin();
+	pass(2 * LEASE_MS, NULL);
+	ck_assert(!hw_nodes_owns(n, p));
+	pass(LEASE_MS * 14 / 10, "b");
+	ck_assert(hw_nodes_owns(n, p));
+	ck_assert(!hw_partitions_has(&last(HW_NODES_OWN)->clean, p));
+}
+END_TEST
+
+START_TEST(a_lapsed_node_removes_and_claims_nothing)
+{
+	begin();
+	ck_assert(!hw_nodes_lapsed(n, now));
+	deaf = true;
+	pass(1100, NULL); /* a renewal is out that is not answered */
+	pass(LEASE_MS * 3 / 5, NULL);
+	ck_assert(hw_nodes_lapsed(n, now));
+	ck_assert_ptr_null(last(HW_NODES_CLAIM));
+	pass(LEASE_MS, NULL);
+	ck_assert_ptr_null(last(HW_NODES_CLAIM));
+	ck_assert_ptr_null(last(HW_NODES_REMOVE));
+}
+END_TEST
+
+START_TEST(who_was_removed_owns_nothing_and_joins_anew)
+{
+	begin_owner();
+	leave("m");
+	pass(1000, NULL);
+	ck_assert_uint_gt(ordered(HW_NODES_LOSE), 0);
+	ck_assert_uint_eq(hw_nodes_stats(n)->joins, 2);
+}
+END_TEST
+
+START_TEST(a_stop_drains_releases_and_leaves)
+{
+	begin_owner();
+	prove();
+	hw_nodes_stop(n, now);
+	turn();
+	ck_assert_uint_eq(ordered(HW_NODES_DRAIN), HW_PARTITIONS); /* at once, whatever the pace */
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		hw_nodes_flushed(n, now, p);
+	turn();
+	ck_assert_ptr_null(last(HW_NODES_RELEASE));
+	hw_nodes_acked(n, now, last(HW_NODES_PRESENCE)->serial);
+	pass(1100, NULL);
+	ck_assert_uint_eq(hw_partitions_count(&last(HW_NODES_RELEASE)->clean), HW_PARTITIONS);
+	ck_assert_ptr_nonnull(last(HW_NODES_ATTEND));
+	ck_assert_ptr_null(member("m"));
+	ck_assert_ptr_nonnull(last(HW_NODES_STOPPED));
+}
+END_TEST
+
+/* --- 10.4 -------------------------------------------------------------------------------------------------------- */
+
+START_TEST(an_epoch_is_greater_than_all_that_is_known)
+{
+	struct hw_token known[HW_PARTITIONS] = {{0}};
+	owner[1] = (struct hw_record){.token = hw_token_make(1800000000, "x"), .released = true};
+	known[2] = hw_token_make(1900000000, "y");
+	hw_nodes_presence(n, now, "z", NULL, known);
+	begin();
+	ck_assert_uint_eq(last(HW_NODES_CLAIM)->epoch, 1900000001);
+	ck_assert_uint_eq(owned(), 1);
+}
+END_TEST
+
+START_TEST(an_epoch_is_no_less_than_the_clock)
+{
+	begin();
+	pass(LEASE_MS + 1200, NULL);
+	ck_assert_uint_ge(last(HW_NODES_CLAIM)->epoch, 1700000005);
+	ck_assert_uint_le(last(HW_NODES_CLAIM)->epoch, 1700000006);
+}
+END_TEST
+
+/* A Redis that came back empty: the owner, if there is one, gets a lease to store its token again. */
+START_TEST(an_absent_record_is_waited_for)
+{
+	begin();
+	pass(LEASE_MS - 1000, NULL);
+	ck_assert_uint_eq(owned(), 0);
+	pass(2200, NULL);
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+}
+END_TEST
+
+START_TEST(a_record_behind_what_was_heard_is_waited_for)
+{
+	struct hw_token known[HW_PARTITIONS] = {{0}};
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		owner[p] = (struct hw_record){.token = hw_token_make(1700000000, "x"), .released = true};
+		known[p] = hw_token_make(1700000001, "y");
+	}
+	known[9].epoch = 0;
+	hw_nodes_presence(n, now, "z", NULL, known);
+	begin();
+	ck_assert_uint_eq(owned(), 1);
+	pass(LEASE_MS + 1200, NULL);
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+}
+END_TEST
+
+START_TEST(what_another_is_wanted_for_is_left_to_it)
+{
+	unsigned theirs, ours;
+	enter("b", 7, true);
+	theirs = wanted_of("b", "m");
+	ours = wanted_of("m", "b");
+	begin();
+	pass(LEASE_MS + 1200, NULL);
+	ck_assert(hw_nodes_owns(n, ours));
+	ck_assert(!hw_nodes_owns(n, theirs));
+}
+END_TEST
+
+START_TEST(who_is_not_ready_claims_nothing)
+{
+	begin();
+	hw_nodes_ready(n, now, false);
+	pass(3 * LEASE_MS, NULL);
+	ck_assert_ptr_null(last(HW_NODES_CLAIM));
+}
+END_TEST
+
+START_TEST(a_handover_waits_for_two_renewals_and_keeps_its_pace)
+{
+	begin_owner();
+	prove();
+	enter("b", 7, true);
+	pass(100, NULL);
+	ck_assert_ptr_null(last(HW_NODES_DRAIN));
+	pass(2100, NULL);
+	ck_assert_uint_eq(ordered(HW_NODES_DRAIN), HW_HANDOVERS_A_SECOND);
+	unsigned p = 0;
+	while (!hw_partitions_has(&last(HW_NODES_DRAIN)->set, p))
+		p++;
+	ck_assert(hw_nodes_owns(n, p) && !hw_nodes_decides(n, p));
+	hw_nodes_flushed(n, now, p);
+	turn();
+	ck_assert_ptr_null(last(HW_NODES_RELEASE));
+	ck_assert_uint_eq(hw_nodes_claims(n)[p], 0);
+	hw_nodes_acked(n, now, last(HW_NODES_PRESENCE)->serial);
+	turn();
+	ck_assert(hw_partitions_has(&last(HW_NODES_RELEASE)->set, p));
+	ck_assert(hw_partitions_has(&last(HW_NODES_RELEASE)->clean, p));
+	ck_assert(!hw_nodes_owns(n, p));
+}
+END_TEST
+
+/* What was acknowledged before a broker restarted may be forgotten by it. */
+START_TEST(what_was_settled_in_an_earlier_session_is_not_clean)
+{
+	begin_owner();
+	prove();
+	hw_nodes_stop(n, now);
+	turn();
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		hw_nodes_flushed(n, now, p);
+	hw_nodes_session(n, now, false);
+	turn();
+	ck_assert_uint_eq(ordered(HW_NODES_RELEASE), HW_PARTITIONS);
+	ck_assert(!hw_partitions_any(&last(HW_NODES_RELEASE)->clean));
+}
+END_TEST
+
+START_TEST(what_is_not_settled_in_10_s_is_kept)
+{
+	begin_owner();
+	prove();
+	enter("b", 7, true);
+	pass(2200, NULL);
+	unsigned p = 0;
+	while (!hw_partitions_has(&last(HW_NODES_DRAIN)->set, p))
+		p++;
+	pass(HW_HANDOVER_BOUND_MS - 500, NULL);
+	ck_assert(!hw_nodes_decides(n, p));
+	pass(1000, NULL);
+	ck_assert(hw_nodes_decides(n, p));
+	ck_assert_uint_gt(ordered(HW_NODES_RESUME), 0);
+}
+END_TEST
+
+START_TEST(a_blind_owner_releases_if_another_is_ready)
+{
+	begin_owner();
+	hw_nodes_blind(n, now, true);
+	hw_nodes_ready(n, now, false);
+	pass(2 * LEASE_MS, NULL);
+	ck_assert_uint_eq(owned(), HW_PARTITIONS); /* nobody else sees either */
+	enter("b", 7, true);
+	pass(1100, NULL);
+	ck_assert_uint_eq(owned(), 0);
+	ck_assert_uint_eq(ordered(HW_NODES_RELEASE), HW_PARTITIONS);
+	ck_assert(!hw_partitions_any(&last(HW_NODES_RELEASE)->clean));
+}
+END_TEST
+
+/* What Redis has with our name on it is nobody's if we do not own it. */
+START_TEST(a_left_over_record_is_released)
+{
+	unsigned p;
+	enter("b", 7, true);
+	p = wanted_of("b", "m");
+	owner[p].token = hw_token_make(1600000000, "m");
+	begin();
+	pass(1100, NULL);
+	ck_assert(owner[p].released && !owner[p].clean);
+}
+END_TEST
+
+/* A broker that restarted since the release has forgotten what its last owner published. */
+START_TEST(a_clean_end_is_one_only_within_our_session)
+{
+	for (int again = 0; again < 2; again++) {
+		if (again) {
+			teardown();
+			setup();
+		}
+		for (unsigned p = 0; p < HW_PARTITIONS; p++)
+			owner[p].token = hw_token_make(1700000000, "b");
+		enter("b", 7, true);
+		begin();
+		pass(1000, NULL);
+		if (again) {
+			hw_nodes_session(n, now, false);
+			hw_nodes_session(n, now, true);
+		}
+		for (unsigned p = 0; p < HW_PARTITIONS; p++)
+			owner[p].released = owner[p].clean = true;
+		leave("b");
+		turn();
+		pass(1100, NULL);
+		ck_assert_uint_eq(owned(), HW_PARTITIONS);
+		ck_assert_uint_eq(hw_partitions_count(&last(HW_NODES_OWN)->clean), again ? 0 : HW_PARTITIONS);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("nodes");
+	TCase *tc = tcase_create("membership");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, it_joins_before_it_connects);
+	tcase_add_test(tc, without_redis_it_connects_after_5_s);
+	tcase_add_test(tc, a_living_namesake_is_told);
+	tcase_add_test(tc, a_silent_namesake_is_replaced_after_a_lease);
+	tcase_add_test(tc, a_silent_member_is_removed_by_run_and_count);
+	tcase_add_test(tc, a_dead_owners_partitions_are_ours_within_the_bound);
+	tcase_add_test(tc, a_lapsed_node_removes_and_claims_nothing);
+	tcase_add_test(tc, who_was_removed_owns_nothing_and_joins_anew);
+	tcase_add_test(tc, a_stop_drains_releases_and_leaves);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("ownership");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, an_epoch_is_greater_than_all_that_is_known);
+	tcase_add_test(tc, an_epoch_is_no_less_than_the_clock);
+	tcase_add_test(tc, an_absent_record_is_waited_for);
+	tcase_add_test(tc, a_record_behind_what_was_heard_is_waited_for);
+	tcase_add_test(tc, what_another_is_wanted_for_is_left_to_it);
+	tcase_add_test(tc, who_is_not_ready_claims_nothing);
+	tcase_add_test(tc, a_handover_waits_for_two_renewals_and_keeps_its_pace);
+	tcase_add_test(tc, what_was_settled_in_an_earlier_session_is_not_clean);
+	tcase_add_test(tc, what_is_not_settled_in_10_s_is_kept);
+	tcase_add_test(tc, a_blind_owner_releases_if_another_is_ready);
+	tcase_add_test(tc, a_left_over_record_is_released);
+	tcase_add_test(tc, a_clean_end_is_one_only_within_our_session);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

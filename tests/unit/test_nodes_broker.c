@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* One node among others: a test a rule of design 10.5, the fence at the broker; and what a standby does otherwise. */
+#include "../suite.h"
+#include "nodes_rig.h"
+
+/* --- 10.5 -------------------------------------------------------------------------------------------------------- */
+
+START_TEST(what_is_proven_is_published)
+{
+	begin_owner();
+	ck_assert(!hw_nodes_publishes(n, 3));
+	prove();
+	ck_assert(hw_nodes_publishes(n, 3));
+	hw_nodes_redis(n, now, false);
+	pass(10 * LEASE_MS, NULL);
+	ck_assert(hw_nodes_publishes(n, 3)); /* with Redis away it goes on as one node does */
+	hw_nodes_session(n, now, false);
+	hw_nodes_session(n, now, true);
+	turn();
+	prove();
+	ck_assert(!hw_nodes_publishes(n, 3)); /* but a new session needs a renewal */
+}
+END_TEST
+
+START_TEST(a_greater_token_is_yielded_to_at_once)
+{
+	uint64_t claims[HW_PARTITIONS];
+	struct hw_token known[HW_PARTITIONS] = {{0}};
+	begin_owner();
+	prove();
+	claims_of(claims, 3, last(HW_NODES_CLAIM)->epoch);
+	hw_nodes_presence(n, now, "a", claims, NULL); /* the same epoch, and a lesser name */
+	ck_assert(hw_nodes_owns(n, 3));
+	hw_nodes_presence(n, now, "z", claims, NULL);
+	ck_assert(!hw_nodes_owns(n, 3) && !hw_nodes_publishes(n, 3));
+	known[4] = hw_token_make(last(HW_NODES_CLAIM)->epoch + 1, "gone");
+	hw_nodes_presence(n, now, "a", NULL, known);
+	ck_assert(!hw_nodes_owns(n, 4));
+	hw_nodes_refused(n, now, 5, &known[4]);
+	ck_assert(!hw_nodes_owns(n, 5));
+	turn();
+	ck_assert_uint_eq(ordered(HW_NODES_LOSE), 3);
+}
+END_TEST
+
+static void begin_blocked(bool lives)
+{
+	uint64_t claims[HW_PARTITIONS];
+	if (lives)
+		enter("b", 7, false);
+	claims_of(claims, 3, 1);
+	begin();
+	hw_nodes_presence(n, now, "b", claims, NULL);
+	pass(LEASE_MS + 1200, NULL);
+	prove();
+	ck_assert(!hw_nodes_publishes(n, 3));
+	ck_assert(hw_nodes_publishes(n, 4));
+}
+
+START_TEST(who_is_no_member_is_evicted_at_once)
+{
+	begin_blocked(false);
+	ck_assert_str_eq(last(HW_NODES_EVICT)->node, "b");
+	uint64_t claims[HW_PARTITIONS] = {0};
+	hw_nodes_presence(n, now, "b", claims, NULL);
+	ck_assert(hw_nodes_publishes(n, 3));
+}
+END_TEST
+
+START_TEST(of_a_live_member_the_withdrawal_is_awaited)
+{
+	begin_blocked(true);
+	ck_assert_ptr_null(last(HW_NODES_EVICT));
+	pass(HW_WITHDRAWAL_MS - 100, NULL);
+	ck_assert_ptr_null(last(HW_NODES_EVICT));
+	pass(200, NULL);
+	ck_assert_uint_eq(hw_nodes_stats(n)->evictions, 1);
+	pass(HW_EVICT_AGAIN_MS, NULL);
+	ck_assert_uint_eq(hw_nodes_stats(n)->evictions, 2);
+}
+END_TEST
+
+START_TEST(who_may_not_evict_waits_for_the_keepalive)
+{
+	begin_blocked(false);
+	hw_nodes_not_evicted(n, now, "b");
+	pass(15000 + 4900, NULL);
+	ck_assert(!hw_nodes_publishes(n, 3));
+	ck_assert_uint_eq(hw_nodes_stats(n)->evictions, 1);
+	pass(200, NULL);
+	ck_assert(hw_nodes_publishes(n, 3));
+}
+END_TEST
+
+/* --- standby ----------------------------------------------------------------------------------------------------- */
+
+static void setup_standby(void)
+{
+	struct hw_nodes_conf conf = {
+		.node = "m", .run = 1, .mode = HW_NODES_STANDBY, .lease_ms = LEASE_MS, .keepalive_ms = 10000};
+	setup();
+	hw_nodes_free(n);
+	n = hw_nodes_new(&conf, now);
+}
+
+START_TEST(a_standby_claims_everything_or_nothing)
+{
+	enter("b", 7, false);
+	owner[17].token = hw_token_make(1700000000, "b");
+	begin();
+	pass(3 * LEASE_MS, NULL);
+	ck_assert_ptr_null(last(HW_NODES_CLAIM));
+	owner[17].released = true;
+	pass(1100, NULL);
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+}
+END_TEST
+
+/* It subscribes only when it owns: its grace, longer than the lease, must not hand the fleet on. */
+START_TEST(a_standby_that_begins_is_not_blind_for_a_lease)
+{
+	enter("b", 7, true);
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		owner[p].token = hw_token_make(1700000000, "b");
+	begin();
+	hw_nodes_blind(n, now, true);
+	pass(100 * LEASE_MS, NULL);
+	leave("b");
+	pass(1100, NULL);
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+	enter("b", 8, true);
+	member("b")->ready = strcmp(hw_nodes_wanted(n, 0), "m") == 0;
+	pass(3 * LEASE_MS, NULL);
+	if (strcmp(hw_nodes_wanted(n, 0), "m") == 0)
+		ck_assert_uint_eq(owned(), HW_PARTITIONS);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("nodes: broker, standby");
+	TCase *tc = tcase_create("the broker");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, what_is_proven_is_published);
+	tcase_add_test(tc, a_greater_token_is_yielded_to_at_once);
+	tcase_add_test(tc, who_is_no_member_is_evicted_at_once);
+	tcase_add_test(tc, of_a_live_member_the_withdrawal_is_awaited);
+	tcase_add_test(tc, who_may_not_evict_waits_for_the_keepalive);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("standby");
+	tcase_add_checked_fixture(tc, setup_standby, teardown);
+	tcase_add_test(tc, a_standby_claims_everything_or_nothing);
+	tcase_add_test(tc, a_standby_that_begins_is_not_blind_for_a_lease);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

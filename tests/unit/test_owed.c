@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/* What is owed to the broker, and in which order it goes: here the publisher is a list of what it has taken. */
+#include "../suite.h"
+#include "daemon/owed.h"
+#include "world.h"
+
+#define DEVICES 2000
+#define ROOM    10 /* messages that the publisher takes at a time */
+#define AHEAD   100
+
+struct hw_publisher {
+	unsigned room;
+	size_t n, acked;
+	uint32_t device[2 * DEVICES]; /* whose message it was */
+	uint64_t token[2 * DEVICES];
+};
+
+/* These two stand before libmqtt's. */
+unsigned hw_publisher_room(const struct hw_publisher *p)
+{
+	return p->room;
+}
+
+bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *what)
+{
+	world_must(p->room > 0 && p->n < 2 * DEVICES);
+	p->room--;
+	p->device[p->n] = (uint32_t)(what->subject & ~HW_OWED_TOKEN_KIND) - 1;
+	p->token[p->n++] = what->token;
+	return true;
+}
+
+static bool wanted(const struct hw_owed *s, const struct hw_group *g)
+{
+	(void)s, (void)g;
+	return true;
+}
+
+static uint64_t version(const struct hw_device *d)
+{
+	return d->seq;
+}
+
+static int write_one(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *topic,
+                     size_t topic_cap, char *payload, size_t cap)
+{
+	(void)s, (void)now, (void)d, (void)topic_cap, (void)cap;
+	topic[0] = payload[0] = 'x';
+	topic[1] = payload[1] = '\0';
+	return 1;
+}
+
+static const struct hw_owed_kind kind = {.owed = HW_OWED_STATUS,
+                                         .queued = HW_QUEUED_STATUS,
+                                         .token = UINT64_C(0x4000000000000000),
+                                         .wanted = wanted,
+                                         .version = version,
+                                         .write = write_one};
+static struct world *w;
+static struct hw_publisher publisher;
+static struct hw_owed owed;
+static bool told[DEVICES], dropped[DEVICES];
+
+static void on_published(void *arg, struct hw_ref device, bool cleared)
+{
+	(void)arg, (void)cleared;
+	told[device.index] = true;
+}
+
+static void on_dropped(void *arg, struct hw_ref device)
+{
+	(void)arg;
+	dropped[device.index] = true;
+	hw_monitor_reap(w->m, device);
+}
+
+static void begin(void)
+{
+	const struct hw_group_spec group = world_group("g", 3600000);
+	const struct hw_monitor_conf conf = world_conf();
+	char id[16];
+	w = world_new(&conf, &group, 1);
+	world_connect(w);
+	for (unsigned k = 0; k < DEVICES; k++) {
+		snprintf(id, sizeof(id), "d%u", k);
+		world_beat(w, id, "");
+	}
+	memset(&publisher, 0, sizeof(publisher));
+	memset(told, 0, sizeof(told));
+	memset(dropped, 0, sizeof(dropped));
+	hw_owed_init(&owed, &kind);
+	owed.m = w->m;
+	owed.publisher = &publisher;
+	owed.on_published = on_published;
+	owed.on_dropped = on_dropped;
+	owed.sweep.rate = 1000000;
+}
+
+static void end(void)
+{
+	hw_owed_fini(&owed);
+	world_free(w);
+}
+
+/* The broker acknowledges what it has, the publisher has room again, and takes as much as it can. */
+static void go_on(void)
+{
+	unsigned budget = 4096;
+	while (publisher.acked < publisher.n)
+		hw_owed_acked(&owed, publisher.token[publisher.acked++]);
+	world_pass(w, 50 * MS);
+	publisher.room = ROOM;
+	hw_owed_pump(&owed, w->now, &budget);
+}
+
+static size_t times_told(uint32_t device)
+{
+	size_t n = 0;
+	for (size_t k = 0; k < publisher.n; k++)
+		n += publisher.device[k] == device;
+	return n;
+}
+
+/* After a reconnect everybody's message is owed again, and a broker may be slow to take so many. */
+START_TEST(test_news_go_before_what_is_sent_again)
+{
+	const uint32_t last = DEVICES - 1;
+	hw_owed_republish(&owed, w->now.mono.ns / MS);
+	go_on();
+	ck_assert_uint_eq(publisher.n, ROOM);
+	hw_owed_add(&owed, last);
+	ck_assert_int_eq(hw_owed_release(&owed, hw_registry_ref(hw_monitor_registry(w->m), last), w->now.mono.ns / MS),
+	                 0);
+	size_t before = publisher.n;
+	while (!times_told(last) && publisher.n < DEVICES)
+		go_on();
+	ck_assert_uint_eq(times_told(last), 1);
+	ck_assert_uint_le(publisher.n - before, AHEAD);
+}
+END_TEST
+
+START_TEST(test_everybody_is_told_again)
+{
+	hw_owed_republish(&owed, w->now.mono.ns / MS);
+	for (int k = 0; k < 2 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+		go_on();
+	ck_assert(!owed.sweeping && hw_owed_idle(&owed));
+	for (uint32_t i = 0; i < DEVICES; i++)
+		if (!told[i] || times_told(i) != 1)
+			ck_abort_msg("device %u was told %zu times", i, times_told(i));
+	ck_assert_uint_eq(owed.owed, 0);
+}
+END_TEST
+
+/* --- one of several nodes -------------------------------------------------------- */
+
+/* Another node owns every second partition, or not any more. */
+static void give_away(enum hw_role role)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p += 2)
+		hw_monitor_role(w->m, p, role, 1);
+}
+
+static bool is_given_away(uint32_t index)
+{
+	return hw_device_partition(hw_registry_at(hw_monitor_registry(w->m), index)) % 2 == 0;
+}
+
+static void owe_all(void)
+{
+	for (uint32_t i = 0; i < DEVICES; i++) {
+		hw_owed_add(&owed, i);
+		ck_assert_int_eq(hw_owed_release(&owed, hw_registry_ref(hw_monitor_registry(w->m), i), 0), 0);
+	}
+}
+
+static void expect_only_ours(void)
+{
+	for (int k = 0; k < 2 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+		go_on();
+	ck_assert(!owed.sweeping && hw_owed_idle(&owed));
+	for (uint32_t i = 0; i < DEVICES; i++)
+		if (times_told(i) != !is_given_away(i))
+			ck_abort_msg("device %u was told %zu times", i, times_told(i));
+	ck_assert_uint_eq(owed.owed, 0);
+}
+
+START_TEST(test_what_another_node_owns_is_not_owed)
+{
+	give_away(HW_ROLE_WATCHES);
+	owe_all();
+	ck_assert_uint_lt(owed.owed, DEVICES);
+	expect_only_ours();
+}
+END_TEST
+
+START_TEST(test_what_is_owed_is_given_up_with_its_partition)
+{
+	owe_all();
+	ck_assert_uint_eq(owed.owed, DEVICES);
+	give_away(HW_ROLE_WATCHES);
+	expect_only_ours();
+	give_away(HW_ROLE_OWNS);
+	owe_all();
+	ck_assert_uint_eq(owed.owed, DEVICES);
+}
+END_TEST
+
+START_TEST(test_what_another_node_owns_is_not_told_again)
+{
+	give_away(HW_ROLE_WATCHES);
+	hw_owed_republish(&owed, w->now.mono.ns / MS);
+	expect_only_ours();
+}
+END_TEST
+
+/* The broker may have what the one before did not mean to say last. */
+START_TEST(test_partitions_that_were_taken_over_are_told_again)
+{
+	struct hw_partitions one = {{0}}, other = {{0}};
+	for (unsigned p = 1; p < HW_PARTITIONS; p += 4)
+		hw_partitions_add(&one, p);
+	for (unsigned p = 3; p < HW_PARTITIONS; p += 4)
+		hw_partitions_add(&other, p);
+	hw_owed_republish_of(&owed, &one, w->now.mono.ns / MS);
+	go_on();
+	hw_owed_republish_of(&owed, &other, w->now.mono.ns / MS);
+	for (int k = 0; k < 4 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+		go_on();
+	for (uint32_t i = 0; i < DEVICES; i++)
+		if (is_given_away(i) ? times_told(i) > 0 : times_told(i) == 0)
+			ck_abort_msg("device %u was told %zu times", i, times_told(i));
+	hw_owed_republish_of(&owed, &one, w->now.mono.ns / MS);
+	hw_owed_republish(&owed, w->now.mono.ns / MS);
+	hw_owed_republish_of(&owed, &other, w->now.mono.ns / MS);
+	for (int k = 0; k < 4 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+		go_on();
+	for (uint32_t i = 0; i < DEVICES; i++)
+		if (is_given_away(i) && times_told(i) != 1)
+			ck_abort_msg("device %u was told %zu times", i, times_told(i));
+}
+END_TEST
+
+/* Each begins while the one before is still being told. */
+START_TEST(test_partitions_that_come_one_by_one_are_told_once)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		struct hw_partitions one = {{0}};
+		hw_partitions_add(&one, p);
+		hw_owed_republish_of(&owed, &one, w->now.mono.ns / MS);
+		go_on();
+	}
+	for (int k = 0; k < 2 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+		go_on();
+	ck_assert(!owed.sweeping && hw_owed_idle(&owed));
+	for (uint32_t i = 0; i < DEVICES; i++)
+		if (times_told(i) != 1)
+			ck_abort_msg("device %u was told %zu times", i, times_told(i));
+}
+END_TEST
+
+/* It was told to nobody that the device is forgotten; that is another node's to do. */
+START_TEST(test_what_is_given_up_is_reaped)
+{
+	struct hw_registry *r = hw_monitor_registry(w->m);
+	for (uint32_t i = 0; i < DEVICES; i++) {
+		struct hw_id id = hw_device_id(hw_registry_at(r, i));
+		ck_assert(hw_monitor_forget(w->m, w->now, id.text, id.len));
+		world_drain(w);
+	}
+	owe_all();
+	unsigned budget = 4 * DEVICES;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		hw_monitor_role(w->m, p, HW_ROLE_WATCHES, 0);
+	publisher.room = ROOM;
+	hw_owed_pump(&owed, w->now, &budget);
+	ck_assert_uint_eq(publisher.n, 0);
+	ck_assert_uint_eq(owed.owed, 0);
+	ck_assert_uint_eq(hw_registry_count(r), 0);
+	for (uint32_t i = 0; i < DEVICES; i++)
+		if (told[i] || !dropped[i])
+			ck_abort_msg("device %u", i);
+}
+END_TEST
+
+/* It waits for the store, say. */
+START_TEST(test_what_never_came_into_the_line_is_given_up_too)
+{
+	struct hw_partitions none = {{0}};
+	for (uint32_t i = 0; i < DEVICES; i++)
+		hw_owed_add(&owed, i);
+	give_away(HW_ROLE_WATCHES);
+	hw_owed_republish_of(&owed, &none, w->now.mono.ns / MS);
+	while (owed.sweeping)
+		go_on();
+	ck_assert_uint_eq(publisher.n, 0);
+	for (uint32_t i = 0; i < DEVICES; i++)
+		if (dropped[i] != is_given_away(i) ||
+		    hw_device_noted(hw_registry_at(hw_monitor_registry(w->m), i), HW_OWED_STATUS) == is_given_away(i))
+			ck_abort_msg("device %u", i);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("owed");
+	TCase *t = tcase_create("order");
+	tcase_add_checked_fixture(t, begin, end);
+	tcase_add_test(t, test_news_go_before_what_is_sent_again);
+	tcase_add_test(t, test_everybody_is_told_again);
+	tcase_add_test(t, test_what_another_node_owns_is_not_owed);
+	tcase_add_test(t, test_what_is_owed_is_given_up_with_its_partition);
+	tcase_add_test(t, test_what_another_node_owns_is_not_told_again);
+	tcase_add_test(t, test_partitions_that_were_taken_over_are_told_again);
+	tcase_add_test(t, test_partitions_that_come_one_by_one_are_told_once);
+	tcase_add_test(t, test_what_is_given_up_is_reaped);
+	tcase_add_test(t, test_what_never_came_into_the_line_is_given_up_too);
+	suite_add_tcase(s, t);
+	return suite_run(s);
+}

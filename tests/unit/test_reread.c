@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* One of several nodes: what it takes from the store of devices that another one decides about, and reading all of it
+ * again. */
+#include "../suite.h"
+#include "gate_world.h"
+
+/* --- what the store says beside ------------------------------------------------- */
+
+static struct hw_stored stored(const char *id, enum hw_state state, uint64_t seq)
+{
+	return (struct hw_stored){.id = id,
+	                          .id_len = strlen(id),
+	                          .state = state,
+	                          .since_ms = w->now.wall_ms,
+	                          .last_seen_ms = w->now.wall_ms,
+	                          .source = HW_SOURCE_MQTT,
+	                          .seq = seq};
+}
+
+static void load(struct hw_stored s)
+{
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
+	world_drain(w);
+}
+
+/* Only its owner has heard it, and the stream does not tell. The hash is as new as the entry, or older. */
+START_TEST(its_own_timeout_counts)
+{
+	struct hw_stored s = stored("a", HW_STATE_ONLINE, 5);
+	s.own_timeout_ms = 3600000;
+	stream("a", HW_STATE_ONLINE, _i ? 6 : 5);
+	int64_t from = w->now.mono.ns, at;
+	world_pass(w, 2 * TIMEOUT); /* in vain: a silent one is found to live as well */
+	ck_assert(world_device(w, "a")->flags & HW_FLAG_SILENT);
+	load(s);
+	ck_assert(!(world_device(w, "a")->flags & HW_FLAG_SILENT));
+	ck_assert_uint_eq(world_device(w, "a")->seq, _i ? 6 : 5);
+	world_pass(w, 2 * TIMEOUT);
+	role(HW_ROLE_DECIDES);
+	world_pass(w, 7200 * S);
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 1);
+	world_last(w, &at);
+	ck_assert_int_ge(at - from, 3600 * S);
+}
+END_TEST
+
+START_TEST(a_shorter_timeout_of_its_own_counts)
+{
+	struct hw_stored s = stored("a", HW_STATE_ONLINE, 5);
+	s.own_timeout_ms = 5000;
+	stream("a", HW_STATE_ONLINE, 5);
+	load(s);
+	world_pass(w, 6 * S);
+	ck_assert(world_device(w, "a")->flags & HW_FLAG_SILENT);
+}
+END_TEST
+
+/* Which one was said last is not known. */
+START_TEST(of_two_timeouts_of_its_own_the_longer_one_counts)
+{
+	struct hw_stored s = stored("a", HW_STATE_ONLINE, 5);
+	stream("a", HW_STATE_ONLINE, 5);
+	world_beat(w, "a", "{\"timeout\":60}");
+	s.own_timeout_ms = 50000;
+	load(s);
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 60000);
+	s.own_timeout_ms = 70000;
+	load(s);
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 70000);
+}
+END_TEST
+
+START_TEST(what_else_the_hash_says_counts)
+{
+	struct hw_stored s = stored("a", HW_STATE_OFFLINE, 5);
+	s.once = true;
+	s.source = HW_SOURCE_KEY;
+	s.report.has = HW_HAS_BATTERY;
+	s.report.battery = 7;
+	stream("a", HW_STATE_OFFLINE, 5);
+	load(s);
+	const struct hw_device *d = world_device(w, "a");
+	ck_assert_uint_eq(hw_device_source(d), HW_SOURCE_KEY);
+	ck_assert_ptr_nonnull(d->extra);
+	ck_assert(d->extra->report.has & HW_HAS_BATTERY);
+	world_pass(w, 86400 * S / 2);
+	role(HW_ROLE_DECIDES);
+	world_pass(w, 86400 * S);
+	ck_assert_uint_eq(transitions(HW_STATE_FORGOTTEN), 1); /* so early, as it was heard once */
+}
+END_TEST
+
+START_TEST(what_is_known_by_both_stays_so)
+{
+	stream("a", HW_STATE_ONLINE, 5);
+	struct hw_stored s = stored("a", HW_STATE_ONLINE, 5);
+	s.source = HW_SOURCE_KEY;
+	load(s);
+	world_beat(w, "a", "");
+	ck_assert_uint_eq(hw_device_source(world_device(w, "a")), HW_SOURCE_KEY | HW_SOURCE_MQTT);
+	load(s);
+	ck_assert_uint_eq(hw_device_source(world_device(w, "a")), HW_SOURCE_KEY | HW_SOURCE_MQTT);
+}
+END_TEST
+
+/* --- reading the store again ------------------------------------------------------ */
+
+/* The devices that are gone, each reaped; as a text. */
+static const char *gone(void)
+{
+	static char text[64];
+	struct hw_ref ref;
+	unsigned budget = 1000;
+	text[0] = '\0';
+	while (hw_monitor_reread_end(w->m, w->now, &budget, &ref)) {
+		struct hw_id id = hw_device_id(hw_registry_get(hw_monitor_registry(w->m), ref));
+		strncat(text, id.text, id.len);
+		hw_monitor_reap(w->m, ref);
+		ck_assert_ptr_null(hw_registry_get(hw_monitor_registry(w->m), ref));
+	}
+	return text;
+}
+
+START_TEST(what_is_not_read_again_is_gone)
+{
+	static const char *const ids[] = {"b", "c", "d", "e"};
+	role(HW_ROLE_DECIDES);
+	world_beat(w, "a", ""); /* decided here */
+	world_beat(w, "n", ""); /* nobody has decided yet */
+	for (int k = 0; k < 4; k++)
+		stream(ids[k], k % 2 ? HW_STATE_OFFLINE : HW_STATE_ONLINE, 5);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0);
+	load(stored("b", HW_STATE_ONLINE, 5));
+	stream("c", HW_STATE_ONLINE, 6);
+	stream("new", HW_STATE_ONLINE, 6);
+	ck_assert_str_eq(gone(), "de");
+	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(w->m)), 5);
+	ck_assert_uint_eq(outs_of_devices(), 1); /* of "a" */
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->count[HW_STATE_FORGOTTEN], 0);
+	ck_assert_str_eq(gone(), ""); /* nothing is read again */
+}
+END_TEST
+
+/* Their records are those of devices that went. */
+START_TEST(what_came_meanwhile_is_not_gone)
+{
+	stream("b", HW_STATE_ONLINE, 5);
+	stream("c", HW_STATE_ONLINE, 5);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		stream(i ? "c" : "b", HW_STATE_FORGOTTEN, 6);
+		hw_monitor_reap(w->m, hw_registry_ref(hw_monitor_registry(w->m), i));
+	}
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0); /* once more */
+	load(stored("x", HW_STATE_ONLINE, 5));
+	stream("y", HW_STATE_ONLINE, 5);
+	ck_assert_uint_eq(hw_registry_bound(hw_monitor_registry(w->m)), 2);
+	ck_assert_str_eq(gone(), "");
+}
+END_TEST
+
+/* What was decided here, and is written: the stream says so, though it decides nothing here. */
+START_TEST(what_was_decided_here_and_is_written_is_not_gone)
+{
+	role(HW_ROLE_DECIDES);
+	world_beat(w, "a", "");
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0);
+	stream("a", HW_STATE_ONLINE, world_device(w, "a")->seq);
+	role(HW_ROLE_WATCHES);
+	ck_assert_str_eq(gone(), "");
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0);
+	ck_assert_str_eq(gone(), "a"); /* it was refused */
+}
+END_TEST
+
+START_TEST(the_end_of_reading_again_is_bounded)
+{
+	struct hw_ref ref;
+	for (int i = 0; i < 100; i++) {
+		char id[16];
+		snprintf(id, sizeof(id), "d%d", i);
+		stream(id, HW_STATE_ONLINE, 5);
+	}
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0);
+	for (int i = 0; i < 99; i++) {
+		char id[16];
+		snprintf(id, sizeof(id), "d%d", i);
+		load(stored(id, HW_STATE_ONLINE, 5));
+	}
+	for (int calls = 0; calls < 9; calls++) {
+		unsigned budget = 10;
+		ck_assert(!hw_monitor_reread_end(w->m, w->now, &budget, &ref));
+		ck_assert_uint_eq(budget, 0);
+	}
+	unsigned budget = 10;
+	ck_assert(hw_monitor_reread_end(w->m, w->now, &budget, &ref));
+	ck_assert_uint_eq(budget, 0);
+	ck_assert(world_is(w, "d99", HW_STATE_FORGOTTEN));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("reread");
+	TCase *beside = tcase_create("hashes"), *again = tcase_create("again");
+	tcase_add_checked_fixture(beside, setup, teardown);
+	tcase_add_checked_fixture(again, setup, teardown);
+	tcase_add_loop_test(beside, its_own_timeout_counts, 0, 2);
+	tcase_add_test(beside, a_shorter_timeout_of_its_own_counts);
+	tcase_add_test(beside, of_two_timeouts_of_its_own_the_longer_one_counts);
+	tcase_add_test(beside, what_else_the_hash_says_counts);
+	tcase_add_test(beside, what_is_known_by_both_stays_so);
+	tcase_add_test(again, what_is_not_read_again_is_gone);
+	tcase_add_test(again, what_came_meanwhile_is_not_gone);
+	tcase_add_test(again, what_was_decided_here_and_is_written_is_not_gone);
+	tcase_add_test(again, the_end_of_reading_again_is_bounded);
+	suite_add_tcase(suite, beside);
+	suite_add_tcase(suite, again);
+	return suite_run(suite);
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+/* What the monitor makes of devices that a store or retained statuses hold. */
+#include "../suite.h"
+#include "world.h"
+
+static struct world *w;
+
+static void setup(void)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	w = world_new(&conf, &g, 1);
+	world_connect(w);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+START_TEST(test_loading)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.loading = true;
+	struct hw_group_spec g = world_group("default", 30000);
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_beat(v, "known-online", "");
+	world_beat(v, "known-offline", "");
+	world_beat(v, "new", "");
+	world_beat(v, "new-goodbye", "{\"online\":false}");
+	ck_assert_uint_eq(v->n_log, 1); /* the end of the start's blindness */
+	struct hw_stored s = {.id = "known-online",
+	                      .id_len = 12,
+	                      .state = HW_STATE_ONLINE,
+	                      .seq = 5,
+	                      .since_ms = 5,
+	                      .last_seen_ms = 1699999990000};
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+	s.id = "known-offline";
+	s.id_len = 13;
+	s.state = HW_STATE_OFFLINE;
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+	s.id = "silent";
+	s.id_len = 6;
+	s.state = HW_STATE_ONLINE;
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+	s.seq = 0;
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), -EINVAL);
+	world_drain(v);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_ONLINE), 1);
+	ck_assert(world_is(v, "known-online", HW_STATE_ONLINE));
+	ck_assert_uint_eq(world_device(v, "known-online")->seq, 5);
+	ck_assert(world_is(v, "known-offline", HW_STATE_ONLINE));
+	ck_assert(world_is(v, "new", HW_STATE_PROVISIONAL));
+	hw_monitor_loaded(v->m);
+	world_drain(v);
+	ck_assert(world_is(v, "new", HW_STATE_ONLINE));
+	ck_assert(world_is(v, "new-goodbye", HW_STATE_OFFLINE));
+	/* Silent for 10 s when this run began, so 20 s are left: but the start was lossy, so silence counts anew. */
+	int64_t at;
+	world_pass(v, 31 * S);
+	ck_assert(world_is(v, "silent", HW_STATE_OFFLINE));
+	ck_assert_int_eq(world_last(v, &at)->last_seen_ms > 0, 1);
+	world_free(v);
+}
+END_TEST
+
+START_TEST(test_forgetting)
+{
+	world_beat(w, "a", "");
+	world_beat(w, "b", "");
+	world_beat(w, "b", "");
+	ck_assert(hw_monitor_forget(w->m, w->now, "a", 1));
+	world_drain(w);
+	const struct hw_transition *t = world_last(w, NULL);
+	ck_assert_int_eq(t->state, HW_STATE_FORGOTTEN);
+	ck_assert_int_eq(t->reason, HW_REASON_OPERATOR);
+	world_say(w, "nodes/a/status", "", false); /* our own clearing comes back */
+	ck_assert(world_is(w, "a", HW_STATE_FORGOTTEN));
+	ck_assert(!hw_monitor_forget(w->m, w->now, "a", 1));
+	hw_monitor_reap(w->m, t->device);
+	ck_assert_ptr_null(world_device(w, "a"));
+	ck_assert(!hw_monitor_forget(w->m, w->now, "a", 1));
+	hw_monitor_reap(
+		w->m, hw_registry_ref(hw_monitor_registry(w->m), hw_registry_find(hw_monitor_registry(w->m), "b", 1)));
+	ck_assert(world_is(w, "b", HW_STATE_ONLINE));
+}
+END_TEST
+
+START_TEST(test_forget_after)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.forget_after_ms = 600000;
+	conf.forget_once_after_ms = 60000;
+	struct hw_group_spec g = world_group("default", 30000);
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	world_beat(w, "once", "");
+	world_beat(w, "twice", "");
+	world_pass(w, S);
+	world_beat(w, "twice", "");
+	world_pass(w, 95 * S);
+	ck_assert(world_is(w, "once", HW_STATE_FORGOTTEN));
+	ck_assert(world_is(w, "twice", HW_STATE_OFFLINE));
+	ck_assert_int_eq(world_last(w, NULL)->reason, HW_REASON_FORGET_AFTER);
+	conf.forget_after_ms = 120000;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	world_pass(w, 50 * S);
+	ck_assert(world_is(w, "twice", HW_STATE_OFFLINE));
+	world_pass(w, 10 * S);
+	ck_assert(world_is(w, "twice", HW_STATE_FORGOTTEN));
+}
+END_TEST
+
+START_TEST(test_without_a_store_own_statuses_are_adopted)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = conf.node = "me";
+	struct hw_group_spec g = world_group("default", 30000);
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_say(v, "nodes/a/status",
+	          "{\"time\":1699990000,\"online\":true,\"reason\":\"heartbeat\",\"last_seen\":1699990000,\"by\":"
+	          "\"me\",\"seq\":7}",
+	          true);
+	world_say(v, "nodes/b/status",
+	          "{\"time\":1699990000,\"online\":false,\"reason\":\"timeout\",\"last_seen\":1699990000,\"by\":\"me\","
+	          "\"seq\":8}",
+	          true);
+	world_say(v, "nodes/c/status", "{\"time\":1699990000,\"online\":false,\"by\":\"other\",\"seq\":8}", true);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	ck_assert(world_is(v, "b", HW_STATE_OFFLINE));
+	ck_assert_ptr_null(world_device(v, "c"));
+	world_say(v, "nodes/d/heartbeat", "{\"time\":1699990000}", true); /* history, whatever is adopted */
+	ck_assert_ptr_null(world_device(v, "d"));
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_ONLINE) +
+	                          world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE),
+	                  0);
+	world_pass(v, 31 * S);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
+START_TEST(test_own_statuses_are_adopted_where_no_heartbeat_comes)
+{
+	static const char *const hb[] = {"hb/{id}"};
+	struct hw_monitor_conf conf = world_conf();
+	conf.adopt_by = conf.node = "me";
+	struct hw_group_spec g = world_group("default", 30000);
+	g.heartbeat = hb;
+	g.n_heartbeat = 1;
+	g.id_prefix = "p-";
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_say(v, "nodes/a/status", "{\"time\":1699990000,\"online\":true,\"by\":\"me\",\"seq\":7}", true);
+	world_say(v, "nodes/b/status", "{\"time\":1699990000,\"online\":true,\"by\":\"me\",\"seq\":7}", false);
+	world_say(v, "nodes/c/status", "{\"online\":true}", false);
+	ck_assert(world_is(v, "p-a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(v->m)), 1);
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->own_messages, 2);
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->refused[HW_REFUSED_TOPIC], 1);
+	world_free(v);
+}
+END_TEST
+
+/* What an earlier run has left: a device that was heard, or went offline, so long ago. Nobody listened for `down_ms`.
+ */
+static void load_old(struct world *v, const char *id, bool online, int64_t age_ms, int64_t down_ms)
+{
+	struct hw_stored s = {.id = id,
+	                      .id_len = strlen(id),
+	                      .state = online ? HW_STATE_ONLINE : HW_STATE_OFFLINE,
+	                      .seq = 5,
+	                      .since_ms = v->now.wall_ms - age_ms,
+	                      .last_seen_ms = v->now.wall_ms - age_ms,
+	                      .down_ms = down_ms};
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+}
+
+static void load(struct world *v, const char *id, int64_t last_seen_ms, int64_t own_timeout_ms)
+{
+	struct hw_stored s = {.id = id,
+	                      .id_len = strlen(id),
+	                      .state = HW_STATE_ONLINE,
+	                      .seq = 5,
+	                      .last_seen_ms = last_seen_ms,
+	                      .own_timeout_ms = own_timeout_ms};
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+}
+
+/* The age of what is stored may be blindness or a step of the wall clock: one timeout of sight is left in any case. */
+START_TEST(test_a_stored_device_has_one_timeout_to_be_heard)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	conf.loading = true;
+	struct world *v = world_new(&conf, &g, 1);
+	load(v, "beats", v->now.wall_ms - 86400000, 0);
+	load(v, "sleeps", v->now.wall_ms - 86400000, 300000);
+	load(v, "dead", v->now.wall_ms - 86400000, 0);
+	hw_monitor_loaded(v->m);
+	world_connect(v);
+	world_pass(v, 29 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	world_beat(v, "beats", "");
+	world_pass(v, 2 * S);
+	ck_assert(world_is(v, "dead", HW_STATE_OFFLINE));
+	ck_assert(world_is(v, "beats", HW_STATE_ONLINE));
+	world_pass(v, 268 * S);
+	ck_assert(world_is(v, "sleeps", HW_STATE_ONLINE));
+	world_pass(v, 2 * S);
+	ck_assert(world_is(v, "sleeps", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
+/* ... also when a reload makes the timeout shorter before the monitor sees. */
+START_TEST(test_a_shorter_timeout_leaves_one_to_be_heard)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	conf.loading = true;
+	struct world *v = world_new(&conf, &g, 1);
+	load(v, "beats", v->now.wall_ms - 86400000, 0);
+	load(v, "dead", v->now.wall_ms - 86400000, 0);
+	hw_monitor_loaded(v->m);
+	g.timeout_ms = 10000;
+	ck_assert_int_eq(hw_monitor_reconfigure(v->m, v->now, &conf, &g, 1), 0);
+	world_connect(v);
+	world_pass(v, 9 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	world_beat(v, "beats", "");
+	world_pass(v, 2 * S);
+	ck_assert(world_is(v, "dead", HW_STATE_OFFLINE));
+	ck_assert(world_is(v, "beats", HW_STATE_ONLINE));
+	world_free(v);
+}
+END_TEST
+
+/* Redis may come late; the blindness there was since the run began is no silence. */
+START_TEST(test_loaded_late)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	for (int k = 0; k < 5; k++) {
+		world_pass(v, 5 * S);
+		hw_monitor_link(v->m, v->now, 0, false);
+		v->n_out = 0;
+		world_pass(v, 100 * S);
+		hw_monitor_link(v->m, v->now, 0, true);
+	}
+	load(v, "a", v->now.wall_ms, 0);
+	world_pass(v, 29 * S);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	world_pass(v, 2 * S);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
+/* A sleeper that wakes before its record is read says so once. */
+START_TEST(test_what_is_said_in_the_load_goes_over_what_is_stored)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	conf.loading = true;
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_beat(v, "woke", "{\"timeout\":0}");
+	world_beat(v, "naps", "{\"timeout\":400}");
+	world_beat(v, "silent", "");
+	world_beat(v, "new", "{\"timeout\":0}");
+	load(v, "woke", v->now.wall_ms, 310000);
+	load(v, "naps", v->now.wall_ms, 310000);
+	load(v, "silent", v->now.wall_ms, 310000);
+	hw_monitor_loaded(v->m);
+	world_drain(v);
+	ck_assert_int_eq(hw_monitor_timeout_ms(v->m, world_device(v, "woke")), 30000);
+	ck_assert_int_eq(world_device(v, "woke")->extra->own_timeout_ms, 0);
+	ck_assert_int_eq(world_device(v, "new")->extra->own_timeout_ms, 0);
+	ck_assert_int_eq(hw_monitor_timeout_ms(v->m, world_device(v, "naps")), 400000);
+	ck_assert_int_eq(hw_monitor_timeout_ms(v->m, world_device(v, "silent")), 310000);
+	world_free(v);
+}
+END_TEST
+
+/* The load may take longer than a timeout: its silence begins with what was heard meanwhile. And twice is not once. */
+START_TEST(test_what_is_heard_in_the_load_is_newer_than_what_is_stored)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	struct hw_stored s = {.id = "a", .id_len = 1, .state = HW_STATE_ONLINE, .seq = 5, .once = true};
+	conf.loading = true;
+	struct world *v = world_new(&conf, &g, 1);
+	s.last_seen_ms = v->now.wall_ms - 20000;
+	world_connect(v);
+	world_pass(v, 60 * S);
+	world_beat(v, "a", "");
+	int64_t heard_ms = v->now.wall_ms;
+	world_pass(v, S);
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+	hw_monitor_loaded(v->m);
+	ck_assert_int_eq(hw_device_last_seen_ms(world_device(v, "a"), v->now), heard_ms);
+	ck_assert(!(world_device(v, "a")->flags & HW_FLAG_ONCE));
+	world_pass(v, 28 * S);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	world_pass(v, 2 * S);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
+/* What nobody listened to counts for nothing: after a second blindness there is a whole timeout again. */
+START_TEST(test_the_monitors_own_down_time_is_no_silence)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	conf.loading = true;
+	struct world *v = world_new(&conf, &g, 1);
+	load_old(v, "a", true, 3600000, 3599000);
+	hw_monitor_loaded(v->m);
+	world_connect(v);
+	world_pass(v, 20 * S);
+	hw_monitor_link(v->m, v->now, 0, false);
+	world_pass(v, S);
+	hw_monitor_link(v->m, v->now, 0, true);
+	world_pass(v, 29 * S);
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	world_pass(v, 2 * S);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
+START_TEST(test_who_is_offline_is_forgotten_in_time_across_restarts)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	conf.loading = true;
+	conf.forget_after_ms = 3600000;
+	struct world *v = world_new(&conf, &g, 1);
+	load_old(v, "a", false, 3600000 - 10000, 5000);
+	hw_monitor_loaded(v->m);
+	world_connect(v);
+	world_pass(v, 9 * S);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_pass(v, 2 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_FORGOTTEN), 1);
+	world_free(v);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("stored");
+	TCase *tc = tcase_create("rules");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 20);
+	tcase_add_test(tc, test_loading);
+	tcase_add_test(tc, test_forgetting);
+	tcase_add_test(tc, test_forget_after);
+	tcase_add_test(tc, test_without_a_store_own_statuses_are_adopted);
+	tcase_add_test(tc, test_own_statuses_are_adopted_where_no_heartbeat_comes);
+	tcase_add_test(tc, test_a_stored_device_has_one_timeout_to_be_heard);
+	tcase_add_test(tc, test_a_shorter_timeout_leaves_one_to_be_heard);
+	tcase_add_test(tc, test_loaded_late);
+	tcase_add_test(tc, test_what_is_said_in_the_load_goes_over_what_is_stored);
+	tcase_add_test(tc, test_what_is_heard_in_the_load_is_newer_than_what_is_stored);
+	tcase_add_test(tc, test_the_monitors_own_down_time_is_no_silence);
+	tcase_add_test(tc, test_who_is_offline_is_forgotten_in_time_across_restarts);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}
