@@ -14,6 +14,15 @@
 
 /* --- states ------------------------------------------------------------------- */
 
+/* What a device said of itself goes with it: if it is heard again before its record is gone, it is a new one. */
+static void unlearn(struct hw_device *d)
+{
+	if (!d->extra)
+		return;
+	d->extra->own_timeout_ms = 0;
+	hw_report_fini(&d->extra->report);
+}
+
 void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enum hw_reason reason)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
@@ -23,6 +32,8 @@ void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enu
 	m->stats.count[state]++;
 	m->group_stats[d->group].count[state]++;
 	hw_device_set_state(d, state, reason);
+	if (state == HW_STATE_FORGOTTEN)
+		unlearn(d);
 }
 
 void hw_monitor_no_longer_provisional(struct hw_device *d)

@@ -203,11 +203,12 @@ static void on_transition(const struct hw_transition *tr)
 	d->seq = tr->seq;
 	d->state = tr->state;
 	d->goodbye = false;
+	if (tr->state == HW_STATE_FORGOTTEN)
+		d->own_ms = 0;
 	if (tr->state == HW_STATE_FORGOTTEN && one_in(2)) {
 		hw_monitor_reap(t.m, tr->device);
 		MUST(hw_registry_get(hw_monitor_registry(t.m), tr->device) == NULL);
 		d->seq = 0;
-		d->own_ms = 0;
 		d->read_at = d->loaded = -1;
 	}
 }

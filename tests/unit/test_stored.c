@@ -88,6 +88,24 @@ START_TEST(test_forgetting)
 }
 END_TEST
 
+/* The record of a forgotten device is still there when it is heard again: nothing is left of what it once said. */
+START_TEST(test_who_is_heard_again_after_being_forgotten_is_new)
+{
+	int64_t at;
+	world_beat(w, "a", "{\"timeout\":100,\"battery\":87,\"ip\":\"10.0.0.1\"}");
+	ck_assert(hw_monitor_forget(w->m, w->now, "a", 1));
+	world_drain(w);
+	world_beat(w, "a", "{\"rssi\":-60}");
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(world_device(w, "a")->extra->report.has, HW_HAS_RSSI);
+	int64_t heard_ns = w->now.mono.ns;
+	world_pass(w, 99 * S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	world_last(w, &at);
+	ck_assert_int_le(at - heard_ns, 30 * S + 50 * MS);
+}
+END_TEST
+
 START_TEST(test_forget_after)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -361,6 +379,7 @@ int main(void)
 	tcase_set_timeout(tc, 20);
 	tcase_add_test(tc, test_loading);
 	tcase_add_test(tc, test_forgetting);
+	tcase_add_test(tc, test_who_is_heard_again_after_being_forgotten_is_new);
 	tcase_add_test(tc, test_forget_after);
 	tcase_add_test(tc, test_without_a_store_own_statuses_are_adopted);
 	tcase_add_test(tc, test_own_statuses_are_adopted_where_no_heartbeat_comes);
