@@ -22,7 +22,7 @@ void hw_monitor_arrived(struct hw_monitor *m, struct hw_now now, unsigned source
 static void follow_links(struct hw_monitor *m, struct hw_now now, bool again)
 {
 	if (again)
-		hw_hearing_subscribed(&m->hearing, now.mono);
+		hw_hearing_subscribed(&m->hearing, &m->sight, now.mono);
 	else
 		hw_hearing_interrupted(&m->hearing);
 }

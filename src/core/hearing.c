@@ -33,6 +33,9 @@ static bool deafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mon
 {
 	struct hw_hearing_filter *f = &h->filter[k];
 	struct hw_hearing_group *g = &h->group[f->group];
+	struct hw_seen seen = hw_blind_seen(&s->blind, since);
+	if (seen.ns < f->seen.ns) /* the clock has forgotten the blindness that the subscription was in */
+		seen = f->seen;
 	bool is_news = g->deaf_filters == 0 && !g->over;
 	g->over = false;
 	f->deaf = true;
@@ -40,7 +43,7 @@ static bool deafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mon
 	f->last_then = since;
 	f->retry = now;
 	f->tell.ns = 0; /* the deafness is told, and why */
-	hw_blind_begin(&g->blind, HW_CAUSE_DEAF, (struct hw_mono){hw_blind_seen(&s->blind, since).ns}, true);
+	hw_blind_begin(&g->blind, HW_CAUSE_DEAF, (struct hw_mono){seen.ns}, true);
 	if (g->deaf_filters++ == 0)
 		count_deaf(h, since, now, true);
 	g->need.ns = 0;
@@ -79,18 +82,28 @@ static void recount(struct hw_hearing *h, const struct hw_sight *s, struct hw_mo
 	}
 }
 
+/* Filters are subscribed to now. */
+static void note_clock(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
+{
+	for (size_t k = 0; k < h->n; k++)
+		if (h->filter[k].since.ns == now.ns)
+			h->filter[k].seen = hw_blind_seen(&s->blind, now);
+}
+
 int hw_hearing_configure(struct hw_hearing *h, const struct hw_sight *s, const struct hw_groups *groups,
                          const char *node, struct hw_mono now)
 {
 	int rc = hw_hearing_set_filters(h, groups, node, now);
-	if (!rc)
-		recount(h, s, now);
-	return rc;
+	if (rc)
+		return rc;
+	note_clock(h, s, now);
+	recount(h, s, now);
+	return 0;
 }
 
 /* --- what comes in -------------------------------------------------------------- */
 
-void hw_hearing_subscribed(struct hw_hearing *h, struct hw_mono now)
+void hw_hearing_subscribed(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
 {
 	for (size_t k = 0; k < h->n; k++) {
 		struct hw_hearing_filter *f = &h->filter[k];
@@ -105,6 +118,7 @@ void hw_hearing_subscribed(struct hw_hearing *h, struct hw_mono now)
 		if (f->deaf)
 			f->last_then = now;
 	}
+	note_clock(h, s, now);
 	hw_hearing_wake(h);
 }
 

@@ -54,7 +54,7 @@ int hw_hearing_configure(struct hw_hearing *h, const struct hw_sight *s, const s
                          const char *node, struct hw_mono now);
 
 /* All readers are subscribed (again): what was known of their filters must be proven anew. */
-void hw_hearing_subscribed(struct hw_hearing *h, struct hw_mono now);
+void hw_hearing_subscribed(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now);
 /* What was out is lost with its connection, and says nothing. */
 void hw_hearing_interrupted(struct hw_hearing *h);
 

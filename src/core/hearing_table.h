@@ -21,7 +21,8 @@
 struct hw_hearing_filter {
 	char *filter, *canary; /* owned: the filter, and the topic of its canary */
 	uint16_t group, index; /* which heartbeat filter of which group */
-	struct hw_mono since;  /* subscribed since then, all readers together */
+	struct hw_mono since;  /* subscribed since then, all readers together, */
+	struct hw_seen seen;   /* ... when the monitor's clock showed this */
 	struct hw_mono proof;  /* the canary that came back last was sent then */
 	struct hw_mono sent;   /* a canary is out since then; 0: none is */
 	uint64_t after;        /* a barrier with this number or a later one was sent after it */

@@ -334,6 +334,39 @@ START_TEST(test_deafness_that_is_found_out_late_postpones_by_its_length_alone)
 }
 END_TEST
 
+/* Nothing is brought since the subscription, which lies in the blindness of the start (0) or of a lost link (1); then
+ * the monitor stalls. Deafness takes no moment off the group's clock that blindness has taken off the monitor's. */
+START_TEST(test_deafness_begins_no_earlier_than_the_clock_of_its_subscription)
+{
+	struct hw_monitor_conf conf = hearing_conf();
+	conf.grace_ms = 5000;
+	live(20);
+	struct world *v = hearing_world(10000, true);
+	ck_assert_int_eq(hw_monitor_reconfigure(v->m, v->now, &conf, groups, 2), 0);
+	hw_monitor_recall_canaries(v->m, hw_monitor_canaries(w->m));
+	hearing_load_fleet(v);
+	v->deny = "nodes/";
+	world_connect(v);
+	if (_i == 1) {
+		world_pass(v, 8 * S);
+		hw_monitor_link(v->m, v->now, 0, false);
+		v->n_out = 0;
+		world_pass(v, S);
+		hw_monitor_link(v->m, v->now, 0, true);
+	}
+	int64_t seen_ns = hw_blind_seen(hw_monitor_blind(v->m), v->now.mono).ns;
+	world_pass(v, 6 * S);
+	v->now.mono.ns += S;
+	hw_monitor_stall(v->m, v->now, (struct hw_mono){v->now.mono.ns - S});
+	hw_monitor_drained(v->m, v->now);
+	world_pass(v, 30 * S);
+	ck_assert(hw_monitor_group_is_deaf(v->m, 0));
+	ck_assert_int_eq(v->m->hearing.group[0].blind.begun.ns, seen_ns);
+	ck_assert_uint_eq(v->m->sight.blind.active, 0);
+	world_free(v);
+}
+END_TEST
+
 /* What deafness took is not held against a device; what was seen between two of them is. */
 START_TEST(test_deafness_that_recurs_postpones_for_ever_nothing)
 {
@@ -562,6 +595,7 @@ int main(void)
 	tcase_add_test(tc, test_a_heartbeat_ends_it_and_silence_counts_anew);
 	tcase_add_test(tc, test_all_died_while_it_was_deaf);
 	tcase_add_test(tc, test_deafness_that_is_found_out_late_postpones_by_its_length_alone);
+	tcase_add_loop_test(tc, test_deafness_begins_no_earlier_than_the_clock_of_its_subscription, 0, 2);
 	tcase_add_test(tc, test_deafness_that_recurs_postpones_for_ever_nothing);
 	tcase_add_test(tc, test_goodbyes_are_void_while_deaf);
 	tcase_add_test(tc, test_a_goodbye_is_void_though_deafness_ends_with_it);
