@@ -120,8 +120,9 @@ static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out 
 
 /*
  * By when a filter must have brought something for the silence since to be a device's own: since its deadline, or, of a
- * goodbye, since the barriers that prove it. Later goodbyes of a group share what the first one that waits needs, or a
- * canary that is slower than barriers would never do.
+ * goodbye, since the barriers that prove it, if these were sent before. Later goodbyes of a group share what the first
+ * one that waits needs, or a canary that is slower than barriers would never do. They share it until that one is
+ * judged: without canaries the others wait for the next that the filter brings, but not past their deadlines.
  */
 static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const struct hw_device *d, struct hw_mono sent,
                              int64_t late_ns)
@@ -130,7 +131,7 @@ static struct hw_mono needed(struct hw_monitor *m, struct hw_now now, const stru
 	if (d->flags & HW_FLAG_GOODBYE) {
 		if (!first->ns)
 			*first = hw_mono_add(sent, -(HW_NS_PER_S / HW_TICKS_PER_S));
-		need = *first;
+		need = late_ns > 0 ? hw_mono_sooner(need, *first) : *first;
 	}
 	return need.ns > m->sight.blind.until.ns ? need : m->sight.blind.until;
 }

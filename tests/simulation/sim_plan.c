@@ -122,11 +122,7 @@ void sim_plan_gateways(struct sim *s, uint32_t devices, uint32_t gateways)
 	p->load_pace_ns = HW_NS_PER_MS;
 }
 
-/*
- * Drawn apart, so that a seed that has no gateways runs as if there were none anywhere. Their groups send canaries:
- * without, the goodbyes of a filter that brings a list now and then wait for one list each, also past their deadlines,
- * which is not held against the core yet.
- */
+/* Drawn apart, so that a seed that has no gateways runs as if there were none anywhere. */
 static void draw_gateways(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
@@ -137,12 +133,10 @@ static void draw_gateways(struct sim *s)
 	uint32_t group = (uint32_t)sim_below(&own, p->groups);
 	if (!p->sparse && sim_chance(&own, 0.4)) {
 		sim_plan_gateways(s, (uint32_t)sim_between(&own, 150, 400), gateways);
-		p->no_canary[0] = p->no_canary[1] = false;
 		return;
 	}
 	p->gateways = gateways;
 	p->batch[group] = true;
-	p->no_canary[group] = false;
 }
 
 void sim_plan_draw(struct sim *s)

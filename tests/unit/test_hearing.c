@@ -439,6 +439,28 @@ START_TEST(test_a_goodbye_is_void_though_deafness_ends_with_it)
 }
 END_TEST
 
+/* Without canaries a goodbye waits for what others bring, which here is seldom. Past their deadlines all who said one
+ * are judged by the same message: it shows that the group heard, and that they were silent. */
+START_TEST(test_goodbyes_that_only_others_prove_are_judged_together_past_their_deadlines)
+{
+	static const char *const dead[] = {"a", "b", "c", "d", "e", NULL};
+	char topic[32];
+	struct world *v = hearing_world(10000, false);
+	world_connect(v);
+	for (int k = -1; k < 4; k++) {
+		world_say(v, "slow/x/heartbeat", "", false);
+		for (const char *const *id = dead; k < 1 && *id; id++) {
+			snprintf(topic, sizeof(topic), "slow/%s/heartbeat", *id);
+			world_say(v, topic, k < 0 ? "" : "{\"online\":false}", false);
+		}
+		world_pass(v, 4 * S);
+		/* of some 4 s of silence; then of 8 s; then of more than their timeout */
+		ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), k < 1 ? 0 : k == 1 ? 1 : 5);
+	}
+	world_free(v);
+}
+END_TEST
+
 /* A will comes on a filter that is heard, while the heartbeats of who comes back after it are not. */
 START_TEST(test_a_goodbye_is_not_believed_of_a_group_that_does_not_hear)
 {
@@ -600,6 +622,7 @@ int main(void)
 	tcase_add_test(tc, test_goodbyes_are_void_while_deaf);
 	tcase_add_test(tc, test_a_goodbye_is_void_though_deafness_ends_with_it);
 	tcase_add_test(tc, test_a_canary_proves_only_what_was_sent_before_it);
+	tcase_add_test(tc, test_goodbyes_that_only_others_prove_are_judged_together_past_their_deadlines);
 	tcase_add_test(tc, test_a_goodbye_is_not_believed_of_a_group_that_does_not_hear);
 	tcase_add_test(tc, test_a_goodbye_is_believed_at_once_otherwise);
 	tcase_add_test(tc, test_one_device_alone_is_judged_by_its_own_silence);
