@@ -14,21 +14,20 @@
 #include <sys/random.h>
 
 #include "broker.h"
+#include "cluster.h"
 #include "context.h"
 #include "debts.h"
+#include "dial.h"
 #include "feed.h"
 #include "hooks.h"
 #include "keys.h"
 #include "observe.h"
-#include "presence.h"
 #include "reload.h"
 #include "run/manager.h"
 #include "store.h"
-#include "subscriptions.h"
 #include "turn.h"
 #include "wake.h"
 
-#define RING_BYTES           (8u << 20)        /* of messages between a reader and the loop */
 #define DISCOVERIES_A_SECOND 1000              /* Home Assistant makes an entity of each */
 #define LOAD_PATIENCE_NS     (5 * HW_NS_PER_S) /* without Redis at the start, what is heard is news after this */
 #define REFUSED_RETRY_MS     60000
@@ -128,7 +127,7 @@ static void check_stop(struct hw_app *a, struct hw_now now)
 {
 	bool written = !a->redis || hw_redis_stats(a->redis)->waiting == 0;
 	bool idle = written && hw_owed_idle(&a->status) && hw_owed_idle(&a->discovery) && !a->presence_due &&
-	            hw_notifier_idle(a->notifier);
+	            hw_notifier_idle(a->notifier) && hw_app_cluster_stopped(a);
 	if (!a->stopping || (!idle && now.mono.ns < a->stop_by.ns))
 		return;
 	if (!idle) {
@@ -158,6 +157,7 @@ static void on_tick(void *arg)
 		hw_redis_keep_canaries(a->redis, hw_monitor_canaries(a->monitor));
 		hw_redis_seen(a->redis, now, hw_monitor_blindness(a->monitor).blind);
 	}
+	hw_app_cluster_tick(a, now);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS;
 	if (a->status.refused_since_ms && now_ms - a->status.refused_since_ms > REFUSED_RETRY_MS)
 		hw_owed_republish(&a->status, now_ms);
@@ -188,7 +188,9 @@ static void on_stop(void *arg, int number)
 	a->discovery.line.rate = 0; /* what is in line now goes as fast as it can */
 	a->stop_by = hw_mono_add(now.mono, a->start->stop_timeout_ms * HW_NS_PER_MS);
 	for (unsigned i = 0; i < a->n_readers; i++)
-		event_del(a->reader[i].readable);
+		if (a->reader[i].readable)
+			event_del(a->reader[i].readable);
+	hw_app_cluster_stop(a, now);
 	hw_loop_tick_every(&a->loop, 20);
 	hw_app_turn(a);
 }
@@ -312,6 +314,7 @@ void hw_app_free(struct hw_app *a)
 	free_event(a->publisher_readable);
 	if (a->publisher)
 		hw_publisher_stop(a->publisher, 1000);
+	hw_app_cluster_free(a);
 	if (a->control)
 		hw_control_free(a->control);
 	if (a->redis)
@@ -385,71 +388,6 @@ int hw_app_listen(struct hw_app *a)
 	return rc ? rc : listen_remote(a);
 }
 
-static struct hw_mqtt_conf mqtt_conf(const struct hw_app *a, const char *client_id)
-{
-	const struct hw_settings *c = a->start;
-	return (struct hw_mqtt_conf){.host = c->mqtt.host,
-	                             .port = (int)c->mqtt.port,
-	                             .protocol = c->mqtt.protocol,
-	                             .keepalive_s = (int)((c->mqtt.keepalive_ms + 999) / 1000),
-	                             .username = c->mqtt.username,
-	                             .password = a->mqtt_password ? a->mqtt_password : "",
-	                             .tls_ca = c->mqtt.tls_ca,
-	                             .tls_cert = c->mqtt.tls_cert,
-	                             .tls_key = c->mqtt.tls_key,
-	                             .client_id = client_id,
-	                             .barrier_topic = a->barrier_topic,
-	                             .share_topic = a->share.topic,
-	                             .qos = (int)c->mqtt.qos};
-}
-
-static int start_reader(struct hw_app *a, unsigned i, const struct hw_mqtt_filter *filters, size_t n)
-{
-	struct hw_app_reader *r = &a->reader[i];
-	r->app = a;
-	r->number = i;
-	snprintf(r->client_id, sizeof(r->client_id), "%s-%s-r%u", a->start->mqtt.client_id_prefix, a->start->node_id,
-	         i);
-	r->conf = mqtt_conf(a, r->client_id);
-	snprintf(a->share_group, sizeof(a->share_group), "heartwheel-%s", a->start->node_id);
-	int rc = hw_reader_start(&r->reader, &r->conf, filters, n, a->n_readers > 1 ? a->share_group : NULL, RING_BYTES,
-	                         a->start->stall_after_ms);
-	if (rc)
-		return rc;
-	r->readable = event_new(a->loop.base, hw_reader_fd(r->reader), EV_READ | EV_PERSIST, hw_app_on_reader, r);
-	return r->readable && event_add(r->readable, NULL) == 0 ? 0 : -ENOMEM;
-}
-
-static int start_mqtt(struct hw_app *a)
-{
-	char will[1024];
-	snprintf(a->publisher_id, sizeof(a->publisher_id), "%s-%s-pub", a->start->mqtt.client_id_prefix,
-	         a->start->node_id);
-	a->publisher_conf = mqtt_conf(a, a->publisher_id);
-	int len = hw_app_presence_payload(a, hw_app_now(), false, will, sizeof(will));
-	if (len < 0)
-		return -EINVAL;
-	int rc = hw_publisher_start(&a->publisher, &a->publisher_conf, a->presence_topic, will, (size_t)len);
-	if (rc)
-		return rc;
-	a->status.publisher = a->publisher;
-	a->discovery.publisher = a->publisher;
-	a->publisher_readable =
-		event_new(a->loop.base, hw_publisher_fd(a->publisher), EV_READ | EV_PERSIST, hw_app_on_publisher, a);
-	if (!a->publisher_readable || event_add(a->publisher_readable, NULL))
-		return -ENOMEM;
-	struct hw_mqtt_filter *filters;
-	size_t n;
-	rc = hw_app_filters(a, &filters, &n);
-	if (rc)
-		return rc;
-	rc = hw_app_expect_copies(a, filters, n);
-	for (unsigned i = 0; i < a->n_readers && !rc; i++)
-		rc = start_reader(a, i, filters, n);
-	free(filters);
-	return rc;
-}
-
 static int start_redis(struct hw_app *a)
 {
 	const struct hw_settings *c = a->start;
@@ -481,7 +419,9 @@ int hw_app_start(struct hw_app *a)
 	if (!rc)
 		rc = start_redis(a);
 	if (!rc)
-		rc = start_mqtt(a);
+		rc = hw_app_cluster_start(a);
+	if (!rc && !a->cluster) /* a node joins first */
+		rc = hw_app_dial(a);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
 	hw_control_tick(a->control, hw_app_now()); /* the first sample is there before anybody can ask */

@@ -9,6 +9,7 @@
  *     turn            the loop, a turn at a time: what the core says is pulled out,
  *     fanout          ... and handed on to the sinks
  *     deaf, reload    groups that do not hear; a new configuration
+ *     cluster         ... and cluster_*: one of several nodes
  *     debts, presence, share, subscriptions, connections, hooks
  *     wake            the time, and what the loop is woken by
  */
@@ -35,6 +36,7 @@
 #include "status.h"
 
 struct event;
+struct hw_app_cluster;
 
 /* A reader and what the loop knows of it. */
 struct hw_app_reader {
@@ -75,6 +77,7 @@ struct hw_app {
 	struct hw_owed status, discovery;
 	struct hw_notifier *notifier;
 	struct hw_share share;
+	struct hw_app_cluster *cluster; /* owned; NULL: [cluster] mode = off */
 
 	struct event *due, *publisher_readable;
 
@@ -105,6 +108,7 @@ struct hw_app {
 
 	struct hw_copies copies;
 	bool stopping;
+	bool failed; /* it stops because it cannot go on: exit status 1 */
 	struct hw_mono stop_by;
 
 	uint64_t refused_told[HW_REFUSED_KINDS];

@@ -57,6 +57,7 @@ struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c)
 	                                .readers = (unsigned)c->mqtt.readers,
 	                                .ttl_factor = (int)c->redis.ttl_factor,
 	                                .node = c->node_id,
+	                                .several = c->cluster_mode != HW_CLUSTER_OFF,
 	                                .canaries = true,
 	                                .adopt_by = c->store == HW_STORE_MEMORY ? c->node_id : NULL,
 	                                .loading = c->store == HW_STORE_REDIS,

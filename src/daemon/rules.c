@@ -60,6 +60,17 @@ static void check_keyspace(struct hw_conf_draft *d, const struct hw_settings *c)
 	                      "needs [store] type = redis: there is no other store with keys");
 }
 
+static void check_cluster(struct hw_conf_draft *d, const struct hw_settings *c)
+{
+	hw_conf_draft_require(d, c->cluster_mode != HW_CLUSTER_STANDBY, "cluster", "mode", "name",
+	                      "standby is not available yet: give mirror, or off");
+	hw_conf_draft_require(d,
+	                      c->cluster_mode == HW_CLUSTER_OFF || c->store == HW_STORE_REDIS ||
+	                              hw_conf_draft_mark(d, &d->marks, "store", "type")->bad,
+	                      "cluster", "mode", "name",
+	                      "needs [store] type = redis: that is where several nodes agree");
+}
+
 static void check_timeouts(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_marks *marks)
 {
 	const struct hw_conf_mark *timeout = mark(d, marks, "timeout");
@@ -257,5 +268,6 @@ void hw_settings_judge(struct hw_conf_draft *d)
 	                      "must be an http:// or https:// URL");
 	for (size_t i = 0; i < c->n_groups; i++)
 		complete_group(d, &c->groups[i], d->named[i]);
+	check_cluster(d, c);
 	check_keyspace(d, c);
 }

@@ -33,6 +33,9 @@ static const struct hw_conf_choice presets[] = {{"", HW_PRESET_NONE},
                                                 {"homie5", HW_PRESET_HOMIE5},
                                                 {NULL, 0}};
 
+static const struct hw_conf_choice cluster_modes[] = {
+	{"off", HW_CLUSTER_OFF}, {"mirror", HW_CLUSTER_MIRROR}, {"standby", HW_CLUSTER_STANDBY}, {NULL, 0}};
+
 /* clang-format off */
 static const struct hw_conf_option options[] = {
 	{"monitor", "node_id", HW_CONF_NODE_ID, AT(node_id), .min = 1, .max = 64, .dflt = "auto"},
@@ -51,6 +54,10 @@ static const struct hw_conf_option options[] = {
 	HW_CONF_STORE_ROWS(struct hw_settings, store),
 
 	HW_CONF_REDIS_ROWS(struct hw_settings, redis),
+
+	{"cluster", "mode", HW_CONF_ENUM, AT(cluster_mode), .choices = cluster_modes, .dflt = "off"},
+	{"cluster", "name", HW_CONF_WORD, AT(cluster_name), .min = 1, .max = HW_CONF_NAME_MAX, .dflt = "heartwheel"},
+	{"cluster", "lease", HW_CONF_DURATION, AT(cluster_lease_ms), .min = 1000, .max = HW_CONF_MINUTE, .dflt = "5s"},
 
 	{"keyspace", "enabled", HW_CONF_BOOL, AT(keyspace_enabled), .dflt = "no"},
 	{"keyspace", "configure", HW_CONF_BOOL, AT(keyspace_configure), .dflt = "no"},

@@ -49,6 +49,8 @@ enum hw_preset {
 	HW_PRESET_HOMIE5
 };
 
+enum hw_cluster_mode { HW_CLUSTER_OFF, HW_CLUSTER_MIRROR, HW_CLUSTER_STANDBY };
+
 struct hw_settings {
 	struct hw_conf_head head;
 
@@ -63,6 +65,11 @@ struct hw_settings {
 	struct hw_conf_mqtt mqtt;
 	int store; /* [store] type: enum hw_store_type */
 	struct hw_conf_redis redis;
+
+	/* [cluster] */
+	int cluster_mode; /* enum hw_cluster_mode */
+	char *cluster_name;
+	int64_t cluster_lease_ms;
 
 	/* [keyspace] */
 	bool keyspace_enabled, keyspace_configure;

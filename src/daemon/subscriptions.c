@@ -94,7 +94,7 @@ int hw_app_subscribe(struct hw_app *a)
 	int rc = hw_app_filters(a, &filters, &n);
 	if (!rc)
 		rc = hw_app_expect_copies(a, filters, n);
-	for (unsigned i = 0; i < a->n_readers && !rc; i++)
+	for (unsigned i = 0; i < a->n_readers && a->reader[i].reader && !rc; i++)
 		rc = hw_reader_set_filters(a->reader[i].reader, filters, n);
 	free(filters);
 	return rc;

@@ -9,6 +9,7 @@
 #include <event2/event.h>
 #include <limits.h>
 
+#include "cluster.h"
 #include "debts.h"
 #include "fanout.h"
 #include "presence.h"
@@ -95,6 +96,7 @@ void hw_app_turn(struct hw_app *a)
 	bool more = judge(a, now);
 	if (a->releasing)
 		more |= hw_app_release(a, now);
+	hw_app_cluster_turn(a, now);
 	if (a->publisher) {
 		hw_app_presence(a, now);
 		more |= hw_owed_pump(&a->status, now, &a->statuses_left);
@@ -132,5 +134,5 @@ int hw_app_run(struct hw_app *a)
 		hw_log(a->log, HW_LOG_ERROR, "the event loop failed");
 	else
 		hw_log(a->log, HW_LOG_NOTICE, "stopped");
-	return rc < 0 ? 1 : 0;
+	return rc < 0 || a->failed ? 1 : 0;
 }

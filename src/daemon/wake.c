@@ -27,7 +27,7 @@ static void was_suspended(struct hw_app *a, struct hw_now now, const struct hw_p
 static void has_stalled(struct hw_app *a, struct hw_now now, const struct hw_pace_woke *w)
 {
 	hw_monitor_stall(a->monitor, now, w->planned);
-	for (unsigned i = 0; i < a->n_readers; i++) {
+	for (unsigned i = 0; i < a->n_readers && a->reader[i].reader; i++) {
 		a->reader[i].behind = a->reader[i].stalled = a->reader[i].unread = true;
 		hw_reader_drain(a->reader[i].reader);
 	}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* See cluster.h. */
+#include "cluster.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster_priv.h"
+#include "dial.h"
+#include "turn.h"
+#include "wake.h"
+
+static void on_due(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_app *a = arg;
+	(void)fd, (void)what;
+	hw_app_woke(a);
+	hw_app_turn(a);
+}
+
+static struct hw_nodes *make_nodes(const struct hw_app *a)
+{
+	const struct hw_nodes_conf conf = {.node = a->start->node_id,
+	                                   .run = a->run_mark,
+	                                   .mode = HW_NODES_MIRROR,
+	                                   .lease_ms = a->start->cluster_lease_ms,
+	                                   .keepalive_ms = a->start->mqtt.keepalive_ms};
+	return hw_nodes_new(&conf, hw_app_now());
+}
+
+int hw_app_cluster_start(struct hw_app *a)
+{
+	if (a->start->cluster_mode == HW_CLUSTER_OFF)
+		return 0;
+	struct hw_app_cluster *c = a->cluster = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->app = a;
+	c->nodes = make_nodes(a);
+	c->due = evtimer_new(a->loop.base, on_due, a);
+	if (!c->nodes || !c->due)
+		return -ENOMEM;
+	int rc = hw_app_cluster_redis_start(a);
+	return rc ? rc : hw_app_cluster_stream_start(a);
+}
+
+void hw_app_cluster_free(struct hw_app *a)
+{
+	struct hw_app_cluster *c = a->cluster;
+	if (!c)
+		return;
+	hw_app_cluster_stream_free(a);
+	hw_app_cluster_redis_free(a);
+	hw_app_cluster_view_free(a);
+	if (c->due)
+		event_free(c->due);
+	hw_nodes_free(c->nodes);
+	a->cluster = NULL;
+	free(c);
+}
+
+struct hw_nodes *hw_app_nodes(const struct hw_app *a)
+{
+	return a->cluster ? a->cluster->nodes : NULL;
+}
+
+/* --- orders -------------------------------------------------------------------------------------------------------- */
+
+/* It goes on living, and this one cannot: at the start nothing is lost by that. */
+static void tell_namesake(struct hw_app *a)
+{
+	hw_log(a->log, HW_LOG_ERROR,
+	       "another node lives under the name '%s': give each node its own [monitor] node_id",
+	       a->start->node_id);
+	if (a->publisher)
+		return;
+	a->failed = true;
+	hw_loop_stop(&a->loop);
+}
+
+static void carry_out(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
+{
+	switch (o->kind) {
+	case HW_NODES_PRESENCE:
+	case HW_NODES_BARRIER:
+	case HW_NODES_EVICT:
+		hw_app_cluster_say(a, now, o);
+		break;
+	case HW_NODES_OWN:
+	case HW_NODES_LOSE:
+	case HW_NODES_DRAIN:
+	case HW_NODES_RESUME:
+		hw_app_cluster_role(a, now, o);
+		break;
+	case HW_NODES_NAMESAKE:
+		tell_namesake(a);
+		break;
+	case HW_NODES_STOPPED:
+		a->cluster->stopped = true;
+		break;
+	default:
+		hw_app_cluster_ask(a, now, o);
+	}
+}
+
+/* Those that were to be said by a call that could not be made stay due: it goes on with the next event or renewal. */
+static void plan(struct hw_app *a, struct hw_now now)
+{
+	int64_t wait_ns = hw_nodes_due(a->cluster->nodes, now).ns - now.mono.ns;
+	if (wait_ns < 0)
+		wait_ns = 0;
+	struct timeval tv = {wait_ns / HW_NS_PER_S, (wait_ns % HW_NS_PER_S + 999) / 1000};
+	event_add(a->cluster->due, &tv); /* or the next tick */
+}
+
+/* Whoever cannot connect for want of memory could not go on either. */
+static void dial(struct hw_app *a, struct hw_now now)
+{
+	if (a->publisher || a->stopping || a->failed || !hw_app_cluster_connects(a, now))
+		return;
+	int rc = hw_app_dial(a);
+	if (!rc)
+		return;
+	hw_log(a->log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
+	a->failed = true;
+	hw_loop_stop(&a->loop);
+}
+
+void hw_app_cluster_turn(struct hw_app *a, struct hw_now now)
+{
+	struct hw_nodes_order o;
+	if (!a->cluster)
+		return;
+	hw_app_cluster_gate(a, now);
+	while (hw_nodes_next(a->cluster->nodes, now, &o))
+		carry_out(a, now, &o);
+	dial(a, now);
+	plan(a, now);
+}
+
+void hw_app_cluster_tick(struct hw_app *a, struct hw_now now)
+{
+	if (!a->cluster)
+		return;
+	hw_app_cluster_redis_tick(a);
+	hw_app_cluster_stream_tick(a, now);
+}
+
+bool hw_app_cluster_connects(const struct hw_app *a, struct hw_now now)
+{
+	return !a->cluster || hw_nodes_connects(a->cluster->nodes, now);
+}
+
+void hw_app_cluster_stop(struct hw_app *a, struct hw_now now)
+{
+	if (a->cluster)
+		hw_nodes_stop(a->cluster->nodes, now);
+}
+
+bool hw_app_cluster_stopped(const struct hw_app *a)
+{
+	return !a->cluster || a->cluster->stopped;
+}

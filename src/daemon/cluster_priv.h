@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of cluster.h share: one struct hw_app_cluster, of which each has a member that only it changes. */
+#ifndef HW_CLUSTER_PRIV_H
+#define HW_CLUSTER_PRIV_H
+
+#include "cluster.h"
+#include "cluster_broker.h"
+#include "cluster_gate.h"
+#include "cluster_redis.h"
+#include "cluster_stream.h"
+#include "cluster_view.h"
+
+struct hw_app_cluster {
+	struct hw_app *app;
+	struct hw_nodes *nodes;
+	struct event *due; /* hw_nodes_due() */
+	bool stopped;      /* HW_NODES_STOPPED */
+
+	struct hw_cluster_redis redis;
+	struct hw_cluster_gate gate;
+	struct hw_cluster_stream stream;
+	struct hw_cluster_broker broker;
+	struct hw_cluster_seen seen; /* cluster_view.c's */
+};
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* See dial.h. */
+#include "dial.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "broker.h"
+#include "feed.h"
+#include "presence.h"
+#include "subscriptions.h"
+#include "wake.h"
+
+#define RING_BYTES (8u << 20) /* of messages between a reader and the loop */
+
+static struct hw_mqtt_conf mqtt_conf(const struct hw_app *a, const char *client_id)
+{
+	const struct hw_settings *c = a->start;
+	return (struct hw_mqtt_conf){.host = c->mqtt.host,
+	                             .port = (int)c->mqtt.port,
+	                             .protocol = c->mqtt.protocol,
+	                             .keepalive_s = (int)((c->mqtt.keepalive_ms + 999) / 1000),
+	                             .username = c->mqtt.username,
+	                             .password = a->mqtt_password ? a->mqtt_password : "",
+	                             .tls_ca = c->mqtt.tls_ca,
+	                             .tls_cert = c->mqtt.tls_cert,
+	                             .tls_key = c->mqtt.tls_key,
+	                             .client_id = client_id,
+	                             .barrier_topic = a->barrier_topic,
+	                             .share_topic = a->share.topic,
+	                             .qos = (int)c->mqtt.qos};
+}
+
+static int start_reader(struct hw_app *a, unsigned i, const struct hw_mqtt_filter *filters, size_t n)
+{
+	struct hw_app_reader *r = &a->reader[i];
+	r->app = a;
+	r->number = i;
+	snprintf(r->client_id, sizeof(r->client_id), "%s-%s-r%u", a->start->mqtt.client_id_prefix, a->start->node_id,
+	         i);
+	r->conf = mqtt_conf(a, r->client_id);
+	snprintf(a->share_group, sizeof(a->share_group), "heartwheel-%s", a->start->node_id);
+	int rc = hw_reader_start(&r->reader, &r->conf, filters, n, a->n_readers > 1 ? a->share_group : NULL, RING_BYTES,
+	                         a->start->stall_after_ms);
+	if (rc)
+		return rc;
+	r->readable = event_new(a->loop.base, hw_reader_fd(r->reader), EV_READ | EV_PERSIST, hw_app_on_reader, r);
+	return r->readable && event_add(r->readable, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+int hw_app_dial(struct hw_app *a)
+{
+	char will[1024];
+	snprintf(a->publisher_id, sizeof(a->publisher_id), "%s-%s-pub", a->start->mqtt.client_id_prefix,
+	         a->start->node_id);
+	a->publisher_conf = mqtt_conf(a, a->publisher_id);
+	int len = hw_app_presence_payload(a, hw_app_now(), false, will, sizeof(will));
+	if (len < 0)
+		return -EINVAL;
+	int rc = hw_publisher_start(&a->publisher, &a->publisher_conf, a->presence_topic, will, (size_t)len);
+	if (rc)
+		return rc;
+	a->status.publisher = a->publisher;
+	a->discovery.publisher = a->publisher;
+	a->publisher_readable =
+		event_new(a->loop.base, hw_publisher_fd(a->publisher), EV_READ | EV_PERSIST, hw_app_on_publisher, a);
+	if (!a->publisher_readable || event_add(a->publisher_readable, NULL))
+		return -ENOMEM;
+	struct hw_mqtt_filter *filters;
+	size_t n;
+	rc = hw_app_filters(a, &filters, &n);
+	if (rc)
+		return rc;
+	rc = hw_app_expect_copies(a, filters, n);
+	for (unsigned i = 0; i < a->n_readers && !rc; i++)
+		rc = start_reader(a, i, filters, n);
+	free(filters);
+	return rc;
+}
