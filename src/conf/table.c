@@ -4,9 +4,10 @@
 
 #include <string.h>
 
-const struct hw_conf_family hw_conf_family[] = {
-	{"monitor", false}, {"mqtt", false}, {"store", false}, {"redis", false},   {"keyspace", false}, {"http", false},
-	{"notify", false},  {"group", true}, {"tasks", false}, {"history", false}, {NULL, false}};
+const struct hw_conf_family hw_conf_family[] = {{"monitor", false}, {"mqtt", false},    {"store", false},
+                                                {"redis", false},   {"cluster", false}, {"keyspace", false},
+                                                {"http", false},    {"notify", false},  {"group", true},
+                                                {"tasks", false},   {"history", false}, {NULL, false}};
 _Static_assert(sizeof(hw_conf_family) / sizeof(hw_conf_family[0]) <= HW_CONF_FAMILY_MAX, "a line is kept of each");
 
 bool hw_conf_option_is_named(const struct hw_conf_table *t, const struct hw_conf_option *o)

@@ -62,8 +62,8 @@ END_TEST
 START_TEST(sections)
 {
 	REFUSE("[mqttt]\nport = x\n", ":1: section 'mqttt': unknown section: did you mean [mqtt]?");
-	REFUSE("[cluster]\n", ":1: section 'cluster': unknown section; there are [monitor] [mqtt] [store] [redis] "
-	                      "[keyspace] [http] [notify] [group NAME]");
+	REFUSE("[bundle]\n", ":1: section 'bundle': unknown section; there are [monitor] [mqtt] [store] [redis] "
+	                     "[cluster] [keyspace] [http] [notify] [group NAME]");
 	REFUSE("[]\n", ":1: section '': unknown section");
 	REFUSE("[mqtt\nport = x\n", ":1: section 'mqtt': the closing ] is missing");
 	REFUSE("[mqtt ;]\n", ":1: section 'mqtt': the closing ] is missing");

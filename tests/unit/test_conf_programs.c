@@ -86,14 +86,14 @@ END_TEST
 /* A section that nobody of the family reads is a mistake to all of them: its author believes that it is in force. */
 START_TEST(no_program_takes_an_unknown_section)
 {
-	static const char text[] = "[task]\nwindow = 1\n[historie]\n[cluster]\n[tasks x]\n";
+	static const char text[] = "[task]\nwindow = 1\n[historie]\n[bundle]\n[tasks x]\n";
 	REFUSE_OF(&small_table, text, ":1: section 'task': unknown section: did you mean [tasks]?",
 	          ":3: section 'historie': unknown section: did you mean [history]?",
-	          ":4: section 'cluster': unknown section; there are [tasks] [mqtt] [store] [redis]",
+	          ":4: section 'bundle': unknown section; there are [tasks] [mqtt] [store] [redis]",
 	          ":5: section 'tasks x': unknown section: did you mean [tasks]?");
 	REFUSE(text, ":1: section 'task': unknown section: did you mean [tasks]?",
 	       ":3: section 'historie': unknown section: did you mean [history]?",
-	       ":4: section 'cluster': ", ":5: section 'tasks x': ");
+	       ":4: section 'bundle': ", ":5: section 'tasks x': ");
 	REFUSE_OF(&small_table, "[groups]\n", ":1: section 'groups': unknown section: did you mean [group NAME]?");
 	REFUSE_OF(&small_table, "[group]\n", ":1: section 'group': unknown section: did you mean [group NAME]?");
 }

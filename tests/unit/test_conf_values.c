@@ -65,6 +65,9 @@ START_TEST(empty_file_has_the_documented_defaults)
 	ck_assert_str_eq(c->redis.key_prefix, "device:");
 	ck_assert_int_eq(c->redis.ttl_factor, 3);
 	ck_assert_int_eq(c->redis.events_max, 1000000);
+	ck_assert_int_eq(c->cluster_mode, HW_CLUSTER_OFF);
+	ck_assert_str_eq(c->cluster_name, "heartwheel");
+	ck_assert_int_eq(c->cluster_lease_ms, 5000);
 	ck_assert_str_eq(c->http_socket, "/run/heartwheel/control.sock");
 	ck_assert_str_eq(c->http_socket_group, "");
 	ck_assert_str_eq(c->http_listen, "");
@@ -318,6 +321,18 @@ START_TEST(sentinels_are_a_list_with_a_name)
 }
 END_TEST
 
+START_TEST(several_nodes_need_redis)
+{
+	struct hw_settings *c = load("[cluster]\nmode = mirror\nname = yard\nlease = 1s\n");
+	ck_assert_int_eq(c->cluster_mode, HW_CLUSTER_MIRROR);
+	ck_assert_str_eq(c->cluster_name, "yard");
+	ck_assert_int_eq(c->cluster_lease_ms, 1000);
+	hw_conf_free(c);
+	REFUSE("[store]\ntype = memory\n[cluster]\nmode = mirror\n", ":4: key 'mode': needs [store] type = redis");
+	REFUSE("[cluster]\nmode = standby\n", ":2: key 'mode': standby is not available yet");
+}
+END_TEST
+
 START_TEST(socket_paths_fit_an_address)
 {
 	char text[256], path[110] = "/";
@@ -410,6 +425,7 @@ int main(void)
 	tcase_add_test(t, node_ids);
 	tcase_add_test(t, node_id_auto_is_the_host_name);
 	tcase_add_test(t, sentinels_are_a_list_with_a_name);
+	tcase_add_test(t, several_nodes_need_redis);
 	tcase_add_test(t, socket_paths_fit_an_address);
 	tcase_add_test(t, listen_takes_a_numeric_address);
 	tcase_add_test(t, a_url_may_be_long);
