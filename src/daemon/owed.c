@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See owed.h. Invariant: a device with the sink's `owed` flag is in the line, in flight, waiting to be released
+ * See owed.h. Invariant: a device with the sink's `owed` flag is in the line, held, in flight, waiting to be released
  * (debts.h), or refused; the sweep, once a minute while anything was refused, and after each reconnect, finds those of
  * the last kind. Or another node owns it by now: then the line, or the sweep that its losing began, gives it up.
  */
@@ -23,6 +23,7 @@ void hw_owed_init(struct hw_owed *s, const struct hw_owed_kind *kind)
 void hw_owed_fini(struct hw_owed *s)
 {
 	free(s->fresh.entries);
+	free(s->held.entries);
 }
 
 /* --- the line ---------------------------------------------------------------- */
@@ -187,9 +188,10 @@ static enum outcome publish(struct hw_owed *s, struct hw_now now, struct hw_owed
 	return SENT;
 }
 
-static bool may_go(const struct hw_owed *s)
+static bool may_pump(const struct hw_owed *s)
 {
-	return s->fresh.n > 0 && hw_publisher_room(s->publisher) > 0 && (s->line.rate == 0 || s->line.credit >= 1);
+	return (s->fresh.n > 0 || s->retry > 0) && hw_publisher_room(s->publisher) > 0 &&
+	       (s->line.rate == 0 || s->line.credit >= 1);
 }
 
 /* Another node that has taken the device over owes its message from then on. */
@@ -211,23 +213,49 @@ static bool is_owed(const struct hw_owed *s, const struct hw_device *d)
 	return d && hw_device_noted(d, s->kind->owed) && hw_monitor_owns(s->m, d);
 }
 
+/* Takes the first of a line off. */
+static struct hw_owed_entry take(struct hw_owed *s, struct hw_owed_line *line)
+{
+	if (line == &s->held)
+		s->retry--;
+	return line_pop(line);
+}
+
+/* It goes behind all that is held. Without memory for that it stays owed, and goes with the next hw_owed_republish().
+ */
+static void hold(struct hw_owed *s, struct hw_owed_line *line, struct hw_device *d)
+{
+	if (line_push(&s->held, take(s, line)))
+		hw_device_note(d, s->kind->queued, false);
+}
+
+static void end_turn(struct hw_owed *s, struct hw_ref ref, struct hw_device *d, enum outcome outcome)
+{
+	hw_device_note(d, s->kind->queued, false);
+	if (outcome == NONE) /* its group lost its topic in a reload */
+		settle(s, ref, d);
+	else if (is_given_up(s, d))
+		give_up(s, ref, d);
+}
+
 static void pump_line(struct hw_owed *s, struct hw_now now, unsigned *budget)
 {
-	while (*budget > 0 && may_go(s)) {
-		struct hw_owed_entry e = s->fresh.entries[s->fresh.head];
+	for (; *budget > 0 && may_pump(s); (*budget)--) {
+		struct hw_owed_line *line = s->retry > 0 ? &s->held : &s->fresh;
+		struct hw_owed_entry e = line->entries[line->head];
 		struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), e.device);
-		enum outcome outcome = is_owed(s, d) ? publish(s, now, e, d) : SENT;
+		bool owed = is_owed(s, d);
+		if (owed && s->may_go && !s->may_go(s->arg, d)) {
+			hold(s, line, d);
+			continue;
+		}
+		enum outcome outcome = owed ? publish(s, now, e, d) : SENT;
 		if (outcome == NO_ROOM)
 			return;
-		line_pop(&s->fresh);
-		(*budget)--;
+		take(s, line);
 		s->line.credit -= 1;
 		if (d)
-			hw_device_note(d, s->kind->queued, false);
-		if (outcome == NONE) /* its group lost its topic in a reload */
-			settle(s, e.device, d);
-		else if (d && is_given_up(s, d))
-			give_up(s, e.device, d);
+			end_turn(s, e.device, d, outcome);
 	}
 }
 
@@ -298,6 +326,7 @@ void hw_owed_republish(struct hw_owed *s, int64_t now_ms)
 /* What is under way is not begun anew, or partitions that come one after the other would never let it end. */
 void hw_owed_republish_of(struct hw_owed *s, const struct hw_partitions *set, int64_t now_ms)
 {
+	hw_owed_retry(s);
 	s->again = s->sweeping;
 	if (!s->sweeping)
 		begin_sweep(s, false, now_ms);
@@ -305,6 +334,11 @@ void hw_owed_republish_of(struct hw_owed *s, const struct hw_partitions *set, in
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		if (hw_partitions_has(set, p))
 			hw_partitions_add(to, p);
+}
+
+void hw_owed_retry(struct hw_owed *s)
+{
+	s->retry = s->held.n;
 }
 
 bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned *budget)
@@ -317,14 +351,14 @@ bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned *budget)
 		pump_sweep(s, now);
 		pump_line(s, now, budget);
 	}
-	return may_go(s);
+	return may_pump(s);
 }
 
 int64_t hw_owed_wait_ms(const struct hw_owed *s)
 {
 	if (!s->publisher || hw_publisher_room(s->publisher) == 0)
 		return -1;
-	bool paced = s->fresh.n > 0 && s->line.rate > 0;
+	bool paced = (s->fresh.n > 0 || s->retry > 0) && s->line.rate > 0;
 	if (!s->sweeping && !paced)
 		return -1;
 	int64_t wait = 1000 / (paced ? s->line.rate : s->sweep.rate);
@@ -337,6 +371,8 @@ int64_t hw_owed_oldest_ms(const struct hw_owed *s, int64_t now_ms)
 	int64_t oldest = s->refused_since_ms ? s->refused_since_ms : now_ms;
 	if (s->fresh.n && s->fresh.entries[s->fresh.head].since_ms < oldest)
 		oldest = s->fresh.entries[s->fresh.head].since_ms;
+	if (s->held.n && s->held.entries[s->held.head].since_ms < oldest)
+		oldest = s->held.entries[s->held.head].since_ms;
 	for (size_t k = 0; s->in_flight && k < HW_OWED_WINDOW; k++)
 		if (s->flight[k].used && s->flight[k].entry.since_ms < oldest)
 			oldest = s->flight[k].entry.since_ms;
@@ -345,5 +381,5 @@ int64_t hw_owed_oldest_ms(const struct hw_owed *s, int64_t now_ms)
 
 bool hw_owed_idle(const struct hw_owed *s)
 {
-	return s->fresh.n == 0 && s->in_flight == 0;
+	return s->fresh.n == 0 && s->retry == 0 && s->in_flight == 0;
 }

@@ -7,6 +7,9 @@
  *
  * Two lines: what is fresh, and behind it the republishing of everybody after a reconnect, paced. A device is in a line
  * at most once (its `queued` flag), so the lines are bounded by the number of devices. A bounded window is in flight.
+ *
+ * One of several nodes may own a device and yet not publish for it (the fence, design 10.5): what may not go when its
+ * turn comes is held apart, and costs nothing until hw_owed_retry().
  */
 #ifndef HW_OWED_H
 #define HW_OWED_H
@@ -87,9 +90,13 @@ struct hw_owed {
 	void (*on_published)(void *arg, struct hw_ref device, bool cleared);
 	/* What was owed is another node's to publish. Called before anything is freed. */
 	void (*on_dropped)(void *arg, struct hw_ref device);
+	/* Whether this device's message may go now; NULL: any may. */
+	bool (*may_go)(void *arg, const struct hw_device *d);
 	void *arg;
 
 	struct hw_owed_line fresh;
+	struct hw_owed_line held; /* may not go */
+	size_t retry;             /* so many of them, from its head on, are asked about again before what is fresh */
 	struct hw_owed_pace line; /* of everything; rate 0: as fast as the broker takes it */
 	struct hw_owed_flight flight[HW_OWED_WINDOW];
 	uint64_t next_token;
@@ -122,6 +129,9 @@ void hw_owed_republish(struct hw_owed *s, int64_t now_ms);
  * again already. And, with an empty set, after partitions were lost: what was owed of their devices is given up. */
 void hw_owed_republish_of(struct hw_owed *s, const struct hw_partitions *set, int64_t now_ms);
 
+/* What is held may go now, or is another node's: it is gone through once more. */
+void hw_owed_retry(struct hw_owed *s);
+
 /* What is in flight is lost with the connection: it is put back in the line. */
 void hw_owed_down(struct hw_owed *s);
 /* The publisher's answers to this sink's tokens. */
@@ -135,6 +145,7 @@ bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned *budget);
 int64_t hw_owed_wait_ms(const struct hw_owed *s);
 /* How long the oldest message in line or in flight has been owed, in ms; 0: none. */
 int64_t hw_owed_oldest_ms(const struct hw_owed *s, int64_t now_ms);
+/* Whether nothing is to be sent or answered; what is held is not counted. */
 bool hw_owed_idle(const struct hw_owed *s);
 
 #endif

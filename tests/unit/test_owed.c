@@ -301,6 +301,103 @@ START_TEST(test_what_never_came_into_the_line_is_given_up_too)
 }
 END_TEST
 
+/* --- the fence at the broker ------------------------------------------------------ */
+
+static bool fence_is_open;
+static unsigned asked;
+
+/* Every second partition is behind the fence. */
+static bool may_go(void *arg, const struct hw_device *d)
+{
+	(void)arg;
+	asked++;
+	return fence_is_open || hw_device_partition(d) % 2;
+}
+
+static void go_on_until_idle(void)
+{
+	for (int k = 0; k < 4 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+		go_on();
+	ck_assert(!owed.sweeping && hw_owed_idle(&owed));
+}
+
+static void expect_told(bool fenced)
+{
+	for (uint32_t i = 0; i < DEVICES; i++)
+		if (times_told(i) != (fenced || !is_given_away(i)))
+			ck_abort_msg("device %u was told %zu times", i, times_told(i));
+}
+
+static void begin_fenced(void)
+{
+	begin();
+	owed.may_go = may_go;
+	fence_is_open = false;
+	owe_all();
+	go_on_until_idle();
+	expect_told(false);
+	ck_assert_uint_gt(owed.owed, DEVICES / 3);
+}
+
+START_TEST(test_what_may_not_go_is_held)
+{
+	unsigned budget = 4096;
+	asked = 0;
+	ck_assert(!hw_owed_pump(&owed, w->now, &budget));
+	ck_assert_int_eq(hw_owed_wait_ms(&owed), -1);
+	ck_assert_uint_eq(budget, 4096);
+	ck_assert_uint_eq(asked, 0);
+	ck_assert_int_ge(hw_owed_oldest_ms(&owed, w->now.mono.ns / MS), DEVICES / ROOM / 2 * 50);
+	uint64_t held = owed.owed;
+	hw_owed_retry(&owed); /* in vain */
+	go_on_until_idle();
+	ck_assert_uint_eq(asked, held);
+	ck_assert_uint_eq(owed.owed, held);
+	fence_is_open = true;
+	hw_owed_retry(&owed);
+	go_on_until_idle();
+	expect_told(true);
+	ck_assert_uint_eq(owed.owed, 0);
+}
+END_TEST
+
+/* What was in flight with a session that is lost is behind the fence of the next. */
+START_TEST(test_what_was_in_flight_is_held)
+{
+	unsigned budget = 4096;
+	fence_is_open = true;
+	hw_owed_retry(&owed);
+	publisher.room = ROOM;
+	hw_owed_pump(&owed, w->now, &budget);
+	ck_assert_uint_eq(owed.in_flight, ROOM);
+	fence_is_open = false;
+	hw_owed_down(&owed);
+	publisher.n = publisher.acked = 0;
+	go_on_until_idle();
+	ck_assert_uint_eq(publisher.n, 0);
+	fence_is_open = true;
+	hw_owed_retry(&owed);
+	go_on_until_idle();
+	for (uint32_t i = 0; i < DEVICES; i++)
+		if (times_told(i) != is_given_away(i))
+			ck_abort_msg("device %u was told %zu times", i, times_told(i));
+	ck_assert_uint_eq(owed.owed, 0);
+}
+END_TEST
+
+START_TEST(test_what_is_held_is_given_up_with_its_partition)
+{
+	const struct hw_partitions none = {{0}};
+	give_away(HW_ROLE_WATCHES);
+	hw_owed_republish_of(&owed, &none, w->now.mono.ns / MS);
+	go_on_until_idle();
+	expect_told(false);
+	ck_assert_uint_eq(owed.owed, 0);
+	for (uint32_t i = 0; i < DEVICES; i++)
+		ck_assert_int_eq(dropped[i], is_given_away(i));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("owed");
@@ -315,6 +412,12 @@ int main(void)
 	tcase_add_test(t, test_partitions_that_come_one_by_one_are_told_once);
 	tcase_add_test(t, test_what_is_given_up_is_reaped);
 	tcase_add_test(t, test_what_never_came_into_the_line_is_given_up_too);
+	suite_add_tcase(s, t);
+	t = tcase_create("fence");
+	tcase_add_checked_fixture(t, begin_fenced, end);
+	tcase_add_test(t, test_what_may_not_go_is_held);
+	tcase_add_test(t, test_what_was_in_flight_is_held);
+	tcase_add_test(t, test_what_is_held_is_given_up_with_its_partition);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }
