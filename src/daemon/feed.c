@@ -117,6 +117,8 @@ static void on_sign(struct hw_app_reader *r, struct hw_now now, const struct hw_
 	case HW_READER_DRAINED:
 		r->stalled = false;
 		break;
+	case HW_READER_REPLAYED:
+		break;
 	case HW_READER_NEARLY_FULL:
 		hw_monitor_loss(r->app->monitor, now, r->number);
 	}

@@ -22,7 +22,7 @@ static void add_filter(struct wanted *w, const struct hw_topic *topic, bool repl
 		return;
 	}
 	w->topics[w->n] = topic;
-	w->filters[w->n++] = (struct hw_mqtt_filter){topic->filter, replay};
+	w->filters[w->n++] = (struct hw_mqtt_filter){.filter = topic->filter, .replay = replay};
 }
 
 /* Whether another filter brings all that this one would. */

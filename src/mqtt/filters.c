@@ -42,7 +42,7 @@ struct hw_filters *hw_filters_new(const struct hw_mqtt_filter *filters, size_t n
 	f->n = n + 1 + (share_group != NULL);
 	bool ok = true;
 	for (size_t i = 0; i < n; i++) {
-		f->all[i].sent = with_share(share_group, filters[i].filter);
+		f->all[i].sent = with_share(filters[i].plain ? NULL : share_group, filters[i].filter);
 		f->all[i].replay = filters[i].replay;
 		ok = ok && f->all[i].sent;
 	}
@@ -68,6 +68,19 @@ void hw_filters_forget(struct hw_filters *f)
 {
 	for (size_t i = 0; i < f->n; i++)
 		f->all[i].asked = f->all[i].granted = false;
+}
+
+bool hw_filters_replay(struct hw_filters *f)
+{
+	bool any = false;
+	for (size_t i = 0; i < f->n; i++) {
+		struct filter *it = &f->all[i];
+		if (!it->replay)
+			continue;
+		any = true;
+		it->asked = it->granted = false;
+	}
+	return any;
 }
 
 static struct filter *find(const struct hw_filters *f, const char *sent)

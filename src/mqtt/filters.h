@@ -20,6 +20,8 @@ void hw_filters_free(struct hw_filters *f);
 
 /* A new connection: nothing is granted. */
 void hw_filters_forget(struct hw_filters *f);
+/* Those that bring what is retained are to be asked for once more. Whether there are any. */
+bool hw_filters_replay(struct hw_filters *f);
 /* Those that `from` was granted need not be asked for again; unsubscribes what `f` does not have. 0, or -1 with the
  * link's `why`. */
 int hw_filters_replace(struct hw_filters *f, const struct hw_filters *from, struct hw_link *l);

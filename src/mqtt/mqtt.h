@@ -35,11 +35,11 @@ struct hw_mqtt_conf {
 struct hw_reader;
 
 /* A filter to subscribe to; `replay` asks for retained messages too (MQTT 5: retain handling 0; 3.1.1 always gets
- * them).
+ * them); `plain`: never a shared subscription, so each reader that has it gets every message.
  */
 struct hw_mqtt_filter {
 	const char *filter;
-	bool replay;
+	bool replay, plain;
 };
 
 enum hw_reader_event_kind {
@@ -52,6 +52,7 @@ enum hw_reader_event_kind {
 	HW_READER_REFUSED,    /* a subscription was refused: .text names the filter */
 	HW_READER_STALL,      /* while messages came, the thread woke later than planned: .planned_ns (monotonic) */
 	HW_READER_DRAINED,    /* the socket was empty after a stall, or after hw_reader_drain() */
+	HW_READER_REPLAYED,   /* hw_reader_replay() is granted: what is retained has come or follows */
 	HW_READER_NEARLY_FULL /* the receive buffer was 90 % full: the broker may be dropping */
 };
 
@@ -101,6 +102,9 @@ bool hw_reader_rest(struct hw_reader *r);
 /* Subscribes to another set of filters (after a reload): unsubscribes what went, subscribes what came. Copies them.
  * Returns 0 or -ENOMEM. */
 int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filters, size_t n_filters);
+/* Asks once more for what is retained on the filters with `replay`: HW_READER_REPLAYED follows, unless the connection
+ * is lost before. Retained messages may come ahead of it, as they may ahead of HW_READER_UP. */
+void hw_reader_replay(struct hw_reader *r);
 /* Closes the connection and opens it again. */
 void hw_reader_reconnect(struct hw_reader *r);
 /* The loop has found that this process stood still: HW_READER_DRAINED follows once the socket has been read empty; at

@@ -15,7 +15,8 @@ enum {
 	HW_ORDER_STOP = 1,      /* stands until the end */
 	HW_ORDER_HURRY = 2,     /* try again to connect at once */
 	HW_ORDER_RECONNECT = 4, /* close the connection, and open it again */
-	HW_ORDER_DRAIN = 8      /* say when the socket has been read empty */
+	HW_ORDER_DRAIN = 8,     /* say when the socket has been read empty */
+	HW_ORDER_REPLAY = 16    /* ask for retained messages once more */
 };
 
 struct hw_orders {

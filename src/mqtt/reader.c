@@ -66,6 +66,7 @@ struct hw_reader {
 	bool no_room;           /* waits for the ring */
 	bool stalled, filled;   /* said, and not over yet */
 	bool was_up;            /* ever */
+	bool replaying;         /* what is retained was asked for once more */
 	char refused[HW_WHY_TEXT];
 	size_t barrier_len; /* of the barrier topic */
 	size_t share_len;   /* of the share topic; 0 without a group */
@@ -226,7 +227,7 @@ static void lost(struct hw_reader *r)
 	note_drained(r); /* nothing is left to be read */
 	if (news)
 		emit(r, HW_READER_DOWN, why, strlen(why) + 1);
-	r->filled = r->no_room = r->more = false;
+	r->filled = r->no_room = r->more = r->replaying = false;
 	r->refused[0] = '\0';
 	hw_ring_publish(r->ring);
 }
@@ -271,6 +272,9 @@ static void advance(struct hw_reader *r)
 		count(&r->reconnects, r->was_up);
 		r->was_up = true;
 		emit(r, HW_READER_UP, NULL, 0);
+	} else if (r->replaying && hw_filters_granted(r->filters)) {
+		r->replaying = false;
+		emit(r, HW_READER_REPLAYED, NULL, 0);
 	} else if (hw_link_overdue(l, hw_mqtt_clock_ns())) {
 		lost(r);
 	}
@@ -391,6 +395,8 @@ static void obey(struct hw_reader *r)
 		r->link.retry_ns = 0;
 	if (ordered)
 		take_over(r, ordered);
+	if ((orders & HW_ORDER_REPLAY) && r->link.up_ns)
+		r->replaying = hw_filters_replay(r->filters);
 	if (orders & HW_ORDER_DRAIN) {
 		r->stalled = true; /* the loop knows that the stall began; it waits for HW_READER_DRAINED */
 		if (!r->link.up_ns)
@@ -526,6 +532,11 @@ int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filt
 void hw_reader_hurry(struct hw_reader *r)
 {
 	hw_orders_give(&r->orders, HW_ORDER_HURRY);
+}
+
+void hw_reader_replay(struct hw_reader *r)
+{
+	hw_orders_give(&r->orders, HW_ORDER_REPLAY);
 }
 
 void hw_reader_drain(struct hw_reader *r)

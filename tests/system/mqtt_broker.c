@@ -323,7 +323,7 @@ struct hw_reader_event reader_expect(struct hw_reader *r, const char *topic, con
 
 struct hw_reader *reader_up(const struct hw_mqtt_conf *conf, const char *filter, bool replay)
 {
-	struct hw_mqtt_filter f = {filter, replay};
+	struct hw_mqtt_filter f = {.filter = filter, .replay = replay};
 	struct hw_reader *r;
 	struct hw_reader_event ev;
 	ck_assert_int_eq(hw_reader_start(&r, conf, &f, 1, NULL, 0, 500), 0);

@@ -106,7 +106,7 @@ START_TEST(test_retained)
 	peer_settle(peer);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct hw_mqtt_conf conf = conf_for(&broker, cases[i].protocol, 0, "hw-t-r0");
-		struct hw_mqtt_filter filter = {"nodes/+/status", cases[i].replay};
+		struct hw_mqtt_filter filter = {.filter = "nodes/+/status", .replay = cases[i].replay};
 		struct hw_reader_event ev = {.kind = HW_READER_UP};
 		struct hw_reader *r;
 		bool up = false;
@@ -123,6 +123,52 @@ START_TEST(test_retained)
 		ck_assert_uint_eq(replayed, cases[i].comes);
 		hw_reader_stop(r);
 	}
+}
+END_TEST
+
+static unsigned retained_before(struct hw_reader *r, enum hw_reader_event_kind end)
+{
+	struct hw_reader_event ev;
+	unsigned n = 0;
+	do {
+		ck_assert(reader_next(r, &ev, PATIENCE));
+		n += ev.kind == HW_READER_MESSAGE && ev.retained;
+		ck_assert(ev.kind != HW_READER_MESSAGE || ev.retained);
+	} while (ev.kind != end);
+	return n;
+}
+
+/* Each reader of a group has its own plain filters; and what is retained there can be had once more. */
+START_TEST(test_replayed)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, ways[_i].protocol, ways[_i].qos, "hw-t-r0");
+	conf.share_topic = "heartwheel/t/share";
+	const struct hw_mqtt_filter filters[] = {{.filter = "nodes/+/heartbeat"},
+	                                         {.filter = "heartwheel/+/status", .replay = true, .plain = true}};
+	struct hw_reader *r[2];
+	peer_publish(peer, "heartwheel/a/status", "history", 7, 1, true);
+	peer_publish(peer, "nodes/a/heartbeat", "history", 7, 1, true);
+	peer_settle(peer);
+	for (unsigned i = 0; i < 2; i++) {
+		conf.client_id = i ? "hw-t-r1" : "hw-t-r0";
+		ck_assert_int_eq(hw_reader_start(&r[i], &conf, filters, 2, "g", 0, 500), 0);
+		retained_before(r[i], HW_READER_UP);
+	}
+	peer_say(peer, "heartwheel/b/status", "now");
+	for (unsigned i = 0; i < 2; i++) {
+		struct hw_reader_event ev = reader_await(r[i], HW_READER_MESSAGE);
+		while (ev.retained) /* may follow UP */
+			ev = reader_await(r[i], HW_READER_MESSAGE);
+		ck_assert(memcmp(ev.payload, "now", 3) == 0);
+	}
+	hw_reader_replay(r[0]);
+	if (retained_before(r[0], HW_READER_REPLAYED) == 0)
+		ck_assert(reader_await(r[0], HW_READER_MESSAGE).retained);
+	struct hw_reader_event ev;
+	ck_assert(!reader_next(r[0], &ev, 300));
+	ck_assert(!reader_next(r[1], &ev, 0));
+	for (unsigned i = 0; i < 2; i++)
+		hw_reader_stop(r[i]);
 }
 END_TEST
 
@@ -239,8 +285,9 @@ END_TEST
 
 START_TEST(test_other_filters)
 {
-	static const struct hw_mqtt_filter first[] = {{"keep/+", true}, {"drop/+", false}},
-					   second[] = {{"come/+", true}, {"keep/+", true}};
+	static const struct hw_mqtt_filter first[] = {{.filter = "keep/+", .replay = true}, {.filter = "drop/+"}},
+					   second[] = {{.filter = "come/+", .replay = true},
+	                                               {.filter = "keep/+", .replay = true}};
 	struct hw_mqtt_conf conf = conf_for(&broker, ways[_i].protocol, ways[_i].qos, "hw-t-r0");
 	struct hw_reader *r;
 	peer_publish(peer, "keep/a", "kept", 4, 1, true);
@@ -272,7 +319,7 @@ END_TEST
 /* Each message to one of them, each barrier to both. */
 START_TEST(test_shared)
 {
-	static const struct hw_mqtt_filter filter = {"nodes/+", false};
+	static const struct hw_mqtt_filter filter = {.filter = "nodes/+"};
 	struct hw_mqtt_conf conf = conf_for(&broker, 5, 1, "hw-t-r0"), second = conf;
 	struct hw_reader *r[2];
 	struct hw_reader_event ev;
@@ -473,6 +520,7 @@ static void add(void *suite)
 	tcase_add_loop_test(t, test_receives, 0, n_ways);
 	tcase_add_loop_test(t, test_long_ones, 0, n_ways);
 	tcase_add_test(t, test_retained);
+	tcase_add_loop_test(t, test_replayed, 0, n_ways);
 	tcase_add_test(t, test_batches);
 	tcase_add_loop_test(t, test_barriers, 0, n_ways);
 	tcase_add_loop_test(t, test_broker_restarts, 1, 3); /* one of each protocol */

@@ -97,7 +97,7 @@ static void welcome(struct server *s)
 
 static struct hw_reader *meet(struct server *s, int protocol)
 {
-	static const struct hw_mqtt_filter filter = {"n/+", false};
+	static const struct hw_mqtt_filter filter = {.filter = "n/+"};
 	struct hw_reader *r;
 	listen_on(s, protocol);
 	struct hw_mqtt_conf conf = conf_for(&s->at, protocol, 0, "hw-t-r0");

@@ -71,7 +71,7 @@ START_TEST(test_cuts_off)
 	struct hw_reader_event ev;
 	ck_assert_msg(!reader_next(r, &ev, 300), "an evictor leaves no will of its own");
 	hw_reader_stop(r);
-	struct hw_mqtt_filter filter = {PRESENCE, true};
+	struct hw_mqtt_filter filter = {.filter = PRESENCE, .replay = true};
 	struct hw_mqtt_conf late = conf_for(&broker, 5, 1, "hw-t-late");
 	ck_assert_int_eq(hw_reader_start(&r, &late, &filter, 1, NULL, 0, 500), 0);
 	ev = reader_await(r, HW_READER_MESSAGE);

@@ -19,7 +19,7 @@
 #define OPEN "allow_anonymous true\n"
 
 static const int protocols[] = {5, 311};
-static const struct hw_mqtt_filter filter = {"nodes/+/heartbeat", false};
+static const struct hw_mqtt_filter filter = {.filter = "nodes/+/heartbeat"};
 
 static struct hw_reader *reader_start(const struct hw_mqtt_conf *conf)
 {
@@ -291,7 +291,7 @@ START_TEST(test_subscription_refused)
 	write_rights(&b, true);
 	broker_start(&b);
 	reader_await(r, HW_READER_UP);
-	static const struct hw_mqtt_filter more[] = {{"nodes/+/heartbeat", false}, {"other/+", false}};
+	static const struct hw_mqtt_filter more[] = {{.filter = "nodes/+/heartbeat"}, {.filter = "other/+"}};
 	ck_assert_int_eq(hw_reader_set_filters(r, more, 2), 0); /* a reload asks for more than it may */
 	expect_text(r, HW_READER_REFUSED, "'other/+' refused", "");
 	expect_text(r, HW_READER_DOWN, "'other/+' refused", "");

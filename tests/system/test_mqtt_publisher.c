@@ -40,7 +40,7 @@ static void send_text(struct hw_publisher *p, const char *topic, const char *tex
 static struct hw_reader *replay_reader(const char *pattern)
 {
 	struct hw_mqtt_conf conf = conf_for(&broker, 5, 1, "hw-t-watch");
-	struct hw_mqtt_filter filter = {pattern, true};
+	struct hw_mqtt_filter filter = {.filter = pattern, .replay = true};
 	struct hw_reader *r;
 	ck_assert_int_eq(hw_reader_start(&r, &conf, &filter, 1, NULL, 0, 500), 0);
 	return r;

@@ -37,7 +37,7 @@ static bool is_copy(const char *message, size_t topic_len, int64_t now_ms)
 
 START_TEST(test_as_many_as_filters_match)
 {
-	const struct hw_mqtt_filter filters[] = {{"a/+", false}, {"a/b/#", false}, {"c", false}};
+	const struct hw_mqtt_filter filters[] = {{.filter = "a/+"}, {.filter = "a/b/#"}, {.filter = "c"}};
 	ck_assert_int_eq(hw_copies_set(&copies, filters, 3), 0);
 	ck_assert(!is_copy("a/bX", 3, 0));
 	ck_assert(is_copy("a/bX", 3, 1));
