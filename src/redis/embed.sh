@@ -22,9 +22,15 @@ whole()
 {
 	plain "$1" | while IFS= read -r line; do
 		case $line in
-		'include '*) plain "$(dirname "$1")/${line#include }.lua" | grep . | paste -sd ' ' ;;
-		*) printf '%s\n' "$line" ;;
+		'include '*)
+			part=$(dirname "$1")/${line#include }.lua
+			if [ -r "$part" ]; then
+				plain "$part" | grep . | paste -sd ' '
+				continue
+			fi
+			;;
 		esac
+		printf '%s\n' "$line"
 	done
 }
 sh "$(dirname "$0")/places.sh" sed "$places" >"$tmp.sed"
@@ -45,6 +51,10 @@ echo "s/\\<REPORT_FIELDS\\>/$fields/" >>"$tmp.sed"
 } >"$tmp"
 if wrong=$(grep -noE '\<[A-Z]{2,}\.[a-z_]+' "$tmp"); then
 	echo "$0: not in $places: $wrong" >&2
+	exit 1
+fi
+if wrong=$(grep -noE '\<include [a-z_]+' "$tmp"); then
+	echo "$0: no such script, or one that an included script includes: $wrong" >&2
 	exit 1
 fi
 mv "$tmp" "$out"
