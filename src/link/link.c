@@ -265,9 +265,16 @@ static const struct hw_follow_ops follow_ops = {on_master, on_nobody, on_trouble
 
 /* --- the greeting ------------------------------------------------------------------------------------------------ */
 
-static void refused(struct hw_redis_link *l, const redisReply *reply)
+/* The answer to a step of the greeting; NULL if the link is lost, or fails now because Redis refuses. */
+static const redisReply *said(struct hw_redis_link *l, const redisReply *reply)
 {
+	if (!reply)
+		return NULL;
+	hw_redis_link_got(l);
+	if (reply->type != REDIS_REPLY_ERROR)
+		return reply;
 	hw_redis_link_fail(l, reply->str ? reply->str : "unexpected reply");
+	return NULL;
 }
 
 static void ready(struct hw_redis_link *l)
@@ -280,23 +287,20 @@ static void ready(struct hw_redis_link *l)
 static void on_role(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis_link *l = arg;
-	const redisReply *reply = answer;
+	const redisReply *reply = said(l, answer);
 	char text[512];
 	(void)ac;
 	if (!reply)
 		return;
-	hw_redis_link_got(l);
-	if (reply->type == REDIS_REPLY_ERROR) {
-		refused(l, reply);
-	} else if (hw_sentinel_read_role(reply)) {
+	if (hw_sentinel_read_role(reply)) {
 		ready(l);
-	} else {
-		snprintf(text, sizeof(text),
-		         "Redis at %.140s, which the Sentinel at %.140s names as the master %.128s, is a replica: "
-		         "asking the next Sentinel",
-		         l->where, l->by, l->conf.at.master);
-		hw_redis_link_fail(l, text);
+		return;
 	}
+	snprintf(text, sizeof(text),
+	         "Redis at %.140s, which the Sentinel at %.140s names as the master %.128s, is a replica: "
+	         "asking the next Sentinel",
+	         l->where, l->by, l->conf.at.master);
+	hw_redis_link_fail(l, text);
 }
 
 static void selected(struct hw_redis_link *l)
@@ -311,16 +315,9 @@ static void selected(struct hw_redis_link *l)
 
 static void on_selected(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_redis_link *l = arg;
-	const redisReply *reply = answer;
 	(void)ac;
-	if (!reply)
-		return;
-	hw_redis_link_got(l);
-	if (reply->type == REDIS_REPLY_ERROR)
-		refused(l, reply);
-	else
-		selected(l);
+	if (said(arg, answer))
+		selected(arg);
 }
 
 static void select_db(struct hw_redis_link *l)
@@ -337,16 +334,9 @@ static void select_db(struct hw_redis_link *l)
 
 static void on_authenticated(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_redis_link *l = arg;
-	const redisReply *reply = answer;
 	(void)ac;
-	if (!reply)
-		return;
-	hw_redis_link_got(l);
-	if (reply->type == REDIS_REPLY_ERROR)
-		refused(l, reply);
-	else
-		select_db(l);
+	if (said(arg, answer))
+		select_db(arg);
 }
 
 static void greet(struct hw_redis_link *l)

@@ -93,6 +93,16 @@ static const redisReply *said(struct hw_tail *t, const redisReply *reply)
 	return NULL;
 }
 
+/* The same for a part of the stream. */
+static const redisReply *said_entries(struct hw_tail *t, const redisReply *reply)
+{
+	reply = said(t, reply);
+	if (!reply || reply->type == REDIS_REPLY_ARRAY)
+		return reply;
+	refused(t, reply);
+	return NULL;
+}
+
 /* --- pages -------------------------------------------------------------------------------------------------------- */
 
 static void on_wake(redisAsyncContext *ac, void *answer, void *arg)
@@ -121,14 +131,10 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 	struct hw_tail *t = arg;
 	struct hw_event events[HW_EVENTS_PAGE];
 	struct hw_event_page page;
-	const redisReply *reply = said(t, answer);
+	const redisReply *reply = said_entries(t, answer);
 	(void)ac;
 	if (!reply)
 		return;
-	if (reply->type != REDIS_REPLY_ARRAY) {
-		refused(t, reply);
-		return;
-	}
 	hw_page_read(&(struct hw_page_asked){.after = t->place, .count = HW_EVENTS_PAGE}, reply, events, &page);
 	if (page.gone) {
 		find_end(t, HW_TAIL_LOST);
@@ -177,14 +183,10 @@ static void on_end(redisAsyncContext *ac, void *answer, void *arg)
 	struct hw_tail *t = arg;
 	struct hw_event events[HW_EVENTS_PAGE];
 	struct hw_event_page page;
-	const redisReply *reply = said(t, answer);
+	const redisReply *reply = said_entries(t, answer);
 	(void)ac;
 	if (!reply)
 		return;
-	if (reply->type != REDIS_REPLY_ARRAY) {
-		refused(t, reply);
-		return;
-	}
 	hw_page_read(&(struct hw_page_asked){.last = true, .count = 1}, reply, events, &page);
 	t->busy = true; /* the owner may call us */
 	t->place = page.last;
