@@ -27,7 +27,7 @@ _heartwheelctl_lines()
 _heartwheelctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' i
-	local commands='status list show watch wheel groups forget reload version'
+	local commands='status list show watch wheel groups nodes forget reload version'
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
@@ -67,7 +67,7 @@ _heartwheelctl()
 		;;
 	watch:-*) mapfile -t COMPREPLY < <(compgen -W '--state --group --prefix --json --help' -- "$cur") ;;
 	groups:-*) mapfile -t COMPREPLY < <(compgen -W '--names --json --help' -- "$cur") ;;
-	status:-* | show:-* | wheel:-*) mapfile -t COMPREPLY < <(compgen -W '--json --help' -- "$cur") ;;
+	status:-* | show:-* | wheel:-* | nodes:-*) mapfile -t COMPREPLY < <(compgen -W '--json --help' -- "$cur") ;;
 	*:-*) mapfile -t COMPREPLY < <(compgen -W '--help' -- "$cur") ;;
 	show:* | forget:*)
 		# A million ids help nobody to choose.

@@ -16,7 +16,7 @@ function __heartwheelctl_ids
 	__heartwheelctl_ask list --names --limit 200 --prefix=(commandline -ct)
 end
 
-set -l commands status list show watch wheel groups forget reload version
+set -l commands status list show watch wheel groups nodes forget reload version
 complete -c heartwheelctl -f
 complete -c heartwheelctl -s s -l socket -r -F -d 'the control socket'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -s V -l version -d 'the version of heartwheelctl'
@@ -27,11 +27,12 @@ complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a show
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a watch -d 'transitions as they happen'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a wheel -d 'the timing wheel, drawn'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a groups -d 'the groups of devices'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a nodes -d 'the nodes that watch this fleet together'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a forget -d 'forget a device'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a reload -d 'read the configuration again'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a version -d 'the versions'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from show forget' -a '(__heartwheelctl_ids)'
-complete -c heartwheelctl -n '__fish_seen_subcommand_from status list show watch wheel groups' -l json -d 'as JSON'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from status list show watch wheel groups nodes' -l json -d 'as JSON'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list watch' -l state -x -a 'online offline'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list watch' -l group -x -a '(__heartwheelctl_ask groups --names)'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list watch' -l prefix -x -d 'only ids that begin so'

@@ -25,6 +25,7 @@ static void serve_reload(void *arg, struct evhttp_request *req, const char *rest
 
 static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/status", "", hw_serve_status},
+	{EVHTTP_REQ_GET, "/v1/nodes", "", hw_serve_nodes},
 	{EVHTTP_REQ_GET, "/v1/groups", "", hw_serve_groups},
 	{EVHTTP_REQ_GET, "/v1/devices", "", hw_serve_list},
 	{EVHTTP_REQ_GET, "/v1/devices/", "/events", hw_serve_device_events},
@@ -50,7 +51,8 @@ static int make_parts(struct hw_control *c)
 	c->hub = hw_hub_new(c);
 	c->history = hw_history_new();
 	c->samples = hw_samples_new();
-	return c->pager && c->hub && c->history && c->samples ? 0 : -ENOMEM;
+	c->asks = hw_asks_new(c);
+	return c->pager && c->hub && c->history && c->samples && c->asks ? 0 : -ENOMEM;
 }
 
 int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
@@ -87,5 +89,6 @@ void hw_control_free(struct hw_control *c)
 	hw_hub_free(c->hub);
 	hw_history_free(c->history);
 	hw_samples_free(c->samples);
+	hw_asks_free(c->asks);
 	free(c);
 }

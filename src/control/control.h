@@ -17,6 +17,7 @@
 struct event_base;
 struct evbuffer;
 struct hw_control;
+struct hw_control_nodes;
 
 /* GET /v1/status. Strings are borrowed for the call. */
 struct hw_control_status {
@@ -31,11 +32,19 @@ struct hw_control_status {
 	int64_t owed_oldest_ms; /* how long the oldest has been owed; 0: nothing is owed */
 };
 
+/* What became of a device that is to be forgotten. */
+enum hw_forgotten {
+	HW_FORGOTTEN,
+	HW_FORGOTTEN_UNKNOWN, /* there is no such device */
+	HW_FORGOTTEN_UNOWNED, /* no node owns it now */
+	HW_FORGOTTEN_ASKED    /* the node that owns it was asked: hw_control_forgotten() says what it answers */
+};
+
 struct hw_control_ops {
 	struct hw_now (*now)(void *arg);
 	void (*status)(void *arg, struct hw_control_status *out);
-	/* DELETE: false if there is no such device. */
-	bool (*forget)(void *arg, const char *id, size_t len);
+	/* DELETE. `ticket` names the request to another node. */
+	enum hw_forgotten (*forget)(void *arg, uint64_t ticket, const char *id, size_t len);
 	/*
 	 * POST /v1/reload: appends the answer's JSON body ({"changed":[...],"restart_needed":[...]} or
 	 * {"error":...,"lines":[...]}) and returns the HTTP status, 200 or 400.
@@ -50,6 +59,10 @@ struct hw_control_ops {
 	 */
 	int (*events_after)(void *arg, struct hw_event_id at);
 	int (*events_last)(void *arg);
+	/* One of several nodes (both NULL: it is alone): what it knows of them, and the node that owns a device,
+	 * borrowed until the next turn; NULL: nobody does. */
+	void (*nodes)(void *arg, struct hw_control_nodes *out);
+	const char *(*owner)(void *arg, const struct hw_device *d);
 };
 
 /*
@@ -78,6 +91,9 @@ void hw_control_page(struct hw_control *c, const struct hw_event_page *page);
 void hw_control_tick(struct hw_control *c, struct hw_now now);
 /* A device was found to be silent, so long after its deadline. */
 void hw_control_detected(struct hw_control *c, int64_t delay_ns);
+
+/* Another node's answer to a request to forget a device; one that nobody waits for any more is passed over. */
+void hw_control_forgotten(struct hw_control *c, uint64_t ticket, enum hw_forgotten what);
 
 /* For the metrics: clients of /v1/events; how many of them do not keep up; clients that were refused or cut off. */
 struct hw_control_clients {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Single devices: what is known of one, and forgetting one. Cost: a look-up. */
+/* Single devices: what is known of one. Cost: a look-up. */
 #include <event2/buffer.h>
 #include <event2/http.h>
 #include <string.h>
@@ -18,8 +18,16 @@ bool hw_device_visible(const struct hw_device *d)
 
 static const char *const sources[] = {"mqtt", "mqtt", "key", "both"};
 
-void hw_write_device(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+/* Of one of several nodes: who owns it. */
+static void write_owner(struct hw_json *j, const struct hw_control *c, const struct hw_device *d)
 {
+	if (c->ops->owner)
+		hw_json_text(j, "node", c->ops->owner(c->arg, d));
+}
+
+void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_now now, const struct hw_device *d)
+{
+	const struct hw_monitor *m = c->monitor;
 	struct hw_id id = hw_device_id(d);
 	hw_json_bytes(j, "id", id.text, id.len);
 	hw_json_text(j, "state", hw_state_name(hw_device_state(d)));
@@ -29,12 +37,17 @@ void hw_write_device(struct hw_json *j, const struct hw_monitor *m, struct hw_no
 	hw_json_text(j, "reason", hw_reason_name(hw_device_reason(d)));
 	hw_json_text(j, "group", hw_monitor_group_of(m, d)->name);
 	hw_json_text(j, "source", sources[hw_device_source(d)]);
+	write_owner(j, c, d);
 	hw_json_uint(j, "seq", d->seq);
 }
 
-/* The timeout and the source are those of now: the stream does not have them, and a forgotten device has none. */
-void hw_write_event(struct hw_json *j, const struct hw_monitor *m, const struct hw_event *e)
+/*
+ * The timeout and the source are those of now: the stream does not have them, and a forgotten device has none. The node
+ * is the one that made the transition.
+ */
+void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct hw_event *e)
 {
+	const struct hw_monitor *m = c->monitor;
 	const struct hw_registry *r = hw_monitor_registry(m);
 	uint32_t index = hw_registry_find(r, e->id, e->id_len);
 	const struct hw_device *d = index == HW_NIL ? NULL : hw_registry_at(r, index);
@@ -49,6 +62,8 @@ void hw_write_event(struct hw_json *j, const struct hw_monitor *m, const struct 
 	hw_json_text(j, "reason", hw_reason_name(e->reason));
 	hw_json_bytes(j, "group", e->group, e->group_len);
 	hw_json_text(j, "source", d ? sources[hw_device_source(d)] : NULL);
+	if (c->ops->owner)
+		hw_json_bytes(j, "node", e->node, e->node_len);
 	hw_json_uint(j, "seq", e->seq);
 }
 
@@ -78,9 +93,7 @@ static void write_details(struct hw_json *j, const struct hw_monitor *m, struct 
 	hw_json_uint(j, "rounds", spot.rounds);
 }
 
-/* The device that the rest of a path names, or NULL with the request answered. */
-static struct hw_device *find_device(struct hw_control *c, struct evhttp_request *req, const char *rest,
-                                     uint32_t *index)
+struct hw_device *hw_find_device(struct hw_control *c, struct evhttp_request *req, const char *rest, uint32_t *index)
 {
 	const struct hw_registry *r = hw_monitor_registry(c->monitor);
 	char id[HW_ID_MAX + 1];
@@ -104,29 +117,13 @@ void hw_serve_device(void *arg, struct evhttp_request *req, const char *rest)
 	struct hw_now now = c->ops->now(c->arg);
 	struct hw_json j;
 	uint32_t index;
-	struct hw_device *d = find_device(c, req, rest, &index);
+	struct hw_device *d = hw_find_device(c, req, rest, &index);
 	if (!d)
 		return;
 	struct evbuffer *body = hw_answer_begin(req, &j);
 	if (!body)
 		return;
-	hw_write_device(&j, c->monitor, now, d);
+	hw_write_device(&j, c, now, d);
 	write_details(&j, c->monitor, now, d, index);
 	hw_answer_end(req, &j, body);
-}
-
-void hw_serve_forget(void *arg, struct evhttp_request *req, const char *rest)
-{
-	struct hw_control *c = arg;
-	uint32_t index;
-	struct hw_device *d = find_device(c, req, rest, &index);
-	if (!d)
-		return;
-	char id[HW_ID_MAX];
-	struct hw_id named = hw_device_id(d);
-	memcpy(id, named.text, named.len);
-	if (c->ops->forget(c->arg, id, named.len))
-		hw_reply(req, HTTP_NOCONTENT, NULL);
-	else
-		hw_reply_error(req, HTTP_NOTFOUND, "no such device");
 }

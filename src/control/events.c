@@ -71,7 +71,7 @@ static void write_event(const struct hw_hub *h, struct evbuffer *out, const stru
 	hw_stream_event(out, "transition", at);
 	hw_json_begin(&j, out);
 	hw_json_open(&j, '{');
-	hw_write_event(&j, h->c->monitor, e);
+	hw_write_event(&j, h->c, e);
 	hw_json_close(&j, '}');
 	hw_json_end(&j);
 	hw_stream_event_end(out);

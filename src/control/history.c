@@ -136,7 +136,7 @@ static void serve(struct hw_control *c, struct evhttp_request *req, const char *
 			continue;
 		hw_event_id_text(e->at, at);
 		hw_json_open(&j, '{');
-		hw_write_event(&j, c->monitor, e);
+		hw_write_event(&j, c, e);
 		hw_json_text(&j, "event_id", at);
 		hw_json_close(&j, '}');
 		found++;

@@ -238,7 +238,7 @@ static bool matches(const struct filter *f, const struct hw_device *d)
 static void write_one(struct list *l, struct hw_now now, const struct hw_device *d)
 {
 	hw_json_open(&l->json, '{');
-	hw_write_device(&l->json, l->pager->c->monitor, now, d);
+	hw_write_device(&l->json, l->pager->c, now, d);
 	hw_json_close(&l->json, '}');
 	l->found++;
 }

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "control/nodes.h"
 #include "control/parts.h"
 #include "http/json.h"
 #include "http/metrics.h"
@@ -63,6 +64,7 @@ void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
 	hw_json_number(&j, "heartbeats_per_s", (double)(int64_t)(hw_samples_rate(c->samples) * 10 + .5) / 10);
 	hw_json_uint(&j, "transitions_total", transitions_of(stats));
 	hw_json_number(&j, "barrier_ms", (double)(stats->barrier_rtt_ns / 1000) / 1e3);
+	hw_write_cluster(&j, c);
 	hw_json_int(&j, "now_ms", now.wall_ms);
 	hw_answer_end(req, &j, body);
 }
@@ -88,19 +90,20 @@ void hw_serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 	struct hw_blindness b = hw_monitor_blindness(c->monitor);
 	struct hw_control_status s = {0};
 	char why[1024];
-	int n = 0;
+	size_t n = 0;
 	(void)rest;
 	c->ops->status(c->arg, &s);
 	if (b.blind)
-		n += snprintf(why + n, sizeof(why) - (size_t)n, "blind: %s", hw_cause_name(b.cause));
+		n += (size_t)snprintf(why + n, sizeof(why) - n, "blind: %s", hw_cause_name(b.cause));
 	if (s.loading)
-		n += snprintf(why + n, sizeof(why) - (size_t)n, "%sloading devices from the store", n ? "; " : "");
+		n += (size_t)snprintf(why + n, sizeof(why) - n, "%sloading devices from the store", n ? "; " : "");
 	if (s.store == HW_REDIS_REFUSES)
-		n += snprintf(why + n, sizeof(why) - (size_t)n, "%sRedis: %.600s", n ? "; " : "", s.redis);
+		n += (size_t)snprintf(why + n, sizeof(why) - n, "%sRedis: %.600s", n ? "; " : "", s.redis);
 	if (s.owed_oldest_ms > OWED_MAX_MS)
-		n += snprintf(why + n, sizeof(why) - (size_t)n,
-		              "%s%" PRIu64 " devices' states owed, the oldest for %" PRId64 " s", n ? "; " : "", s.owed,
-		              s.owed_oldest_ms / 1000);
+		n += (size_t)snprintf(why + n, sizeof(why) - n,
+		                      "%s%" PRIu64 " devices' states owed, the oldest for %" PRId64 " s", n ? "; " : "",
+		                      s.owed, s.owed_oldest_ms / 1000);
+	n = hw_nodes_trouble(c, why, n, sizeof(why));
 	if (n == 0)
 		reply_ok(req);
 	else
@@ -276,6 +279,9 @@ void hw_serve_metrics(void *arg, struct evhttp_request *req, const char *rest)
 		return;
 	}
 	core_metrics(c->monitor, c->ops->now(c->arg), body);
+	struct hw_control_nodes nodes;
+	if (hw_nodes_of(c, &nodes))
+		hw_control_nodes_metrics(body, &nodes);
 	if (c->ops->metrics)
 		c->ops->metrics(c->arg, body);
 	hw_usage_metrics(body);

@@ -10,7 +10,9 @@
 #include "http/router.h"
 #include "http/server.h"
 
+struct hw_asks;
 struct hw_control;
+struct hw_control_nodes;
 struct hw_history;
 struct hw_hub;
 struct hw_json;
@@ -24,6 +26,7 @@ struct hw_control {
 	struct hw_hub *hub;
 	struct hw_history *history;
 	struct hw_samples *samples;
+	struct hw_asks *asks;
 	const struct hw_monitor *monitor; /* borrowed */
 	const struct hw_control_ops *ops;
 	void *arg;
@@ -35,13 +38,30 @@ struct hw_control {
 hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_health, hw_serve_ready, hw_serve_metrics, hw_serve_wheel;
 
 /* devices.c: single devices. */
-hw_http_handler hw_serve_device, hw_serve_forget;
+hw_http_handler hw_serve_device;
 /* Whether the outside knows of it: not provisional, not forgotten. */
 bool hw_device_visible(const struct hw_device *d);
 /* The members of a device. */
-void hw_write_device(struct hw_json *j, const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
+void hw_write_device(struct hw_json *j, const struct hw_control *c, struct hw_now now, const struct hw_device *d);
 /* The members of a device as they were after a transition. */
-void hw_write_event(struct hw_json *j, const struct hw_monitor *m, const struct hw_event *e);
+void hw_write_event(struct hw_json *j, const struct hw_control *c, const struct hw_event *e);
+/* The device that the rest of a path names, or NULL with the request answered. */
+struct hw_device *hw_find_device(struct hw_control *c, struct evhttp_request *req, const char *rest, uint32_t *index);
+
+/* forget.c: forgetting a device, which another node may have to be asked for. */
+hw_http_handler hw_serve_forget;
+struct hw_asks *hw_asks_new(struct hw_control *c);
+/* Once all connections are closed. */
+void hw_asks_free(struct hw_asks *a);
+
+/* nodes.c: several nodes. */
+hw_http_handler hw_serve_nodes;
+/* What is known of them. False: this one is alone. */
+bool hw_nodes_of(const struct hw_control *c, struct hw_control_nodes *out);
+/* The member of /v1/status; nothing is written by one that is alone. */
+void hw_write_cluster(struct hw_json *j, const struct hw_control *c);
+/* Appends why this node is not ready, as one of several, to what stands in `why`. Its new length. */
+size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t cap);
 
 /* list.c: the list, which is written over several turns of the loop. */
 hw_http_handler hw_serve_list;

@@ -116,6 +116,17 @@ static void print_text(const struct hw_ctl *ctl, const cJSON *device, const char
 	fputc('\n', stdout);
 }
 
+/* Where there are several nodes. */
+static void print_owner(const struct hw_ctl *ctl, const cJSON *device)
+{
+	const cJSON *owner = cJSON_GetObjectItemCaseSensitive(device, "node");
+	if (!owner)
+		return;
+	line("owner");
+	hw_text_print(stdout, &ctl->screen, cJSON_IsString(owner) ? owner->valuestring : "none");
+	fputc('\n', stdout);
+}
+
 static void print_lately(struct hw_ctl *ctl, const cJSON *transitions)
 {
 	char clock[HW_SPAN_MAX];
@@ -158,6 +169,7 @@ static void print_device(struct hw_ctl *ctl, const cJSON *device)
 	print_due(ctl, device, online);
 	print_text(ctl, device, "group");
 	print_text(ctl, device, "source");
+	print_owner(ctl, device);
 	line("seq");
 	printf("%" PRId64 "\n", hw_member_int(device, "seq"));
 	print_report(ctl, device);

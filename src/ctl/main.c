@@ -42,6 +42,9 @@ static const struct command {
          "and where the cursor stands; below it the wheel of keys, if keys are listened to.\n"},
 	{"groups", hw_cmd_groups, TAKES_JSON | TAKES_NAMES, "groups [--json]", "the groups of devices",
          "Lists the groups with their timeouts and how many devices they have.\n"},
+	{"nodes", hw_cmd_nodes, TAKES_JSON, "nodes [--json]", "the nodes that watch this fleet together",
+         "Lists the nodes of [cluster], this one included, as it sees them: which state each\n"
+         "is in, since when, and how many of the partitions it owns; then what is wrong.\n"},
 	{"forget", hw_cmd_forget, TAKES_ID, "forget ID", "forget a device",
          "Takes the device out of the monitor, the store and the broker's retained\n"
          "messages. If it is heard again it is a new device.\n"},

@@ -162,12 +162,31 @@ static void print_groups(struct hw_ctl *ctl)
 	hw_answer_fini(&a);
 }
 
+/* Of one of several nodes. */
+static void print_cluster(const struct hw_ctl *ctl, const cJSON *c)
+{
+	char text[512];
+	int64_t lost = hw_member_int(c, "lost"), unowned = hw_member_int(c, "unowned");
+	if (!c)
+		return;
+	int n = snprintf(text, sizeof(text),
+	                 "%s%" PRId64 " ready of %" PRId64 "; this one owns %" PRId64 " of %" PRId64,
+	                 is_true(c, "member") ? "" : "not a member; ", hw_member_int(c, "ready"),
+	                 hw_member_int(c, "nodes"), hw_member_int(c, "owned"), hw_member_int(c, "partitions"));
+	if (lost > 0)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "; %" PRId64 " lost", lost);
+	if (unowned > 0)
+		snprintf(text + n, sizeof(text) - (size_t)n, "; %" PRId64 " without an owner", unowned);
+	line(ctl, "nodes", lost > 0 || unowned > 0 || !is_true(c, "member") ? HW_BAD : HW_GOOD, text);
+}
+
 static void print_status(struct hw_ctl *ctl, const cJSON *s)
 {
 	char up[HW_SPAN_MAX], text[512];
 	snprintf(text, sizeof(text), "%s, version %s, up %s", hw_member_text(s, "node"), hw_member_text(s, "version"),
 	         hw_text_span(hw_member_int(s, "uptime_s") * 1000, up));
 	line(ctl, "node", HW_PLAIN, text);
+	print_cluster(ctl, cJSON_GetObjectItemCaseSensitive(s, "cluster"));
 	print_seeing(ctl, s);
 	print_devices(ctl, s);
 	print_groups(ctl);

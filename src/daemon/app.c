@@ -375,8 +375,9 @@ int hw_app_listen(struct hw_app *a)
 		rc = read_secret(a, "[redis] password_file", c->redis.password_file, &a->redis_password);
 	if (rc)
 		return rc;
-	const struct hw_control_ops *ops =
-		c->store == HW_STORE_REDIS ? &hw_app_control_ops : &hw_app_control_ops_memory;
+	const struct hw_control_ops *ops = c->store != HW_STORE_REDIS          ? &hw_app_control_ops_memory
+	                                   : c->cluster_mode != HW_CLUSTER_OFF ? &hw_app_control_ops_nodes
+	                                                                       : &hw_app_control_ops;
 	rc = hw_control_new(&a->control, a->loop.base, c->http_socket, c->http_socket_group, a->monitor, ops, a);
 	if (rc == -EADDRINUSE)
 		hw_log(a->log, HW_LOG_ERROR,

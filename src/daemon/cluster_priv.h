@@ -7,6 +7,7 @@
 #include "cluster_broker.h"
 #include "cluster_gate.h"
 #include "cluster_redis.h"
+#include "cluster_show.h"
 #include "cluster_stream.h"
 #include "cluster_view.h"
 
@@ -21,6 +22,7 @@ struct hw_app_cluster {
 	struct hw_cluster_stream stream;
 	struct hw_cluster_broker broker;
 	struct hw_cluster_seen seen; /* cluster_view.c's */
+	struct hw_cluster_told told;
 };
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cluster_show.h"
+#include "cluster_view.h"
 #include "debts.h"
 #include "reload.h"
 #include "turn.h"
@@ -65,13 +67,14 @@ static void status(void *arg, struct hw_control_status *out)
 	out->owed = hw_app_owed(a, now, &out->owed_oldest_ms);
 }
 
-static bool forget(void *arg, const char *id, size_t len)
+static enum hw_forgotten forget(void *arg, uint64_t ticket, const char *id, size_t len)
 {
 	struct hw_app *a = arg;
-	bool found = hw_monitor_forget(a->monitor, hw_app_now(), id, len);
-	if (found)
-		hw_app_turn(a);
-	return found;
+	(void)ticket;
+	if (!hw_monitor_forget(a->monitor, hw_app_now(), id, len))
+		return HW_FORGOTTEN_UNKNOWN;
+	hw_app_turn(a);
+	return HW_FORGOTTEN;
 }
 
 static int reload(void *arg, struct evbuffer *body)
@@ -266,6 +269,16 @@ static int events_last(void *arg)
 	return hw_redis_events_last(((struct hw_app *)arg)->redis);
 }
 
+static void nodes(void *arg, struct hw_control_nodes *out)
+{
+	hw_app_show_nodes(arg, out);
+}
+
+static const char *owner(void *arg, const struct hw_device *d)
+{
+	return hw_app_cluster_owner(arg, d);
+}
+
 const struct hw_control_ops hw_app_control_ops = {.now = now_of,
                                                   .status = status,
                                                   .forget = forget,
@@ -273,5 +286,14 @@ const struct hw_control_ops hw_app_control_ops = {.now = now_of,
                                                   .metrics = metrics,
                                                   .events_after = events_after,
                                                   .events_last = events_last};
+const struct hw_control_ops hw_app_control_ops_nodes = {.now = now_of,
+                                                        .status = status,
+                                                        .forget = forget,
+                                                        .reload = reload,
+                                                        .metrics = metrics,
+                                                        .events_after = events_after,
+                                                        .events_last = events_last,
+                                                        .nodes = nodes,
+                                                        .owner = owner};
 const struct hw_control_ops hw_app_control_ops_memory = {
 	.now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics};

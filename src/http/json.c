@@ -137,6 +137,16 @@ void hw_json_element(struct hw_json *j, uint64_t v)
 	j->fresh = false;
 }
 
+void hw_json_item(struct hw_json *j, const char *word)
+{
+	char quoted[256];
+	size_t n = hw_json_quote(word, strlen(word), quoted, sizeof(quoted));
+	if (!j->fresh)
+		put(j, ",", 1);
+	put(j, quoted, n < sizeof(quoted) ? n : 0);
+	j->fresh = false;
+}
+
 void hw_json_bool(struct hw_json *j, const char *key, bool v)
 {
 	value(j, key, v ? "true" : "false", v ? 4 : 5);

@@ -32,8 +32,9 @@ int hw_json_end(struct hw_json *j);
 void hw_json_open(struct hw_json *j, char bracket);
 void hw_json_close(struct hw_json *j, char bracket);
 
-/* An element of an array. */
+/* An element of an array: a number, or a word of a few letters. */
 void hw_json_element(struct hw_json *j, uint64_t v);
+void hw_json_item(struct hw_json *j, const char *word);
 
 /* A member of an object: its key, which needs no escaping; the value is the next thing written. */
 void hw_json_key(struct hw_json *j, const char *key);

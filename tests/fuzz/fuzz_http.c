@@ -38,10 +38,11 @@ static void op_status(void *arg, struct hw_control_status *out)
 		.node = "n", .version = "0", .uptime_s = 1, .mqtt_up = true, .mqtt = "up", .redis = "off"};
 }
 
-static bool op_forget(void *arg, const char *id, size_t len)
+static enum hw_forgotten op_forget(void *arg, uint64_t ticket, const char *id, size_t len)
 {
 	struct world *w = arg;
-	return hw_monitor_forget(w->monitor, w->now, id, len);
+	(void)ticket;
+	return hw_monitor_forget(w->monitor, w->now, id, len) ? HW_FORGOTTEN : HW_FORGOTTEN_UNKNOWN;
 }
 
 static int op_reload(void *arg, struct evbuffer *body)

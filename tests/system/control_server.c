@@ -25,11 +25,14 @@ static void op_status(void *arg, struct hw_control_status *out)
 	*out = ((struct server *)arg)->status;
 }
 
-static bool op_forget(void *arg, const char *id, size_t len)
+static enum hw_forgotten op_forget(void *arg, uint64_t ticket, const char *id, size_t len)
 {
 	struct server *s = arg;
 	s->forgets++;
-	return hw_monitor_forget(s->monitor, s->now, id, len);
+	s->ticket = ticket;
+	if (s->owner && strcmp(s->owner, s->status.node) != 0)
+		return *s->owner ? HW_FORGOTTEN_ASKED : HW_FORGOTTEN_UNOWNED;
+	return hw_monitor_forget(s->monitor, s->now, id, len) ? HW_FORGOTTEN : HW_FORGOTTEN_UNKNOWN;
 }
 
 static int op_reload(void *arg, struct evbuffer *body)
@@ -80,6 +83,28 @@ static const struct hw_control_ops ops_with_store = {
 	.metrics = op_metrics,
 	.events_after = op_events_after,
 	.events_last = op_events_last,
+};
+
+static void op_nodes(void *arg, struct hw_control_nodes *out)
+{
+	*out = ((struct server *)arg)->nodes;
+}
+
+static const char *op_owner(void *arg, const struct hw_device *d)
+{
+	const struct server *s = arg;
+	(void)d;
+	return *s->owner ? s->owner : NULL;
+}
+
+static const struct hw_control_ops ops_with_nodes = {
+	.now = op_now,
+	.status = op_status,
+	.forget = op_forget,
+	.reload = op_reload,
+	.metrics = op_metrics,
+	.nodes = op_nodes,
+	.owner = op_owner,
 };
 
 static void start(struct server *s, bool loading, const char *key_group, const struct hw_control_ops *with)
@@ -137,6 +162,41 @@ void server_start_with_keys(struct server *s)
 void server_start_with_store(struct server *s)
 {
 	start(s, false, NULL, &ops_with_store);
+}
+
+void server_start_with_nodes(struct server *s)
+{
+	start(s, false, NULL, &ops_with_nodes);
+	s->owner = s->status.node = "a";
+	s->nodes = (struct hw_control_nodes){
+		.mode = "mirror",
+		.name = "heartwheel",
+		.lease_ms = 5000,
+		.n = 3,
+		.at = {{.node = "a",
+	                .self = true,
+	                .state = "ready",
+	                .json = "{\"mode\":\"mirror\",\"name\":\"heartwheel\",\"version\":\"1.2.3\",\"config\":\"c0\"}",
+	                .since_ms = s->now.wall_ms - 60000,
+	                .owns = 131},
+	               {.node = "b",
+	                .state = "blind",
+	                .json = "{\"mode\":\"mirror\",\"name\":\"heartwheel\",\"version\":\"1.2.4\",\"config\":\"c1\","
+	                        "\"blind_cause\":\"link\",\"devices\":3,\"online\":2,\"offline\":1,\"owed\":0,"
+	                        "\"listen\":\"127.0.0.1:8731\"}",
+	                .since_ms = s->now.wall_ms - 3600000,
+	                .owns = 125},
+	               {.node = "c", .lost = true, .state = "lost", .json = "{}", .since_ms = s->now.wall_ms - 133000}},
+		.member = true,
+		.partitions = 256,
+		.owned = 131,
+		.takeovers_clean = 7,
+		.takeovers_unclean = 131,
+		.evictions = 1,
+		.fenced_redis = 2,
+		.fenced_broker = 3,
+		.stream_lag_ms = 250,
+		.takeover_s = .125};
 }
 
 void server_stop(struct server *s)

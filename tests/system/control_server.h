@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "control/control.h"
+#include "control/nodes.h"
 
 struct server {
 	char dir[64], path[96];
@@ -26,6 +27,10 @@ struct server {
 	unsigned asked_after, asked_last;
 	struct hw_event_id after;
 	bool store_fails;
+	/* Of one of several nodes: what it knows, who owns all devices ("": nobody), and what a request was given. */
+	struct hw_control_nodes nodes;
+	const char *owner;
+	uint64_t ticket;
 };
 
 /* Groups "default" (30 s) and "fast" (2 s); ids of "fast" get the prefix "f/". */
@@ -34,6 +39,8 @@ void server_start(struct server *s, bool loading);
 void server_start_with_keys(struct server *s);
 /* The same where a store keeps the event stream: it is away, and the test is the store. */
 void server_start_with_store(struct server *s);
+/* The same as node "a", of two; "b" is blind, and "c" is lost. "a" owns all devices until `owner` says otherwise. */
+void server_start_with_nodes(struct server *s);
 void server_stop(struct server *s);
 
 /* One turn of the loop, without waiting for anything. */

@@ -73,6 +73,67 @@ START_TEST(list_in_order)
 }
 END_TEST
 
+/* --- nodes */
+
+START_TEST(nodes_alone)
+{
+	ck_assert_int_eq(ctl("nodes"), 0);
+	ck_assert_str_eq(out, "this monitor is alone ([cluster] mode = off)\n");
+	ck_assert_int_eq(ctl("nodes --json"), 0);
+	ck_assert_int_eq(strncmp(out, "{\"mode\":\"off\",\"nodes\":[],", 25), 0);
+}
+END_TEST
+
+START_TEST(nodes_of_several)
+{
+	server_stop(&s);
+	server_start_with_nodes(&s);
+	ck_assert_int_eq(ctl("nodes"), 0);
+	ck_assert_str_eq(out, "NODE      STATE        SINCE      OWNS        DEVICES  OWED  VERSION\n"
+	                      "a (this)  ready        1m ago     131 (51 %)  -        -     1.2.3\n"
+	                      "b         blind: link  1h ago     125 (49 %)  3        0     1.2.4\n"
+	                      "c         lost         2m13s ago  0 (0 %)     -        -     -\n"
+	                      "node c was lost 2m13s ago; the others watch its devices\n"
+	                      "node b differs from this one: version, config\n");
+	s.nodes.at[2].owns = 7;
+	s.nodes.at[2].node = "c\x1b[31m";
+	s.nodes.unowned = 9;
+	s.nodes.lapsed = true;
+	ck_assert_int_eq(ctl("nodes"), 0);
+	ck_assert_ptr_nonnull(
+		strstr(out, "\nnode c\\x1b[31m was lost 2m13s ago, and 7 of its partitions wait to be taken over\n"));
+	ck_assert_ptr_nonnull(strstr(out, "\n9 of 256 partitions have no owner\n"));
+	ck_assert_ptr_nonnull(strstr(out, "\nthis node could not renew its membership lately"));
+	s.nodes.member = false;
+	ck_assert_int_eq(ctl("nodes"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "\nthis node is not a member of 'heartwheel'\n"));
+	ck_assert_int_eq(ctl("nodes --json"), 0);
+	ck_assert_int_eq(strncmp(out, "{\"mode\":\"mirror\",", 17), 0);
+	ck_assert_str_eq(strchr(out, '\n'), "\n");
+}
+END_TEST
+
+START_TEST(several_in_status_and_show)
+{
+	server_stop(&s);
+	server_start_with_nodes(&s);
+	server_see(&s);
+	server_beat(&s, 0, "d", NULL);
+	ck_assert_int_eq(ctl("status"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "\nnodes       1 ready of 2; this one owns 131 of 256; 1 lost\n"));
+	ck_assert_int_eq(ctl("show d"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "\n  owner      a\n"));
+	s.owner = "";
+	ck_assert_int_eq(ctl("show d"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "\n  owner      none\n"));
+	ck_assert_int_eq(ctl("forget d"), 1);
+	ck_assert_str_eq(err, "heartwheelctl: d: no node owns this device now: try again\n");
+	s.owner = "b";
+	ck_assert_int_eq(ctl("forget d"), 1);
+	ck_assert_str_eq(err, "heartwheelctl: d: node 'b' owns this device, and does not answer\n");
+}
+END_TEST
+
 /* Over several pages too. */
 START_TEST(list_up_to_a_limit)
 {
@@ -198,6 +259,9 @@ int main(void)
 	tcase_add_test(tc, list);
 	tcase_add_test(tc, list_filters);
 	tcase_add_test(tc, list_in_order);
+	tcase_add_test(tc, nodes_alone);
+	tcase_add_test(tc, nodes_of_several);
+	tcase_add_test(tc, several_in_status_and_show);
 	tcase_add_test(tc, list_up_to_a_limit);
 	tcase_add_test(tc, list_pages_through);
 	tcase_add_test(tc, picture_in_colour);

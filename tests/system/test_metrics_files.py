@@ -111,12 +111,20 @@ def printed(text):
 
 
 def test_the_manual_lists_every_metric(env):
-    """Of a daemon in which everything is switched on that has metrics of its own."""
+    """Of a daemon in which everything is switched on that has metrics of its own, and one that is not alone."""
     env.own_redis(options=["--notify-keyspace-events", "KEA"])
     d = env.daemon(timeout="1h", mqtt={"homeassistant": "yes"}, keyspace={"enabled": "yes", "group": "default"})
     env.beat("a")
     env.wait_store("a", "online")
-    assert listed() == printed(d.get("/metrics").body.decode())
+    there = printed(d.get("/metrics").body.decode())
+    d.stop()
+    d.rewrite(d.conf.read_text() + "[cluster]\nmode = mirror\n")
+    d.start(seeing=False)
+    both = printed(d.get("/metrics").body.decode())
+    assert {name for name in both if name not in there} == {"heartwheel_" + name for name in (
+        "nodes", "partitions_owned", "partitions_unowned", "takeovers_total", "takeover_seconds", "fenced_total",
+        "evictions_total", "stream_lag_seconds")}
+    assert listed() == {**both, **there}
 
 
 def test_what_the_process_uses(env):

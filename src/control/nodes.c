@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Several nodes: /v1/nodes, the member `cluster` of /v1/status, the metrics, and whether this one is ready. What a node
+ * says of itself stands in Redis, where anybody may write: it is parsed, and only what is of the expected type is
+ * shown. Cost: a parse of some hundred bytes for each node.
+ */
+#include "control/nodes.h"
+
+#include <cjson/cJSON.h>
+#include <event2/http.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/parts.h"
+#include "http/json.h"
+#include "http/metrics.h"
+
+static const char *const states[] = {"joining", "ready", "blind", "leaving", "lost"};
+#define N_STATES (sizeof(states) / sizeof(*states))
+
+static const char *const compared[] = {"name", "mode", "protocol", "version", "config", NULL};
+
+bool hw_nodes_of(const struct hw_control *c, struct hw_control_nodes *out)
+{
+	if (!c->ops->nodes)
+		return false;
+	*out = (struct hw_control_nodes){0};
+	c->ops->nodes(c->arg, out);
+	return true;
+}
+
+const struct hw_control_node *hw_control_nodes_self(const struct hw_control_nodes *n)
+{
+	for (size_t i = 0; i < n->n; i++)
+		if (n->at[i].self)
+			return &n->at[i];
+	return NULL;
+}
+
+static unsigned count(const struct hw_control_nodes *n, const char *state)
+{
+	unsigned found = 0;
+	for (size_t i = 0; i < n->n; i++)
+		found += strcmp(n->at[i].state, state) == 0;
+	return found;
+}
+
+/* --- what a node says of itself */
+
+/* What one of them does not say is nothing to compare by. */
+static bool differ(const cJSON *ours, const cJSON *theirs, const char *key)
+{
+	const cJSON *a = cJSON_GetObjectItemCaseSensitive(ours, key);
+	const cJSON *b = cJSON_GetObjectItemCaseSensitive(theirs, key);
+	return a && b && !cJSON_Compare(a, b, true);
+}
+
+static unsigned differences(const cJSON *ours, const cJSON *theirs)
+{
+	unsigned bits = 0;
+	for (unsigned i = 0; compared[i]; i++)
+		bits |= (unsigned)differ(ours, theirs, compared[i]) << i;
+	return bits;
+}
+
+unsigned hw_control_differs(const char *ours, const char *theirs)
+{
+	cJSON *a = cJSON_Parse(ours ? ours : ""), *b = cJSON_Parse(theirs ? theirs : "");
+	unsigned bits = differences(a, b);
+	cJSON_Delete(a);
+	cJSON_Delete(b);
+	return bits;
+}
+
+const char *hw_control_difference(unsigned i)
+{
+	return compared[i];
+}
+
+static void write_differences(struct hw_json *j, unsigned bits)
+{
+	hw_json_key(j, "differs");
+	hw_json_open(j, '[');
+	for (unsigned i = 0; compared[i]; i++)
+		if (bits & 1u << i)
+			hw_json_item(j, compared[i]);
+	hw_json_close(j, ']');
+}
+
+static void write_said(struct hw_json *j, const cJSON *said)
+{
+	static const char *const texts[] = {"mode", "name", "version", "blind_cause", "config", "listen"};
+	static const char *const counts[] = {"devices", "online", "offline", "owed"};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		hw_json_text(j, texts[i], cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(said, texts[i])));
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		const cJSON *item = cJSON_GetObjectItemCaseSensitive(said, counts[i]);
+		if (cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < 9e15)
+			hw_json_int(j, counts[i], (int64_t)item->valuedouble);
+		else
+			hw_json_null(j, counts[i]);
+	}
+}
+
+/* --- the API */
+
+static void write_node(struct hw_json *j, const struct hw_control_node *node, const cJSON *ours)
+{
+	cJSON *said = cJSON_Parse(node->json ? node->json : "");
+	hw_json_open(j, '{');
+	hw_json_text(j, "node", node->node);
+	hw_json_bool(j, "self", node->self);
+	hw_json_text(j, "state", node->state);
+	hw_json_int(j, "since_ms", node->since_ms);
+	hw_json_uint(j, "owns", node->owns);
+	write_said(j, said);
+	write_differences(j, differences(ours, said));
+	hw_json_close(j, '}');
+	cJSON_Delete(said);
+}
+
+static void write_nodes(struct hw_json *j, const struct hw_control_nodes *n)
+{
+	const struct hw_control_node *self = hw_control_nodes_self(n);
+	cJSON *ours = cJSON_Parse(self && self->json ? self->json : "");
+	hw_json_key(j, "nodes");
+	hw_json_open(j, '[');
+	for (size_t i = 0; i < n->n; i++)
+		write_node(j, &n->at[i], ours);
+	hw_json_close(j, ']');
+	cJSON_Delete(ours);
+}
+
+void hw_serve_nodes(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_control *c = arg;
+	struct hw_control_nodes n;
+	struct hw_json j;
+	struct evbuffer *body = hw_answer_begin(req, &j);
+	(void)rest;
+	if (!body)
+		return;
+	if (hw_nodes_of(c, &n)) {
+		hw_json_text(&j, "mode", n.mode);
+		hw_json_text(&j, "name", n.name);
+		hw_json_int(&j, "lease_ms", n.lease_ms);
+		hw_json_bool(&j, "member", n.member);
+		hw_json_bool(&j, "lapsed", n.lapsed);
+		hw_json_uint(&j, "partitions", n.partitions);
+		hw_json_uint(&j, "owned", n.owned);
+		hw_json_uint(&j, "unowned", n.unowned);
+		hw_json_int(&j, "stream_lag_ms", n.stream_lag_ms);
+	} else {
+		n = (struct hw_control_nodes){0};
+		hw_json_text(&j, "mode", "off");
+	}
+	write_nodes(&j, &n);
+	hw_json_int(&j, "now_ms", c->ops->now(c->arg).wall_ms);
+	hw_answer_end(req, &j, body);
+}
+
+void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
+{
+	struct hw_control_nodes n;
+	if (!hw_nodes_of(c, &n))
+		return;
+	const struct hw_control_node *self = hw_control_nodes_self(&n);
+	unsigned lost = count(&n, "lost");
+	hw_json_key(j, "cluster");
+	hw_json_open(j, '{');
+	hw_json_text(j, "mode", n.mode);
+	hw_json_text(j, "name", n.name);
+	hw_json_bool(j, "member", n.member);
+	hw_json_text(j, "state", self ? self->state : NULL);
+	hw_json_uint(j, "nodes", n.n - lost);
+	hw_json_uint(j, "ready", count(&n, "ready"));
+	hw_json_uint(j, "lost", lost);
+	hw_json_uint(j, "partitions", n.partitions);
+	hw_json_uint(j, "owned", n.owned);
+	hw_json_uint(j, "unowned", n.unowned);
+	hw_json_close(j, '}');
+}
+
+/* The first member with which this one cannot be in one fleet, and the first reason. */
+static const struct hw_control_node *stranger(const struct hw_control_nodes *n, const char **what)
+{
+	const struct hw_control_node *self = hw_control_nodes_self(n);
+	for (size_t i = 0; self && i < n->n; i++) {
+		unsigned bits = n->at[i].lost ? 0 : hw_control_differs(self->json, n->at[i].json) & HW_NODES_APART;
+		if (!bits)
+			continue;
+		*what = compared[(bits & HW_DIFFERS_NAME) ? 0 : (bits & HW_DIFFERS_MODE) ? 1 : 2];
+		return &n->at[i];
+	}
+	return NULL;
+}
+
+size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t cap)
+{
+	struct hw_control_nodes nodes;
+	const char *what;
+	if (!hw_nodes_of(c, &nodes))
+		return n;
+	if (!nodes.member)
+		n += (size_t)snprintf(why + n, cap - n, "%snot a member of the nodes '%.64s'", n ? "; " : "",
+		                      nodes.name);
+	const struct hw_control_node *other = stranger(&nodes, &what);
+	if (other)
+		n += (size_t)snprintf(why + n, cap - n, "%snode '%.64s' is of another %s", n ? "; " : "", other->node,
+		                      what);
+	return n;
+}
+
+/* --- metrics */
+
+static void one(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
+{
+	hw_metric_family(b, name, type, help);
+	hw_metric_sample(b, name, NULL, value);
+}
+
+static void labelled(struct evbuffer *b, const char *name, const char *key, const char *label, double value)
+{
+	const char *const labels[] = {key, label, NULL};
+	hw_metric_sample(b, name, labels, value);
+}
+
+void hw_control_nodes_metrics(struct evbuffer *b, const struct hw_control_nodes *n)
+{
+	hw_metric_family(b, "nodes", "gauge", "Nodes, this one included, as it sees them.");
+	for (size_t i = 0; i < N_STATES; i++)
+		labelled(b, "nodes", "state", states[i], count(n, states[i]));
+	one(b, "partitions_owned", "gauge", "Partitions of the fleet that this node owns.", n->owned);
+	one(b, "partitions_unowned", "gauge", "Partitions of the fleet that no node owns.", n->unowned);
+	hw_metric_family(b, "takeovers_total", "counter",
+	                 "Partitions that this node has taken over, by whether they were handed over.");
+	labelled(b, "takeovers_total", "kind", "clean", (double)n->takeovers_clean);
+	labelled(b, "takeovers_total", "kind", "unclean", (double)n->takeovers_unclean);
+	one(b, "takeover_seconds", "gauge", "How long the last takeover took, from the claim to deciding.",
+	    n->takeover_s);
+	hw_metric_family(b, "fenced_total", "counter",
+	                 "Partitions that this node lost because another one had a newer token, by who said so.");
+	labelled(b, "fenced_total", "by", "redis", (double)n->fenced_redis);
+	labelled(b, "fenced_total", "by", "broker", (double)n->fenced_broker);
+	one(b, "evictions_total", "counter", "Nodes that this one has cut off from the broker.", (double)n->evictions);
+	one(b, "stream_lag_seconds", "gauge", "For how long the end of the event stream has not been reached.",
+	    (double)n->stream_lag_ms / 1e3);
+}
