@@ -446,6 +446,33 @@ START_TEST(test_barriers_that_were_lost_with_the_publisher_prove_nothing)
 }
 END_TEST
 
+/* The first of the pair was back, and the second is lost with the publisher: what never came back proves nothing. */
+START_TEST(test_a_second_barrier_that_was_lost_proves_nothing)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 2000);
+	struct world *v = world_new(&conf, &g, 1);
+	world_connect(v);
+	world_pass(v, S);
+	v->rtt_ns = 100 * MS;
+	world_beat(v, "a", "");
+	world_pass(v, 2000 * MS);
+	uint64_t sent = v->barriers;
+	while (v->barriers < sent + 2) {
+		world_pass(v, MS);
+		ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	}
+	v->n_out = 0;
+	hw_monitor_publisher(v->m, v->now, false);
+	hw_monitor_publisher(v->m, v->now, true);
+	world_pass(v, 150 * MS); /* one round trip, and not two */
+	ck_assert(world_is(v, "a", HW_STATE_ONLINE));
+	world_pass(v, 150 * MS);
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
 /* Links have died in the machine's sleep, and what was sent then is lost: silence counts anew, after the grace. */
 START_TEST(test_silence_counts_anew_after_a_sleep_of_the_machine)
 {
@@ -610,6 +637,7 @@ int main(void)
 	tcase_add_test(tc, test_silence_counts_anew_after_a_sleep_of_the_machine);
 	tcase_add_test(tc, test_without_a_publisher);
 	tcase_add_test(tc, test_barriers_that_were_lost_with_the_publisher_prove_nothing);
+	tcase_add_test(tc, test_a_second_barrier_that_was_lost_proves_nothing);
 	tcase_add_test(tc, test_a_gap_in_the_barriers_is_a_loss);
 	tcase_add_loop_test(tc, test_a_standstill_takes_four_round_trips, 0, 5);
 	tcase_add_test(tc, test_how_long_a_pause_is_lossless);
