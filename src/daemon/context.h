@@ -52,6 +52,7 @@ struct hw_app_reader {
 	bool renewed; /* the connection is closed because barriers do not come back */
 	bool behind;  /* the loop slept too long, and has not seen the ring empty since */
 	uint64_t taken;
+	int in_turn;   /* events taken in this turn of the loop */
 	char why[512]; /* it is down */
 
 	struct hw_message gathered[HW_BATCH]; /* taken, and not yet worked off by the core: they point into the ring */

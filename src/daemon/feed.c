@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a reader's ring into the core, in batches, in order. A turn takes at most EVENTS_A_TURN events, so that a storm
- * never keeps the wheel, Redis or the API waiting; for what is left the reader is marked as unread.
+ * From a reader's ring into the core, in batches, in order. A turn takes at most EVENTS_A_TURN events of a reader, in
+ * however many callbacks, so that a storm never keeps the wheel, Redis or the API waiting; for what is left the reader
+ * is marked as unread.
  *
  * A message may be thousands of heartbeats. One that the core has not worked off when TURN_NS is over waits for the
  * next turn, and whatever was read behind it waits too: a barrier that overtook it would judge devices whose heartbeats
@@ -146,17 +147,16 @@ static struct hw_message message_of(const struct hw_reader_event *ev)
 }
 
 /*
- * Takes events, beginning with the one that had to wait, and works them off. Whether all that was taken is done with;
- * `*taken` counts them.
+ * Takes events, beginning with the one that had to wait, and works them off. Whether all that was taken is done with.
  */
-static bool take_events(struct hw_app_reader *r, struct hw_now now, int *taken)
+static bool take_events(struct hw_app_reader *r, struct hw_now now)
 {
 	bool arrived = r->n_gathered > 0;
 	if (arrived)
 		hw_monitor_arrived(r->app->monitor, now, r->number);
 	if (!flush(r, now))
 		return false;
-	for (; *taken < EVENTS_A_TURN && (r->holding || hw_reader_take(r->reader, &r->held)); (*taken)++) {
+	for (; r->in_turn < EVENTS_A_TURN && (r->holding || hw_reader_take(r->reader, &r->held)); r->in_turn++) {
 		bool message = r->held.kind == HW_READER_MESSAGE;
 		r->holding = true;
 		if ((!message || r->n_gathered == HW_BATCH) && !flush(r, now))
@@ -180,11 +180,10 @@ static void read_on(struct hw_app_reader *r)
 {
 	struct hw_app *a = r->app;
 	struct hw_now now = hw_app_woke(a);
-	int taken = 0;
-	bool done = take_events(r, now, &taken);
+	bool done = take_events(r, now);
 	if (done)
 		hw_reader_release(r->reader);
-	bool empty = done && taken < EVENTS_A_TURN && hw_reader_rest(r->reader);
+	bool empty = done && r->in_turn < EVENTS_A_TURN && hw_reader_rest(r->reader);
 	r->unread = !empty;
 	if (empty)
 		note_empty(r, now);

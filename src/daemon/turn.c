@@ -114,6 +114,8 @@ void hw_app_turn_begins(void *arg)
 	struct hw_app *a = arg;
 	a->looks_left = LOOKS_A_TURN;
 	a->statuses_left = STATUSES_A_TURN;
+	for (unsigned i = 0; i < a->n_readers; i++)
+		a->reader[i].in_turn = 0;
 }
 
 void hw_app_turned(void *arg, double cpu_s)

@@ -9,8 +9,10 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 
 from hw_build import sanitizer_runtime
+from hw_http import Metrics, UnixHTTP
 from hw_mqtt import RawMqtt
 from hw_wait import pass_time, wait_until
 
@@ -94,6 +96,36 @@ def loop_without_a_processor(pid):
             os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
 
 
+class Watched:
+    """How many heartbeats were heard in how many turns of the loop, again and again while the block lasts. An answer is given
+    in a turn, so that between two of them no more turns have heard anything than have ended, and one."""
+
+    def __init__(self, d):
+        self.connection = UnixHTTP(d.socket, timeout=120)
+        self.samples, self.stopping = [], threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        while not self.stopping.is_set():
+            self.connection.request("GET", "/metrics")
+            m = Metrics(self.connection.getresponse().read().decode())
+            self.samples.append((m.get("heartbeats_total"), m.get("loop_turn_cpu_seconds_count")))
+
+    def __enter__(self):
+        self.thread.start()
+        wait_until(lambda: self.samples)
+        return self
+
+    def __exit__(self, *exc):
+        self.stopping.set()
+        self.thread.join(120)
+        self.connection.close()
+
+    def most(self):
+        """Heard in a turn, at least."""
+        return max((b[0] - a[0]) / (b[1] - a[1] + 1) for a, b in zip(self.samples, self.samples[1:]))
+
+
 def test_a_storm_is_taken_in_turns(env):
     """A turn takes 4,096 events at most, whatever waits: an eighth of these."""
     payload = json.dumps({"battery": 71.5, "rssi": -60, "ip": "192.0.2.1", "version": "1.2.3", "uptime": 86400}).encode()
@@ -104,23 +136,14 @@ def test_a_storm_is_taken_in_turns(env):
     wait_until(lambda: d.state("x") == "online" and d.status()["owed"] == 0)
     observer = env.observer(env.topic("x"))
     storm = RawMqtt(env.broker.port)
-    before = d.metrics()
     heard = d.status()["heartbeats_total"]
-    with loop_without_a_processor(d.pid):
-        for _ in range(8):
-            storm.publish(*[(env.topic("x"), payload)] * 4096)
-        storm.publish((env.topic("x"), b"last"))
-        wait_until(lambda: observer.messages and observer.messages[-1].payload == b"last", 60, "the broker to be done")
-        pass_time(0.5)
-    wait_until(lambda: d.status()["heartbeats_total"] > heard + 8 * 4096, 120, "the storm to be taken", 0.5)
-    after = d.metrics()
+    with Watched(d) as watched:
+        with loop_without_a_processor(d.pid):
+            for _ in range(8):
+                storm.publish(*[(env.topic("x"), payload)] * 4096)
+            storm.publish((env.topic("x"), b"last"))
+            wait_until(lambda: observer.messages and observer.messages[-1].payload == b"last", 60, "the broker to be done")
+            pass_time(0.5)
+        wait_until(lambda: watched.samples[-1][0] > heard + 8 * 4096, 120, "the storm to be taken", 0.1)
     storm.goodbye()
-
-    def grown(what, **labels):
-        return after.get("loop_turn_cpu_seconds_" + what, **labels) - before.get("loop_turn_cpu_seconds_" + what, **labels)
-    spent, turns = grown("sum"), grown("count")
-    assert turns >= 8
-    bounds = [le for le in ("0.005", "0.006", "0.008", "0.01", "0.02", "0.05", "0.1") if float(le) >= spent / 4]
-    if bounds:
-        longer = turns - grown("bucket", le=bounds[0])
-        assert longer == 0, "%d turns took more than %s of %.4f s" % (longer, bounds[0], spent)
+    assert watched.most() <= 4096, watched.samples
