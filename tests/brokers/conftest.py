@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "system"))
 import paho.mqtt.client as paho  # noqa: E402
 
 import facts  # noqa: E402
+import hw_again  # noqa: E402
 import hw_void  # noqa: E402
 from adapters import ADAPTERS  # noqa: E402
 from hw_env import Env  # noqa: E402
@@ -134,6 +135,7 @@ def pytest_collection_modifyitems(config, items):
         del items[1:]
         for item in items:
             item.add_marker(pytest.mark.skip(reason=config.missing))
+    hw_again.select(config, items)
 
 
 class BrokerEnv(Env):
@@ -179,6 +181,7 @@ def env(request):
 
 def pytest_terminal_summary(terminalreporter):
     hw_void.name_voids(terminalreporter)
+    hw_again.write_failed(terminalreporter)
 
 
 def pytest_runtest_protocol(item, nextitem):
@@ -189,6 +192,7 @@ def pytest_runtest_protocol(item, nextitem):
 def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
+    report.only_late = hw_again.is_only_late(item, call)
     report.void = hw_void.why_void(item, call)
     e = getattr(item, "funcargs", {}).get("env")
     if report.when in ("setup", "call") and report.failed and e is not None:

@@ -17,7 +17,7 @@ import time
 import paho.mqtt.client as paho
 
 from hw_mqtt import Client, RawMqtt
-from hw_wait import wait_until
+from hw_wait import NotWithin, wait_until, wait_within
 
 PROTOCOLS = {"3.1.1": paho.MQTTv311, "5": paho.MQTTv5}
 PUBLISHERS, EACH = 40, 90
@@ -31,8 +31,8 @@ def topic():
 def within(predicate, seconds):
     """Whether it becomes true in time."""
     try:
-        return bool(wait_until(predicate, seconds))
-    except AssertionError:
+        return bool(wait_within(predicate, seconds))
+    except NotWithin:
         return False
 
 

@@ -6,6 +6,7 @@ import tempfile
 
 import pytest
 
+import hw_again
 import hw_keyspace
 import hw_void
 from hw_env import Env
@@ -123,40 +124,17 @@ def long_runner(base, shared_broker, shared_redis, request):
         raise wrong
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "timing: asserts nothing but a bound on time, and may be tried once more")
-
-
 def pytest_collection_modifyitems(config, items):
-    """HW_ONLY: the names of the tests that are run, one a line."""
-    only = os.environ.get("HW_ONLY")
-    if only is not None:
-        names = set(only.splitlines())
-        config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in names])
-        items[:] = [i for i in items if i.nodeid in names]
+    hw_again.select(config, items)
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Names what was skipped and what was void, and writes down what failed: whether it only missed a bound on time, and
-    its name."""
+    """Names what was skipped and what was void, and writes down what failed."""
     hw_void.name_voids(terminalreporter)
     for r in terminalreporter.stats.get("skipped", ()):
         terminalreporter.write_line("skipped: %s: %s" % (
             r.nodeid, r.longrepr[2].replace("Skipped: ", "") if isinstance(r.longrepr, tuple) else r.longrepr))
-    path = os.environ.get("HW_FAILED")
-    bad = terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", [])
-    if path and bad:
-        with open(path, "w", encoding="utf-8") as f:
-            for r in bad:
-                f.write("%s %s\n" % ("timing" if getattr(r, "only_late", False) else "other", r.nodeid))
-
-
-def is_only_late(item, call):
-    """Whether a marked test's own assertion failed: it is the bound. What its helpers assert, or wait for in vain, is
-    something else, and so is what fails before or after the test itself."""
-    if call.when != "call" or call.excinfo is None or item.get_closest_marker("timing") is None:
-        return False
-    return call.excinfo.errisinstance(AssertionError) and call.excinfo.traceback[-1].name == item.function.__name__
+    hw_again.write_failed(terminalreporter)
 
 
 def pytest_runtest_protocol(item, nextitem):
@@ -167,7 +145,7 @@ def pytest_runtest_protocol(item, nextitem):
 def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
-    report.only_late = is_only_late(item, call)
+    report.only_late = hw_again.is_only_late(item, call)
     report.void = hw_void.why_void(item, call)
     if report.when in ("setup", "call") and report.failed:
         arguments = getattr(item, "funcargs", {})

@@ -270,7 +270,7 @@ long long clock_ms(void)
 
 bool too_late(long long since)
 {
-	return clock_ms() - since > 10000;
+	return clock_ms() - since > 30000;
 }
 
 int client_connect(const struct server *s)

@@ -56,7 +56,7 @@ void server_beat(struct server *s, unsigned group, const char *id, const char *p
 void server_key(struct server *s, const char *id, int64_t ttl_ms);
 void server_forget(struct server *s, const char *id);
 
-/* Milliseconds of a monotonic clock, and whether a deadline of 10 s that began at `since` has passed. */
+/* Milliseconds of a monotonic clock, and whether a deadline of 30 s that began at `since` has passed. */
 long long clock_ms(void);
 bool too_late(long long since);
 

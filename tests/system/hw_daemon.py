@@ -10,7 +10,7 @@ from pathlib import Path
 from hw_build import HEARTWHEELCTL, HEARTWHEELD, SANITIZER
 from hw_http import Answer, Metrics, UnixHTTP
 from hw_process import Process
-from hw_wait import wait_until
+from hw_wait import PATIENCE, wait_until
 
 
 def render(sections):
@@ -71,10 +71,16 @@ class Daemon(Process):
         wait_until(sees, timeout, "the monitor to see")
         return self
 
+    def wait_lost(self):
+        """Waits until its readers know that the broker is gone. What it is blind for may be told by another name: that of what
+        came first, which on a busy machine can be a standstill."""
+        wait_until(lambda: self.metrics().get("link_up", link="reader") == 0, what="the loss of the broker to be noticed")
+        assert self.status()["blind"] is True
+
     def stop(self, timeout=None):
         """SIGTERM; it has to end with status 0 and leave nothing."""
         self.signal(signal.SIGTERM)
-        code = self.wait(timeout or 15)
+        code = self.wait(timeout or PATIENCE)
         assert code == 0, "heartwheeld exited with %d after SIGTERM:\n%s" % (code, self.log()[-3000:])
         self.check_log()
         assert not self.socket.exists(), "the control socket was left behind"
@@ -120,6 +126,6 @@ class Daemon(Process):
     def metrics(self):
         return Metrics(self.get("/metrics").body.decode())
 
-    def ctl(self, *args, timeout=20, socket_path=None):
+    def ctl(self, *args, timeout=60, socket_path=None):
         return subprocess.run([str(HEARTWHEELCTL), "-s", str(socket_path or self.socket), *args], capture_output=True,
                               text=True, timeout=timeout, stdin=subprocess.DEVNULL)

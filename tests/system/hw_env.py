@@ -183,6 +183,19 @@ class Env:
         timeout = self.least_timeout()
         return judge(max((g.worst() for g in gaps), default=0.0), timeout) if timeout else None
 
+    def called_dead(self):
+        """Whether a device was called dead that was beating, and had been for a timeout: then more is wrong than that a bound
+        has passed (hw_again.py)."""
+        timeout = self.least_timeout()
+        if timeout is None or not self.redis_server.alive:
+            return False
+        gaps = self.gaps + [c.gaps for c in self.clients]
+        try:
+            dead = [e for e in self.events() if (e.get("state"), e.get("reason")) == ("offline", "timeout")]
+        except redis.exceptions.RedisError:
+            return False
+        return any(g.beat_at(self.topic(e["id"]), int(e["time_ms"]), timeout) for e in dead for g in gaps)
+
     def least_timeout(self):
         """Of all groups of all daemons, in seconds; None if nobody has a configuration."""
         return min((least_timeout(d.conf.read_text("utf-8", "replace")) for d in self.daemons if d.conf.exists()),

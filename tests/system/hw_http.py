@@ -7,7 +7,7 @@ import socket
 
 
 class UnixHTTP(http.client.HTTPConnection):
-    def __init__(self, path, timeout=10):
+    def __init__(self, path, timeout=30):
         super().__init__("localhost", timeout=timeout)
         self.path = str(path)
 

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: MIT
 """What the tests of devices that only write to Redis share: a Redis that tells of keys, and a daemon that listens."""
 import os
+import time
 
 from hw_build import HEARTWHEELD
-from hw_wait import wait_until
+from hw_void import MARGIN, Void
+from hw_wait import pass_time, wait_until, wait_within
 
 TICK_MS = 1000 / 31
 FLAGS = "Exg$e"
 
-# Figures are for a daemon that has its processor: neither sanitizers nor other tests beside it.
-ALONE = "PYTEST_XDIST_WORKER" not in os.environ and not (
+# Figures are for a daemon that has its processor: neither sanitizers nor other tests beside it. Who is run again (HW_ONLY)
+# has the bounds that it had at first.
+ALONE = "PYTEST_XDIST_WORKER" not in os.environ and "HW_ONLY" not in os.environ and not (
     HEARTWHEELD.exists() and b"__asan_init" in HEARTWHEELD.read_bytes())
 AT_ONCE = 1 if ALONE else 5
 LATE_MS = TICK_MS + (60 if ALONE else 900)
@@ -34,9 +37,26 @@ def setex(env, device, seconds=30):
     env.redis.setex(connected(env, device), seconds, "written by a gateway")
 
 
-def wait_edges(env, device, n, timeout=10):
-    wait_until(lambda: len(env.edges(device)) >= n, timeout, "%d edges of %s: %s" % (n, device, env.edges(device)))
+def keep(env, device, seconds, px=2000, interval=0.3):
+    """A writer that renews its key for so long. Void if it let it run out itself. Returns how often it did."""
+    end, last, times = time.monotonic() + seconds, time.monotonic(), 0
+    while time.monotonic() < end:
+        pass_time(interval)
+        env.redis.set(connected(env, device), "x", px=px)
+        if time.monotonic() - last > px / 1000 - MARGIN:
+            raise Void("the test left its key alone for %.3f s" % (time.monotonic() - last))
+        last, times = time.monotonic(), times + 1
+    return times
+
+
+def wait_edges(env, device, n):
+    wait_until(lambda: len(env.edges(device)) >= n, what="%d edges of %s: %s" % (n, device, env.edges(device)))
     return env.edges(device)
+
+
+def edges_at_once(env, device, n):
+    """From what Redis tells, and not because all keys are gone through again."""
+    wait_within(lambda: len(env.edges(device)) >= n, AT_ONCE, "%d edges of %s: %s" % (n, device, env.edges(device)))
 
 
 ON, OFF, TIMEOUT = ("online", "heartbeat"), ("offline", "keyspace"), ("offline", "timeout")

@@ -11,7 +11,7 @@ import paho.mqtt.client as paho
 
 from hw_process import next_number
 from hw_void import Gaps, WitnessedClient
-from hw_wait import wait_until
+from hw_wait import PATIENCE, NotWithin, wait_until
 
 
 class Message:
@@ -85,8 +85,9 @@ class Client:
             payload = json.dumps(payload)
         info = self.client.publish(topic, payload, qos, retain)
         if qos and wait:
-            info.wait_for_publish(10)
-            assert info.is_published(), "no PUBACK for " + topic
+            info.wait_for_publish(PATIENCE)
+            if not info.is_published():
+                raise NotWithin("no PUBACK for " + topic)
         return info
 
     def on(self, topic, start=0):
@@ -111,7 +112,7 @@ class RawMqtt:
     """MQTT 3.1.1 by hand: several packets in one write, topics that a library would refuse, deaths without a DISCONNECT."""
 
     def __init__(self, port, will=None, client_id=None, keepalive=60, username=None, password=None,
-                 patience=5):
+                 patience=PATIENCE):
         self.sock = socket.create_connection(("127.0.0.1", port), patience)
         flags, body = 2, b""
         if will:

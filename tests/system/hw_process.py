@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from hw_wait import wait_until
+from hw_wait import PATIENCE, NotWithin, wait_until
 
 _numbers = itertools.count(1)
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -59,12 +59,12 @@ class Process:
     def signal(self, number):
         self.proc.send_signal(number)
 
-    def wait(self, timeout=15.0):
+    def wait(self, timeout=PATIENCE):
         self.awaited = True
         try:
             return self.proc.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise AssertionError("%s (pid %d) did not exit within %.0f s" % (self.name, self.pid, timeout)) from None
+            raise NotWithin("%s (pid %d) did not exit within %.0f s" % (self.name, self.pid, timeout)) from None
 
     def kill(self):
         if self.alive:
@@ -82,7 +82,7 @@ class Process:
 class Server(Process):
     """A server on a port that was free a moment ago: if somebody else got it first, another one is tried."""
 
-    patience = 10  # seconds that it may take to start, or to stop before it is killed
+    patience = PATIENCE  # seconds that it may take to start, or to stop before it is killed
 
     def __init__(self, directory):
         super().__init__(directory)

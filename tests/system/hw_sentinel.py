@@ -34,7 +34,7 @@ class Sentinel(Server):
         self.spawn([shutil.which("redis-server") or "/usr/bin/redis-server", conf, "--sentinel"])
 
     def client(self):
-        return redis.Redis("127.0.0.1", self.port, socket_timeout=10, decode_responses=True)
+        return redis.Redis("127.0.0.1", self.port, socket_timeout=30, decode_responses=True)
 
     def answers(self):
         try:

@@ -94,7 +94,7 @@ class Redis(Server):
         self.spawn(argv + self.options)
 
     def client(self, db=0):
-        return redis.Redis("127.0.0.1", self.port, db=db, password=self.password, socket_timeout=10,
+        return redis.Redis("127.0.0.1", self.port, db=db, password=self.password, socket_timeout=30,
                            decode_responses=True)
 
     def answers(self):

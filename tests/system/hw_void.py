@@ -23,17 +23,32 @@ class Gaps:
 
     def __init__(self):
         self.meant, self.last, self.longest = set(), {}, 0.0
+        self.spans = []  # (topic, from, until): wall time in ms in which a topic was beating, as long as its link was up
+        self.since = {}  # of those that last
 
     def begin(self, *topics):
         self.meant.update(topics)
+        self.since.update((t, time.time() * 1000) for t in topics)
 
     def end(self, *topics):
         self.meant.difference_update(topics)
         for t in topics:
             self.last.pop(t, None)
+            self.close(t)
+
+    def close(self, topic):
+        if topic in self.since:
+            self.spans.append((topic, self.since.pop(topic), time.time() * 1000))
 
     def link_lost(self):
         self.last.clear()
+        for t in list(self.since):
+            self.close(t)
+
+    def beat_at(self, topic, ms, after_s):
+        """Whether it was beating at that time, and had been for so long."""
+        spans = self.spans + [(t, since, float("inf")) for t, since in list(self.since.items())]
+        return any(t == topic and since + after_s * 1000 < ms < until for t, since, until in spans)
 
     def wrote(self, topic, before, after):
         if topic in self.meant:

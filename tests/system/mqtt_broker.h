@@ -13,7 +13,7 @@
 
 #include "mqtt/mqtt.h"
 
-#define PATIENCE 20000 /* ms that anything may take on a busy machine */
+#define PATIENCE 30000 /* ms that anything may take on a busy machine */
 
 /* All directories of a run are in this one: made and removed by main(), so that a failed test leaves nothing either. */
 int test_mqtt_main(const char *name, void (*add)(void *suite));

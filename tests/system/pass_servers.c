@@ -217,7 +217,7 @@ pid_t pass_start(const char *path, const struct hw_http_table *table, bool passe
 	if (pid == 0)
 		run_server(path, table, passes);
 	for (int i = 0; !answers(path); i++) {
-		ck_assert_int_lt(i, 5000);
+		ck_assert_int_lt(i, 20000);
 		poll(NULL, 0, 1);
 	}
 	return pid;

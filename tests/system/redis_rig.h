@@ -70,7 +70,8 @@ void rig_up(struct rig *g);
 void rig_kill_server(struct rig *g);
 void rig_serve_again(struct rig *g, const char *const *extra);
 
-/* Turns the loop until `done` says so; fails the test after `ms`. */
+/* Turns the loop until `done` says so; fails the test after `ms`, but not before PATIENCE_MS. */
+#define PATIENCE_MS 30000 /* that anything may take on a busy machine */
 void rig_until(struct rig *g, bool (*done)(struct rig *g), int ms);
 bool rig_is_up(struct rig *g);
 bool rig_is_idle(struct rig *g);

@@ -4,6 +4,7 @@ missing looks like."""
 import os
 import re
 import signal
+import time
 
 import pytest
 
@@ -38,6 +39,7 @@ def as_monitor(env, **more):
 
 
 def beat(env, device, payload=b"", by=None, last="heartbeat", retain=False):
+    env.beaten[device] = time.monotonic()
     env.device_client[by or device].publish(env.topic(device, last), payload, qos=1, retain=retain)
 
 
@@ -99,8 +101,8 @@ def test_the_daemon_under_both_acls(env, protocol, qos, readers):
                    mqtt=as_monitor(env, protocol=protocol, qos=qos, readers=readers),
                    redis={"username": "heartwheel", "password_file": password})
     main_job(env, d, observer)
-    presence = observer.on("heartwheel/%s/status" % env.node)
-    assert presence and presence[-1].json()["blind"] is False
+    wait_until(lambda: [m.json()["blind"] for m in observer.on("heartwheel/%s/status" % env.node)][-1:] == [False],
+               what="presence to say that it sees")
     d.kill()
     d.awaited = True
     wait_until(lambda: observer.on("heartwheel/%s/status" % env.node)[-1].json()["online"] is False, 10,
@@ -189,7 +191,7 @@ def test_a_device_cannot_speak_for_another(env):
     assert d.state("pump-7") == "online"
     assert not observer.on("nodes/pump-7/status", start)
     assert all(m.json()["online"] for m in observer.on("heartwheel/%s/status" % env.node))
-    assert d.status()["blind"] is False
+    d.wait_seeing()
     # Nor does it hear anything.
     spy = env.device_client["pump-8"]
     for f in ("nodes/#", "heartwheel/#", "#"):

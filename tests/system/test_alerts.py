@@ -8,6 +8,7 @@ import urllib.request
 import pytest
 
 from hw_build import SRC
+from hw_env import NO_STALL, NO_STANDSTILL
 from hw_process import Server, free_port
 from hw_wait import throughout, wait_until
 
@@ -56,7 +57,7 @@ def watched(env):
     env.own_broker()
     env.own_redis(options=["--appendonly", "yes", "--appendfsync", "always"])
     port = free_port()
-    d = env.daemon(timeout="1s", http={"listen": "127.0.0.1:%d" % port})
+    d = env.daemon(timeout="1s", monitor=NO_STALL, mqtt=NO_STANDSTILL, http={"listen": "127.0.0.1:%d" % port})
     prometheus = Prometheus(env.own_dir("pr"), "127.0.0.1:%d" % port)
     env.servers.append(prometheus.start())
     env.check_events = False

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hw_env import NO_STALL, NO_STANDSTILL
-from hw_wait import pass_time, throughout, wait_until
+from hw_wait import in_time, pass_time, throughout, wait_until
 
 
 class Period:
@@ -51,14 +51,14 @@ class Period:
         assert len(begun) == 1 or self.cause in ("stall", "loss"), begun
         assert any(e[2] for e in ended) is lossy, ended
         length = sum(float(e[0]) for e in ended)
-        assert least <= length <= most, "%.3f s" % length
+        assert least <= length, "%.3f s" % length
         # Causes may overlap: each counts for itself.
         seconds, of_cause = self.metric()
         assert of_cause > self.of_cause and of_cause - self.of_cause <= length + 0.01, (of_cause, self.of_cause, length)
         assert seconds - self.seconds >= length - 0.01, (seconds - self.seconds, length)
         wait_until(lambda: len(self.said()) >= 2 * len(all_begun), 5, "presence to say that it sees")
         assert self.said() == [what for c in all_begun for what in (c, False)], self.said()
-        return length
+        in_time(length, most, "blind")
 
 
 def nobody_died(env, devices=("a", "b")):
@@ -195,7 +195,7 @@ def gap_of_a_return(env, d):
     """The broker is away until the daemon's three connections try again seconds apart from each other, then it returns. The
     seconds from the first connection that found it to the last."""
     env.broker.kill()
-    wait_until(lambda: d.status()["blind"] is True, 5, "the loss to be noticed")
+    d.wait_lost()
     pass_time(5.0)
     n = len(d.log())
     env.broker.start()
@@ -215,14 +215,12 @@ def test_all_connections_come_back(env):
         d.wait_seeing(10)
 
 
-@pytest.mark.timing
 def test_connections_come_back_together(env):
     """Each connection backs off by itself; but the one that has found the broker calls the others."""
     env.own_broker()
     d = env.daemon(timeout="1h", mqtt={"readers": 2})
     for _ in range(2):
-        gap = gap_of_a_return(env, d)
-        assert gap < 0.5, "%.2f s" % gap
+        in_time(gap_of_a_return(env, d), 0.5, "from the first connection to the last")
 
 
 # --- blind, and what follows
@@ -248,7 +246,7 @@ def test_blind_again_and_again_postpones_no_death_for_ever(env):
     event = env.events("a")[1]
     silent = (int(event["time_ms"]) - int(event["last_seen_ms"])) / 1000
     assert silent > 4.5, "not postponed at all: %.2f s" % silent
-    assert silent - blind_s < 4.5 + 2.5, "%.2f s of seen silence" % (silent - blind_s)
+    in_time(silent - blind_s, 4.5 + 2.5, "seen silence until the death was told")
 
 
 def test_the_keys_of_the_living_outlive_a_long_blindness(env):
@@ -258,7 +256,7 @@ def test_the_keys_of_the_living_outlive_a_long_blindness(env):
     env.beat("a")
     env.wait_store("a", "online")
     env.broker.stop()
-    wait_until(lambda: d.status()["blind"] is True, 10)
+    d.wait_lost()
     throughout(lambda: env.redis.exists(env.key("connected", "a")), 13, "device:connected of a living device")
     env.broker.start()
     env.wait_store("a", "offline", 40)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from hw_build import SRC
-from hw_wait import pass_time, throughout, wait_until
+from hw_wait import in_time, pass_time, throughout, wait_until
 
 sys.path.append(os.path.join(SRC, "tests", "system", "faults"))
 from shim import Shim  # noqa: E402
@@ -46,7 +46,9 @@ def test_steps_of_a_day(env, shim):
     for n in names:
         env.wait_store(n, "offline")
     for e in env.events()[3:]:
-        assert 900 <= int(e["time_ms"]) - int(e["last_seen_ms"]) <= 5000, e
+        silent = int(e["time_ms"]) - int(e["last_seen_ms"])
+        assert 900 <= silent < DAY * 500, e
+        in_time(silent / 1000, 5, "until a death was told")
 
 
 @pytest.mark.parametrize("step", [DAY, -DAY])
@@ -60,9 +62,10 @@ def test_a_death_across_a_step(env, shim, step):
     pass_time(0.5)
     shim.step_wall(step)
     m = env.wait_status(observer, "a", False)
-    assert 1.5 <= m.at - at <= 5, m.at - at
+    assert 1.5 <= m.at - at, m.at - at
     event = env.events("a")[1]
-    assert 1400 <= int(event["time_ms"]) - int(event["last_seen_ms"]) <= 5000, event
+    silent = int(event["time_ms"]) - int(event["last_seen_ms"])
+    assert 1400 <= silent < DAY * 500, event
     assert int(event["seq"]) > seq
     # It comes back in yet another time.
     shim.step_wall(-2 * step)
@@ -70,6 +73,7 @@ def test_a_death_across_a_step(env, shim, step):
     env.wait_store("a", "online")
     assert env.edges("a") == [("online", "heartbeat"), ("offline", "timeout"), ("online", "heartbeat")]
     assert int(env.hash("a")["seq"]) > int(event["seq"])
+    in_time(max(m.at - at, silent / 1000), 5, "until the death was told")
 
 
 @pytest.mark.parametrize("step", [DAY, -DAY])
@@ -86,7 +90,7 @@ def test_a_step_while_the_monitor_was_away(env, shim, step):
     began = time.monotonic()
     with env.beating(["a"], 0.2):
         throughout(lambda: env.edges("a") == [("online", "heartbeat")], 3.0)
-    wait_until(lambda: len(env.edges("a")) == 2, 6)
+    wait_until(lambda: len(env.edges("a")) == 2)
     assert time.monotonic() - began >= 1.5
 
 
@@ -96,11 +100,9 @@ def test_a_machine_that_was_suspended(env, shim):
     d = env.daemon(timeout="5s", env=shim.env)
     at = env.beat("x")
     env.wait_store("x", "online")
-    before = d.metrics().get("blind_seconds_total", cause="suspend")
     pass_time(2)
     shim.suspend(60)
-    wait_until(lambda: d.metrics().get("blind_seconds_total", cause="suspend") > before, 5, "the suspension to be noticed")
-    assert "the machine was suspended for 60.0 s" in d.log(), d.log()
+    wait_until(lambda: "the machine was suspended for 60.0 s" in d.log(), what="the suspension to be noticed")
     throughout(lambda: env.edges("x") == [("online", "heartbeat")], 6 - (time.monotonic() - at), "silence to count anew")
     env.wait_store("x", "offline")
     n = d.log().count("was suspended")

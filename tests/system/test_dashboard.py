@@ -205,7 +205,8 @@ def test_searches_and_sorts(env, browser):
                            ("yards", {"heartbeat": env.root + "/y/{id}", "timeout": "1h"})])
     for name in ("h/Pump-3", "h/pump-1", "y/gate", "h/pump-2"):
         env.publisher.publish("%s/%s" % (env.root, name), '{"online":false}')
-        pass_time(0.02)
+        wait_until(lambda: d.device(name[2:]))
+        pass_time(0.005)  # each has a millisecond of its own
     env.publisher.publish(env.root + "/y/lamp", "")
     wait_until(lambda: d.status()["devices"] == 5)
     b = browser()

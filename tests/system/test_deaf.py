@@ -10,8 +10,9 @@ import time
 
 import pytest
 
+from hw_env import NO_STALL, NO_STANDSTILL
 from hw_mqtt import Beating
-from hw_wait import pass_time, throughout, wait_until
+from hw_wait import in_time, pass_time, throughout, wait_until
 
 ROUNDS = int(os.environ.get("HW_ROUNDS", "1"))
 DEVICES = ["d%02d" % i for i in range(50)]
@@ -42,9 +43,11 @@ class Fleet:
         password.write_text("heartwheel")
         os.chmod(password, 0o600)
         self.client = env.client(username="fleet", password="fleet")
+        # No other blindness, which a busy machine makes, and which would be told instead of this one.
         self.d = env.daemon(timeout="2s", group={"heartbeat": "nodes/{id}/heartbeat", **options.pop("group", {})},
-                            mqtt={"username": "heartwheel", "password_file": password, "protocol": protocol,
-                                  "reconnect_grace": "500ms", **options.pop("mqtt", {})}, **options)
+                            monitor=NO_STALL, mqtt={"username": "heartwheel", "password_file": password, "protocol": protocol,
+                                                    "reconnect_grace": "500ms", **NO_STANDSTILL, **options.pop("mqtt", {})},
+                            **options)
         self.beating = Beating(self.client, [env.topic(i) for i in DEVICES], 0.5)
 
     def __enter__(self):
@@ -154,7 +157,7 @@ def test_presence_metrics_and_log_of_a_deaf_group(env, protocol):
         f.hears()
         wait_until(lambda: observer.on(topic)[-1].json()["blind"] is False, 5, "presence to say that it sees")
         assert lines(f.d, r"group 'default' is judged again after [\d.]+ s deaf")
-        assert f.d.get("/readyz").status == 200
+        wait_until(lambda: f.d.get("/readyz").status == 200)
         report("told", f, 1)
 
 
@@ -163,7 +166,7 @@ def test_a_right_that_is_missing_from_the_start_is_told_at_once(env, protocol):
     f = Fleet(env, protocol, first=acl(read=False))
     wait_until(lambda: lines(f.d, r"group 'default': .*nodes/heartwheel-%s/heartbeat .*allow heartwheel to read" % env.node),
                10, "a line that names the right")
-    throughout(lambda: f.d.status()["blind"] is False, 3, "an empty group not to be deaf")
+    throughout(lambda: f.d.status()["blind_cause"] != "deaf", 3, "an empty group not to be deaf")
     assert len(lines(f.d, "group 'default':")) == 1, f.d.log()
 
 
@@ -207,11 +210,12 @@ def test_a_fleet_that_dies_whole(env, protocol, canary):
         wait_until(lambda: len(deaths()) == len(DEVICES), most + 20, "everybody to be offline")
         edges = deaths()
         silent = [(int(e["time_ms"]) - int(e["last_seen_ms"])) / 1000 for e in edges]
-        assert least <= min(silent) and max(silent) <= most + 0.5, (min(silent), max(silent))
+        assert least <= min(silent), min(silent)
         assert len(env.events()) == start + len(DEVICES)
         worst = max(worst, max(silent))
         f.beating = Beating(f.client, [env.topic(i) for i in DEVICES], 0.5)
     print("\n%s, a whole fleet dies, canary = %s: found after %.3f s at most" % (protocol, canary, worst))
+    in_time(worst, most + 0.5, "until a death was told")
 
 
 @PROTOCOLS
@@ -240,12 +244,12 @@ def test_a_fleet_that_dies_unheard(env, protocol, while_):
         back = time.monotonic()
         wait_until(lambda: f.d.status()["offline"] == len(DEVICES), 30, "everybody to be offline")
         worst = max(worst, time.monotonic() - back)
-        assert worst <= 3 * TIMEOUT + 0.5
         if while_ == "restarts":
             f.client.close()
             f.client = env.client(username="fleet", password="fleet")
         f.beating = Beating(f.client, [env.topic(i) for i in DEVICES], 0.5)
     print("\n%s, a fleet dies while %s: %d rounds, found after %.3f s at most" % (protocol, while_, ROUNDS, worst))
+    in_time(worst, 3 * TIMEOUT + 0.5, "until all deaths were told")
 
 
 # --- what else a canary must not be

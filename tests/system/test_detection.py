@@ -6,10 +6,9 @@ import subprocess
 import time
 
 import paho.mqtt.client as paho
-import pytest
 
 from hw_build import FLEET
-from hw_wait import pass_time, wait_until
+from hw_wait import in_time, pass_time, wait_until
 
 
 def percentile(values, p):
@@ -45,13 +44,12 @@ def test_every_one_of_1000_devices_is_detected(env):
     assert m.get("transitions_total", reason="timeout") == 1000
 
 
-@pytest.mark.timing
 def test_detection_delay_of_1000_devices(env, capsys):
     """The figures that count."""
     out, figures, _ = thousand_deaths(env)
     with capsys.disabled():
         print("\n" + out)
-    assert float(figures[4]) < BOUND * 1000, "p99 " + figures[4] + " ms"
+    in_time(float(figures[4]) / 1000, BOUND, "p99")
 
 
 def observed_deaths(env):
@@ -79,14 +77,13 @@ def test_every_death_is_told_to_another_observer_once(env):
     assert delays[0] >= 0, "early by %.4f s" % -delays[0]
 
 
-@pytest.mark.timing
 def test_detection_delay_seen_by_another_observer(env, capsys):
     delays = observed_deaths(env)
     line = "past a 2 s timeout, %d deaths: min %.1f  p50 %.1f  p90 %.1f  p99 %.1f  max %.1f ms" % (
         len(delays), delays[0] * 1000, *(percentile(delays, p) * 1000 for p in (50, 90, 99)), delays[-1] * 1000)
     with capsys.disabled():
         print("\n" + line)
-    assert percentile(delays, 99) < BOUND, line
+    in_time(percentile(delays, 99), BOUND, line)
 
 
 def short_and_long_deaths(env):
@@ -108,10 +105,9 @@ def short_and_long_deaths(env):
     return sorted(m.at - sent[m.topic][1] - sent[m.topic][0] for m in deaths())
 
 
-@pytest.mark.timing
 def test_short_and_long_timeouts_are_not_late(env):
     delays = short_and_long_deaths(env)
-    assert percentile(delays, 99) < BOUND, "%.3f s late" % delays[-1]
+    in_time(percentile(delays, 99), BOUND, "p99")
 
 
 def test_short_and_long_timeouts_are_never_early(env):
@@ -139,7 +135,7 @@ def test_messages_that_come_thick_are_read_every_few_milliseconds(env):
             pass_time(0.001)
         most = max(most, d.metrics().get("wakeups_total") - before)
         return most >= 100
-    wait_until(a_second_of_them, 30, "more than ten wake-ups a second of loop and reader")
+    wait_until(a_second_of_them, 60, "more than ten wake-ups a second of loop and reader")
 
 
 def test_a_lone_death_is_told_when_its_timer_is_due(env):
@@ -154,4 +150,4 @@ def test_a_lone_death_is_told_when_its_timer_is_due(env):
         delays.append([m.at for m in observer.messages[n:] if b'"online":false' in m.payload][0] - sent - 0.3)
         assert delays[-1] >= 0, "early by %.4f s" % -delays[-1]
     assert d.metrics().get("transitions_total", reason="timeout") == 9
-    assert percentile(sorted(delays), 50) < 0.15, delays
+    in_time(percentile(sorted(delays), 50), 0.15, "%s" % delays)

@@ -107,7 +107,7 @@ def test_forgotten_while_the_broker_is_away(env):
         wait_until(lambda: env.retained_status(i))
     wait_until(lambda: not env.redis.hlen(env.key("outbox")))
     env.broker.stop()
-    wait_until(lambda: d.status()["blind"] is True)
+    d.wait_lost()
     assert d.forget("f1").status == 204
     wait_until(lambda: env.redis.hgetall(env.key("outbox")) == {"f1": ""}, what="the clearing in the outbox")
     env.broker.start()
@@ -115,7 +115,7 @@ def test_forgotten_while_the_broker_is_away(env):
     wait_until(lambda: not env.redis.hlen(env.key("outbox")))
     d.wait_seeing()
     env.broker.stop()
-    wait_until(lambda: d.status()["blind"] is True)
+    d.wait_lost()
     assert d.forget("f2").status == 204
     wait_until(lambda: env.redis.hgetall(env.key("outbox")) == {"f2": ""})
     d.stop()

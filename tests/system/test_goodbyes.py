@@ -2,10 +2,12 @@
 """Goodbyes in a fleet's own words, and topics that are no sign of life."""
 import json
 import subprocess
+import time
 
 import pytest
 
 from hw_build import HEARTWHEELD
+from hw_void import Void
 from hw_wait import throughout, wait_until
 
 
@@ -116,8 +118,11 @@ def test_goodbye_delay_holds_it(env):
     d = env.daemon(groups=plugs(env, goodbye_delay="1s"))
     say(env, "h", "STATE", "1")
     goes(env, d, "h", "online", "heartbeat")
+    at = time.monotonic()
     say(env, "h", "LWT", "Offline")
     say(env, "h", "LWT", "Online")
+    if time.monotonic() - at > 0.9:
+        raise Void("the device was heard %.3f s after its goodbye" % (time.monotonic() - at))
     throughout(lambda: d.state("h") == "online", 1.5)
     say(env, "h", "LWT", "Offline")
     goes(env, d, "h", "offline", "will")

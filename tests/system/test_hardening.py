@@ -243,7 +243,7 @@ def test_the_daemon_under_the_filter(filtered, kind, tls):
     wait_until(lambda: d.status()["redis"] != "up")
     env.redis_server.start()
     env.broker.stop()
-    wait_until(lambda: d.status()["blind"] is True)
+    d.wait_lost()
     env.broker.start()
     d.wait_seeing()
     wait_until(lambda: d.status()["redis"] == "up", 20)

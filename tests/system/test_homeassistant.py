@@ -175,7 +175,7 @@ def test_forgotten_while_the_broker_is_away_and_across_a_restart(env):
     wait_until(lambda: len(configs(env)) == 2)
     wait_until(lambda: d.status()["owed"] == 0)
     env.broker.stop()
-    wait_until(lambda: d.status()["blind"] is True)
+    d.wait_lost()
     d.forget("a")
     wait_until(lambda: env.redis.hexists(env.key("outbox"), "a"))
     d.kill()

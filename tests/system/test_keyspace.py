@@ -8,10 +8,10 @@ import time
 import pytest
 import redis
 
-from hw_keyspace import (ALONE, AT_ONCE, FLAGS, LATE_MS, OFF, ON, TICK_MS, TIMEOUT, connected,
-                         listen, seen, setex, wait_edges, wait_up)
+from hw_keyspace import (ALONE, AT_ONCE, FLAGS, LATE_MS, OFF, ON, TICK_MS, TIMEOUT, connected, edges_at_once,
+                         keep, listen, seen, setex, wait_edges, wait_up)
 from hw_void import Void
-from hw_wait import now_ms, pass_time, throughout, wait_until
+from hw_wait import in_time, now_ms, pass_time, throughout, wait_until, wait_within
 
 
 # --- a device without MQTT
@@ -26,13 +26,13 @@ def test_it_lives_and_dies_with_its_key(ks):
     assert d.device("a")["source"] == "key" and d.device("a")["group"] == "default"
     start = len(watcher.messages)
     ks.redis.delete(connected(ks, "a"))
-    said = ks.wait_status(watcher, "a", False, start, AT_ONCE).json()
+    said = ks.wait_status(watcher, "a", False, start).json()
     assert said["reason"] == "keyspace"
     wait_until(lambda: seen(ks, "a") == (False, True, True, "offline", "key"))
     assert ks.hash("a")["reason"] == "keyspace"
     start = len(watcher.messages)
     setex(ks, "a")
-    ks.wait_status(watcher, "a", True, start, AT_ONCE)
+    ks.wait_status(watcher, "a", True, start)
     wait_until(lambda: seen(ks, "a") == (True, False, False, "online", "key"))
     assert ks.edges("a") == [ON, OFF, ON]
 
@@ -65,7 +65,8 @@ def test_the_disconnected_key_removed_brings_it_back_for_one_timeout(ks):
     wait_edges(ks, "a", 4)
     assert ks.edges("a") == [ON, OFF, ON, OFF]
     on, off = [int(e["time_ms"]) for e in ks.events("a")[2:]]
-    assert 1000 <= off - on <= 1000 + LATE_MS, off - on
+    assert 1000 <= off - on, off - on
+    in_time(off - on, 1000 + LATE_MS, "ms until it was told")
 
 
 def test_the_group_of_keys(ks):
@@ -128,7 +129,7 @@ def test_each_form_of_writing(ks, form):
     listen(ks, timeout="1h")
     r = redis.Redis("127.0.0.1", ks.redis_server.port).client()  # one connection, because of SELECT
     FORMS[form](r, connected(ks, "a"))
-    wait_edges(ks, "a", 1, 3)
+    edges_at_once(ks, "a", 1)
     assert ks.edges("a") == [ON]
 
 
@@ -151,7 +152,7 @@ def test_each_form_of_going(ks, form):
     ks.redis.set(connected(ks, "a"), "x")
     wait_edges(ks, "a", 1)
     GOING[form](ks.redis, connected(ks, "a"))
-    wait_edges(ks, "a", 2, AT_ONCE)
+    edges_at_once(ks, "a", 2)
     assert ks.edges("a") == [ON, OFF]
 
 
@@ -168,7 +169,8 @@ def test_a_changed_time_to_live(ks):
     wait_edges(ks, "b", 2)
     off = {e["id"]: int(e["time_ms"]) - at for e in ks.events() if e["state"] == "offline"}
     assert set(off) == {"a", "b"}
-    assert 300 <= off["a"] <= 300 + LATE_MS and 2500 <= off["b"] <= 2500 + LATE_MS, off
+    assert 300 <= off["a"] and 2500 <= off["b"], off
+    in_time(max(off["a"] - 300, off["b"] - 2500), LATE_MS, "ms past the time to live")
 
 
 def test_a_renamed_key_takes_its_device_along(ks):
@@ -176,8 +178,8 @@ def test_a_renamed_key_takes_its_device_along(ks):
     ks.redis.set(connected(ks, "a"), "x", px=60000)
     wait_edges(ks, "a", 1)
     ks.redis.rename(connected(ks, "a"), connected(ks, "b"))
-    wait_edges(ks, "b", 1, AT_ONCE)
-    wait_edges(ks, "a", 2, AT_ONCE)
+    edges_at_once(ks, "b", 1)
+    edges_at_once(ks, "a", 2)
     assert ks.edges("a") == [ON, OFF] and ks.edges("b") == [ON]
 
 
@@ -213,7 +215,6 @@ def test_two_thousand_keys(ks):
     assert d.metrics().get("keyspace_missed_total") == 0
 
 
-@pytest.mark.timing
 def test_two_thousand_keys_are_not_late(ks, capsys):
     delays, _ = deaths_of_keys(ks)
     n = len(delays)
@@ -221,20 +222,18 @@ def test_two_thousand_keys_are_not_late(ks, capsys):
         print("\n2,000 keys, past their time to live: min %d  p50 %d  p90 %d  p99 %d  max %d ms" % (
             delays[0], delays[n // 2], delays[n * 9 // 10], delays[n * 99 // 100], delays[-1]))
     idle = ALONE and os.getloadavg()[0] < 2 * os.cpu_count()
-    assert delays[n * 99 // 100] <= (TICK_MS + 20 if idle else 1000)
+    in_time(delays[n * 99 // 100], TICK_MS + 20 if idle else 1000, "p99 in ms")
 
 
 def test_a_renewed_key_is_not_touched(ks):
     """A notification leads to one look; no key that is renewed is ever taken for expired."""
     d = listen(ks, timeout="1h")
     before = d.metrics()
-    for _ in range(30):
-        ks.redis.set(connected(ks, "a"), "x", px=2000)
-        pass_time(0.1)
+    renewed = keep(ks, "a", 3, interval=0.1)
     m = d.metrics()
     assert ks.edges("a") == [ON]
-    assert m.get("notifications_total") - before.get("notifications_total") == 60
-    assert m.get("keyspace_looks_total") - before.get("keyspace_looks_total") <= 60
+    assert m.get("notifications_total") - before.get("notifications_total") == 2 * renewed
+    assert m.get("keyspace_looks_total") - before.get("keyspace_looks_total") <= 2 * renewed
 
 
 def test_a_flood_on_one_key_is_merged(ks):
@@ -283,7 +282,8 @@ def test_online_while_either_speaks(ks):
     wait_until(lambda: ks.hash("a")["source"] == "both")
     wait_edges(ks, "a", 2)  # the beat's timeout is over long before the key's
     assert ks.edges("a") == [ON, OFF]
-    assert 0 <= int(ks.events("a")[1]["time_ms"]) - ends <= LATE_MS + 40
+    late = int(ks.events("a")[1]["time_ms"]) - ends
+    assert late >= 0
     setex(ks, "a", 1)
     wait_edges(ks, "a", 3)
     with ks.beating(["a"]):
@@ -292,6 +292,7 @@ def test_online_while_either_speaks(ks):
     wait_edges(ks, "a", 4)
     assert ks.edges("a") == [ON, OFF, ON, TIMEOUT]
     wait_until(lambda: seen(ks, "a") == (False, True, True, "offline", "both"))
+    in_time(late, LATE_MS + 40, "ms past the time to live")
 
 
 def test_a_beating_device_keeps_its_key(ks):
@@ -307,7 +308,7 @@ def test_a_beating_device_keeps_its_key(ks):
         wait_until(lambda: ks.redis.pttl(key) > 1000, 8)
     at = time.monotonic()
     ks.redis.delete(key)
-    wait_until(lambda: ks.redis.get(key) == "a", AT_ONCE / 5, interval=0.001)
+    wait_within(lambda: ks.redis.get(key) == "a", AT_ONCE / 5, interval=0.001)
     print("back after %.1f ms" % ((time.monotonic() - at) * 1000))
     assert ks.edges("a") == [ON] and d.device("a")["source"] == "mqtt"
 
@@ -355,5 +356,5 @@ def test_expired_is_news_also_in_the_middle_of_its_own_writes(env):
         p.config_set("notify-keyspace-events", FLAGS)
         p.execute()
         wait_until(lambda: ks.redis.object("encoding", connected(ks, "a")) and ks.redis.get(connected(ks, "a")) == "a")
-    wait_edges(ks, "a", 2, 3)
+    wait_edges(ks, "a", 2)
     assert ks.edges("a") == [ON, TIMEOUT]

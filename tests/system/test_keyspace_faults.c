@@ -87,6 +87,7 @@ static const struct hw_keyspace_ops ops = {on_link, on_sight, on_key, on_loss, o
 
 static void until(bool (*done)(void), int ms)
 {
+	ms = ms < PATIENCE_MS ? PATIENCE_MS : ms;
 	int64_t end = rig_now().mono.ns + ms * HW_NS_PER_MS;
 	while (!done()) {
 		ck_assert_msg(rig_now().mono.ns < end, "not within %d ms; link: %s; trouble: %s", ms, said.why,

@@ -11,7 +11,7 @@ import pytest
 
 from hw_build import FLEET
 from hw_mqtt import RawMqtt
-from hw_wait import now_ms, pass_time, throughout, wait_until
+from hw_wait import in_time, now_ms, pass_time, throughout, wait_until
 
 
 class SlowLink:
@@ -80,7 +80,7 @@ def test_a_broker_with_a_backlog_of_seconds(env):
     env.own_broker(settings=["max_queued_messages 1000000"])
     link = SlowLink(env.broker.port)
     # So that it is not the link that stands still where its threads get no processor for a while, nor the monitor.
-    d = env.daemon(timeout="1s", monitor={"stall_after": "60s"}, mqtt={"port": link.port, "barrier_slow": "1s"})
+    d = env.daemon(timeout="1s", monitor={"stall_after": "60s"}, mqtt={"port": link.port, "barrier_slow": "2s"})
     living = ["a%d" % k for k in range(20)]
     observer = env.observer()
     with env.beating(living, 0.2):
@@ -188,10 +188,9 @@ def test_retained_heartbeats_replayed_after_every_reconnect(env):
     for _ in range(3):
         env.settle(d)
         assert d.device("x") is None
-        before = d.metrics().get("blind_seconds_total", cause="link")
+        before = d.metrics().get("reconnects_total", link="reader")
         env.raw(client_id="heartwheel-%s-r0" % env.node).die()
-        # It is back after some milliseconds: too soon for a look at the status.
-        wait_until(lambda: d.metrics().get("blind_seconds_total", cause="link") > before, 5)
+        wait_until(lambda: d.metrics().get("reconnects_total", link="reader") > before)
         d.wait_seeing(20)
     env.beat("x")
     env.wait_store("x", "offline")
@@ -222,10 +221,11 @@ def test_2000_devices_that_die_at_once(env):
         wait_until(lambda: env.redis.zcard(env.key("offline")) == 2000, 20, interval=0.05)
         at = deaths(env)
         assert len(at) == 2000
-        assert at[0] - last >= 1900 and at[-1] - last <= 6000, (at[0] - last, at[-1] - last)
+        assert at[0] - last >= 1900, at[0] - last
         wait_until(lambda: sum(m.json()["online"] is False for m in env.retained(env.root + "/+/status").values()) == 2000,
                    10, interval=0.2)
         assert env.edges("alive") == [("online", "heartbeat")]
+    in_time((at[-1] - last) / 1000, 6, "until the last was told")
 
 
 def test_max_offline_rate_paces_a_mass_death(env):
@@ -242,9 +242,10 @@ def test_max_offline_rate_paces_a_mass_death(env):
         assert lucky and all(env.edges(n) == [("online", "heartbeat")] for n in lucky)
         at = deaths(env)
         assert len(at) == len(names) - len(lucky)
-        assert 3.3 <= (at[-1] - at[0]) / 1000 <= 9, at[-1] - at[0]
+        assert 3.3 <= (at[-1] - at[0]) / 1000, at[-1] - at[0]
         for k in range(0, len(at) - 600, 50):
             assert at[k + 600] - at[k] >= 1000, "600 in %d ms" % (at[k + 600] - at[k])
+    in_time((at[-1] - at[0]) / 1000, 9, "from the first to the last")
 
 
 def test_2000_real_clients_that_die_at_once(env):

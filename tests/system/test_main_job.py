@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hw_build import SRC
-from hw_wait import now_ms, pass_time, throughout, wait_until
+from hw_wait import in_time, now_ms, pass_time, throughout, wait_until
 
 STATUS_KEYS = {"time", "online", "reason", "last_seen", "by", "seq"}
 STATE_FIELDS = {"state", "since", "last_seen", "timeout", "reason", "group", "node", "source", "seq"}
@@ -91,23 +91,23 @@ def test_shipped_conf_with_its_real_30_seconds(env):
                       interval=0.002)
     assert gone - last >= 30.0, "early by %.3f s" % (30.0 - (gone - last))
     offline = env.wait_status(observer, "X", False)
-    assert 30.0 <= offline.at - last < 30.5, offline.at - last
+    assert offline.at - last >= 30.0, offline.at - last
     env.wait_store("X", "offline")
 
     assert r.get("device:disconnected:X") == "X" and r.ttl("device:disconnected:X") == -1
     h = env.hash("X")
     assert (h["state"], h["reason"], h["battery"]) == ("offline", "timeout", "87"), h
     assert int(h["since"]) > int(since) and int(h["seq"]) > int(seq)
-    assert abs(int(h["last_seen"]) - wall * 1000) < 200, (h, wall)
+    assert int(h["last_seen"]) >= wall * 1000 - 2, (h, wall)
     assert r.zscore("device:offline", "X") == int(h["since"])
-    assert abs(int(h["since"]) - (wall + 30) * 1000) < 500, (h, wall)
+    assert int(h["since"]) - int(h["last_seen"]) >= 30_000 - 1, h
 
     j = offline.json()
     assert set(j) == STATUS_KEYS | {"battery", "rssi", "ip", "version", "uptime", "data"}, j
     for key in ("time", "last_seen", "seq"):
         assert type(j[key]) is int, "%s is not an integer in %r" % (key, offline)
     assert j["online"] is False and j["reason"] == "timeout" and j["by"] == env.node
-    assert j["seq"] == int(h["seq"]) and abs(j["time"] - (wall + 30)) <= 1 and abs(j["last_seen"] - wall) <= 1, j
+    assert (j["seq"], j["time"], j["last_seen"]) == (int(h["seq"]), int(h["since"]) // 1000, int(h["last_seen"]) // 1000), (j, h)
     assert (j["battery"], j["rssi"], j["ip"], j["version"], j["uptime"], j["data"]) == \
         (87, -60.5, "10.0.0.7", "1.2.3", 12, {"t": [1, 2.5, "x"]}), j
 
@@ -129,6 +129,8 @@ def test_shipped_conf_with_its_real_30_seconds(env):
     assert env.retained_status("X") == back
     assert env.edges("X")[-1] == ("online", "heartbeat")
     assert not r.exists("device:disconnected:X") and r.zscore("device:offline", "X") is None
+    in_time(offline.at - last, 30.5, "until it was told")
+    in_time(int(h["last_seen"]) / 1000 - wall, 0.2, "until the heartbeat was read")
 
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
@@ -214,13 +216,14 @@ def test_refresh_keeps_the_keys_fresh(env):
         key = env.key("connected", "f")
         first = int(env.hash("f")["last_seen"])
         assert env.redis.pttl(key) > 9000, "the TTL is at least 10 s"
-        throughout(lambda: env.redis.pttl(key) > 7500, 4, "the TTL to be refreshed")
+        throughout(lambda: env.redis.pttl(key) > 5000, 4, "the TTL to be refreshed")
         assert int(env.hash("f")["last_seen"]) > first + 1500
-        assert now_ms() - int(env.hash("f")["last_seen"]) < 2500
+        age = (now_ms() - int(env.hash("f")["last_seen"])) / 1000
         # What somebody deletes comes back with a refresh.
         env.redis.delete(key, env.key("state", "f"))
         env.wait_store("f", "online", 5)
         assert STATE_FIELDS <= set(env.hash("f"))
+        in_time(age, 2.5, "since the latest refresh")
     assert env.edges("f")[:1] == [("online", "heartbeat")] and len(env.edges("f")) <= 2
 
 

@@ -109,7 +109,7 @@ START_TEST(test_stop_while_connecting)
 	int64_t start = now_ms();
 	hw_reader_stop(r);
 	hw_publisher_stop(p, 1000);
-	ck_assert_int_lt(now_ms() - start, 2000 + 3000 + 5000);
+	ck_assert_int_lt(now_ms() - start, 2000 + 3000 + PATIENCE);
 	close(fd);
 }
 END_TEST
@@ -127,7 +127,7 @@ START_TEST(test_stop_is_quick)
 	r = reader_start(&conf);
 	reader_await(r, HW_READER_UP);
 	hw_reader_stop(r); /* in its sleep */
-	ck_assert_int_lt(now_ms() - start, 4000);
+	ck_assert_int_lt(now_ms() - start, 10000);
 	broker_stop(&b, SIGTERM);
 }
 END_TEST
@@ -222,7 +222,7 @@ END_TEST
 /* Found again soon each time, however soon it ends again, and never taken for another client. */
 START_TEST(test_restarts)
 {
-	enum { RESTARTS = 10, FOUND_MS = 6000 };
+	enum { RESTARTS = 10, FOUND_MS = 15000 };
 	struct broker b;
 	struct hw_reader_event ev;
 	broker_init(&b, OPEN);

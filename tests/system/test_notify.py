@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Notifications: to a program, and to a web server."""
 import http.server
+import itertools
 import json
 import os
 import signal
@@ -11,8 +12,9 @@ import time
 import pytest
 
 from hw_daemon import Daemon
+from hw_env import NO_STALL, NO_STANDSTILL
 from hw_process import free_port
-from hw_wait import pass_time, throughout, wait_until
+from hw_wait import in_time, pass_time, throughout, wait_until
 
 
 class WebServer(http.server.ThreadingHTTPServer):
@@ -78,7 +80,9 @@ def web():
 def told(env, notify, **options):
     """The text of a configuration with [notify]."""
     directory = env.own_dir("hw")
-    options.setdefault("timeout", "1h")
+    # Blindness is told too: none that a busy machine makes.
+    options = {"timeout": "1h", **options, "monitor": {**NO_STALL, **options.get("monitor", {})},
+               "mqtt": {**NO_STANDSTILL, **options.get("mqtt", {})}}
     text = env.text(directory=directory, **options)
     text += "\n[notify]\n" + "".join("%s = %s\n" % kv for kv in notify.items())
     d = Daemon(directory, text, env.node, directory / "control.sock", directory / "heartwheeld.pid")
@@ -177,7 +181,7 @@ def test_blindness_is_told(env, web):
     server = web()
     d = told(env, {"webhook": server.url, "notify_interval": "200ms"}).start()
     env.broker.stop()
-    wait_until(lambda: d.status()["blind"] is True)
+    d.wait_lost()
     env.broker.start()
     d.wait_seeing()
     blind = wait_until(lambda: (lambda b: len(b) >= 3 and b)([e for m in server.messages() for e in m["blind"]]))
@@ -229,14 +233,15 @@ def test_hanging_hooks_hold_nobody_up(env, web):
     wait_until(lambda: server.requests and pid.exists() and pid.read_text().strip())
     child = int(pid.read_text())
     at = time.monotonic()
-    k = 0
+    k, slowest = 0, 0.0
     while d.metrics().get("notify_failed_total", kind="exec") == 0:
-        assert time.monotonic() - at < 25
+        in_time(time.monotonic() - at, 60, "until the program is given up")
         sent = env.beat("d%d" % k)
         m = env.wait_status(observer, "d%d" % k, False)
-        assert 0.5 <= m.at - sent < 5, m.at - sent  # and not the 10 s that a hook may take
+        assert 0.5 <= m.at - sent, m.at - sent
         asked = time.monotonic()
-        assert d.get("/v1/status").status == 200 and time.monotonic() - asked < 4
+        assert d.get("/v1/status").status == 200
+        slowest = max(slowest, m.at - sent, time.monotonic() - asked)
         k += 1
     assert time.monotonic() - at > 8, "10 s are allowed"
     wait_until(lambda: not os.path.exists("/proc/%d" % child), 5, "the program to be killed")
@@ -247,7 +252,8 @@ def test_hanging_hooks_hold_nobody_up(env, web):
     # The stop does not wait for longer than it may.
     began = time.monotonic()
     d.stop()
-    assert time.monotonic() - began < 5
+    in_time(time.monotonic() - began, 5, "to stop")
+    in_time(slowest, 5, "and not the 10 s that a hook may take")
 
 
 def test_full_queue_drops_the_oldest(env, web):
@@ -296,10 +302,12 @@ def test_program_that_does_not_read(env):
 def test_slow_program_gets_one_message_at_a_time(env):
     path = script(env, 'echo "begin" >>%s/order\ncat >/dev/null\nsleep 0.4\necho "end" >>%s/order\n' % (env.dir, env.dir))
     d = told(env, {"exec": path, "notify_interval": "100ms"}).start()
-    for k in range(4):
-        env.beat("d%d" % k)
-        pass_time(0.15)
-    wait_until(lambda: d.metrics().get("notify_sent_total", kind="exec") >= 4)
+    devices_so_far = itertools.count()
+
+    def another():
+        env.beat("d%d" % next(devices_so_far))
+        return d.metrics().get("notify_sent_total", kind="exec") >= 4
+    wait_until(another, interval=0.15)
     lines = (env.dir / "order").read_text().split()
     assert lines[:8] == ["begin", "end"] * 4
 

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from hw_build import HEARTWHEELD
-from hw_wait import pass_time, throughout, wait_until
+from hw_wait import in_time, pass_time, throughout, wait_until
 
 
 # --- Homie
@@ -99,7 +99,7 @@ def test_homie_sleepers_may_be_silent_for_timeout_max(env):
     throughout(lambda: d.state("s") == "online", 1.5)
     wait_until(lambda: d.state("s") == "offline", 5)
     say(env, "s", "ready")
-    wait_until(lambda: d.state("s") == "online")
+    wait_until(lambda: len(env.edges("s")) >= 3)
     assert d.device("s")["timeout_ms"] == 500
 
 
@@ -141,7 +141,7 @@ def test_batch_keeps_its_devices_alive_and_no_other(env):
         send(env, ["x", {"id": "y"}])
         return [d.state("x"), d.state("y")] != ["offline", "offline"]
     send(env, ["x", "y", "z"])
-    wait_until(lambda: d.state("z") == "online")
+    wait_until(lambda: env.edges("z"))
     with env.meant("gw/g1/heard"):
         throughout(beat, 1.5)
         wait_until(lambda: beat() and d.state("z") == "offline", 10, "the one that is in none to be offline")
@@ -199,10 +199,10 @@ def test_ten_thousand_elements_in_one_message(env):
     turns = m.get("loop_turn_cpu_seconds_count")
     assert turns > 20
     slow = turns - m.get("loop_turn_cpu_seconds_bucket", le="0.01")
-    assert slow <= 0.05 * turns, "%d of %d turns took more than 10 ms of CPU" % (slow, turns)
     wait_until(lambda: d.status()["owed"] == 0, 20)
     assert env.redis.zcard(env.key("offline")) == 0
     assert len(env.retained(env.root + "/radio/+")) == 9500
+    in_time(slow / turns, 0.05, "of %d turns took more than 10 ms of CPU" % turns)
 
 
 def test_batch_and_barriers(env):

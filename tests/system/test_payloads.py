@@ -3,12 +3,13 @@
 import json
 import os
 import random
+import time
 
 import pytest
 
 from hw_env import short
 from hw_void import Void
-from hw_wait import now_ms, pass_time, throughout, wait_until
+from hw_wait import in_time, now_ms, pass_time, throughout, wait_until
 
 SEED = int(os.environ.get("HW_SEED", "1"))  # the same in each worker of a parallel run
 
@@ -177,7 +178,8 @@ def test_own_timeout_in_fractions_of_a_second(env):
     assert h["timeout"] == "450" and h["own_timeout"] == "450", h
     assert d.device("o")["timeout_ms"] == 450
     m = env.wait_status(observer, "o", False)
-    assert 0.45 <= m.at - sent < 4, m.at - sent
+    assert 0.45 <= m.at - sent, m.at - sent
+    in_time(m.at - sent, 4, "until it was told")
 
 
 def test_own_timeout_lasts_until_the_next_one(env):
@@ -223,9 +225,10 @@ def test_own_timeout_of_zero_is_the_groups_again(env):
 def test_own_timeout_longer_than_the_groups(env):
     d = env.daemon(timeout="600ms")
     env.beat("nap")
-    wait_until(lambda: d.state("nap") == "online")
+    env.wait_store("nap", "online")
     observer = env.observer()
     sent = env.beat("nap", {"timeout": 4})
+    wait_until(lambda: d.device("nap")["timeout_ms"] == 4000)
     throughout(lambda: d.state("nap") == "online", 1.3)
     m = env.wait_status(observer, "nap", False)
     assert m.at - sent >= 4
@@ -272,7 +275,8 @@ def test_a_day_shortened_to_a_second_by_the_device(env):
     pass_time(0.3)
     sent = env.beat("day", {"timeout": 1})
     m = env.wait_status(observer, "day", False, timeout=5)
-    assert 1.0 <= m.at - sent < 4.5, m.at - sent
+    assert 1.0 <= m.at - sent, m.at - sent
+    in_time(m.at - sent, 4.5, "until it was told")
 
 
 def test_ten_years_are_accepted(env):
@@ -310,7 +314,7 @@ def test_goodbye_is_judged_at_once(env, last):
     sent = env.beat("g", {"online": False, "battery": 2}, last=last)
     m = env.wait_status(observer, "g", False, n)
     j = m.json()
-    assert m.at - sent < 4.5, "a goodbye took %.1f s" % (m.at - sent)
+    took = m.at - sent
     assert j["reason"] == "will" and j["version"] == "7", j
     env.wait_store("g", "offline")
     h = env.hash("g")
@@ -325,6 +329,7 @@ def test_goodbye_is_judged_at_once(env, last):
     assert len(env.edges("g")) == 2, "a second goodbye is no transition"
     env.beat("g")
     env.wait_store("g", "online")
+    in_time(took, 4.5, "until the goodbye was told")
 
 
 def test_retained_will_is_replaced_by_the_status(env):
@@ -416,17 +421,19 @@ def test_goodbye_delay_holds_a_goodbye(env):
     observer = env.observer()
     env.beat("t")
     env.wait_status(observer, "t", True)
-    env.beat("t", {"online": False})
-    throughout(lambda: d.state("t") == "online", 1.0)
+    at = env.beat("t", {"online": False})
+    throughout(lambda: time.monotonic() - at > 2.5 or d.state("t") == "online", 1.0)
     env.beat("t")
+    if time.monotonic() - at > 2.5:
+        raise Void("the device was heard %.3f s after its goodbye" % (time.monotonic() - at))
     throughout(lambda: d.state("t") == "online", 3.5)
     sent = env.beat("t", {"online": False})
     m = env.wait_status(observer, "t", False)
-    assert 3.0 <= m.at - sent < 6.5 and m.json()["reason"] == "will"
+    assert 3.0 <= m.at - sent and m.json()["reason"] == "will"
+    in_time(m.at - sent, 6.5, "until it was told")
 
 
 def test_max_age_ignores_old_heartbeats_but_no_goodbye(env):
-    import time
     d = env.daemon(timeout="1h", group={"max_age": "10s"})
     env.beat("old", {"time": int(time.time()) - 60})
     env.beat("new", {"time": int(time.time()) - 1})
@@ -500,7 +507,7 @@ def test_retained_replay_is_no_heartbeat(env, protocol):
     wait_until(lambda: d.status()["offline"] == known)
     heard = d.status()["heartbeats_total"]
     env.broker.stop()
-    wait_until(lambda: d.status()["blind"] is True)
+    d.wait_lost()
     env.broker.start()
     d.wait_seeing()
     throughout(lambda: d.status()["heartbeats_total"] == heard, 0.7, "replayed messages are not heard")
@@ -521,4 +528,4 @@ def test_empty_payload_on_the_status_topic_is_a_clearing(env):
         return d.state("known") == "offline"
     wait_until(clear, 5, "silence to count in spite of clearings", interval=0.05)
     env.beat("known", b"x", last="status")
-    wait_until(lambda: d.state("known") == "online", what="any other payload there to be a heartbeat")
+    wait_until(lambda: len(env.edges("known")) == 3, what="any other payload there to be a heartbeat")

@@ -266,10 +266,10 @@ def test_silence_is_found_too(env):
     env.own_broker()
     d = env.daemon(groups=groups("esphome", timeout="500ms"))
     env.publisher.publish("node/sensor/x/state", "1", 1)
-    wait_until(lambda: d.state("node") == "online")
     wait_until(lambda: d.state("node") == "offline", 5)
     assert d.device("node")["reason"] == "timeout"
     throughout(lambda: d.state("node") == "offline", 0.3)
+    assert env.edges("node") == [("online", "heartbeat"), ("offline", "timeout")]
 
 
 def check(tmp_path, text):

@@ -9,7 +9,7 @@
 #include "redis/tail.h"
 #include "redis_fixture.h"
 
-#define LONG_MS 20000
+#define LONG_MS PATIENCE_MS
 
 static struct {
 	struct event_base *base;

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from hw_wait import now_ms, pass_time, throughout, wait_until
+from hw_env import NO_STALL, NO_STANDSTILL
+from hw_wait import in_time, now_ms, pass_time, throughout, wait_until
 
 STOPS = [signal.SIGTERM, signal.SIGKILL]
 
@@ -79,10 +80,10 @@ def test_down_time_is_not_silence(env, how):
     d.start()
     m = env.wait_status(observer, "x", False, n)
     assert m.at - d.started >= 1.5, "judged %.2f s after the start" % (m.at - d.started)
-    assert m.at - d.started <= 5, "only %.2f s after the start" % (m.at - d.started)
     env.wait_store("x", "offline")
     assert env.edges("x") == [("online", "heartbeat"), ("offline", "timeout")]
     assert m.json()["reason"] == "timeout"
+    in_time(m.at - d.started, 5, "from the start to the verdict")
 
 
 def test_grace_after_a_start(env):
@@ -95,7 +96,7 @@ def test_grace_after_a_start(env):
     d.start(seeing=False)
     m = env.wait_status(observer, "x", False, n)
     assert m.at - d.started >= 2.5, "judged %.2f s after the start" % (m.at - d.started)
-    assert m.at - d.started <= 5
+    in_time(m.at - d.started, 5, "from the start to the verdict")
 
 
 def test_offline_devices_come_back_while_loading(env):
@@ -234,7 +235,7 @@ def test_broker_restart_without_persistence(env, protocol):
             env.wait_store(i, "online")
         events = len(env.events())
         env.broker.stop()
-        wait_until(lambda: d.status()["blind"] is True, 10)
+        d.wait_lost()
         assert d.status()["mqtt"] != "up"
         env.broker.start()
         d.wait_seeing(30)
@@ -249,7 +250,6 @@ def test_broker_restart_without_persistence(env, protocol):
     wait_until(lambda: d.status()["owed"] == 0)
 
 
-@pytest.mark.timing
 def test_statuses_are_sent_again_as_fast_as_republish_rate_says(env):
     env.own_broker()
     d = env.daemon(timeout="1h", mqtt={"republish_rate": 40})
@@ -258,7 +258,7 @@ def test_statuses_are_sent_again_as_fast_as_republish_rate_says(env):
     wait_until(lambda: d.status()["devices"] == 100 and d.status()["owed"] == 0)
     wait_until(lambda: not env.redis.hlen(env.key("outbox")))
     env.broker.stop()
-    wait_until(lambda: d.status()["blind"] is True, 10)
+    d.wait_lost()
     env.broker.start()
     observer = env.observer()
     d.wait_seeing(30)
@@ -278,7 +278,7 @@ def test_wills_of_a_stopping_broker_kill_nobody(env):
     wait_until(lambda: d.status()["online"] == 100)
     wait_until(lambda: len(env.events()) == 100)
     env.broker.stop()
-    wait_until(lambda: d.status()["blind"] is True, 10)
+    d.wait_lost()
     env.broker.start()
     d.wait_seeing(30)
     throughout(lambda: d.status()["online"] == 100, 2.0, "wills of a stopping broker kill nobody")
@@ -297,18 +297,18 @@ def test_a_connection_cut_by_the_broker(env):
     d = env.daemon(timeout="3s")
     with env.beating(["a"], 0.1):
         env.wait_store("a", "online")
-        before = d.metrics().get("blind_seconds_total", cause="link")
+        before = d.metrics().get("reconnects_total", link="reader")
         raw = env.raw(client_id="heartwheel-%s-r0" % env.node)
         other = env.raw(client_id="heartwheel-%s-r1" % env.node)
-        # It is back after some milliseconds: too soon for a look at the status.
-        wait_until(lambda: d.metrics().get("blind_seconds_total", cause="link") > before, 5,
-                   "client ids are PREFIX-NODE_ID-rN: the reader to lose its link")
+        # It is back after some milliseconds: too soon for a look at the status. A loop that was late for as long takes loss
+        # and return together, so that no time was blind.
+        wait_until(lambda: d.metrics().get("reconnects_total", link="reader") > before,
+                   what="client ids are PREFIX-NODE_ID-rN: the reader to lose its link")
         raw.die()
         other.die()
         d.wait_seeing(20)
         throughout(lambda: d.state("a") == "online", 3.5)
         assert env.edges("a") == [("online", "heartbeat")]
-    assert d.metrics().get("reconnects_total") >= 1
     env.wait_store("a", "offline")
 
 
@@ -323,7 +323,8 @@ def test_broker_down_at_start(env):
     env.beat("x")
     env.wait_store("x", "online")
     wait_until(lambda: env.retained_status("x"))
-    assert d.status()["mqtt"] == "up" and d.get("/readyz").status == 200
+    assert d.status()["mqtt"] == "up"
+    wait_until(lambda: d.get("/readyz").status == 200)
     env.wait_store("x", "offline")
 
 
@@ -335,7 +336,7 @@ def test_broker_down_over_a_restart_of_the_monitor(env):
     env.wait_store("x", "online")
     wait_until(lambda: env.retained_status("x") and not env.redis.hlen(env.key("outbox")))
     env.broker.stop()
-    wait_until(lambda: d.status()["blind"] is True)
+    d.wait_lost()
     d.stop()
     d.start(seeing=False)
     assert wait_until(lambda: d.device("x"), 10)["state"] == "online"
@@ -398,9 +399,10 @@ def test_the_mark_in_redis(env):
 def test_redis_down_at_start(env):
     env.own_redis(start=False)
     d = env.daemon(seeing=False, timeout="2s")
+    wait_until(lambda: d.status()["mqtt"] == "up")  # nobody else hears what c says once
     with env.beating(["a", "b"], 0.2):
         env.beat("c")
-        wait_until(lambda: d.status()["heartbeats_total"] >= 3, 10)
+        wait_until(lambda: d.status()["heartbeats_total"] >= 3)
         assert d.status()["redis"] != "up"
         env.redis_server.start()
         wait_until(lambda: d.status()["redis"] == "up", 30)
@@ -460,7 +462,7 @@ def test_redis_down_at_start_keeps_what_it_knew(env):
 def test_readiness_while_owing(env):
     """/readyz says 503 after something has been owed for over 10 s."""
     env.own_redis(options=["--appendonly", "yes", "--appendfsync", "always"])
-    d = env.daemon(timeout="1h")
+    d = env.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
     env.settle(d)
     wait_until(lambda: d.status()["owed"] == 0)
     assert d.get("/readyz").status == 200
@@ -468,15 +470,16 @@ def test_readiness_while_owing(env):
     at = time.monotonic()
     env.beat("x")
     wait_until(lambda: d.status()["owed"] >= 1)
-    throughout(lambda: d.get("/readyz").status == 200, 8)
-    wait_until(lambda: d.get("/readyz").status == 503, 10)
-    assert 9.5 < time.monotonic() - at < 13
+    wait_until(lambda: d.get("/readyz").status == 503)
+    owing = time.monotonic() - at
+    assert owing > 9.5
     assert d.get("/healthz").status == 200
     assert d.metrics().get("owed") >= 1
     env.redis_server.start()
     wait_until(lambda: d.get("/readyz").status == 200, 30)
     env.wait_store("x", "online")
     wait_until(lambda: d.status()["owed"] == 0)
+    in_time(owing, 13, "until it was not ready")
 
 
 def test_both_servers_down_and_back(env):
@@ -487,7 +490,7 @@ def test_both_servers_down_and_back(env):
         env.wait_store("a", "online")
         env.redis_server.kill()
         env.broker.stop()
-        wait_until(lambda: d.status()["blind"] is True)
+        d.wait_lost()
         assert d.get("/healthz").status == 200
         env.redis_server.start()
         env.broker.start()
@@ -537,7 +540,7 @@ def test_a_clock_that_stays(env):
     d.start()
     one = wait_until(lambda: d.device("x"))
     assert abs(one["since_ms"] - int(env.hash("x")["since"])) <= 1
-    assert 0 <= now_ms() - one["last_seen_ms"] < 10_000
+    assert 0 <= now_ms() - one["last_seen_ms"] < 60_000
 
 
 def test_a_status_in_flight_twice_is_owed_once(env):

@@ -6,7 +6,8 @@ import time
 import paho.mqtt.client as paho
 import pytest
 
-from hw_wait import pass_time, throughout, wait_until
+from hw_void import Void
+from hw_wait import in_time, pass_time, throughout, wait_until
 
 
 class Fleet:
@@ -87,7 +88,7 @@ def test_a_broker_that_is_restarted(env, persistence):
         names = list(fleet.clients)
         wait_until(lambda: d.status()["online"] == len(names), 10)
         env.broker.stop()
-        wait_until(lambda: d.status()["blind"] is True, 10)
+        d.wait_lost()
         pass_time(1.0)
         env.broker.start()
         d.wait_seeing(20)
@@ -103,10 +104,8 @@ def test_the_will_of_one_that_died(env):
         wait_until(lambda: d.status()["online"] == len(names), 10)
         dead = fleet.clients.pop("w7")
         dead.loop_stop()
-        at = time.monotonic()
         dead.socket().close()
-        wait_until(lambda: len(env.edges("w7")) == 2, 5)
-        assert time.monotonic() - at < 5
+        wait_until(lambda: len(env.edges("w7")) == 2)
         assert env.edges("w7")[1] == ("offline", "will")
         names.remove("w7")
         throughout(lambda: everybody_lives(env, names), 0.5)
@@ -123,18 +122,23 @@ def test_a_session_that_is_taken_over(env):
     env.wait_store("x", "online")
     for _ in range(3):
         n = len(observer.messages)
+        sent = time.monotonic()
         new = env.raw(will=will, client_id=env.root + "-x")
         wait_until(lambda: [m for m in observer.messages[n:] if m.payload == b'{"online":false}'], 5, "the old one's will")
         pass_time(0.3)
         new.publish((env.topic("x"), b""))
+        if time.monotonic() - sent > 1.8:
+            raise Void("the device was heard %.3f s after it was taken over" % (time.monotonic() - sent))
         throughout(lambda: env.edges("x") == [("online", "heartbeat")], 2.3)
         old.die()
         old = new
     # And one that says no more after it was taken over is gone, when the delay is over.
     new = env.raw(will=will, client_id=env.root + "-x")
     at = time.monotonic()
-    wait_until(lambda: len(env.edges("x")) == 2, 5)
+    wait_until(lambda: len(env.edges("x")) == 2)
+    took = time.monotonic() - at
     assert env.edges("x")[1] == ("offline", "will")
-    assert 1.9 <= time.monotonic() - at <= 5
+    assert 1.9 <= took
     assert d.state("x") == "offline"
     new.goodbye()
+    in_time(took, 5, "until it was told")

@@ -7,7 +7,7 @@ status of each agree, and whatever was told twice was the same.
 import signal
 import time
 
-from hw_wait import pass_time, wait_until
+from hw_wait import NotWithin, pass_time, wait_within
 from shim import POINTS
 from world import Void
 
@@ -45,8 +45,8 @@ def die_in_churn(world, rng, point):
     victims, alive = churn(world, rng)
     if point:
         try:
-            wait_until(lambda: not world.daemon.alive, 1.3 * world.timeout)
-        except AssertionError:
+            wait_within(lambda: not world.daemon.alive, 1.3 * world.timeout)
+        except NotWithin:
             pass  # not passed so often: it dies now
     else:
         pass_time(rng.uniform(0.0, 1.8) * world.timeout)

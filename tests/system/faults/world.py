@@ -17,7 +17,7 @@ import redis
 from fleet import Fleet
 from hw_env import Env
 from hw_http import UnixHTTP
-from hw_wait import wait_until
+from hw_wait import NotWithin, wait_within
 
 
 class Void(Exception):
@@ -232,8 +232,8 @@ class World:
             last[:] = self.differences(retained)
             return not last
         try:
-            wait_until(look, timeout, interval=0.05)
-        except AssertionError:
+            wait_within(look, timeout, interval=0.05)
+        except NotWithin:
             self.check_fleet(last)
             raise AssertionError("not within %.1f s: %s" % (timeout, "; ".join(last[:5]))) from None
         return time.monotonic()
@@ -244,8 +244,8 @@ class World:
             self.read_events()
             return all(any(e["state"] == "offline" for e in self.edges(n)) for n in names)
         try:
-            wait_until(look, max(0.0, until - time.monotonic()), interval=0.03)
-        except AssertionError:
+            wait_within(look, max(0.0, until - time.monotonic()), interval=0.03)
+        except NotWithin:
             missing = [n for n in names if not self.edges(n)]
             raise AssertionError("dead and not told: %s" % missing) from None
 

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Who is run again: a test in which a bound on time passed (NotWithin) and nothing else was wrong. Alone it has to keep the
+bound three times; then it is named "flaky: NAME". What is always lost is lost three times. A false offline, a doubled edge, a
+wrong state, a daemon that died, a sanitizer's report: whatever is no bound gets no second try, also if it was only found
+when the test ended, beside a bound that had passed."""
+import os
+
+from hw_wait import NotWithin
+
+TIMES = 3
+MOST = 4  # such tests in one run of a suite; where there are more, something is wrong with the suite, or the machine
+
+
+def chain(e):
+    """An exception and those in whose handling it was raised."""
+    while e is not None:
+        yield e
+        e = e.__cause__ or (None if e.__suppress_context__ else e.__context__)
+
+
+def is_only_late(item, call):
+    """Whether a call failed because of a bound on time, and no device that was beating was called dead until then."""
+    if call.excinfo is None or call.when == "teardown" or not all(isinstance(e, NotWithin) for e in chain(call.excinfo.value)):
+        return False
+    envs = [v for v in getattr(item, "funcargs", {}).values() if hasattr(v, "called_dead")]
+    return not any(e.called_dead() for e in envs)
+
+
+def select(config, items):
+    """For pytest_collection_modifyitems. HW_ONLY: the names of the tests that are run, one a line."""
+    only = os.environ.get("HW_ONLY")
+    if only is not None:
+        names = set(only.splitlines())
+        config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in names])
+        items[:] = [i for i in items if i.nodeid in names]
+
+
+def write_failed(terminalreporter):
+    """For pytest_terminal_summary: into the file HW_FAILED, what failed: "late NAME", or "other NAME"."""
+    path = os.environ.get("HW_FAILED")
+    bad = terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", [])
+    if path and bad:
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines("%s %s\n" % ("late" if getattr(r, "only_late", False) else "other", r.nodeid) for r in bad)
+
+
+def late_names(path):
+    """Of what write_failed() wrote: the names of those who may be run again, or [] if there is anything else."""
+    try:
+        with open(path, encoding="utf-8") as f:
+            lines = [line.rstrip("\n").split(" ", 1) for line in f]
+    except FileNotFoundError:
+        return []
+    names = sorted({name for _, name in lines})
+    return names if len(names) <= MOST and all(kind == "late" for kind, _ in lines) else []
