@@ -21,6 +21,7 @@
 
 #include "control/control.h"
 #include "discovery.h"
+#include "heartwheel/inflow.h"
 #include "heartwheel/monitor.h"
 #include "heartwheel/pace.h"
 #include "http/metrics.h"
@@ -55,10 +56,8 @@ struct hw_app_reader {
 	int in_turn;   /* events taken in this turn of the loop */
 	char why[512]; /* it is down */
 
-	struct hw_message gathered[HW_BATCH]; /* taken, and not yet worked off by the core: they point into the ring */
-	size_t n_gathered;
-	struct hw_reader_event held; /* taken, and waits until those are */
-	bool holding;
+	struct hw_inflow inflow;     /* of messages that lie in the ring */
+	struct hw_reader_event held; /* what was taken from it last */
 	struct hw_copies_of copies;
 };
 

@@ -38,6 +38,7 @@ static int start_reader(struct hw_app *a, unsigned i, const struct hw_mqtt_filte
 	struct hw_app_reader *r = &a->reader[i];
 	r->app = a;
 	r->number = i;
+	hw_app_feed_init(r);
 	snprintf(r->client_id, sizeof(r->client_id), "%s-%s-r%u", a->start->mqtt.client_id_prefix, a->start->node_id,
 	         i);
 	r->conf = mqtt_conf(a, r->client_id);

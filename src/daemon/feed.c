@@ -4,14 +4,12 @@
  * however many callbacks, so that a storm never keeps the wheel, Redis or the API waiting; for what is left the reader
  * is marked as unread.
  *
- * A message may be thousands of heartbeats. One that the core has not worked off when TURN_NS is over waits for the
- * next turn, and whatever was read behind it waits too: a barrier that overtook it would judge devices whose heartbeats
- * have been read. Until then nothing is given back to the ring, so that nothing has to be copied.
+ * What the core has not worked off of a long message when TURN_NS is over waits for the next turn (inflow.h). Until
+ * then nothing is given back to the ring, so that nothing has to be copied.
  */
 #include "feed.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "connections.h"
 #include "turn.h"
@@ -20,20 +18,12 @@
 #define EVENTS_A_TURN 4096
 #define TURN_NS       HW_NS_PER_MS
 
-/* Gives the core what was gathered. False if the turn is over before that is worked off. */
-static bool flush(struct hw_app_reader *r, struct hw_now now)
+static bool on_taken(void *arg, struct hw_now now, size_t n)
 {
-	size_t done = 0;
-	bool late = false;
-	while (done < r->n_gathered && !late) {
-		done += hw_monitor_messages(r->app->monitor, now, r->gathered + done, r->n_gathered - done);
-		hw_app_drain(r->app, now, 0);
-		late = done < r->n_gathered && hw_app_now().mono.ns - now.mono.ns > TURN_NS;
-	}
-	r->taken += done;
-	r->n_gathered -= done;
-	memmove(r->gathered, r->gathered + done, r->n_gathered * sizeof(*r->gathered));
-	return r->n_gathered == 0;
+	struct hw_app_reader *r = arg;
+	r->taken += n;
+	hw_app_drain(r->app, now, 0);
+	return hw_inflow_left(&r->inflow) && hw_app_now().mono.ns - now.mono.ns > TURN_NS;
 }
 
 static void on_barrier(struct hw_app_reader *r, struct hw_now now, const struct hw_reader_event *ev)
@@ -151,29 +141,21 @@ static struct hw_message message_of(const struct hw_reader_event *ev)
  */
 static bool take_events(struct hw_app_reader *r, struct hw_now now)
 {
-	bool arrived = r->n_gathered > 0;
-	if (arrived)
-		hw_monitor_arrived(r->app->monitor, now, r->number);
-	if (!flush(r, now))
+	struct hw_inflow *f = &r->inflow;
+	struct hw_monitor *m = r->app->monitor;
+	int64_t now_ms = now.mono.ns / HW_NS_PER_MS;
+	if (!hw_inflow_begin(f, m, now))
 		return false;
-	for (; r->in_turn < EVENTS_A_TURN && (r->holding || hw_reader_take(r->reader, &r->held)); r->in_turn++) {
+	for (; r->in_turn < EVENTS_A_TURN && (f->holding || hw_reader_take(r->reader, &r->held)); r->in_turn++) {
 		bool message = r->held.kind == HW_READER_MESSAGE;
-		r->holding = true;
-		if ((!message || r->n_gathered == HW_BATCH) && !flush(r, now))
+		if (!hw_inflow_takes(f, m, now, message))
 			return false;
-		r->holding = false;
-		if (!message) {
+		if (!message)
 			on_sign(r, now, &r->held);
-			continue;
-		}
-		if (!arrived)
-			hw_monitor_arrived(r->app->monitor, now, r->number);
-		arrived = true;
-		if (hw_copies_is_one(&r->app->copies, &r->copies, &r->held, now.mono.ns / HW_NS_PER_MS))
-			continue;
-		r->gathered[r->n_gathered++] = message_of(&r->held);
+		else if (!hw_copies_is_one(&r->app->copies, &r->copies, &r->held, now_ms))
+			*hw_inflow_slot(f) = message_of(&r->held);
 	}
-	return flush(r, now);
+	return hw_inflow_flush(f, m, now);
 }
 
 static void read_on(struct hw_app_reader *r)
@@ -188,6 +170,11 @@ static void read_on(struct hw_app_reader *r)
 	if (empty)
 		note_empty(r, now);
 	hw_app_turn(a);
+}
+
+void hw_app_feed_init(struct hw_app_reader *r)
+{
+	r->inflow = (struct hw_inflow){.source = r->number, .on_taken = on_taken, .arg = r};
 }
 
 void hw_app_on_reader(int fd, short what, void *arg)

@@ -5,6 +5,8 @@
 
 #include "context.h"
 
+/* Of a reader that has its number. */
+void hw_app_feed_init(struct hw_app_reader *r);
 /* libevent's callback: a reader's descriptor is readable. `arg` is the struct hw_app_reader. */
 void hw_app_on_reader(int fd, short what, void *arg);
 /* The readers that were not done with in their part of the last turn, or slept too long. Whether there was one; a turn

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The host's way from the pipes into the core, as src/daemon/feed.c goes it: in batches, in order. What the core has
- * not worked off of a list when the turn is over waits for the next one, and whatever was read behind it waits too.
+ * The host's way from the pipes into the core, the real one (heartwheel/inflow.h), with what src/daemon/feed.c has
+ * around it.
  */
 #include <string.h>
 
+#include "heartwheel/inflow.h"
 #include "sim.h"
 #include "sim_host_priv.h"
 
@@ -13,33 +14,22 @@
 #define TURN_NS     HW_NS_PER_MS
 #define TURN_OVER   0.1 /* how often it is so where something is left */
 
-/* Of a reader. Invariant: nothing is added while something is left of before (first > 0). */
+/* Of a reader: what its inflow points to. */
 struct sim_gathered {
-	struct hw_message message[HW_BATCH];
+	struct sim *s;
+	struct hw_inflow inflow;
 	struct sim_packet packet[HW_BATCH];
 	char topic[HW_BATCH][40], payload[HW_BATCH][112];
-	size_t first, n; /* those from first on wait for the core */
-	size_t told;     /* so many elements of the first one it has taken */
-	bool left;       /* until the next turn */
-	bool holding;    /* this one waits behind them */
+	size_t told; /* of the first message that is left the core has taken so many elements */
+	bool left;   /* until the next turn */
 	struct sim_packet held;
 };
-
-void sim_feed_init(struct sim *s)
-{
-	s->host.gathered = sim_calloc(SIM_READERS_MAX, sizeof(*s->host.gathered));
-}
-
-void sim_feed_fini(struct sim *s)
-{
-	free(s->host.gathered);
-}
 
 void sim_feed_forget(struct sim *s, uint32_t r)
 {
 	struct sim_gathered *g = &s->host.gathered[r];
-	g->first = g->n = g->told = 0;
-	g->left = g->holding = false;
+	g->inflow.first = g->inflow.n = g->told = 0;
+	g->left = g->inflow.holding = false;
 }
 
 bool sim_feed_has_left(const struct sim *s, uint32_t r)
@@ -74,16 +64,17 @@ static size_t gone_through(const struct sim_list *l, const struct hw_message *ms
 	return k;
 }
 
-/* Each heartbeat and goodbye that was new to the core in the first `n` messages, and in the next as far as it came. */
-static void each_taken(struct sim *s, const struct sim_gathered *g, size_t n, visitor *visit)
+/* Each heartbeat and goodbye that was new to the core in the messages from `from` on, and in the first that is left as
+ * far as it came. */
+static void each_taken(struct sim *s, const struct sim_gathered *g, size_t from, visitor *visit)
 {
-	for (size_t k = g->first; k < g->n && k <= g->first + n; k++) {
+	for (size_t k = from; k < g->inflow.n && k <= g->inflow.first; k++) {
 		const struct sim_packet *p = &g->packet[k];
-		bool done = k < g->first + n, said = p->what == SIM_HEARTBEAT || p->what == SIM_GOODBYE;
+		bool done = k < g->inflow.first, said = p->what == SIM_HEARTBEAT || p->what == SIM_GOODBYE;
 		if (p->what == SIM_LIST) {
 			const struct sim_list *l = sim_list_of(s, p);
-			size_t end = gone_through(l, &g->message[k], done);
-			for (size_t at = k == g->first ? g->told : 0; at < end; at++)
+			size_t end = gone_through(l, &g->inflow.message[k], done);
+			for (size_t at = k == from ? g->told : 0; at < end; at++)
 				visit(s, &l->element[at]);
 		} else if (done && said && !p->retained) {
 			visit(s, &(struct sim_element){.device = p->device,
@@ -93,34 +84,29 @@ static void each_taken(struct sim *s, const struct sim_gathered *g, size_t n, vi
 	}
 }
 
-static void note_taken(struct sim *s, struct sim_gathered *g, size_t n)
+static void note_taken(struct sim *s, struct sim_gathered *g, size_t from)
 {
-	each_taken(s, g, n, note_read);
-	each_taken(s, g, n, note_goodbye);
-	g->first += n;
-	bool within = g->first < g->n && g->packet[g->first].what == SIM_LIST;
-	g->told = within ? gone_through(sim_list_of(s, &g->packet[g->first]), &g->message[g->first], false) : 0;
+	const struct hw_inflow *f = &g->inflow;
+	each_taken(s, g, from, note_read);
+	each_taken(s, g, from, note_goodbye);
+	bool within = hw_inflow_left(f) && g->packet[f->first].what == SIM_LIST;
+	g->told = within ? gone_through(sim_list_of(s, &g->packet[f->first]), &f->message[f->first], false) : 0;
 }
 
-/* Gives the core what was gathered. False if the turn is over before that is worked off. */
-static bool flush(struct sim *s, uint32_t r)
+static bool on_taken(void *arg, struct hw_now now, size_t n)
 {
-	struct sim_gathered *g = &s->host.gathered[r];
-	bool late = false;
-	while (g->first < g->n && !late) {
-		size_t n = g->n - g->first;
-		size_t done = hw_monitor_messages(s->host.m, sim_host_now(s), g->message + g->first, n);
-		s->host.leftovers += done < n;
-		if (s->lie == SIM_LEFT_OUT)
-			done = n;
-		sim_oracle_watch(s);
-		note_taken(s, g, done);
-		sim_host_drain(s, 0);
-		late = g->first < g->n && sim_chance(&s->random, TURN_OVER);
-	}
-	if (g->first == g->n)
-		g->first = g->n = 0;
-	return g->n == 0;
+	struct sim_gathered *g = arg;
+	struct hw_inflow *f = &g->inflow;
+	struct sim *s = g->s;
+	size_t from = f->first - n;
+	(void)now;
+	s->host.leftovers += hw_inflow_left(f);
+	if (s->lie == SIM_LEFT_OUT)
+		f->first = f->n;
+	sim_oracle_watch(s);
+	note_taken(s, g, from);
+	sim_host_drain(s, 0);
+	return hw_inflow_left(f) && sim_chance(&s->random, TURN_OVER);
 }
 
 /* --- into it ----------------------------------------------------------------- */
@@ -166,7 +152,7 @@ static void gather(struct sim *s, struct sim_gathered *g, const struct sim_packe
 {
 	if (s->lie == SIM_DEAF && p->what != SIM_CANARY && s->now > s->plan.trouble_ns / 2)
 		return;
-	size_t k = g->n++;
+	size_t k = g->inflow.n;
 	const char *payload = g->payload[k];
 	size_t len = (size_t)topic_of(s, p, g->topic[k], sizeof(g->topic[k])), size;
 	if (p->what == SIM_LIST && s->lie == SIM_FIRST_ALONE && sim_list_of(s, p)->n > 0) {
@@ -178,11 +164,11 @@ static void gather(struct sim *s, struct sim_gathered *g, const struct sim_packe
 		size = (size_t)payload_of(p, g->payload[k], sizeof(g->payload[k]));
 	}
 	g->packet[k] = *p;
-	g->message[k] = (struct hw_message){.topic = g->topic[k],
-	                                    .topic_len = len,
-	                                    .retained = p->retained,
-	                                    .payload = payload,
-	                                    .payload_len = size};
+	*hw_inflow_slot(&g->inflow) = (struct hw_message){.topic = g->topic[k],
+	                                                  .topic_len = len,
+	                                                  .retained = p->retained,
+	                                                  .payload = payload,
+	                                                  .payload_len = size};
 }
 
 static void note_fill(struct sim *s, uint32_t r)
@@ -196,12 +182,6 @@ static void note_fill(struct sim *s, uint32_t r)
 	} else if (percent < RELIEVED) {
 		pipe->filled = false;
 	}
-}
-
-static void note_arrived(struct sim *s, uint32_t r)
-{
-	hw_monitor_arrived(s->host.m, sim_host_now(s), r);
-	sim_oracle_watch(s);
 }
 
 /* Everything but a message. */
@@ -220,29 +200,38 @@ static void on_sign(struct sim *s, uint32_t r, const struct sim_packet *p)
 static bool take_packets(struct sim *s, uint32_t r)
 {
 	struct sim_gathered *g = &s->host.gathered[r];
-	bool arrived = g->n > 0;
-	if (arrived)
-		note_arrived(s, r);
-	if (!flush(s, r))
+	struct hw_inflow *f = &g->inflow;
+	struct hw_now now = sim_host_now(s);
+	if (!hw_inflow_begin(f, s->host.m, now))
 		return false;
-	while (g->holding || sim_broker_read(s, r, &g->held)) {
+	while (f->holding || sim_broker_read(s, r, &g->held)) {
 		bool message = g->held.what != SIM_CLOSE && g->held.what != SIM_BARRIER;
-		g->holding = true;
-		if ((!message || g->n == HW_BATCH) && !flush(s, r))
+		if (!hw_inflow_takes(f, s->host.m, now, message))
 			return false;
-		g->holding = false;
-		if (!message) {
+		sim_oracle_watch(s);
+		if (message)
+			gather(s, g, &g->held);
+		else
 			on_sign(s, r, &g->held);
-			if (g->held.what == SIM_CLOSE)
-				return true;
-			continue;
-		}
-		if (!arrived)
-			note_arrived(s, r);
-		arrived = true;
-		gather(s, g, &g->held);
+		if (g->held.what == SIM_CLOSE)
+			return true;
 	}
-	return flush(s, r);
+	return hw_inflow_flush(f, s->host.m, now);
+}
+
+void sim_feed_init(struct sim *s)
+{
+	s->host.gathered = sim_calloc(SIM_READERS_MAX, sizeof(*s->host.gathered));
+	for (unsigned r = 0; r < SIM_READERS_MAX; r++) {
+		struct sim_gathered *g = &s->host.gathered[r];
+		g->s = s;
+		g->inflow = (struct hw_inflow){.source = r, .on_taken = on_taken, .arg = g};
+	}
+}
+
+void sim_feed_fini(struct sim *s)
+{
+	free(s->host.gathered);
 }
 
 void sim_host_read(struct sim *s, uint32_t r)
