@@ -340,6 +340,56 @@ def test_blind(env, browser):
     assert b.run("return await page.title()").startswith("BLIND")
 
 
+NODES = {"mode": "mirror", "name": "heartwheel", "lease_ms": 5000, "member": True, "lapsed": False, "partitions": 256, "owned": 131,
+         "unowned": 0, "stream_lag_ms": 0}
+
+
+def node(name, state, owns, **more):
+    return {"node": name, "self": False, "state": state, "since_ms": now_ms() - 3700000, "owns": owns, "blind_cause": None,
+            "owed": 0, "differs": [], **more}
+
+
+def answer_with(b, nodes, **more):
+    """From now on the page is told of these nodes; what else the daemon says stays as it is."""
+    b.run("state.nodes = %s" % json.dumps({**NODES, "nodes": nodes, **more}))
+    b.run("""await page.unrouteAll();
+        await page.route("**/v1/nodes", (route) => route.fulfill({ json: state.nodes }));
+        await page.route("**/v1/status", async (route) => {
+            const response = await route.fetch(), status = await response.json();
+            await route.fulfill({ response, json: { ...status, cluster: { mode: "mirror" } } });
+        })""")
+
+
+def shown(b):
+    return b.get('[...document.querySelectorAll("#node-list li")].map((l) => [l.querySelector("b").textContent,'
+                 ' l.querySelector(".pill").textContent, l.querySelector(".note").textContent.split(" · ")[0]])')
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nodes(env, browser, scheme):
+    d = start(env, timeout="1h")
+    env.beat("a")
+    wait_until(lambda: d.device("a"))
+    b = browser(colorScheme=scheme)
+    b.open(d.url)
+    assert b.get('document.getElementById("nodes").hidden')  # alone
+    answer_with(b, [node("a", "ready", 131, self=True), node("b", "ready", 125)])
+    wait_until(lambda: shown(b) == [["a", "ready", "owns 131 of 256"], ["b", "ready", "owns 125 of 256"]])
+    assert b.get('document.getElementById("nodes-trouble").hidden') and b.text("#nodes-note") == "2 ready"
+    answer_with(b, [node("a", "ready", 131, self=True), node("b", "lost", 125)])
+    wait_until(lambda: b.text("#nodes-trouble") == "Node b is lost: 125 of 256 partitions wait to be taken over.")
+    answer_with(b, [node("a", "ready", 256, self=True), node("b", "lost", 0)])
+    wait_until(lambda: b.text("#nodes-trouble") == "Node b is lost: the others watch the devices.")
+    assert shown(b)[1] == ["b", "lost", "owns 0 of 256"]
+    answer_with(b, [node("<b>a</b>" * 20, "blind", 0, self=True, blind_cause="link", differs=["config"])], unowned=256, member=False)
+    wait_until(lambda: b.text("#nodes-trouble").startswith("256 of 256 partitions have no owner. This node is not a member of"))
+    assert shown(b)[0][:2] == ["<b>a</b>" * 20, "blind: link"]
+    assert b.get("document.documentElement.scrollWidth <= innerWidth")
+    b.run("await page.unrouteAll()")
+    wait_until(lambda: b.get('document.getElementById("nodes").hidden'))
+    say_nothing(b)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_phone(env, browser, scheme):
     d = start(env, timeout="1h")

@@ -3,6 +3,7 @@
 // monitor it goes on by itself.
 
 import * as charts from "./charts.js";
+import * as nodes from "./nodes.js";
 import * as table from "./table.js";
 import * as wheel from "./wheel.js";
 import { ago, ask, byId, clock, count, element, moment, now, setClass, setNow, setText, span } from "./text.js";
@@ -64,6 +65,7 @@ function showStatus(s) {
 	showLink("mqtt", s.mqtt === "up" ? `up, ${s.barrier_ms.toFixed(1)} ms` : s.mqtt, s.mqtt === "up");
 	showLink("redis", s.redis === "off" ? "not used" : s.redis, s.redis === "up" || s.redis === "off");
 	showOwed(s);
+	quietly(() => nodes.show(s.cluster));
 }
 
 function showTrouble(error) {
@@ -169,6 +171,8 @@ function facts(d) {
 		all.push([d.state === "online" ? "Offline in" : "Forgotten in", d.due_in_ms > 0 ? span(d.due_in_ms) : "overdue"]);
 	all.push(["Wheel", d.level === null ? "not in it: waiting to be judged"
 		: `level ${d.level}, slot ${d.slot}${d.rounds ? `, ${d.rounds} rounds` : ""}`]);
+	if ("node" in d)
+		all.push(["Owner", d.node ?? "nobody"]);
 	for (const [key, name, unit] of [["battery", "Battery", " %"], ["rssi", "RSSI", " dBm"], ["ip", "IP", ""], ["version", "Version", ""]])
 		if (key in d)
 			all.push([name, `${d[key]}${unit}`]);
