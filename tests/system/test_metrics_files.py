@@ -40,18 +40,27 @@ def metrics(base, shared_broker, shared_redis):
         raise wrong
 
 
+@pytest.fixture
+def of_several(env):
+    """The page of one of several nodes."""
+    d = env.configure()
+    d.rewrite(d.conf.read_text() + "[cluster]\nmode = mirror\n")
+    return d.start(seeing=False).get("/metrics").body.decode()
+
+
 @needs_promtool
-def test_the_page_is_without_fault(metrics):
-    r = promtool("check", "metrics", text=metrics)
-    assert r.returncode == 0 and not r.stdout and not r.stderr, r
+def test_the_page_is_without_fault(metrics, of_several):
+    for page in (metrics, of_several):
+        r = promtool("check", "metrics", text=page)
+        assert r.returncode == 0 and not r.stdout and not r.stderr, r
 
 
 def named(text):
     return set(re.findall(r"\bheartwheel_[a-z_]+", text))
 
 
-def test_everything_that_is_asked_for_is_there(metrics):
-    there = named(metrics)
+def test_everything_that_is_asked_for_is_there(metrics, of_several):
+    there = named(metrics) | named(of_several)
     grafana = json.loads(GRAFANA.read_text())
     exprs = [t["expr"] for p in grafana["panels"] for t in p["targets"]] + [
         a["expr"] for a in grafana["annotations"]["list"]]
