@@ -15,6 +15,7 @@
 
 #include "broker.h"
 #include "cluster.h"
+#include "cluster_broker.h"
 #include "context.h"
 #include "debts.h"
 #include "dial.h"
@@ -22,6 +23,7 @@
 #include "hooks.h"
 #include "keys.h"
 #include "observe.h"
+#include "presence.h"
 #include "reload.h"
 #include "run/manager.h"
 #include "store.h"
@@ -136,6 +138,7 @@ static void check_stop(struct hw_app *a, struct hw_now now)
 		       "stopping with %llu devices still owed: stop_timeout is over; Redis keeps what was written",
 		       (unsigned long long)hw_app_owed(a, now, &oldest));
 	}
+	hw_app_presence_end(a, now);
 	hw_loop_stop(&a->loop);
 }
 
@@ -215,6 +218,11 @@ static void on_reopen(void *arg)
 
 /* --- making and ending ------------------------------------------------------- */
 
+static bool may_publish(void *arg, const struct hw_device *d)
+{
+	return hw_app_may_publish(arg, d);
+}
+
 static const struct hw_loop_ops loop_ops = {
 	.on_tick = on_tick,
 	.on_stop = on_stop,
@@ -288,6 +296,7 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_settings *conf)
 	a->discovery.sweep.rate = a->discovery.line.rate = DISCOVERIES_A_SECOND;
 	a->discovery.on_published = hw_app_discovered;
 	a->discovery.arg = a;
+	a->status.may_go = a->discovery.may_go = may_publish;
 	return a;
 failed:
 	hw_log(log, HW_LOG_ERROR, "cannot start: %s", strerror(errno ? errno : ENOMEM));

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "cluster_broker.h"
 #include "connections.h"
 #include "deaf.h"
 #include "debts.h"
@@ -50,6 +51,7 @@ static void publisher_up(struct hw_app *a, struct hw_now now)
 	hw_log(a->log, HW_LOG_NOTICE, "publisher: connected to %s:%d", a->publisher_conf.host, a->publisher_conf.port);
 	hw_monitor_publisher(a->monitor, now, true);
 	hw_share_publisher(a, now);
+	hw_app_cluster_session(a, now, true);
 	if (!a->loading) /* otherwise the end of that does it */
 		hw_app_republish(a, now);
 	hw_app_hurry(a);
@@ -63,18 +65,37 @@ static void publisher_down(struct hw_app *a, struct hw_now now, const char *text
 	snprintf(a->publisher_why, sizeof(a->publisher_why), "%s", text);
 	hw_monitor_publisher(a->monitor, now, false);
 	hw_share_publisher(a, now);
+	hw_app_cluster_session(a, now, false);
 	hw_owed_down(&a->status);
 	hw_owed_down(&a->discovery);
 }
 
-/* The monitor's presence has token 0, which is neither sink's. */
+/* The presence of a monitor that is alone has token 0, which is neither sink's. */
 static struct hw_owed *sink_of(struct hw_app *a, uint64_t token)
 {
 	return (token & HW_OWED_TOKEN_KIND) == a->discovery.kind->token ? &a->discovery : &a->status;
 }
 
+/* One of several nodes says who it is. */
+static bool is_nodes(uint64_t token)
+{
+	return (token & HW_OWED_TOKEN_KIND) == HW_CLUSTER_TOKEN;
+}
+
+static void acked(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev)
+{
+	if (is_nodes(ev->token))
+		hw_app_cluster_answered(a, now, ev);
+	else
+		hw_owed_acked(sink_of(a, ev->token), ev->token);
+}
+
 static void refused(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev)
 {
+	if (is_nodes(ev->token)) {
+		hw_app_cluster_answered(a, now, ev);
+		return;
+	}
 	struct hw_owed *sink = sink_of(a, ev->token);
 	bool status = sink == &a->status;
 	if (ev->text[0])
@@ -100,7 +121,7 @@ void hw_app_on_publisher(int fd, short what, void *arg)
 			publisher_down(a, now, ev.text);
 			break;
 		case HW_PUBLISHER_ACKED:
-			hw_owed_acked(sink_of(a, ev.token), ev.token);
+			acked(a, now, &ev);
 			break;
 		case HW_PUBLISHER_REFUSED:
 			refused(a, now, &ev);

@@ -54,6 +54,7 @@ void hw_app_cluster_free(struct hw_app *a)
 	hw_app_cluster_stream_free(a);
 	hw_app_cluster_redis_free(a);
 	hw_app_cluster_view_free(a);
+	hw_app_cluster_broker_free(a);
 	if (c->due)
 		event_free(c->due);
 	hw_nodes_free(c->nodes);
@@ -66,13 +67,13 @@ struct hw_nodes *hw_app_nodes(const struct hw_app *a)
 	return a->cluster ? a->cluster->nodes : NULL;
 }
 
-/* --- orders -------------------------------------------------------------------------------------------------------- */
+/* --- orders --------------------------------------------------------------------------------------------------------
+ */
 
 /* It goes on living, and this one cannot: at the start nothing is lost by that. */
 static void tell_namesake(struct hw_app *a)
 {
-	hw_log(a->log, HW_LOG_ERROR,
-	       "another node lives under the name '%s': give each node its own [monitor] node_id",
+	hw_log(a->log, HW_LOG_ERROR, "another node lives under the name '%s': give each node its own [monitor] node_id",
 	       a->start->node_id);
 	if (a->publisher)
 		return;
@@ -99,6 +100,7 @@ static void carry_out(struct hw_app *a, struct hw_now now, const struct hw_nodes
 		break;
 	case HW_NODES_STOPPED:
 		a->cluster->stopped = true;
+		a->presence_due = a->publisher_up;
 		break;
 	default:
 		hw_app_cluster_ask(a, now, o);
@@ -136,6 +138,7 @@ void hw_app_cluster_turn(struct hw_app *a, struct hw_now now)
 	hw_app_cluster_gate(a, now);
 	while (hw_nodes_next(a->cluster->nodes, now, &o))
 		carry_out(a, now, &o);
+	hw_app_cluster_open(a);
 	dial(a, now);
 	plan(a, now);
 }

@@ -1,25 +1,247 @@
 /* SPDX-License-Identifier: MIT */
-/* See cluster_broker.h. */
+/*
+ * See cluster_broker.h. Two things are asked for beyond what src/nodes does itself. A proof is complete only while the
+ * monitor sees: after a blindness that may have lost messages presences are read anew, and no proof may come between.
+ * And what we say ourselves must have come back before the barrier behind it: a right that is missing would otherwise
+ * look like a fence.
+ */
 #include "cluster_broker.h"
 
-#include "context.h"
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster_priv.h"
+#include "nodes/claims.h"
+#include "peers.h"
+
+#define SAY_AGAIN_MS 5000 /* what was refused */
+#define KNOWN        (UINT64_C(1) << 61)
+#define SERIAL       (KNOWN - 1)
+
+static struct hw_cluster_broker *broker_of(const struct hw_app *a)
+{
+	return &a->cluster->broker;
+}
+
+static const char *user_of(const struct hw_app *a)
+{
+	return a->start->mqtt.username[0] ? a->start->mqtt.username : "anonymous clients";
+}
+
+void hw_app_cluster_broker_free(struct hw_app *a)
+{
+	hw_app_cluster_evict_free(a);
+	hw_app_cluster_peers_free(a);
+}
+
+/* --- orders ------------------------------------------------------------------------ */
+
+static void send_barrier(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_broker *b = broker_of(a);
+	b->barrier_seq = b->acked_seq;
+	hw_publisher_barrier(a->publisher, a->run_mark, HW_CLUSTER_BARRIER + ++b->barrier);
+	hw_nodes_barrier_sent(a->cluster->nodes, now, b->barrier);
+}
 
 void hw_app_cluster_say(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
 {
-	(void)a, (void)now, (void)o;
+	if (o->kind == HW_NODES_PRESENCE)
+		broker_of(a)->due = o->serial;
+	else if (o->kind == HW_NODES_BARRIER)
+		send_barrier(a, now);
+	else if (o->kind == HW_NODES_EVICT)
+		hw_app_cluster_evict(a, now, o->node);
 }
 
 void hw_app_cluster_session(struct hw_app *a, struct hw_now now, bool up)
 {
-	(void)a, (void)now, (void)up;
+	if (!a->cluster)
+		return;
+	struct hw_cluster_broker *b = broker_of(a);
+	b->due = b->serial = b->acked_status = b->acked_known = b->acked = b->acked_seq = 0;
+	b->refused_ms = 0;
+	hw_nodes_session(a->cluster->nodes, now, up);
 }
 
-void hw_app_cluster_reader(struct hw_app_reader *r, struct hw_now now, bool up)
+/* --- presence ---------------------------------------------------------------------- */
+
+/* Refused, it is said again: the right may be given meanwhile. */
+bool hw_app_cluster_presence_due(const struct hw_app *a, struct hw_now now)
 {
-	(void)r, (void)now, (void)up;
+	if (!a->cluster)
+		return false;
+	const struct hw_cluster_broker *b = broker_of(a);
+	return b->due || (b->refused_ms && now.mono.ns / HW_NS_PER_MS - b->refused_ms > SAY_AGAIN_MS);
+}
+
+bool hw_app_cluster_say_known(struct hw_app *a, uint64_t seq, uint64_t *token)
+{
+	*token = 0;
+	if (!a->cluster)
+		return true;
+	struct hw_cluster_broker *b = broker_of(a);
+	uint64_t serial = b->due ? b->due : b->refused_ms ? b->serial : 0;
+	if (!serial)
+		return true;
+	char topic[sizeof("heartwheel//known") + HW_NODE_ID_MAX], text[HW_PEER_KNOWN_MAX];
+	struct hw_token known[HW_PARTITIONS];
+	hw_nodes_known(a->cluster->nodes, known);
+	snprintf(topic, sizeof(topic), "heartwheel/%s/known", a->start->node_id);
+	int len = hw_peer_print_known(a->start->cluster_name, a->start->node_id, seq, known, text, sizeof(text));
+	const struct hw_publication what = {.topic = topic,
+	                                    .payload = text,
+	                                    .len = len > 0 ? (size_t)len : 0,
+	                                    .retain = true,
+	                                    .qos = 1,
+	                                    .token = HW_CLUSTER_TOKEN | KNOWN | (serial & SERIAL),
+	                                    .subject = HW_CLUSTER_TOKEN | KNOWN};
+	*token = HW_CLUSTER_TOKEN | (serial & SERIAL);
+	return len > 0 && hw_publisher_room(a->publisher) > 1 && hw_publisher_publish(a->publisher, &what);
+}
+
+void hw_app_cluster_said(struct hw_app *a, uint64_t seq, uint64_t token)
+{
+	if (!token)
+		return;
+	struct hw_cluster_broker *b = broker_of(a);
+	b->serial = token & SERIAL;
+	b->said[b->serial % HW_CLUSTER_SAID].serial = b->serial;
+	b->said[b->serial % HW_CLUSTER_SAID].seq = seq;
+	b->due = 0;
+	b->refused_ms = 0;
+}
+
+static const char *state_of(const struct hw_app *a, bool online)
+{
+	if (!online)
+		return "gone";
+	if (a->stopping)
+		return "leaving";
+	if (!hw_nodes_is_member(a->cluster->nodes))
+		return "joining";
+	return a->fleet_blind ? "blind" : "ready";
+}
+
+int hw_app_cluster_presence(const struct hw_app *a, bool online, char *buf, size_t cap)
+{
+	buf[0] = '\0';
+	if (!a->cluster)
+		return 0;
+	char name[512], claims[HW_CLAIMS_TEXT] = "";
+	if (hw_json_quote(a->start->cluster_name, strlen(a->start->cluster_name), name, sizeof(name)) >= sizeof(name))
+		return -1;
+	if (online)
+		hw_claims_text(hw_nodes_claims(a->cluster->nodes), claims);
+	int n = snprintf(buf, cap, ",\"cluster\":%s,\"state\":\"%s\",\"claims\":\"%s\"", name, state_of(a, online),
+	                 claims);
+	return n > 0 && (size_t)n < cap ? n : -1;
+}
+
+/* --- answers ----------------------------------------------------------------------- */
+
+static void acked(struct hw_app *a, struct hw_now now, uint64_t token)
+{
+	struct hw_cluster_broker *b = broker_of(a);
+	uint64_t *which = token & KNOWN ? &b->acked_known : &b->acked_status;
+	if ((token & SERIAL) > *which)
+		*which = token & SERIAL;
+	uint64_t both = b->acked_known < b->acked_status ? b->acked_known : b->acked_status;
+	if (both <= b->acked)
+		return;
+	b->acked = both;
+	b->refused_told = false;
+	if (b->said[both % HW_CLUSTER_SAID].serial == both)
+		b->acked_seq = b->said[both % HW_CLUSTER_SAID].seq;
+	hw_nodes_acked(a->cluster->nodes, now, both);
+}
+
+void hw_app_cluster_answered(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev)
+{
+	if (!a->cluster)
+		return;
+	struct hw_cluster_broker *b = broker_of(a);
+	if (ev->kind == HW_PUBLISHER_ACKED) {
+		acked(a, now, ev->token);
+		return;
+	}
+	b->refused_ms = now.mono.ns / HW_NS_PER_MS;
+	if (!b->refused_told)
+		hw_log(a->log, HW_LOG_ERROR,
+		       "the broker refused what this node says of itself on heartwheel/%s/%s: %s; nothing is published "
+		       "for the devices it owns: allow %.64s to write heartwheel/+/status and heartwheel/+/known",
+		       a->start->node_id, ev->token & KNOWN ? "known" : "status", ev->text, user_of(a));
+	b->refused_told = true;
+}
+
+/* What was acknowledged before the barrier was sent is read before it, or never is. */
+static bool own_is_read(struct hw_app *a, bool last)
+{
+	struct hw_cluster_broker *b = broker_of(a);
+	bool status = b->peers.own_status >= b->barrier_seq, known = b->peers.own_known >= b->barrier_seq;
+	if (status && known) {
+		b->unread_told = false;
+		return true;
+	}
+	if (!last)
+		return false;
+	if (!b->unread_told)
+		hw_log(a->log, HW_LOG_ERROR,
+		       "what this node says of itself on heartwheel/%s/%s does not come back; nothing is published for "
+		       "the devices it owns: allow %.64s to write and to read heartwheel/+/%s",
+		       a->start->node_id, status ? "known" : "status", user_of(a), status ? "known" : "status");
+	b->unread_told = true;
+	return false;
+}
+
+static void tell_back(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_broker *b = broker_of(a);
+	uint64_t least = b->back[0];
+	for (unsigned i = 1; i < a->n_readers; i++)
+		least = b->back[i] < least ? b->back[i] : least;
+	if (a->fleet_blind || !b->peers.reading || least <= b->back_told || !own_is_read(a, least == b->barrier))
+		return;
+	b->back_told = least;
+	hw_nodes_barrier_back(a->cluster->nodes, now, least);
+}
+
+void hw_app_cluster_back(struct hw_app_reader *r, struct hw_now now, uint64_t number)
+{
+	struct hw_app *a = r->app;
+	if (!a->cluster || number <= broker_of(a)->back[r->number])
+		return;
+	broker_of(a)->back[r->number] = number;
+	tell_back(a, now);
+}
+
+void hw_app_cluster_sees(struct hw_app *a, struct hw_now now, bool lossy)
+{
+	if (!a->cluster)
+		return;
+	if (lossy)
+		hw_app_cluster_lossy(&a->reader[0], now);
+	else
+		tell_back(a, now);
+}
+
+/* --- the gate ---------------------------------------------------------------------- */
+
+void hw_app_cluster_open(struct hw_app *a)
+{
+	struct hw_partitions passes = {{0}};
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (hw_nodes_publishes(a->cluster->nodes, p))
+			hw_partitions_add(&passes, p);
+	struct hw_cluster_broker *b = broker_of(a);
+	if (memcmp(&passes, &b->passes, sizeof(passes)) == 0)
+		return;
+	b->passes = passes;
+	hw_owed_retry(&a->status);
+	hw_owed_retry(&a->discovery);
 }
 
 bool hw_app_may_publish(const struct hw_app *a, const struct hw_device *d)
 {
-	return !a->cluster || hw_monitor_owns(a->monitor, d);
+	return !a->cluster || hw_nodes_publishes(a->cluster->nodes, hw_device_partition(d));
 }

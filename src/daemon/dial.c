@@ -53,7 +53,7 @@ static int start_reader(struct hw_app *a, unsigned i, const struct hw_mqtt_filte
 
 int hw_app_dial(struct hw_app *a)
 {
-	char will[1024];
+	char will[HW_PRESENCE_MAX];
 	snprintf(a->publisher_id, sizeof(a->publisher_id), "%s-%s-pub", a->start->mqtt.client_id_prefix,
 	         a->start->node_id);
 	a->publisher_conf = mqtt_conf(a, a->publisher_id);
@@ -76,7 +76,7 @@ int hw_app_dial(struct hw_app *a)
 		return rc;
 	rc = hw_app_expect_copies(a, filters, n);
 	for (unsigned i = 0; i < a->n_readers && !rc; i++)
-		rc = start_reader(a, i, filters, n);
+		rc = start_reader(a, i, filters, hw_app_filters_of(a, i, filters, n));
 	free(filters);
 	return rc;
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "cluster_broker.h"
 #include "deaf.h"
 #include "debts.h"
 
@@ -104,6 +105,8 @@ static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	if (!out->blind.begun && out->blind.lossy && !a->loading)
 		hw_app_republish(a, now);
 	hw_app_tell_blind(a, now);
+	if (!out->blind.begun)
+		hw_app_cluster_sees(a, now, out->blind.lossy);
 }
 
 void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *out)

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "cluster_broker.h"
 #include "connections.h"
 #include "turn.h"
 #include "wake.h"
@@ -33,6 +34,10 @@ static void on_barrier(struct hw_app_reader *r, struct hw_now now, const struct 
 		hw_share_fence(r, now, ev->number - HW_FENCE);
 		return;
 	}
+	if (ev->mark == a->run_mark && ev->number >= HW_CLUSTER_BARRIER) {
+		hw_app_cluster_back(r, now, ev->number - HW_CLUSTER_BARRIER);
+		return;
+	}
 	if (ev->mark == a->run_mark) {
 		hw_monitor_barrier(a->monitor, now, r->number, ev->number);
 		return;
@@ -50,6 +55,7 @@ static void on_up(struct hw_app_reader *r, struct hw_now now)
 	hw_log(r->app->log, HW_LOG_NOTICE, "reader %u: connected to %s:%d and subscribed", r->number, r->conf.host,
 	       r->conf.port);
 	hw_share_reader(r, now, true);
+	hw_app_cluster_reader(r, now, true);
 	/* Wills that were published while it was away may stand where our retained statuses did. */
 	if (r->ever_up)
 		hw_owed_republish(&r->app->status, now.mono.ns / HW_NS_PER_MS);
@@ -65,6 +71,7 @@ static void on_down(struct hw_app_reader *r, struct hw_now now, const char *text
 	r->renewed = false;
 	snprintf(r->why, sizeof(r->why), "%s", text);
 	hw_share_reader(r, now, false);
+	hw_app_cluster_reader(r, now, false);
 }
 
 static void on_refused(struct hw_app_reader *r, const char *text)
@@ -109,8 +116,10 @@ static void on_sign(struct hw_app_reader *r, struct hw_now now, const struct hw_
 		r->stalled = false;
 		break;
 	case HW_READER_REPLAYED:
+		hw_app_cluster_replayed(r, now);
 		break;
 	case HW_READER_NEARLY_FULL:
+		hw_app_cluster_lossy(r, now);
 		hw_monitor_loss(r->app->monitor, now, r->number);
 	}
 }
@@ -152,7 +161,8 @@ static bool take_events(struct hw_app_reader *r, struct hw_now now)
 			return false;
 		if (!message)
 			on_sign(r, now, &r->held);
-		else if (!hw_copies_is_one(&r->app->copies, &r->copies, &r->held, now_ms))
+		else if (!hw_app_cluster_message(r, now, &r->held) &&
+		         !hw_copies_is_one(&r->app->copies, &r->copies, &r->held, now_ms))
 			*hw_inflow_slot(f) = message_of(&r->held);
 	}
 	return hw_inflow_flush(f, m, now);

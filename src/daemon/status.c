@@ -13,17 +13,19 @@ int hw_status_payload(const struct hw_monitor *m, const char *node_id, struct hw
 	buf[0] = '\0';
 	if (hw_device_state(d) == HW_STATE_FORGOTTEN)
 		return 0;
-	char by[6 * 256 + 3];
+	char by[6 * 256 + 3], epoch[32] = "";
 	if (hw_json_quote(node_id, strlen(node_id), by, sizeof(by)) >= sizeof(by))
 		return -1;
+	if (hw_monitor_epoch(m, d))
+		snprintf(epoch, sizeof(epoch), ",\"epoch\":%llu", (unsigned long long)hw_monitor_epoch(m, d));
 	/* An online device's last_seen is that of its transition: a status that is published again has the same
 	 * content. */
 	bool online = hw_device_state(d) == HW_STATE_ONLINE;
 	int64_t last_seen_ms = online ? d->since_ms : hw_device_last_seen_ms(d, now);
 	int n = snprintf(buf, cap,
-	                 "{\"time\":%lld,\"online\":%s,\"reason\":\"%s\",\"last_seen\":%lld,\"by\":%s,\"seq\":%llu",
+	                 "{\"time\":%lld,\"online\":%s,\"reason\":\"%s\",\"last_seen\":%lld,\"by\":%s%s,\"seq\":%llu",
 	                 (long long)d->since_ms / 1000, online ? "true" : "false", hw_reason_name(hw_device_reason(d)),
-	                 (long long)last_seen_ms / 1000, by, (unsigned long long)d->seq);
+	                 (long long)last_seen_ms / 1000, by, epoch, (unsigned long long)d->seq);
 	if (n < 0 || (size_t)n + 2 > cap)
 		return -1;
 	size_t len = (size_t)n;

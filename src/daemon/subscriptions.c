@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OF_NODES 2 /* filters that bring what nodes say of themselves */
+
 /* Filters that are put together, each with the topic that it is of. */
 struct wanted {
 	struct hw_mqtt_filter *filters;
@@ -59,6 +61,7 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 	size_t most = 0;
 	for (size_t k = 0; k < g->n_order; k++)
 		most += g->all[g->order[k]]->n_heartbeat + g->all[g->order[k]]->n_goodbye + 1;
+	most += OF_NODES;
 	struct wanted w = {calloc(most, sizeof(*w.filters)), calloc(most, sizeof(*w.topics)), 0};
 	if (!w.filters || !w.topics) {
 		free(w.filters);
@@ -82,6 +85,15 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 	return 0;
 }
 
+size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n)
+{
+	if (!a->cluster || reader != 0)
+		return n;
+	filters[n++] = (struct hw_mqtt_filter){.filter = "heartwheel/+/status", .replay = true, .plain = true};
+	filters[n++] = (struct hw_mqtt_filter){.filter = "heartwheel/+/known", .replay = true, .plain = true};
+	return n;
+}
+
 int hw_app_expect_copies(struct hw_app *a, const struct hw_mqtt_filter *filters, size_t n)
 {
 	return hw_copies_set(&a->copies, filters, a->start->mqtt.protocol == 5 ? n : 0);
@@ -95,7 +107,7 @@ int hw_app_subscribe(struct hw_app *a)
 	if (!rc)
 		rc = hw_app_expect_copies(a, filters, n);
 	for (unsigned i = 0; i < a->n_readers && a->reader[i].reader && !rc; i++)
-		rc = hw_reader_set_filters(a->reader[i].reader, filters, n);
+		rc = hw_reader_set_filters(a->reader[i].reader, filters, hw_app_filters_of(a, i, filters, n));
 	free(filters);
 	return rc;
 }

@@ -23,7 +23,9 @@ int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filt
 		return -ENOMEM;
 	told[0] = '\0';
 	for (size_t i = 0; i < n; i++)
-		strcat(strcat(strcat(told, filters[i].replay ? "*" : ""), filters[i].filter), " ");
+		strcat(strcat(strcat(strcat(told, filters[i].replay ? "*" : ""), filters[i].plain ? "!" : ""),
+		              filters[i].filter),
+		       " ");
 	return 0;
 }
 
@@ -53,6 +55,9 @@ static void begin(enum hw_store_type store)
 	                                               .timeout_max_ms = 1000}};
 	static const struct hw_monitor_conf conf = {.max_devices = 10, .readers = 2, .ttl_factor = 3};
 	static const unsigned char key[16];
+	static char readers[2]; /* which nobody looks into */
+	for (unsigned i = 0; i < 2; i++)
+		app.reader[i].reader = (struct hw_reader *)&readers[i];
 	settings.store = (int)store;
 	sets = 0;
 	app.monitor = hw_monitor_new(&conf, groups, 2, key, (struct hw_now){.mono = {1}, .wall_ms = 1});
@@ -73,6 +78,24 @@ START_TEST(the_groups_filters_are_subscribed_to)
 	ck_assert_int_eq(hw_app_subscribe(&app), 0);
 	ck_assert_uint_eq(sets, 2);
 	ck_assert_str_eq(told, "a/+/# b/+ c/+ ");
+	end();
+}
+END_TEST
+
+/* What nodes say of themselves comes to one reader alone, in no shared subscription. */
+START_TEST(reader_0_hears_the_other_nodes)
+{
+	static char some;
+	begin(HW_STORE_REDIS);
+	app.cluster = (struct hw_app_cluster *)&some;
+	refused_from = 1;
+	ck_assert_int_eq(hw_app_subscribe(&app), -ENOMEM);
+	ck_assert_str_eq(told, "a/+/# b/+ c/+ *!heartwheel/+/status *!heartwheel/+/known ");
+	sets = 0;
+	refused_from = 2;
+	ck_assert_int_eq(hw_app_subscribe(&app), 0);
+	ck_assert_str_eq(told, "a/+/# b/+ c/+ ");
+	app.cluster = NULL;
 	end();
 }
 END_TEST
@@ -113,6 +136,7 @@ int main(void)
 	Suite *s = suite_create("subscriptions");
 	TCase *t = tcase_create("all");
 	tcase_add_test(t, the_groups_filters_are_subscribed_to);
+	tcase_add_test(t, reader_0_hears_the_other_nodes);
 	tcase_add_test(t, without_a_store_statuses_are_replayed);
 	tcase_add_test(t, what_cannot_be_set_is_freed);
 	suite_add_tcase(s, t);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* See cluster_evict.h. One eviction of a node at a time; src/nodes orders the next if it is still in the way. */
+#include "cluster_evict.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster_priv.h"
+#include "mqtt/evict.h"
+#include "peers.h"
+#include "turn.h"
+#include "wake.h"
+
+#define TIMEOUT_MS 5000
+
+static void end(struct hw_cluster_eviction *e)
+{
+	if (e->over)
+		event_free(e->over);
+	hw_evict_end(e->evict);
+	e->over = NULL;
+	e->evict = NULL;
+}
+
+/* That of this node; or, for a new one, a place in which nothing is under way. */
+static struct hw_cluster_eviction *place_of(struct hw_app *a, const char *node, bool make)
+{
+	struct hw_cluster_eviction *free = NULL;
+	for (size_t i = 0; i < HW_CLUSTER_EVICTIONS; i++) {
+		struct hw_cluster_eviction *e = &a->cluster->broker.evictions.at[i];
+		if (strcmp(e->node, node) == 0)
+			return e;
+		if (!e->evict && (!free || !e->node[0]))
+			free = e;
+	}
+	if (!make || !free)
+		return NULL;
+	*free = (struct hw_cluster_eviction){.app = a};
+	snprintf(free->node, sizeof(free->node), "%s", node);
+	return free;
+}
+
+/* One line for as long as it lasts. src/nodes waits until the node must be gone. */
+static void refused(struct hw_cluster_eviction *e, struct hw_now now, const char *why)
+{
+	struct hw_app *a = e->app;
+	const char *user = a->start->mqtt.username[0] ? a->start->mqtt.username : "anonymous clients";
+	if (!e->told)
+		hw_log(a->log, HW_LOG_ERROR,
+		       "the broker lets this node not cut off '%s', whose claims are older: %s; until that node is "
+		       "gone "
+		       "by itself nothing is published for its devices: allow %.64s to connect as %.64s-%s-pub, and to "
+		       "write and read heartwheel/+/status",
+		       e->node, why, user, a->start->mqtt.client_id_prefix, e->node);
+	e->told = true;
+	hw_nodes_not_evicted(a->cluster->nodes, now, e->node);
+}
+
+static void on_over(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_cluster_eviction *e = arg;
+	struct hw_app *a = e->app;
+	struct hw_now now = hw_app_woke(a);
+	enum hw_eviction how;
+	const char *why;
+	(void)fd, (void)what;
+	if (!hw_evict_is_over(e->evict, &how, &why))
+		return;
+	e->taken = how == HW_EVICTION_TAKEN;
+	if (how == HW_EVICTION_TAKEN)
+		hw_log(a->log, HW_LOG_NOTICE, "node '%s', whose claims are older, was cut off from the broker",
+		       e->node);
+	else if (how == HW_EVICTION_REFUSED)
+		refused(e, now, why);
+	else
+		hw_log_limited(a->log, HW_LIMIT_EVICTION, HW_LOG_WARNING, "node '%s' could not be cut off: %s", e->node,
+		               why);
+	end(e);
+	hw_app_turn(a);
+}
+
+static int begin(struct hw_cluster_eviction *e, struct hw_now now)
+{
+	struct hw_app *a = e->app;
+	char topic[sizeof("heartwheel//status") + HW_NODE_ID_MAX], id[256], text[2048];
+	struct hw_mqtt_conf conf = a->publisher_conf;
+	snprintf(topic, sizeof(topic), "heartwheel/%s/status", e->node);
+	snprintf(id, sizeof(id), "%s-%s-pub", a->start->mqtt.client_id_prefix, e->node);
+	conf.client_id = id;
+	int len = hw_peer_print_offline(a->start->cluster_name, e->node, a->start->node_id, now.wall_ms, text,
+	                                sizeof(text));
+	if (len < 0 || hw_evict_start(&e->evict, &conf, topic, text, (size_t)len, TIMEOUT_MS))
+		return -1;
+	e->over = event_new(a->loop.base, hw_evict_fd(e->evict), EV_READ | EV_PERSIST, on_over, e);
+	if (e->over && event_add(e->over, NULL) == 0)
+		return 0;
+	end(e);
+	return -1;
+}
+
+void hw_app_cluster_evict(struct hw_app *a, struct hw_now now, const char *node)
+{
+	struct hw_cluster_eviction *e = place_of(a, node, true);
+	if (!e || e->evict)
+		return;
+	/* Before MQTT 5 a refusal looks like any other acknowledgement: but then nobody ever read what was said. */
+	if (e->taken && !e->heard && a->cluster->broker.peers.reading) {
+		e->taken = false;
+		refused(e, now, "what is said in its place does not come back");
+		return;
+	}
+	e->taken = e->heard = false;
+	if (begin(e, now))
+		hw_log_limited(a->log, HW_LIMIT_EVICTION, HW_LOG_WARNING, "node '%s' could not be cut off: no memory",
+		               node);
+}
+
+void hw_app_cluster_evict_heard(struct hw_app *a, const char *node)
+{
+	struct hw_cluster_eviction *e = place_of(a, node, false);
+	if (e)
+		e->heard = true;
+}
+
+void hw_app_cluster_evict_free(struct hw_app *a)
+{
+	for (size_t i = 0; i < HW_CLUSTER_EVICTIONS; i++)
+		end(&a->cluster->broker.evictions.at[i]);
+}
