@@ -401,6 +401,7 @@ int hw_app_listen(struct hw_app *a)
 static int start_redis(struct hw_app *a)
 {
 	const struct hw_settings *c = a->start;
+	bool several = c->cluster_mode != HW_CLUSTER_OFF;
 	if (c->store != HW_STORE_REDIS)
 		return 0;
 	a->redis_conf = (struct hw_redis_conf){.at = hw_redis_address_of(&c->redis, a->redis_password),
@@ -409,11 +410,14 @@ static int start_redis(struct hw_app *a)
 	                                       .ttl_factor = (int)c->redis.ttl_factor,
 	                                       .events_max = c->redis.events_max,
 	                                       .run_mark = a->run_mark,
+	                                       .ttl_more_ms = several ? 2 * c->cluster_lease_ms : 0,
 	                                       .keyspace = c->keyspace_enabled};
-	a->redis = hw_redis_new(a->loop.base, &a->redis_conf, a->monitor, &hw_app_redis_ops, a);
+	a->redis = hw_redis_new(a->loop.base, &a->redis_conf, a->monitor,
+	                        several ? &hw_app_redis_ops_several : &hw_app_redis_ops, a);
 	if (!a->redis)
 		return -ENOMEM;
-	hw_redis_load(a->redis);
+	if (!several) /* else once the place in the stream is known */
+		hw_redis_load(a->redis);
 	if (!c->keyspace_enabled)
 		return 0;
 	const struct hw_keyspace_conf keyspace = {.redis = &a->redis_conf, .configure = c->keyspace_configure};

@@ -55,6 +55,7 @@ void hw_app_cluster_free(struct hw_app *a)
 	hw_app_cluster_redis_free(a);
 	hw_app_cluster_view_free(a);
 	hw_app_cluster_broker_free(a);
+	hw_app_cluster_gate_free(a);
 	if (c->due)
 		event_free(c->due);
 	hw_nodes_free(c->nodes);
@@ -147,8 +148,8 @@ void hw_app_cluster_tick(struct hw_app *a, struct hw_now now)
 {
 	if (!a->cluster)
 		return;
-	hw_app_cluster_redis_tick(a);
-	hw_app_cluster_stream_tick(a, now);
+	hw_app_cluster_redis_tick(a, now);
+	hw_app_cluster_stream_tick(a);
 	hw_app_tell_differences(a);
 }
 

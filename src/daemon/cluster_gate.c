@@ -2,14 +2,249 @@
 /* See cluster_gate.h. */
 #include "cluster_gate.h"
 
+#include <stdlib.h>
+
 #include "cluster_priv.h"
+#include "debts.h"
+#include "store.h"
+#include "wake.h"
+
+#define SETTLE_EVERY_NS (50 * HW_NS_PER_MS)
+
+static struct hw_cluster_gate *gate_of(const struct hw_app *a)
+{
+	return &a->cluster->gate;
+}
+
+static void add_all(struct hw_partitions *to, const struct hw_partitions *set)
+{
+	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
+		to->bits[k] |= set->bits[k];
+}
+
+static void del_all(struct hw_partitions *from, const struct hw_partitions *set)
+{
+	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
+		from->bits[k] &= ~set->bits[k];
+}
+
+/* DECIDES is only for what neither waits nor drains. */
+static void set_roles(struct hw_app *a, const struct hw_partitions *set, enum hw_role role)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (hw_partitions_has(set, p))
+			hw_monitor_role(a->monitor, p, role, hw_nodes_token(a->cluster->nodes, p).epoch);
+}
+
+/* --- what is unsaid ----------------------------------------------------------------------------------------------- */
+
+static void unsay(struct hw_app *a, struct hw_ref ref)
+{
+	hw_monitor_unsay(a->monitor, ref);
+	gate_of(a)->numberless = true;
+	hw_app_cluster_reread(a, false);
+}
+
+/* Without memory the device keeps the refused word until the stream says something newer of it. */
+static void keep_unsaid(struct hw_cluster_gate *g, struct hw_ref ref)
+{
+	if (g->n_unsaid == g->cap_unsaid) {
+		size_t cap = g->cap_unsaid ? 2 * g->cap_unsaid : 64;
+		struct hw_ref *grown = realloc(g->unsaid, cap * sizeof(*grown));
+		if (!grown)
+			return;
+		g->unsaid = grown;
+		g->cap_unsaid = cap;
+	}
+	g->unsaid[g->n_unsaid++] = ref;
+}
+
+void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref ref)
+{
+	const struct hw_device *d = hw_app_device(a, ref);
+	if (!a->cluster || !d)
+		return;
+	if (hw_monitor_decides(a->monitor, d))
+		keep_unsaid(gate_of(a), ref); /* the order that it is lost comes in this turn */
+	else
+		unsay(a, ref);
+}
+
+/* What was decided while it was ours and is not confirmed will not be written any more. */
+static void unsay_owed(struct hw_app *a, const struct hw_partitions *set)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	const struct hw_registry *r = hw_monitor_registry(a->monitor);
+	for (size_t k = 0; k < g->n_unsaid; k++)
+		if (hw_app_device(a, g->unsaid[k]))
+			unsay(a, g->unsaid[k]);
+	g->n_unsaid = 0;
+	for (uint32_t i = 0; a->owed_store > 0 && i < hw_registry_bound(r); i++) {
+		struct hw_device *d = hw_registry_at(r, i);
+		if (!d || !hw_device_noted(d, HW_OWED_STORE) || !hw_partitions_has(set, hw_device_partition(d)))
+			continue;
+		unsay(a, hw_registry_ref(r, i));
+		hw_app_settle_store(a, d);
+		hw_app_reap_if_done(a, hw_registry_ref(r, i), d);
+	}
+}
+
+/* --- won and lost ------------------------------------------------------------------------------------------------- */
+
+static void own(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	struct hw_partitions unclean = o->set;
+	del_all(&unclean, &o->clean);
+	if (!hw_partitions_any(&g->waits))
+		g->won_at = now.mono;
+	add_all(&g->waits, &o->set);
+	add_all(&g->compare, &unclean);
+	if (hw_event_id_compare(o->last, g->last) > 0)
+		g->last = o->last;
+	set_roles(a, &o->set, HW_ROLE_OWNS);
+	hw_app_cluster_won(a, &o->set, &unclean);
+}
+
+/* An empty set has the sinks give up what is another node's now. */
+static void lose(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
+{
+	static const struct hw_partitions none;
+	struct hw_cluster_gate *g = gate_of(a);
+	set_roles(a, set, HW_ROLE_WATCHES);
+	del_all(&g->waits, set);
+	del_all(&g->compare, set);
+	del_all(&g->drained, set);
+	hw_owed_republish_of(&a->status, &none, now.mono.ns / HW_NS_PER_MS);
+	hw_owed_republish_of(&a->discovery, &none, now.mono.ns / HW_NS_PER_MS);
+}
+
+void hw_app_cluster_released(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
+{
+	lose(a, now, set);
+}
+
+static void resume(struct hw_app *a, const struct hw_partitions *set)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	struct hw_partitions decided = *set;
+	del_all(&g->drained, set);
+	del_all(&decided, &g->waits);
+	set_roles(a, &decided, HW_ROLE_DECIDES);
+}
 
 void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
 {
-	(void)a, (void)now, (void)o;
+	switch (o->kind) {
+	case HW_NODES_OWN:
+		own(a, now, o);
+		break;
+	case HW_NODES_LOSE:
+		hw_app_cluster_lost(a, &o->set);
+		lose(a, now, &o->set);
+		unsay_owed(a, &o->set);
+		break;
+	case HW_NODES_DRAIN:
+		add_all(&gate_of(a)->drained, &o->set);
+		set_roles(a, &o->set, HW_ROLE_OWNS);
+		break;
+	default:
+		resume(a, &o->set);
+	}
+	hw_app_soon(a);
 }
+
+/* --- deciding ----------------------------------------------------------------------------------------------------- */
+
+/* A device whose last word was unsaid, and that the store does not know, is ours without a number: it gets one, and is
+ * written. */
+static void number(struct hw_app *a, const struct hw_partitions *set)
+{
+	const struct hw_registry *r = hw_monitor_registry(a->monitor);
+	if (!gate_of(a)->numberless)
+		return;
+	for (uint32_t i = 0; i < hw_registry_bound(r); i++) {
+		const struct hw_device *d = hw_registry_at(r, i);
+		if (d && d->seq == 0 && hw_device_state(d) != HW_STATE_PROVISIONAL &&
+		    hw_partitions_has(set, hw_device_partition(d)))
+			hw_app_store_newer(a, hw_registry_ref(r, i), 0);
+	}
+}
+
+/* What the predecessor may have owed: its outbox, each device's keys, each status. */
+static void make_good(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
+{
+	if (!hw_partitions_any(set))
+		return;
+	hw_redis_compare(a->redis);
+	hw_owed_republish_of(&a->status, set, now.mono.ns / HW_NS_PER_MS);
+}
+
+static bool is_followed(const struct hw_app *a)
+{
+	return hw_app_cluster_is_read(a) && hw_event_id_compare(hw_app_cluster_place(a), gate_of(a)->last) >= 0;
+}
+
+static void decide(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	struct hw_partitions all = g->waits, decided = g->waits;
+	if (!hw_partitions_any(&all) || !is_followed(a))
+		return;
+	del_all(&decided, &g->drained);
+	set_roles(a, &decided, HW_ROLE_DECIDES);
+	number(a, &all);
+	make_good(a, now, &g->compare);
+	hw_owed_republish_of(&a->discovery, &all, now.mono.ns / HW_NS_PER_MS);
+	g->waits = g->compare = (struct hw_partitions){{0}};
+	g->last = (struct hw_event_id){0, 0};
+	hw_app_cluster_decides(a, now.mono.ns - g->won_at.ns);
+	hw_app_soon(a);
+}
+
+/* --- what is drained ---------------------------------------------------------------------------------------------- */
+
+static struct hw_partitions unsettled(const struct hw_app *a)
+{
+	const struct hw_registry *r = hw_monitor_registry(a->monitor);
+	struct hw_partitions set = {{0}};
+	for (uint32_t i = 0; a->owed_store + a->status.owed > 0 && i < hw_registry_bound(r); i++) {
+		const struct hw_device *d = hw_registry_at(r, i);
+		if (d && hw_device_noted(d, HW_OWED_STORE | HW_OWED_STATUS))
+			hw_partitions_add(&set, hw_device_partition(d));
+	}
+	return set;
+}
+
+static void settle(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	if (!hw_partitions_any(&g->drained) || now.mono.ns < g->settle_next.ns)
+		return;
+	struct hw_partitions owed = unsettled(a);
+	g->settle_next = hw_mono_add(now.mono, SETTLE_EVERY_NS);
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		if (!hw_partitions_has(&g->drained, p) || hw_partitions_has(&owed, p) ||
+		    hw_partitions_has(&g->waits, p))
+			continue;
+		hw_partitions_del(&g->drained, p);
+		hw_nodes_flushed(a->cluster->nodes, now, p);
+	}
+}
+
+/* --- once a turn -------------------------------------------------------------------------------------------------- */
 
 void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 {
-	(void)a, (void)now;
+	bool blind = hw_blind_now(hw_monitor_blind(a->monitor));
+	hw_app_cluster_read_on(a, now);
+	decide(a, now);
+	settle(a, now);
+	hw_nodes_blind(a->cluster->nodes, now, blind);
+	hw_nodes_ready(a->cluster->nodes, now, !blind && !a->stopping && hw_app_cluster_is_read(a));
+}
+
+void hw_app_cluster_gate_free(struct hw_app *a)
+{
+	free(gate_of(a)->unsaid);
 }

@@ -1,21 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* What this node owns and decides about: the core's roles, as src/nodes orders them. */
+/*
+ * What this node owns and decides about: the core's roles, as src/nodes orders them.
+ *
+ * What is won is owned at once, and decided about once the stream has been followed to where it ended at the claim and
+ * nothing of the store is being read again. What is lost takes back what was said of it and not written: such a word is
+ * unsaid, and all of the store is read again, since the stream may never speak of that device again.
+ */
 #ifndef HW_CLUSTER_GATE_H
 #define HW_CLUSTER_GATE_H
 
+#include "heartwheel/registry.h"
 #include "nodes/nodes.h"
 
 struct hw_app;
 
 struct hw_cluster_gate {
-	struct hw_partitions waits; /* owned, but the stream is not followed to `last` yet */
-	struct hw_partitions drained;
+	struct hw_partitions waits;   /* owned, and not decided about before the stream is followed to `last` */
+	struct hw_partitions compare; /* ... of these, those whose last owner may have owed something */
+	struct hw_partitions drained; /* on their way to another node, and not settled yet */
 	struct hw_event_id last;
+	struct hw_mono won_at;      /* the first of `waits` was won then */
+	struct hw_mono settle_next; /* what is settled is looked at then */
+
+	struct hw_ref
+		*unsaid; /* owned: words of a partition that src/nodes has lost and the core still decides about */
+	size_t n_unsaid, cap_unsaid;
+	bool numberless; /* something was unsaid: its device has no seq before the store is read */
 };
 
 /* OWN, LOSE, DRAIN, RESUME. */
 void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o);
+/* These are about to be released: nothing is owed of them. */
+void hw_app_cluster_released(struct hw_app *a, struct hw_now now, const struct hw_partitions *set);
 /* Once a turn, before orders are pulled: what is followed, drained or seen by now is said to src/nodes. */
 void hw_app_cluster_gate(struct hw_app *a, struct hw_now now);
+void hw_app_cluster_gate_free(struct hw_app *a);
+
+/* A word of ours about this device was not written, and will not be: another node owns it. */
+void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref device);
 
 #endif

@@ -7,6 +7,7 @@
 #include "cluster_broker.h"
 #include "cluster_gate.h"
 #include "cluster_redis.h"
+#include "cluster_requests.h"
 #include "cluster_show.h"
 #include "cluster_stream.h"
 #include "cluster_view.h"

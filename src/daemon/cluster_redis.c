@@ -2,25 +2,342 @@
 /* See cluster_redis.h. */
 #include "cluster_redis.h"
 
-#include "cluster_priv.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-int hw_app_cluster_redis_start(struct hw_app *a)
+#include "cluster_priv.h"
+#include "turn.h"
+#include "wake.h"
+
+#define SELF_EVERY_S 5 /* what is published is proved to arrive */
+#define SELF_BOUND_S 5
+
+/* To all, on the channel that no node has: "attend NODE_ID", "left NODE_ID". */
+static const char all[] = "*", attend[] = "attend ", left[] = "left ";
+static const char self[] = "self"; /* to ourselves */
+
+static struct hw_cluster_redis *redis_of(const struct hw_app *a)
 {
-	(void)a;
-	return 0;
+	return &a->cluster->redis;
 }
 
-void hw_app_cluster_redis_free(struct hw_app *a)
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+
+static void fail(struct hw_app *a, const char *why)
 {
-	(void)a;
+	struct hw_cluster_redis *r = redis_of(a);
+	snprintf(r->why, sizeof(r->why), "%s", why);
+	hw_redis_link_fail(&r->link, why);
+}
+
+static void on_answer(redisAsyncContext *ac, void *reply, void *arg)
+{
+	struct hw_cluster_asked *asked = arg;
+	struct hw_app *a = asked->app;
+	struct hw_cluster_redis *r = redis_of(a);
+	char error[HW_TROUBLE_TEXT];
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&r->link);
+	if (hw_cluster_read(&r->cluster, &asked->order, reply, r->answer, error) < 0) {
+		fail(a, error);
+		return;
+	}
+	struct hw_now now = hw_app_woke(a);
+	hw_nodes_answer(a->cluster->nodes, now, &r->answer->nodes);
+	hw_app_cluster_saw(a, now, &asked->order, r->answer);
+	hw_app_turn(a);
+}
+
+/* --- orders ------------------------------------------------------------------------------------------------------- */
+
+static struct hw_cluster_asked *slot_of(struct hw_cluster_redis *r, enum hw_nodes_kind kind)
+{
+	switch (kind) {
+	case HW_NODES_REMOVE:
+		return &r->asked[1];
+	case HW_NODES_CLAIM:
+		return &r->asked[2];
+	case HW_NODES_RELEASE:
+		return &r->asked[3];
+	default:
+		return &r->asked[0];
+	}
+}
+
+static void call(struct hw_app *a, const struct hw_nodes_order *o, const struct hw_cluster_with *with)
+{
+	struct hw_cluster_redis *r = redis_of(a);
+	struct hw_cluster_asked *asked = slot_of(r, o->kind);
+	*asked = (struct hw_cluster_asked){a, *o};
+	unsigned script = hw_cluster_call(&r->cluster, &r->eval, o, with);
+	if (hw_scripts_call(&r->scripts, script, &r->eval, on_answer, asked) == -ENOMEM)
+		fail(a, "out of memory");
+}
+
+static void tell_all(struct hw_app *a, const char *what)
+{
+	char text[80];
+	int n = snprintf(text, sizeof(text), "%s%s", what, a->start->node_id);
+	hw_app_cluster_send(a, all, text, (size_t)n);
+}
+
+static void ask_with_tables(struct hw_app *a, const struct hw_nodes_order *o, const char *json)
+{
+	const struct hw_nodes *n = a->cluster->nodes;
+	uint64_t claims[HW_PARTITIONS];
+	struct hw_record expected[HW_PARTITIONS];
+	struct hw_token given[HW_PARTITIONS];
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		claims[p] = hw_nodes_token(n, p).epoch;
+		expected[p] = *hw_nodes_record(n, p);
+		given[p] = *hw_nodes_given(n, p);
+	}
+	call(a, o, &(struct hw_cluster_with){.json = json, .claims = claims, .expected = expected, .given = given});
 }
 
 void hw_app_cluster_ask(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
 {
-	(void)a, (void)now, (void)o;
+	char json[HW_CLUSTER_JSON] = "";
+	if (o->kind == HW_NODES_ATTEND) {
+		tell_all(a, attend);
+		return;
+	}
+	if (o->kind == HW_NODES_JOIN || o->kind == HW_NODES_RENEW)
+		hw_app_cluster_json(a, now, o, json);
+	if (o->kind == HW_NODES_RELEASE)
+		hw_app_cluster_released(a, now, &o->set);
+	if (o->kind == HW_NODES_LEAVE)
+		tell_all(a, left);
+	hw_app_cluster_asks(a, o);
+	ask_with_tables(a, o, json);
 }
 
-void hw_app_cluster_redis_tick(struct hw_app *a)
+/* --- the link ----------------------------------------------------------------------------------------------------- */
+
+static void on_ready(void *arg)
 {
-	(void)a;
+	hw_scripts_load(&redis_of(arg)->scripts);
+}
+
+static void on_loaded(void *arg)
+{
+	struct hw_app *a = arg;
+	struct hw_cluster_redis *r = redis_of(a);
+	hw_redis_link_settled(&r->link);
+	hw_cluster_forget(&r->cluster);
+	r->up = true;
+	r->why[0] = '\0';
+	hw_nodes_redis(a->cluster->nodes, hw_app_now(), true);
+	hw_app_soon(a);
+}
+
+static void on_script_refused(void *arg, const char *error)
+{
+	char text[HW_TROUBLE_TEXT];
+	hw_trouble_text(error, text);
+	fail(arg, text);
+}
+
+static void on_lost(void *arg, const char *why)
+{
+	struct hw_app *a = arg;
+	struct hw_cluster_redis *r = redis_of(a);
+	bool was = r->up;
+	hw_scripts_lost(&r->scripts);
+	r->up = false;
+	if (!was && strcmp(r->why, why) == 0)
+		return;
+	snprintf(r->why, sizeof(r->why), "%s", why);
+	hw_log_limited(a->log, HW_LIMIT_CLUSTER_REDIS, HW_LOG_WARNING, "nodes: Redis: %s", why);
+	if (!was)
+		return;
+	hw_nodes_redis(a->cluster->nodes, hw_app_now(), false);
+	hw_app_soon(a);
+}
+
+/* The same is said of the devices' own link. */
+static void on_trouble(void *arg, const char *what)
+{
+	hw_log(((struct hw_app *)arg)->log, HW_LOG_DEBUG, "nodes: Redis: %s", what);
+}
+
+static const struct hw_redis_link_ops link_ops = {on_ready, on_lost, on_trouble};
+static const struct hw_scripts_ops scripts_ops = {on_loaded, on_script_refused};
+
+/* --- the channels ------------------------------------------------------------------------------------------------- */
+
+static void on_sent(redisAsyncContext *ac, void *reply, void *arg)
+{
+	struct hw_app *a = arg;
+	const redisReply *said = reply;
+	char text[HW_TROUBLE_TEXT];
+	(void)ac;
+	if (!said)
+		return;
+	hw_redis_link_got(&redis_of(a)->link);
+	if (said->type != REDIS_REPLY_ERROR)
+		return;
+	hw_trouble_text(said->str, text);
+	hw_log_limited(a->log, HW_LIMIT_CLUSTER_REDIS, HW_LOG_WARNING,
+	               "nodes: cannot publish on %snode:*: %s; others hear of it a moment later",
+	               redis_of(a)->keys.prefix, text);
+}
+
+int hw_app_cluster_send(struct hw_app *a, const char *node, const char *text, size_t len)
+{
+	struct hw_cluster_redis *r = redis_of(a);
+	char channel[256];
+	int n = snprintf(channel, sizeof(channel), "%snode:%s", r->keys.prefix, node);
+	const char *argv[] = {"PUBLISH", channel, text};
+	const size_t lens[] = {7, (size_t)n, len};
+	return r->up ? hw_redis_link_command(&r->link, on_sent, a, 3, argv, lens) : -ENOTCONN;
+}
+
+/* Who is told of by such a word; NULL: it is another word, or it is about ourselves. */
+static const char *said_by(const struct hw_app *a, const char *text, const char *word)
+{
+	size_t n = strlen(word);
+	return strncmp(text, word, n) == 0 && strcmp(text + n, a->start->node_id) != 0 ? text + n : NULL;
+}
+
+static void heard_by_all(struct hw_app *a, const char *text)
+{
+	const char *leaver = said_by(a, text, left);
+	if (leaver)
+		hw_app_cluster_leaves(a, leaver);
+	if (!leaver && !said_by(a, text, attend))
+		return;
+	hw_nodes_attend(a->cluster->nodes, hw_app_now());
+	hw_app_soon(a);
+}
+
+static void heard(struct hw_app *a, const char *channel, const redisReply *text)
+{
+	if (strcmp(channel, all) == 0)
+		heard_by_all(a, text->str);
+	else if (strcmp(text->str, self) == 0)
+		redis_of(a)->asked_self.ns = 0;
+	else
+		hw_app_cluster_asked(a, text->str, text->len);
+}
+
+static void on_message(redisAsyncContext *ac, void *reply, void *arg)
+{
+	struct hw_app *a = arg;
+	struct hw_cluster_redis *r = redis_of(a);
+	const redisReply *said = reply;
+	(void)ac;
+	if (!said)
+		return;
+	hw_redis_link_got(&r->hear);
+	if (said->type == REDIS_REPLY_ERROR) {
+		hw_redis_link_fail(&r->hear, said->str);
+		return;
+	}
+	if (said->type != REDIS_REPLY_ARRAY || said->elements != 3 || said->element[1]->type != REDIS_REPLY_STRING)
+		return;
+	const redisReply *channel = said->element[1], *text = said->element[2];
+	size_t head = strlen(r->keys.prefix) + strlen("node:");
+	if (text->type == REDIS_REPLY_INTEGER) {
+		hw_redis_link_settled(&r->hear);
+		r->hears = true;
+	} else if (text->type == REDIS_REPLY_STRING && channel->len > head) {
+		heard(a, channel->str + head, text);
+	}
+}
+
+static void on_hear_ready(void *arg)
+{
+	struct hw_app *a = arg;
+	struct hw_cluster_redis *r = redis_of(a);
+	char ours[256], theirs[256];
+	int n = snprintf(ours, sizeof(ours), "%snode:%s", r->keys.prefix, a->start->node_id);
+	int m = snprintf(theirs, sizeof(theirs), "%snode:%s", r->keys.prefix, all);
+	const char *argv[] = {"SUBSCRIBE", ours, theirs};
+	const size_t len[] = {9, (size_t)n, (size_t)m};
+	if (hw_redis_link_command(&r->hear, on_message, a, 3, argv, len) != 0)
+		hw_redis_link_fail(&r->hear, "out of memory");
+}
+
+static void on_hear_lost(void *arg, const char *why)
+{
+	struct hw_app *a = arg;
+	struct hw_cluster_redis *r = redis_of(a);
+	r->asked_self.ns = 0;
+	r->hears = false;
+	if (r->up)
+		hw_log_limited(a->log, HW_LIMIT_CLUSTER_REDIS, HW_LOG_WARNING,
+		               "nodes: not listening to %snode:*: %s; changes are seen a moment later", r->keys.prefix,
+		               why);
+}
+
+static const struct hw_redis_link_ops hear_ops = {on_hear_ready, on_hear_lost, on_trouble};
+
+/* Nobody asks a subscriber for a sign of life but itself. */
+static void prove_hearing(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_redis *r = redis_of(a);
+	if (!r->hears || !r->up)
+		return;
+	if (r->asked_self.ns && now.mono.ns - r->asked_self.ns > SELF_BOUND_S * HW_NS_PER_S) {
+		hw_redis_link_fail(&r->hear, "what is published does not arrive");
+	} else if (!r->asked_self.ns && ++r->quiet_s >= SELF_EVERY_S) {
+		r->quiet_s = 0;
+		if (hw_app_cluster_send(a, a->start->node_id, self, strlen(self)) == 0)
+			r->asked_self = now.mono;
+	}
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+void hw_app_cluster_redis_tick(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_redis *r = redis_of(a);
+	hw_redis_link_tick(&r->link);
+	hw_redis_link_tick(&r->hear);
+	prove_hearing(a, now);
+}
+
+static int start_links(struct hw_app *a)
+{
+	struct hw_cluster_redis *r = redis_of(a);
+	const char *texts[HW_CLUSTER_SCRIPTS];
+	struct hw_redis_link_conf c = {.at = a->redis_conf.at, .seed = a->run_mark ^ 1};
+	for (int i = 0; i < HW_CLUSTER_SCRIPTS; i++)
+		texts[i] = hw_cluster_script_text((enum hw_cluster_script)i);
+	hw_scripts_init(&r->scripts, &r->link, texts, HW_CLUSTER_SCRIPTS, &scripts_ops, a);
+	int rc = hw_redis_link_init(&r->link, a->loop.base, &c, &link_ops, a);
+	c.subscriber = true;
+	c.seed ^= 3;
+	if (!rc)
+		rc = hw_redis_link_init(&r->hear, a->loop.base, &c, &hear_ops, a);
+	r->linked = true;
+	return rc;
+}
+
+int hw_app_cluster_redis_start(struct hw_app *a)
+{
+	struct hw_cluster_redis *r = redis_of(a);
+	int rc = hw_keys_init(&r->keys, a->start->redis.key_prefix, a->start->node_id);
+	if (rc)
+		return rc;
+	hw_cluster_init(&r->cluster, &r->keys, a->start->node_id);
+	r->answer = malloc(sizeof(*r->answer));
+	return r->answer ? start_links(a) : -ENOMEM;
+}
+
+void hw_app_cluster_redis_free(struct hw_app *a)
+{
+	struct hw_cluster_redis *r = redis_of(a);
+	if (r->linked) {
+		hw_redis_link_fini(&r->hear);
+		hw_redis_link_fini(&r->link);
+	}
+	hw_eval_fini(&r->eval);
+	hw_keys_fini(&r->keys);
+	free(r->answer);
 }

@@ -2,20 +2,223 @@
 /* See cluster_stream.h. */
 #include "cluster_stream.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "cluster_priv.h"
+#include "debts.h"
+#include "redis/tail.h"
+#include "turn.h"
+#include "wake.h"
+
+#define FORGETS_A_TURN 4096 /* records looked at */
+
+static struct hw_cluster_stream *stream_of(const struct hw_app *a)
+{
+	return &a->cluster->stream;
+}
+
+/* --- entries ------------------------------------------------------------------------------------------------------ */
+
+/* Whoever has the greater token has claimed the partition: it is lost before the entry counts. */
+static int put_in_anew(struct hw_app *a, struct hw_now now, const struct hw_event *e)
+{
+	struct hw_token token = {.epoch = e->epoch};
+	if (e->node_len > HW_NODE_ID_MAX)
+		return -EINVAL;
+	memcpy(token.node, e->node, e->node_len);
+	hw_nodes_refused(a->cluster->nodes, now, hw_partition_of(e->id, e->id_len), &token);
+	hw_app_cluster_turn(a, now);
+	return hw_monitor_stream(a->monitor, now, e);
+}
+
+static void reap(struct hw_app *a, const struct hw_event *e)
+{
+	const struct hw_registry *r = hw_monitor_registry(a->monitor);
+	uint32_t i = e->state == HW_STATE_FORGOTTEN ? hw_registry_find(r, e->id, e->id_len) : HW_NIL;
+	if (i != HW_NIL)
+		hw_app_reap_if_done(a, hw_registry_ref(r, i), hw_registry_at(r, i));
+}
+
+static void put_in(struct hw_app *a, struct hw_now now, const struct hw_event *e)
+{
+	int rc = hw_monitor_stream(a->monitor, now, e);
+	if (rc == -ESTALE)
+		rc = put_in_anew(a, now, e);
+	if (rc == -ENOSPC || rc == -ENOMEM)
+		hw_log_limited(a->log, HW_LIMIT_REDIS_TROUBLE, HW_LOG_WARNING,
+		               "a device of the event stream could not be taken: %s",
+		               rc == -ENOSPC ? "the table is full; raise [monitor] max_devices" : strerror(-rc));
+	hw_control_event(a->control, e);
+	reap(a, e);
+}
+
+static void on_page(void *arg, const struct hw_event_page *page)
+{
+	struct hw_app *a = arg;
+	struct hw_cluster_stream *s = stream_of(a);
+	struct hw_now now = hw_app_now();
+	for (size_t i = 0; i < page->n; i++)
+		put_in(a, now, &page->events[i]);
+	s->followed |= !page->more;
+	if (!page->more)
+		s->since.ns = 0;
+	else if (!s->since.ns)
+		s->since = now.mono;
+	hw_app_soon(a);
+}
+
+/* --- links and gaps ----------------------------------------------------------------------------------------------- */
+
+/* The first look is at a place that no stream has, so the end is found, and told as a gap. */
+static void on_link(void *arg, bool up, const char *why)
+{
+	struct hw_app *a = arg;
+	struct hw_cluster_stream *s = stream_of(a);
+	hw_log(a->log, HW_LOG_DEBUG, "nodes: event stream: %s", why);
+	s->followed = false;
+	if (up && s->reading == HW_CLUSTER_UNREAD)
+		hw_tail_from(s->tail, (struct hw_event_id){1, 0});
+	if (!up && !s->since.ns)
+		s->since = hw_app_now().mono;
+	hw_app_soon(a);
+}
+
+static void on_gap(void *arg, enum hw_tail_gap gap, struct hw_event_id from, const char *why)
+{
+	struct hw_app *a = arg;
+	struct hw_cluster_stream *s = stream_of(a);
+	(void)from;
+	s->followed = false;
+	if (s->reading == HW_CLUSTER_UNREAD) {
+		s->reading = HW_CLUSTER_LOADS;
+		hw_redis_load(a->redis);
+		return;
+	}
+	hw_log_limited(a->log, HW_LIMIT_CLUSTER_STREAM, HW_LOG_WARNING, "nodes: all of Redis is read again: %s", why);
+	hw_app_cluster_reread(a, gap == HW_TAIL_SERVER);
+}
+
+static void on_trouble(void *arg, const char *what)
+{
+	hw_log(((struct hw_app *)arg)->log, HW_LOG_ERROR, "nodes: event stream: %s", what);
+}
+
+static const struct hw_tail_ops tail_ops = {on_link, on_page, on_gap, on_trouble};
+
+/* --- reading again ------------------------------------------------------------------------------------------------ */
+
+void hw_app_cluster_reread(struct hw_app *a, bool keeps)
+{
+	struct hw_cluster_stream *s = stream_of(a);
+	s->wanted = true;
+	s->keeps |= keeps;
+}
+
+void hw_app_cluster_emptied(struct hw_app *a)
+{
+	if (a->cluster)
+		stream_of(a)->emptied = true;
+}
+
+/* Whatever became of the store by now is known: what it lacks is only forgotten if it has not been emptied. */
+static void on_fenced(void *arg, bool known, bool marked)
+{
+	struct hw_app *a = arg;
+	(void)marked;
+	if (!a->cluster)
+		return;
+	struct hw_cluster_stream *s = stream_of(a);
+	s->reading = HW_CLUSTER_READ;
+	if (!known)
+		return;
+	s->keeping = s->keeps || s->emptied;
+	s->wanted = s->keeps = s->emptied = false;
+	s->reading = HW_CLUSTER_REREADS;
+	s->rereads++;
+	if (!s->keeping && hw_monitor_reread_begin(a->monitor) < 0)
+		s->keeping = true;
+	hw_redis_load(a->redis);
+}
+
+static void begin(struct hw_app *a)
+{
+	struct hw_cluster_stream *s = stream_of(a);
+	if (!s->wanted || s->reading != HW_CLUSTER_READ || !hw_redis_up(a->redis))
+		return;
+	s->reading = HW_CLUSTER_FENCES;
+	if (hw_redis_fence(a->redis, on_fenced, a) < 0)
+		s->reading = HW_CLUSTER_READ;
+}
+
+bool hw_app_cluster_reloaded(struct hw_app *a)
+{
+	if (!a->cluster)
+		return false;
+	struct hw_cluster_stream *s = stream_of(a);
+	bool again = s->reading == HW_CLUSTER_REREADS;
+	s->reading = again && !s->keeping && !s->emptied ? HW_CLUSTER_ENDS : HW_CLUSTER_READ;
+	hw_app_soon(a);
+	return again;
+}
+
+/* A part of it a turn. */
+static void forget(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_stream *s = stream_of(a);
+	unsigned budget = FORGETS_A_TURN;
+	struct hw_ref gone;
+	if (s->reading != HW_CLUSTER_ENDS)
+		return;
+	while (hw_monitor_reread_end(a->monitor, now, &budget, &gone))
+		hw_app_reap_if_done(a, gone, hw_app_device(a, gone));
+	if (budget > 0)
+		s->reading = HW_CLUSTER_READ;
+	hw_app_soon(a);
+}
+
+void hw_app_cluster_read_on(struct hw_app *a, struct hw_now now)
+{
+	begin(a);
+	forget(a, now);
+}
+
+/* --- what is shown of it ------------------------------------------------------------------------------------------ */
+
+bool hw_app_cluster_is_read(const struct hw_app *a)
+{
+	const struct hw_cluster_stream *s = stream_of(a);
+	return s->reading == HW_CLUSTER_READ && !s->wanted && s->followed && !a->loading;
+}
+
+struct hw_event_id hw_app_cluster_place(const struct hw_app *a)
+{
+	return hw_tail_place(stream_of(a)->tail);
+}
+
+int64_t hw_app_cluster_lag_ms(const struct hw_app *a, struct hw_now now)
+{
+	struct hw_mono since = stream_of(a)->since;
+	return since.ns ? (now.mono.ns - since.ns) / HW_NS_PER_MS : 0;
+}
+
+void hw_app_cluster_stream_tick(struct hw_app *a)
+{
+	hw_tail_tick(stream_of(a)->tail);
+}
 
 int hw_app_cluster_stream_start(struct hw_app *a)
 {
-	(void)a;
-	return 0;
+	const struct hw_tail_conf conf = {
+		.at = a->redis_conf.at, .key_prefix = a->start->redis.key_prefix, .seed = a->run_mark ^ 5};
+	struct hw_cluster_stream *s = stream_of(a);
+	s->since = hw_app_now().mono;
+	s->tail = hw_tail_new(a->loop.base, &conf, &tail_ops, a);
+	return s->tail ? 0 : -ENOMEM;
 }
 
 void hw_app_cluster_stream_free(struct hw_app *a)
 {
-	(void)a;
-}
-
-void hw_app_cluster_stream_tick(struct hw_app *a, struct hw_now now)
-{
-	(void)a, (void)now;
+	hw_tail_free(stream_of(a)->tail);
+	stream_of(a)->tail = NULL;
 }

@@ -2,10 +2,259 @@
 /* See cluster_view.h. */
 #include "cluster_view.h"
 
-#include "cluster_priv.h"
-
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cluster_priv.h"
+#include "heartwheel/fnv.h"
+
+/* --- our own entry ------------------------------------------------------------------------------------------------ */
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+	return hw_fnv64(h, text, strlen(text) + 1);
+}
+
+static uint64_t hash_list(uint64_t h, char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		h = hash_text(h, list[i]);
+	return hw_fnv64(h, &n, sizeof(n));
+}
+
+static uint64_t hash_group(uint64_t h, const struct hw_settings_group *g)
+{
+	const int64_t numbers[] = {g->timeout_ms, g->timeout_max_ms,   g->goodbye_delay_ms,
+	                           g->max_age_ms, g->max_offline_rate, g->payload,
+	                           g->batch};
+	h = hash_text(hash_text(hash_text(hash_text(h, g->name), g->status), g->id), g->id_prefix);
+	h = hash_list(hash_list(h, g->heartbeat, g->n_heartbeat), g->goodbye, g->n_goodbye);
+	h = hash_list(hash_list(h, g->ignore, g->n_ignore), g->field, g->n_field);
+	return hw_fnv64(h, numbers, sizeof(numbers));
+}
+
+/* Where a difference matters: nodes that do not agree here call the same device otherwise. */
+static uint64_t hash_config(const struct hw_settings *c)
+{
+	const int64_t numbers[] = {c->forget_after_ms, c->forget_once_after_ms, c->redis.ttl_factor,
+	                           c->cluster_lease_ms, c->mqtt.homeassistant};
+	uint64_t h = hw_fnv64(HW_FNV64_BEGIN, numbers, sizeof(numbers));
+	for (size_t i = 0; i < c->n_groups; i++)
+		h = hash_group(h, &c->groups[i]);
+	return h;
+}
+
+static const char *state_of(const struct hw_app *a, const struct hw_nodes_order *o)
+{
+	if (o->ready)
+		return "ready";
+	if (a->stopping)
+		return "leaving";
+	return hw_app_cluster_is_read(a) ? "blind" : "joining";
+}
+
+static void add_numbers(const struct hw_app *a, cJSON *j)
+{
+	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
+	unsigned owns = 0;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		owns += hw_nodes_owns(a->cluster->nodes, p);
+	cJSON_AddNumberToObject(j, "owns", owns);
+	cJSON_AddNumberToObject(j, "devices", s->count[HW_STATE_ONLINE] + s->count[HW_STATE_OFFLINE]);
+	cJSON_AddNumberToObject(j, "online", s->count[HW_STATE_ONLINE]);
+	cJSON_AddNumberToObject(j, "offline", s->count[HW_STATE_OFFLINE]);
+	cJSON_AddNumberToObject(j, "owed", (double)(a->status.owed > a->owed_store ? a->status.owed : a->owed_store));
+}
+
+/* The first is its publisher's. */
+static void add_client_ids(const struct hw_app *a, cJSON *j)
+{
+	const struct hw_settings *c = a->start;
+	char id[256];
+	cJSON *list = cJSON_AddArrayToObject(j, "client_ids");
+	snprintf(id, sizeof(id), "%s-%s-pub", c->mqtt.client_id_prefix, c->node_id);
+	cJSON_AddItemToArray(list, cJSON_CreateString(id));
+	for (unsigned i = 0; i < a->n_readers; i++) {
+		snprintf(id, sizeof(id), "%s-%s-r%u", c->mqtt.client_id_prefix, c->node_id, i);
+		cJSON_AddItemToArray(list, cJSON_CreateString(id));
+	}
+}
+
+/* Without memory it says what src/nodes needs: whether it is ready. */
+void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o, char buf[HW_CLUSTER_JSON])
+{
+	const struct hw_settings *c = a->start;
+	struct hw_blindness b = hw_monitor_blindness(a->monitor);
+	char hash[17];
+	cJSON *j = cJSON_CreateObject();
+	(void)now;
+	snprintf(buf, HW_CLUSTER_JSON, "{\"state\":\"%s\"}", state_of(a, o));
+	snprintf(hash, sizeof(hash), "%016" PRIx64, hash_config(a->conf));
+	cJSON_AddStringToObject(j, "mode", "mirror");
+	cJSON_AddStringToObject(j, "name", c->cluster_name);
+	cJSON_AddNumberToObject(j, "protocol", HW_CLUSTER_PROTOCOL);
+	cJSON_AddStringToObject(j, "version", HW_VERSION);
+	cJSON_AddStringToObject(j, "state", state_of(a, o));
+	if (b.blind)
+		cJSON_AddStringToObject(j, "blind_cause", hw_cause_name(b.cause));
+	cJSON_AddStringToObject(j, "config", hash);
+	add_numbers(a, j);
+	add_client_ids(a, j);
+	cJSON_AddStringToObject(j, "listen", c->http_listen);
+	cJSON_PrintPreallocated(j, buf, HW_CLUSTER_JSON, false);
+	if (buf[0] != '{' || buf[strlen(buf) - 1] != '}')
+		snprintf(buf, HW_CLUSTER_JSON, "{\"state\":\"%s\"}", state_of(a, o));
+	cJSON_Delete(j);
+}
+
+/* --- what is remembered ------------------------------------------------------------------------------------------- */
+
+static struct hw_cluster_was *find(struct hw_cluster_seen *s, const char *node)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->at[i].node, node) == 0)
+			return &s->at[i];
+	return NULL;
+}
+
+static void drop(struct hw_cluster_seen *s, struct hw_cluster_was *w)
+{
+	free(w->json);
+	*w = s->at[--s->n];
+	s->at[s->n] = (struct hw_cluster_was){0};
+}
+
+/* Room is made by the one that is lost for longest. */
+static struct hw_cluster_was *add(struct hw_cluster_seen *s, const char *node)
+{
+	struct hw_cluster_was *oldest = NULL;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->at[i].lost && (!oldest || s->at[i].since_ms < oldest->since_ms))
+			oldest = &s->at[i];
+	if (s->n == sizeof(s->at) / sizeof(s->at[0]) && oldest)
+		drop(s, oldest);
+	if (s->n == sizeof(s->at) / sizeof(s->at[0]))
+		return NULL;
+	struct hw_cluster_was *w = &s->at[s->n++];
+	*w = (struct hw_cluster_was){.lost = true};
+	snprintf(w->node, sizeof(w->node), "%s", node);
+	return w;
+}
+
+static void keep_json(struct hw_cluster_was *w, const char *json)
+{
+	if (w->json && strcmp(w->json, json) == 0)
+		return;
+	free(w->json);
+	w->json = strdup(json);
+}
+
+static bool is_us(const struct hw_app *a, const char *node)
+{
+	return strcmp(node, a->start->node_id) == 0;
+}
+
+static void is_there(struct hw_app *a, struct hw_now now, const char *node, const char *json)
+{
+	struct hw_cluster_seen *s = &a->cluster->seen;
+	struct hw_cluster_was *w = find(s, node);
+	if (!w)
+		w = add(s, node);
+	if (!w)
+		return;
+	if (w->lost) {
+		w->since_ms = now.wall_ms;
+		w->leaves = false;
+		if (!is_us(a, node))
+			hw_log(a->log, HW_LOG_NOTICE, "nodes: '%s' is a member", node);
+	}
+	w->there = true;
+	w->lost = false;
+	keep_json(w, json);
+	w->leaves |= strstr(json, "\"state\":\"leaving\"") != NULL;
+}
+
+/* It is not a member any more. Whether it is to be remembered. */
+static bool is_gone(struct hw_app *a, struct hw_now now, struct hw_cluster_was *w)
+{
+	if (w->lost)
+		return true;
+	w->lost = true;
+	w->since_ms = now.wall_ms;
+	if (is_us(a, w->node))
+		hw_log(a->log, HW_LOG_WARNING, "nodes: this node was taken out of the members: it joins anew");
+	else if (w->leaves)
+		hw_log(a->log, HW_LOG_NOTICE, "nodes: '%s' has left", w->node);
+	else
+		hw_log(a->log, HW_LOG_WARNING, "nodes: '%s' is lost", w->node);
+	return !w->leaves;
+}
+
+static void joined(struct hw_app *a)
+{
+	hw_log(a->log, HW_LOG_NOTICE, "nodes: joined cluster '%s' as '%s'", a->start->cluster_name, a->start->node_id);
+}
+
+void hw_app_cluster_saw(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
+                        const struct hw_cluster_answer *answer)
+{
+	struct hw_cluster_seen *s = &a->cluster->seen;
+	bool stopped = a->stopping && o->kind == HW_NODES_LEAVE;
+	if (o->kind == HW_NODES_JOIN && answer->nodes.result == HW_NODES_DONE)
+		joined(a);
+	for (size_t i = 0; i < s->n; i++)
+		s->at[i].there = false;
+	for (size_t i = 0; i < answer->nodes.n_members; i++)
+		is_there(a, now, answer->members[i].node, answer->json[i]);
+	for (size_t i = s->n; i-- > 0 && !stopped;)
+		if (!s->at[i].there && !is_gone(a, now, &s->at[i]))
+			drop(s, &s->at[i]);
+}
+
+void hw_app_cluster_leaves(struct hw_app *a, const char *node)
+{
+	struct hw_cluster_was *w = find(&a->cluster->seen, node);
+	if (w)
+		w->leaves = true;
+}
+
+void hw_app_cluster_asks(struct hw_app *a, const struct hw_nodes_order *o)
+{
+	unsigned n = hw_partitions_count(&o->set);
+	if (o->kind == HW_NODES_REMOVE)
+		hw_log(a->log, HW_LOG_WARNING, "nodes: '%s' has been silent for a lease: taken out of the members",
+		       o->node);
+	else if (o->kind == HW_NODES_RELEASE)
+		hw_log(a->log, HW_LOG_NOTICE, "nodes: releases %u partition%s", n, n == 1 ? "" : "s");
+	else if (o->kind == HW_NODES_CLAIM)
+		hw_log(a->log, HW_LOG_DEBUG, "nodes: claims %u partition%s with epoch %" PRIu64, n, n == 1 ? "" : "s",
+		       o->epoch);
+}
+
+void hw_app_cluster_won(struct hw_app *a, const struct hw_partitions *set, const struct hw_partitions *unclean)
+{
+	struct hw_cluster_seen *s = &a->cluster->seen;
+	unsigned n = hw_partitions_count(set), bad = hw_partitions_count(unclean);
+	s->takeovers_unclean += bad;
+	s->takeovers_clean += n - bad;
+	hw_log(a->log, HW_LOG_NOTICE, "nodes: owns %u more partition%s, %u of them with nothing owed by others", n,
+	       n == 1 ? "" : "s", n - bad);
+}
+
+void hw_app_cluster_lost(struct hw_app *a, const struct hw_partitions *set)
+{
+	unsigned n = hw_partitions_count(set);
+	hw_log(a->log, HW_LOG_WARNING, "nodes: has lost %u partition%s", n, n == 1 ? "" : "s");
+}
+
+void hw_app_cluster_decides(struct hw_app *a, int64_t after_ns)
+{
+	a->cluster->seen.takeover_s_last = (double)after_ns / 1e9;
+	hw_log(a->log, HW_LOG_DEBUG, "nodes: decides %.3f s after the claim was won", (double)after_ns / 1e9);
+}
 
 void hw_app_cluster_view_free(struct hw_app *a)
 {
@@ -13,6 +262,8 @@ void hw_app_cluster_view_free(struct hw_app *a)
 	for (size_t i = 0; i < s->n; i++)
 		free(s->at[i].json);
 }
+
+/* --- the view ----------------------------------------------------------------------------------------------------- */
 
 static unsigned owned_by(const struct hw_nodes *n, const char *node)
 {
@@ -34,6 +285,22 @@ static unsigned unowned(const struct hw_nodes *n)
 	return none;
 }
 
+static const char *state_in(const struct hw_cluster_was *w, bool ready)
+{
+	static const char *const states[] = {"blind", "leaving"};
+	char text[40];
+	if (w->lost)
+		return "lost";
+	if (ready)
+		return "ready";
+	for (size_t k = 0; k < 2; k++) {
+		snprintf(text, sizeof(text), "\"state\":\"%s\"", states[k]);
+		if (w->json && strstr(w->json, text))
+			return states[k];
+	}
+	return "joining";
+}
+
 static void fill_one(const struct hw_app *a, struct hw_cluster_one *one, size_t i)
 {
 	const struct hw_cluster_seen *s = &a->cluster->seen;
@@ -42,9 +309,7 @@ static void fill_one(const struct hw_app *a, struct hw_cluster_one *one, size_t 
 	                               .self = strcmp(s->at[i].node, a->start->node_id) == 0,
 	                               .ready = m && m->ready,
 	                               .lost = s->at[i].lost,
-	                               .state = s->at[i].lost    ? "lost"
-	                                        : m && m->ready ? "ready"
-	                                                        : "joining",
+	                               .state = state_in(&s->at[i], m && m->ready),
 	                               .json = s->at[i].json ? s->at[i].json : "{}",
 	                               .since_ms = s->at[i].since_ms,
 	                               .owns = owned_by(a->cluster->nodes, s->at[i].node)};
@@ -74,6 +339,7 @@ bool hw_app_cluster_view(const struct hw_app *a, struct hw_now now, struct hw_cl
 	out->takeovers_clean = c->seen.takeovers_clean;
 	out->takeovers_unclean = c->seen.takeovers_unclean;
 	out->takeover_s_last = c->seen.takeover_s_last;
+	out->stream_lag_ms = hw_app_cluster_lag_ms(a, now);
 	return true;
 }
 

@@ -7,13 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heartwheel/registry.h"
 #include "heartwheel/time.h"
 #include "nodes/nodes.h"
+#include "redis/cluster.h"
 
-#define HW_CLUSTER_LOST_MAX 8 /* so many that are gone are remembered */
+#define HW_CLUSTER_LOST_MAX 8    /* so many that are gone are remembered */
+#define HW_CLUSTER_JSON     2048 /* bytes of a node's own entry at most, with its NUL */
+#define HW_CLUSTER_PROTOCOL 1
 
 struct hw_app;
-struct hw_device;
 
 /* A node, valid until the next turn. */
 struct hw_cluster_one {
@@ -39,20 +42,38 @@ struct hw_cluster_view {
 	double takeover_s_last; /* from the claim to deciding; 0: none yet */
 };
 
-/* What is remembered for it. */
+/* What is remembered for it: a node that is, or was. */
+struct hw_cluster_was {
+	char node[HW_NODE_ID_MAX + 1];
+	char *json; /* owned; NULL: not known */
+	int64_t since_ms;
+	bool lost, there;
+	bool leaves; /* it said so */
+};
+
 struct hw_cluster_seen {
-	struct {
-		char node[HW_NODE_ID_MAX + 1];
-		char *json; /* owned; NULL: not known */
-		int64_t since_ms;
-		bool lost, there;
-	} at[HW_MEMBERS_MAX + HW_CLUSTER_LOST_MAX];
+	struct hw_cluster_was at[HW_MEMBERS_MAX + HW_CLUSTER_LOST_MAX];
 	size_t n;
 	uint64_t takeovers_clean, takeovers_unclean, fenced_broker;
 	double takeover_s_last;
 };
 
 void hw_app_cluster_view_free(struct hw_app *a);
+
+/* What becomes of the cluster is logged, and remembered for the view: an order goes to Redis; its answer was taken in;
+ * partitions were won (`unclean`: those whose last owner may have owed something), or lost; all that was won is decided
+ * about, so long after; and a node said that it leaves. */
+void hw_app_cluster_asks(struct hw_app *a, const struct hw_nodes_order *o);
+void hw_app_cluster_saw(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
+                        const struct hw_cluster_answer *answer);
+void hw_app_cluster_won(struct hw_app *a, const struct hw_partitions *set, const struct hw_partitions *unclean);
+void hw_app_cluster_lost(struct hw_app *a, const struct hw_partitions *set);
+void hw_app_cluster_decides(struct hw_app *a, int64_t after_ns);
+void hw_app_cluster_leaves(struct hw_app *a, const char *node);
+/* Writes our own entry of device:nodes: an object. */
+void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
+                         char buf[HW_CLUSTER_JSON]);
+
 /* False: mode = off. */
 bool hw_app_cluster_view(const struct hw_app *a, struct hw_now now, struct hw_cluster_view *out);
 /* The node that owns this device, valid until the next turn; NULL: mode = off, or nobody does. */

@@ -2,6 +2,8 @@
 /* See debts.h. */
 #include "debts.h"
 
+#include "cluster_gate.h"
+
 #define REDIS_PATIENCE_NS HW_NS_PER_S
 #define RELEASE_LOOKS     8192 /* records a turn of the sweep that lets statuses go */
 
@@ -17,6 +19,7 @@ bool hw_app_settle_store(struct hw_app *a, struct hw_device *d)
 void hw_app_owe_store(struct hw_app *a, struct hw_now now, struct hw_device *d, const struct hw_transition *t)
 {
 	if (!hw_redis_transition(a->redis, now, t)) {
+		hw_app_cluster_unsay(a, t->device);
 		hw_app_settle_store(a, d);
 		return;
 	}

@@ -21,6 +21,9 @@ enum hw_limit {
 	HW_LIMIT_PEER,
 	HW_LIMIT_KEYSPACE,
 	HW_LIMIT_KEYSPACE_TROUBLE,
+	HW_LIMIT_CLUSTER_REDIS,
+	HW_LIMIT_CLUSTER_STREAM,
+	HW_LIMIT_CLUSTER_FENCED,
 	HW_LIMITS
 };
 static_assert((int)HW_LIMITS <= HW_LOG_KINDS, "the log has room for each kind");

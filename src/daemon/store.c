@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cluster_priv.h"
 #include "debts.h"
 #include "fanout.h"
 #include "turn.h"
@@ -24,6 +25,38 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 	hw_app_soon(a);
 }
 
+/* Also of what was never owed: a sweep of the store comes upon other nodes' devices as well. */
+static void on_dropped(void *arg, struct hw_ref ref, uint64_t seq)
+{
+	struct hw_app *a = arg;
+	const struct hw_device *d = hw_app_device(a, ref);
+	bool owed = d && d->seq == seq && hw_device_noted(d, HW_OWED_STORE);
+	on_confirmed(arg, ref, seq);
+	if (owed)
+		hw_app_cluster_unsay(a, ref);
+}
+
+static bool owner(void *arg, const char *id, size_t id_len, struct hw_ownership *out)
+{
+	const struct hw_nodes *n = hw_app_nodes(arg);
+	out->partition = hw_partition_of(id, id_len);
+	if (!n || !hw_nodes_owns(n, out->partition))
+		return false;
+	out->token = hw_nodes_token(n, out->partition);
+	return true;
+}
+
+static void on_fenced(void *arg, unsigned partition, const struct hw_token *newer)
+{
+	struct hw_app *a = arg;
+	if (!a->cluster)
+		return;
+	hw_log_limited(a->log, HW_LIMIT_CLUSTER_FENCED, HW_LOG_WARNING,
+	               "nodes: Redis refused a write of partition %u: '%s' owns it now", partition, newer->node);
+	hw_nodes_refused(a->cluster->nodes, hw_app_now(), partition, newer);
+	hw_app_soon(a);
+}
+
 static void on_event(void *arg, struct hw_event_id at, const struct hw_transition *t)
 {
 	hw_app_tell_clients(arg, at, t);
@@ -34,9 +67,8 @@ static void on_events(void *arg, const struct hw_event_page *page)
 	hw_control_page(((struct hw_app *)arg)->control, page);
 }
 
-static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
+void hw_app_store_newer(struct hw_app *a, struct hw_ref ref, uint64_t stored_seq)
 {
-	struct hw_app *a = arg;
 	struct hw_device *d = hw_app_device(a, ref);
 	if (!d || !hw_monitor_adopt_seq(a->monitor, ref, stored_seq))
 		return;
@@ -53,6 +85,11 @@ static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
 	if (!hw_device_noted(d, HW_OWED_STORE))
 		hw_owed_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
 	hw_app_soon(a);
+}
+
+static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)
+{
+	hw_app_store_newer(arg, ref, stored_seq);
 }
 
 static void on_link(void *arg, bool up, const char *why)
@@ -119,6 +156,8 @@ static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, bool compl
 	       complete ? "" : ", not all: the link was lost");
 	if (unusable)
 		hw_log(a->log, HW_LOG_WARNING, "Redis: %llu records could not be used", (unsigned long long)unusable);
+	if (hw_app_cluster_reloaded(a))
+		return;
 	a->loading = false;
 	hw_monitor_recall_canaries(a->monitor, hw_redis_old_canaries(a->redis));
 	hw_monitor_loaded(a->monitor);
@@ -161,6 +200,7 @@ static void on_emptied(void *arg)
 {
 	struct hw_app *a = arg;
 	hw_log(a->log, HW_LOG_WARNING, "Redis came back without our data: writing every device anew");
+	hw_app_cluster_emptied(a);
 	hw_monitor_key_loss(a->monitor, hw_app_now());
 	if (a->keyspace)
 		hw_keyspace_emptied(a->keyspace);
@@ -168,17 +208,12 @@ static void on_emptied(void *arg)
 	hw_redis_seen(a->redis, hw_app_now(), hw_monitor_blindness(a->monitor).blind);
 }
 
-const struct hw_redis_ops hw_app_redis_ops = {.on_link = on_link,
-                                              .on_device = on_device,
-                                              .on_outbox = on_outbox,
-                                              .on_loaded = on_loaded,
-                                              .on_confirmed = on_confirmed,
-                                              .on_dropped = on_confirmed,
-                                              .on_newer = on_newer,
-                                              .on_event = on_event,
-                                              .on_events = on_events,
-                                              .status_payload = status_payload,
-                                              .on_trouble = on_trouble,
-                                              .on_sentinel = on_sentinel,
-                                              .on_writable = on_writable,
-                                              .on_emptied = on_emptied};
+#define OPS                                                                                                            \
+	.on_link = on_link, .on_device = on_device, .on_outbox = on_outbox, .on_loaded = on_loaded,                    \
+	.on_confirmed = on_confirmed, .on_newer = on_newer, .on_events = on_events, .status_payload = status_payload,  \
+	.on_trouble = on_trouble, .on_sentinel = on_sentinel, .on_writable = on_writable, .on_emptied = on_emptied
+
+const struct hw_redis_ops hw_app_redis_ops = {OPS, .on_event = on_event};
+/* Of several nodes all events come from the stream, whoever wrote them: each serves the same ones. */
+const struct hw_redis_ops hw_app_redis_ops_several = {OPS, .owner = owner, .on_fenced = on_fenced,
+                                                      .on_dropped = on_dropped};

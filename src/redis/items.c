@@ -25,6 +25,11 @@ static unsigned extra_args(const struct hw_device *d)
 	return n;
 }
 
+static int64_t ttl_ms(const struct hw_redis *r, int64_t timeout_ms)
+{
+	return hw_ttl_ms(timeout_ms, r->conf.ttl_factor) + r->conf.ttl_more_ms;
+}
+
 static void pair(struct hw_eval *e, const char *name, const char *value)
 {
 	hw_eval_arg_text(e, name);
@@ -119,7 +124,7 @@ static void add_device(struct hw_redis *r, const char *kind, const struct hw_dev
 	hw_eval_put_int(e, HW_AT_WRITE_SINCE, t->time_ms);
 	hw_eval_put_int(e, HW_AT_WRITE_LAST_SEEN, t->last_seen_ms);
 	hw_eval_put_text(e, HW_AT_WRITE_GROUP, hw_monitor_group_of(r->m, d)->name);
-	hw_eval_put_int(e, HW_AT_WRITE_TTL, hw_ttl_ms(timeout_ms, r->conf.ttl_factor));
+	hw_eval_put_int(e, HW_AT_WRITE_TTL, ttl_ms(r, timeout_ms));
 	hw_eval_put(e, HW_AT_WRITE_MINE, mine(r, d), 1);
 	add_payload(r, d, payload);
 	uint64_t epoch = r->sink.tokens.epoch;
@@ -166,7 +171,7 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	hw_eval_put_int(e, HW_AT_FULL_SEQ, (int64_t)d->seq);
 	hw_eval_put_text(e, HW_AT_FULL_STATE, hw_state_name(hw_device_state(d)));
 	hw_eval_put_int(e, HW_AT_FULL_SINCE, d->since_ms);
-	hw_eval_put_int(e, HW_AT_FULL_TTL, hw_ttl_ms(timeout_ms, r->conf.ttl_factor));
+	hw_eval_put_int(e, HW_AT_FULL_TTL, ttl_ms(r, timeout_ms));
 	hw_eval_put(e, HW_AT_FULL_MINE, mine(r, d), 1);
 	hw_eval_put_int(e, HW_AT_FULL_N, 8 + extra_args(d));
 	pair_int(e, "last_seen", hw_device_last_seen_ms(d, now));
@@ -185,7 +190,7 @@ static void begin_light(struct hw_redis *r, const struct hw_device *d)
 	                     .group = hw_monitor_group_of(r->m, d),
 	                     .source = source_of(d),
 	                     .extra = extra_args(d)};
-	c.ttl_ms = hw_ttl_ms(c.timeout_ms, r->conf.ttl_factor);
+	c.ttl_ms = ttl_ms(r, c.timeout_ms);
 	if (l->n > 0 && l->ttl_ms == c.ttl_ms && l->timeout_ms == c.timeout_ms && l->group == c.group &&
 	    l->source == c.source && l->extra == c.extra)
 		return;

@@ -152,6 +152,15 @@ void hw_redis_tick(struct hw_redis *r)
 	hw_load_tick(r);
 }
 
+void hw_redis_compare(struct hw_redis *r)
+{
+	if (!r->up)
+		return; /* each new connection does the same */
+	if (!hw_load_pending(r))
+		hw_load_up(r);
+	hw_plan_sweep(r);
+}
+
 /* --- questions --------------------------------------------------------------------------------------------------- */
 
 bool hw_redis_up(const struct hw_redis *r)

@@ -30,8 +30,10 @@ struct hw_redis_conf {
 	const char *node_id;
 	int ttl_factor;
 	int64_t events_max;
-	uint64_t run_mark; /* random, of this run */
-	bool keyspace;     /* a keyspace listener is to know what the scripts do themselves, and whose keys are whose */
+	uint64_t run_mark;   /* random, of this run */
+	int64_t ttl_more_ms; /* what says that a device is online lives so much longer: another node may have to take
+	                        over */
+	bool keyspace; /* a keyspace listener is to know what the scripts do themselves, and whose keys are whose */
 };
 
 /* The device's state is owed to the store, or to the broker: set and cleared by whoever owes it. */
@@ -104,8 +106,13 @@ struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_con
 /* Not from one of the callbacks. */
 void hw_redis_free(struct hw_redis *r);
 
-/* Reads every device and the outbox once the link is up. Call once, before any transition. */
+/* Reads every device and the outbox once the link is up. Call it before any transition; and again, of one of several
+ * nodes, when the stream was not to be followed: not before on_loaded(). */
 void hw_redis_load(struct hw_redis *r);
+
+/* Another node has ended, and may have owed something: the outbox is gone through once more, and every device that we
+ * own is compared with the store, a part at a time. */
+void hw_redis_compare(struct hw_redis *r);
 
 /* Owes the store this transition. False: another node owns the device, and nothing is owed. */
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t);

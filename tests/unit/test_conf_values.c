@@ -329,6 +329,8 @@ START_TEST(several_nodes_need_redis)
 	ck_assert_int_eq(c->cluster_lease_ms, 1000);
 	hw_conf_free(c);
 	REFUSE("[store]\ntype = memory\n[cluster]\nmode = mirror\n", ":4: key 'mode': needs [store] type = redis");
+	REFUSE("[keyspace]\nenabled = yes\n[cluster]\nmode = mirror\n",
+	       ":4: key 'mode': [keyspace] enabled = yes is not available beside it yet");
 	REFUSE("[cluster]\nmode = standby\n", ":2: key 'mode': standby is not available yet");
 }
 END_TEST
