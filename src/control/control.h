@@ -85,6 +85,9 @@ int hw_control_listen(struct hw_control *c, const char *address, bool *local);
  */
 void hw_control_store(struct hw_control *c, bool up);
 void hw_control_event(struct hw_control *c, const struct hw_event *e);
+/* Of several nodes each entry is told, whoever wrote it, in the order of the stream, but not in step with the pages;
+ * and if there was a gap, up to where. */
+void hw_control_missed(struct hw_control *c, struct hw_event_id upto);
 void hw_control_page(struct hw_control *c, const struct hw_event_page *page);
 
 /* Once a second: what /v1/samples remembers of the last hour. */

@@ -11,6 +11,9 @@
  * With a store, one page at a time is asked of it, and the hub's own come first: after the store was away it reads what
  * it has missed. Invariant: the store answers in the order in which it wrote, so who has read up to the end when a
  * page's answer arrives has everything that hw_control_event() has told so far, and nothing that it tells later.
+ *
+ * Of several nodes events are told as another connection reads them, which may be ahead of a page, or behind it: a page
+ * that is behind is not the end, and what a page has beyond the hub's last is left to be told.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -42,9 +45,11 @@ struct client {
 struct hw_hub {
 	struct hw_control *c;
 	enum hub_state state;
-	struct hw_event_id last; /* the newest place that is known */
-	bool known;              /* ... or it is known that there is none */
-	uint64_t begun_ms, n;    /* without a store: what places are made of */
+	struct hw_event_id last;                 /* the newest place that is known */
+	bool known;                              /* ... or it is known that there is none */
+	struct hw_event_id told;                 /* the newest place that was told, also while it was not live */
+	struct hw_event_id told_then, last_then; /* `told` and `last` when the page was asked for */
+	uint64_t begun_ms, n;                    /* without a store: what places are made of */
 	struct client *first, **tail;
 	unsigned n_clients, n_lagging;
 	uint64_t refused;
@@ -217,15 +222,19 @@ static void give_page(struct client *cl, const struct hw_event_page *page)
 		return;
 	}
 	bool lost = !page->ok || page->gone;
+	int ahead = has_store(h) ? hw_event_id_compare(page->last, h->last) : 0;
 	if (lost) {
 		write_reset(h, body);
 		cl->at = h->last;
 	} else {
 		for (size_t i = 0; i < page->n; i++)
-			write_event(h, body, &page->events[i]);
-		cl->at = page->last;
+			if (ahead <= 0 || hw_event_id_compare(page->events[i].at, h->last) <= 0)
+				write_event(h, body, &page->events[i]);
+		cl->at = ahead > 0 ? h->last : page->last;
 	}
-	if (lost || !page->more) {
+	/* What was told since it was asked for is missing on it. */
+	bool behind = ahead < 0 && hw_event_id_compare(h->last, h->last_then) > 0;
+	if (lost || ahead > 0 || (!page->more && !behind)) {
 		flush(h); /* it has this already */
 		set_lags(cl, false);
 	}
@@ -261,6 +270,7 @@ static void pump(struct hw_hub *h)
 	if (cl && !has_store(h)) {
 		serve_from_memory(h, cl);
 	} else if (cl && h->c->ops->events_after(h->c->arg, cl->at) == 0) {
+		h->last_then = h->last;
 		h->asked = true;
 		h->asked_for = cl;
 		h->asked_for_hub = false;
@@ -273,6 +283,7 @@ static void ask_for_hub(struct hw_hub *h, int rc, enum hub_state state)
 {
 	h->asked = h->asked_for_hub = rc == 0;
 	h->asked_for = NULL;
+	h->told_then = h->told;
 	h->state = rc == 0 ? state : HUB_LIVE;
 }
 
@@ -301,9 +312,33 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 	if (!has_store(h)) {
 		numbered.at = (struct hw_event_id){h->begun_ms, ++h->n};
 		tell(h, &numbered);
-	} else if (h->state == HUB_LIVE) {
+		return;
+	}
+	h->told = e->at;
+	if (h->state == HUB_LIVE && hw_event_id_compare(e->at, h->last) > 0)
 		tell(h, e);
-	} /* otherwise it is in the stream, and will be read */
+	/* otherwise it was read already, or is in the stream, and will be read */
+}
+
+/* What was told while it read, or was not told at all, it has not read yet. */
+static void read_on(struct hw_hub *h)
+{
+	if (h->state == HUB_LIVE && !h->asked && hw_event_id_compare(h->told, h->last) > 0)
+		ask_for_hub(h, h->c->ops->events_after(h->c->arg, h->last), HUB_CATCHES_UP);
+}
+
+void hw_control_missed(struct hw_control *c, struct hw_event_id upto)
+{
+	c->hub->told = upto;
+	read_on(c->hub);
+}
+
+/* Whatever was told before the page was asked for is on it, or is not in the stream any more. */
+static void become_live(struct hw_hub *h)
+{
+	h->state = HUB_LIVE;
+	if (hw_event_id_compare(h->told, h->told_then) == 0)
+		h->told = h->last;
 }
 
 /* The end of the stream, at the first connect or after a gap. */
@@ -320,7 +355,7 @@ static void hub_begins(struct hw_hub *h, const struct hw_event_page *page)
 	for (struct client *cl = h->first; cl; cl = cl->next)
 		if (!cl->lags)
 			cl->at = h->last;
-	h->state = HUB_LIVE;
+	become_live(h);
 	if (gap)
 		reset_all(h);
 }
@@ -341,7 +376,7 @@ static void hub_page(struct hw_hub *h, const struct hw_event_page *page)
 	if (page->more)
 		ask_for_hub(h, h->c->ops->events_after(h->c->arg, h->last), HUB_CATCHES_UP);
 	else
-		h->state = HUB_LIVE;
+		become_live(h);
 }
 
 void hw_control_page(struct hw_control *c, const struct hw_event_page *page)
@@ -357,6 +392,7 @@ void hw_control_page(struct hw_control *c, const struct hw_event_page *page)
 		hub_page(h, page);
 	else if (cl)
 		give_page(cl, page);
+	read_on(h);
 	pump(h);
 }
 

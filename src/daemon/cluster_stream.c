@@ -88,8 +88,8 @@ static void on_gap(void *arg, enum hw_tail_gap gap, struct hw_event_id from, con
 {
 	struct hw_app *a = arg;
 	struct hw_cluster_stream *s = stream_of(a);
-	(void)from;
 	s->followed = false;
+	hw_control_missed(a->control, from);
 	if (s->reading == HW_CLUSTER_UNREAD) {
 		s->reading = HW_CLUSTER_LOADS;
 		hw_redis_load(a->redis);
