@@ -37,6 +37,7 @@ enum hw_forgotten {
 	HW_FORGOTTEN,
 	HW_FORGOTTEN_UNKNOWN, /* there is no such device */
 	HW_FORGOTTEN_UNOWNED, /* no node owns it now */
+	HW_FORGOTTEN_SILENT,  /* the node that owns it does not answer, or cannot be asked */
 	HW_FORGOTTEN_ASKED    /* the node that owns it was asked: hw_control_forgotten() says what it answers */
 };
 

@@ -84,7 +84,7 @@ static void answer(struct ask *a, enum hw_forgotten what)
 static void on_impatient(evutil_socket_t fd, short events, void *arg)
 {
 	(void)fd, (void)events;
-	answer(arg, HW_FORGOTTEN_ASKED);
+	answer(arg, HW_FORGOTTEN_SILENT);
 }
 
 static struct ask *ask_new(struct hw_asks *all, struct evhttp_request *req)

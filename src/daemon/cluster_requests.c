@@ -2,9 +2,125 @@
 /* See cluster_requests.h. */
 #include "cluster_requests.h"
 
-#include "context.h"
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster_priv.h"
+#include "heartwheel/registry.h"
+#include "turn.h"
+#include "wake.h"
+
+static const char *const words[] = {
+	[HW_FORGOTTEN] = "forgotten", [HW_FORGOTTEN_UNKNOWN] = "unknown", [HW_FORGOTTEN_UNOWNED] = "unowned"};
+#define N_WORDS (sizeof(words) / sizeof(*words))
+
+/* A JSON text holds its numbers as doubles. */
+static void run_text(const struct hw_app *a, char text[17])
+{
+	snprintf(text, 17, "%016" PRIx64, a->run_mark);
+}
+
+static const char *text_of(const cJSON *j, const char *key)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(j, key));
+	return text ? text : "";
+}
+
+/* 0, or -errno: nobody hears of it. Frees `j`. */
+static int send_json(struct hw_app *a, const char *node, cJSON *j)
+{
+	char *text = cJSON_PrintUnformatted(j);
+	int rc = text ? hw_app_cluster_send(a, node, text, strlen(text)) : -ENOMEM;
+	cJSON_free(text);
+	cJSON_Delete(j);
+	return rc;
+}
+
+/* --- asking */
+
+static int ask_to_forget(struct hw_app *a, const char *owner, uint64_t ticket, const char *id, size_t len)
+{
+	char run[17], name[HW_ID_MAX + 1];
+	cJSON *j = cJSON_CreateObject();
+	run_text(a, run);
+	snprintf(name, sizeof(name), "%.*s", (int)len, id);
+	cJSON_AddStringToObject(j, "ask", "forget");
+	cJSON_AddStringToObject(j, "from", a->start->node_id);
+	cJSON_AddStringToObject(j, "run", run);
+	cJSON_AddNumberToObject(j, "ticket", (double)ticket);
+	cJSON_AddStringToObject(j, "id", name);
+	return send_json(a, owner, j);
+}
+
+enum hw_forgotten hw_app_forget(struct hw_app *a, uint64_t ticket, const char *id, size_t len)
+{
+	const struct hw_registry *r = hw_monitor_registry(a->monitor);
+	uint32_t index = hw_registry_find(r, id, len);
+	if (hw_monitor_forget(a->monitor, hw_app_now(), id, len)) {
+		hw_app_turn(a);
+		return HW_FORGOTTEN;
+	}
+	if (!a->cluster || index == HW_NIL)
+		return HW_FORGOTTEN_UNKNOWN;
+	const char *owner = hw_app_cluster_owner(a, hw_registry_at(r, index));
+	if (!owner || strcmp(owner, a->start->node_id) == 0) /* it is on its way to another one */
+		return HW_FORGOTTEN_UNOWNED;
+	return ask_to_forget(a, owner, ticket, id, len) == 0 ? HW_FORGOTTEN_ASKED : HW_FORGOTTEN_SILENT;
+}
+
+/* --- being asked, and answered */
+
+static enum hw_forgotten forget_here(struct hw_app *a, const char *id, size_t len)
+{
+	const struct hw_registry *r = hw_monitor_registry(a->monitor);
+	if (hw_monitor_forget(a->monitor, hw_app_now(), id, len))
+		return HW_FORGOTTEN;
+	uint32_t index = hw_registry_find(r, id, len);
+	return index == HW_NIL || hw_monitor_decides(a->monitor, hw_registry_at(r, index)) ? HW_FORGOTTEN_UNKNOWN
+	                                                                                   : HW_FORGOTTEN_UNOWNED;
+}
+
+static void take_request(struct hw_app *a, const cJSON *said)
+{
+	const char *from = text_of(said, "from"), *id = text_of(said, "id");
+	const cJSON *ticket = cJSON_GetObjectItemCaseSensitive(said, "ticket");
+	if (!*from || !*id || !cJSON_IsNumber(ticket))
+		return;
+	enum hw_forgotten what = forget_here(a, id, strlen(id));
+	cJSON *j = cJSON_CreateObject();
+	cJSON_AddStringToObject(j, "answer", "forget");
+	cJSON_AddStringToObject(j, "run", text_of(said, "run"));
+	cJSON_AddNumberToObject(j, "ticket", ticket->valuedouble);
+	cJSON_AddStringToObject(j, "what", words[what]);
+	send_json(a, from, j);
+	hw_app_soon(a);
+}
+
+static void take_answer(struct hw_app *a, const cJSON *said)
+{
+	const cJSON *ticket = cJSON_GetObjectItemCaseSensitive(said, "ticket");
+	char run[17];
+	run_text(a, run);
+	if (strcmp(text_of(said, "run"), run) != 0 || !cJSON_IsNumber(ticket) ||
+	    !(ticket->valuedouble >= 0 && ticket->valuedouble < 9e15))
+		return;
+	for (size_t i = 0; i < N_WORDS; i++)
+		if (strcmp(text_of(said, "what"), words[i]) == 0)
+			hw_control_forgotten(a->control, (uint64_t)ticket->valuedouble, (enum hw_forgotten)i);
+}
 
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len)
 {
-	hw_log(a->log, HW_LOG_DEBUG, "nodes: asked for what is not known: %.*s", (int)(len < 100 ? len : 100), text);
+	cJSON *said = cJSON_ParseWithLength(text, len);
+	if (strcmp(text_of(said, "ask"), "forget") == 0)
+		take_request(a, said);
+	else if (strcmp(text_of(said, "answer"), "forget") == 0)
+		take_answer(a, said);
+	else
+		hw_log(a->log, HW_LOG_DEBUG, "nodes: asked for what is not known: %.*s", (int)(len < 100 ? len : 100),
+		       text);
+	cJSON_Delete(said);
 }

@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* What one node asks of another on its channel, device:node:NODE_ID, and is answered. */
+/*
+ * What one node asks of another on its channel, device:node:NODE_ID, and is answered: JSON objects,
+ *
+ *     {"ask":"forget","from":NODE_ID,"run":RUN,"ticket":N,"id":ID}
+ *     {"answer":"forget","run":RUN,"ticket":N,"what":"forgotten" or "unknown" or "unowned"}
+ *
+ * the latter on the channel of who asked; `run` is the mark of its run, so that no later one takes it for its own.
+ */
 #ifndef HW_CLUSTER_REQUESTS_H
 #define HW_CLUSTER_REQUESTS_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+#include "control/control.h"
 
 struct hw_app;
 
 /* Something was published on our own channel that is no sign between nodes (cluster_redis.c). Borrowed. */
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len);
+
+/* Forgets a device, or asks the node that owns it to. */
+enum hw_forgotten hw_app_forget(struct hw_app *a, uint64_t ticket, const char *id, size_t len);
 
 #endif

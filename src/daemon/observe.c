@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cluster_requests.h"
 #include "cluster_show.h"
 #include "cluster_view.h"
 #include "debts.h"
@@ -69,12 +70,7 @@ static void status(void *arg, struct hw_control_status *out)
 
 static enum hw_forgotten forget(void *arg, uint64_t ticket, const char *id, size_t len)
 {
-	struct hw_app *a = arg;
-	(void)ticket;
-	if (!hw_monitor_forget(a->monitor, hw_app_now(), id, len))
-		return HW_FORGOTTEN_UNKNOWN;
-	hw_app_turn(a);
-	return HW_FORGOTTEN;
+	return hw_app_forget(arg, ticket, id, len);
 }
 
 static int reload(void *arg, struct evbuffer *body)
