@@ -9,7 +9,7 @@ import pytest
 import hw_again
 import hw_keyspace
 import hw_void
-from hw_env import Env
+from hw_env import NO_STALL, NO_STANDSTILL, Env
 from hw_servers import Broker, Redis, Tls
 
 
@@ -112,7 +112,7 @@ def long_runner(base, shared_broker, shared_redis, request):
     e = Env(shared_broker, shared_redis, base)
     try:
         observer = e.observer("heartwheel/%s/status" % e.node)
-        e.daemon(timeout="1h")
+        e.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)  # it says more often where it is blind
     except AssertionError:  # it does not start at all: every test will say so
         e.close()
         yield None

@@ -2,6 +2,7 @@
 """Junk ids by the hundred thousand against a table of 10,000: capped, reported, the first 10,000 unaffected, and no
 memory for what is refused. HW_FLOOD says how many (100,000; README's figure is from 1,000,000)."""
 import contextlib
+import http.client
 import json
 import os
 import random
@@ -107,8 +108,12 @@ class Watched:
 
     def run(self):
         while not self.stopping.is_set():
-            self.connection.request("GET", "/metrics")
-            m = Metrics(self.connection.getresponse().read().decode())
+            try:
+                self.connection.request("GET", "/metrics")
+                m = Metrics(self.connection.getresponse().read().decode())
+            except (OSError, http.client.HTTPException):
+                self.connection.close()  # so slow was it that the connection was given up: the next request opens another
+                continue
             self.samples.append((m.get("heartbeats_total"), m.get("loop_turn_cpu_seconds_count")))
 
     def __enter__(self):

@@ -16,6 +16,7 @@
 #define PRESENCE "heartwheel/t/status"
 #define VICTIM   "hw-v-pub"
 #define OFFLINE  "{\"online\":false}"
+#define TRIES    50
 
 static const int protocols[] = {5, 311};
 
@@ -51,18 +52,36 @@ static void await(struct hw_evict *e, enum hw_eviction wanted, const char *said)
 	hw_evict_end(e);
 }
 
+/* Whether it was taken; or else the one that was cut off was back, and has cut off who did it, before the broker had
+ * answered: then the test begins again. */
+static bool was_taken(struct hw_evict *e)
+{
+	enum hw_eviction how;
+	const char *why;
+	struct pollfd p = {hw_evict_fd(e), POLLIN, 0};
+	ck_assert_int_eq(poll(&p, 1, PATIENCE), 1);
+	ck_assert(hw_evict_is_over(e, &how, &why));
+	bool taken = how == HW_EVICTION_TAKEN;
+	ck_assert_msg(taken || (how == HW_EVICTION_FAILED && strstr(why, "lost")), "%d '%s'", (int)how, why);
+	hw_evict_end(e);
+	return taken;
+}
+
 static struct hw_reader *watch(const struct broker *b, const char *filter)
 {
 	struct hw_mqtt_conf conf = conf_for(b, 5, 1, "hw-t-watch");
 	return reader_up(&conf, filter, false);
 }
 
-START_TEST(test_cuts_off)
+static bool cuts_off(const struct hw_mqtt_conf *conf)
 {
-	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, VICTIM);
 	struct hw_reader *r = watch(&broker, PRESENCE);
-	struct hw_publisher *p = publisher_up(&conf);
-	await(evict(&conf, PATIENCE), HW_EVICTION_TAKEN, "");
+	struct hw_publisher *p = publisher_up(conf);
+	if (!was_taken(evict(conf, PATIENCE))) {
+		hw_publisher_stop(p, 1000);
+		hw_reader_stop(r);
+		return false;
+	}
 	reader_expect(r, PRESENCE, "gone"); /* its will */
 	reader_expect(r, PRESENCE, OFFLINE);
 	publisher_await(p, HW_PUBLISHER_DOWN);
@@ -77,6 +96,14 @@ START_TEST(test_cuts_off)
 	ev = reader_await(r, HW_READER_MESSAGE);
 	ck_assert(ev.retained && ev.payload_len == strlen(OFFLINE));
 	hw_reader_stop(r);
+	return true;
+}
+
+START_TEST(test_cuts_off)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, VICTIM);
+	for (int tries = 1; !cuts_off(&conf); tries++)
+		ck_assert_int_lt(tries, TRIES);
 }
 END_TEST
 
@@ -91,12 +118,11 @@ static void await_down(struct hw_publisher *p)
 
 /* While the broker stands still the victim's statuses wait in its socket; none of them is passed on behind the
  * eviction. */
-START_TEST(test_what_waits_is_dropped)
+static bool drops_what_waits(const struct hw_mqtt_conf *conf)
 {
 	enum { STATUSES = 400 };
-	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, VICTIM);
 	struct hw_reader *r = watch(&broker, "#");
-	struct hw_publisher *p = publisher_up(&conf);
+	struct hw_publisher *p = publisher_up(conf);
 	kill(broker.pid, SIGSTOP);
 	for (unsigned i = 0; i < STATUSES; i++) {
 		char topic[64];
@@ -105,10 +131,14 @@ START_TEST(test_what_waits_is_dropped)
 	}
 	hw_publisher_flush(p);
 	poll(NULL, 0, 200); /* the thread writes what the window allows */
-	struct hw_evict *e = evict(&conf, PATIENCE);
+	struct hw_evict *e = evict(conf, PATIENCE);
 	poll(NULL, 0, 200); /* ... and connects */
 	kill(broker.pid, SIGCONT);
-	await(e, HW_EVICTION_TAKEN, "");
+	if (!was_taken(e)) {
+		hw_publisher_stop(p, 1000);
+		hw_reader_stop(r);
+		return false;
+	}
 	await_down(p);
 	unsigned before = 0, behind = 0, offline = 0;
 	struct hw_reader_event ev;
@@ -119,11 +149,19 @@ START_TEST(test_what_waits_is_dropped)
 		before += !offline;
 		behind += offline && ev.topic[0] == 'n';
 	}
-	printf("  protocol %d: %u of what waited was passed on before the eviction\n", conf.protocol, before);
+	printf("  protocol %d: %u of what waited was passed on before the eviction\n", conf->protocol, before);
 	ck_assert_uint_eq(offline, 1);
 	ck_assert_uint_eq(behind, 0);
 	hw_publisher_stop(p, 1000);
 	hw_reader_stop(r);
+	return true;
+}
+
+START_TEST(test_what_waits_is_dropped)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, protocols[_i], 0, VICTIM);
+	for (int tries = 1; !drops_what_waits(&conf); tries++)
+		ck_assert_int_lt(tries, TRIES);
 }
 END_TEST
 
