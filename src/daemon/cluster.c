@@ -150,7 +150,7 @@ void hw_app_cluster_tick(struct hw_app *a, struct hw_now now)
 		return;
 	hw_app_cluster_redis_tick(a, now);
 	hw_app_cluster_stream_tick(a);
-	hw_app_tell_differences(a);
+	hw_app_tell_strangers(a);
 }
 
 bool hw_app_cluster_connects(const struct hw_app *a, struct hw_now now)

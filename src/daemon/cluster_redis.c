@@ -47,6 +47,7 @@ static void on_answer(redisAsyncContext *ac, void *reply, void *arg)
 		return;
 	}
 	struct hw_now now = hw_app_woke(a);
+	hw_app_hold_strangers(a, r->answer);
 	hw_nodes_answer(a->cluster->nodes, now, &r->answer->nodes);
 	hw_app_cluster_saw(a, now, &asked->order, r->answer);
 	hw_app_turn(a);

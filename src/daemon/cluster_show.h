@@ -9,10 +9,4 @@
 /* Nothing is known while the cluster is not there: before it is started, and once it has left. */
 void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out);
 
-/* Each second: who differs from this node, and in what, whenever that changes. */
-struct hw_cluster_told {
-	uint64_t differs; /* a hash of what was told */
-};
-void hw_app_tell_differences(struct hw_app *a);
-
 #endif
