@@ -175,23 +175,25 @@ void hw_app_cluster_answered(struct hw_app *a, struct hw_now now, const struct h
 }
 
 /* What was acknowledged before the barrier was sent is read before it, or never is. */
-static bool own_is_read(struct hw_app *a, bool last)
+static bool own_is_read(const struct hw_cluster_broker *b)
+{
+	return b->peers.own_status >= b->barrier_seq && b->peers.own_known >= b->barrier_seq;
+}
+
+/* A right is missing, or the broker has lost what was retained. It is said, and asked for, once more. */
+static void own_is_missing(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);
-	bool status = b->peers.own_status >= b->barrier_seq, known = b->peers.own_known >= b->barrier_seq;
-	if (status && known) {
-		b->unread_told = false;
-		return true;
-	}
-	if (!last)
-		return false;
+	const char *what = b->peers.own_status >= b->barrier_seq ? "known" : "status";
 	if (!b->unread_told)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "what this node says of itself on heartwheel/%s/%s does not come back; nothing is published for "
 		       "the devices it owns: allow %.64s to write and to read heartwheel/+/%s",
-		       a->start->node_id, status ? "known" : "status", user_of(a), status ? "known" : "status");
+		       a->start->node_id, what, user_of(a), what);
 	b->unread_told = true;
-	return false;
+	if (!b->due)
+		b->due = b->serial;
+	hw_app_cluster_lossy(&a->reader[0], now);
 }
 
 static void tell_back(struct hw_app *a, struct hw_now now)
@@ -200,9 +202,15 @@ static void tell_back(struct hw_app *a, struct hw_now now)
 	uint64_t least = b->back[0];
 	for (unsigned i = 1; i < a->n_readers; i++)
 		least = b->back[i] < least ? b->back[i] : least;
-	if (a->fleet_blind || !b->peers.reading || least <= b->back_told || !own_is_read(a, least == b->barrier))
+	if (a->fleet_blind || !b->peers.reading || least <= b->back_told)
 		return;
+	if (!own_is_read(b)) {
+		if (least == b->barrier)
+			own_is_missing(a, now);
+		return;
+	}
 	b->back_told = least;
+	b->unread_told = false;
 	hw_nodes_barrier_back(a->cluster->nodes, now, least);
 }
 

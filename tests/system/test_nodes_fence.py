@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: MIT
+"""Several nodes at the broker: whatever an old owner still has under way when another takes over, no status of its lesser
+token stands behind it; and what a right that is missing looks like."""
+import binascii
+import os
+import re
+import signal
+import socket
+import threading
+
+import pytest
+
+from hw_daemon import Daemon, render
+from hw_wait import throughout, wait_until
+from test_acl import MOSQUITTO_ACL, secret, set_acl
+
+LEASE = 1.0
+DEVICES = ["d%d" % k for k in range(40)]
+OLD, NEW = "old", "new"
+
+
+def partition(device):
+    return binascii.crc_hqx(device.encode(), 0) % 16384 // 64
+
+
+class Way:
+    """A node's way to the broker. Once `word` is in what the node says, that and all behind it waits here until it is let
+    go, or for good where the broker has closed its end."""
+
+    def __init__(self, port):
+        self.port_of_broker = port
+        self.word, self.let_go, self.caught = None, threading.Event(), threading.Event()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self.port_of_broker))
+            for s in near, far:
+                s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for ends in ((near, far, True), (far, near, False)):
+                threading.Thread(target=self.pump, args=ends, daemon=True).start()
+
+    def pump(self, source, sink, is_said):
+        try:
+            while data := source.recv(65536):
+                if is_said and self.word and self.word.search(data):
+                    self.caught.set()
+                    self.let_go.wait()
+                sink.sendall(data)
+        except OSError:
+            pass
+        for s in source, sink:
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.let_go.set()
+        self.listener.close()
+
+
+def node(env, name, mqtt=None, **options):
+    directory = env.own_dir("hw")
+    sections = env.sections(timeout="1s", directory=directory, monitor={"node_id": name, "log_level": "debug"},
+                            mqtt={"keepalive": "5s", **(mqtt or {})}, **options)
+    sections.append(("cluster", {"mode": "mirror", "lease": "%ds" % LEASE}))
+    d = Daemon(directory, render(sections), name, directory / "control.sock", directory / "heartwheeld.pid")
+    env.daemons.append(d)
+    return d
+
+
+def owners(env):
+    return {int(p): r.split(" ")[1] for p, r in env.redis.hgetall(env.key("owners")).items() if len(r.split(" ")) == 2}
+
+
+def owned_by(env, name):
+    who = owners(env)
+    return [d for d in DEVICES if who.get(partition(d)) == name]
+
+
+def wait_owned(env, names):
+    wait_until(lambda: len(owners(env)) == 256 and set(owners(env).values()) == set(names), what="%s to own all" % names)
+
+
+def retained(env, devices):
+    """{device: (epoch, seq, online)}, as far as there are any."""
+    found = env.retained(env.root + "/+/status")
+    said = {d: found[env.status_topic(d)].json() for d in devices if env.status_topic(d) in found}
+    return {d: (j["epoch"], j["seq"], j["online"]) for d, j in said.items()}
+
+
+def stored(env, devices):
+    """What Redis has of them, the same way."""
+    hashes = {d: env.hash(d) for d in devices}
+    return {d: (int(h["epoch"]), int(h["seq"]), h["state"] == "online") for d, h in hashes.items() if h}
+
+
+def agrees(env, devices):
+    """A status that is told again has the epoch of who tells it, and what is stored that of who wrote it."""
+    told, written = retained(env, devices), stored(env, devices)
+    return len(told) == len(written) == len(devices) and all(
+        told[d][1:] == written[d][1:] and told[d][0] >= written[d][0] for d in devices)
+
+
+def newest(observer, env, device):
+    """(epoch, seq) of all live statuses of a device, in their order."""
+    said = [m.json() for m in observer.on(env.status_topic(device)) if m.payload and not m.retain]
+    return [(j["epoch"], j["seq"]) for j in said if isinstance(j, dict) and "epoch" in j]
+
+
+@pytest.fixture
+def pair(env):
+    """The two nodes, the old one by a way of its own, and an observer; both own something."""
+    env.own_broker()
+    env.own_redis()
+    way = Way(env.broker.port)
+
+    def start(protocol="5", qos=0, **mqtt):
+        observer = env.observer()
+        old = node(env, OLD, {"port": way.port, "protocol": protocol, "qos": qos, **mqtt}).start()
+        new = node(env, NEW, {"protocol": protocol, "qos": qos, **mqtt}).start()
+        wait_owned(env, {OLD, NEW})
+        return observer, old, new
+    yield way, start
+    way.close()
+
+
+@pytest.mark.parametrize("protocol,qos,fate", [("5", 0, "stopped"), ("3.1.1", 1, "stopped"), ("5", 1, "alive")])
+def test_what_an_old_owner_has_under_way(env, pair, protocol, qos, fate):
+    """Its statuses wait on their way to the broker when it loses what they are about; the new owner's are published; then
+    the way is free again. Stopped: it goes on after that. Alive: it cannot reach Redis, and does not know."""
+    way, start = pair
+    observer, old, new = start(protocol, qos)
+    with env.beating(DEVICES):
+        wait_until(lambda: agrees(env, DEVICES), what="everybody to be told online")
+        theirs = owned_by(env, OLD)
+    assert len(theirs) > 5 and len(theirs) < len(DEVICES) - 5
+    way.word = re.compile(rb"/status.*\"online\":false,\"reason\":\"timeout\"", re.S)
+    wait_until(way.caught.is_set, what="the old owner's statuses of who fell silent")
+    old.signal(signal.SIGSTOP)
+    before = {d: mark for d, mark in stored(env, theirs).items() if not mark[2]}
+    assert before, "it publishes what Redis has"
+    wait_until(lambda: set(owners(env).values()) == {NEW}, what="the new owner")
+    with env.beating(DEVICES):
+        def are_told():
+            after = retained(env, before)
+            return agrees(env, DEVICES) and all(after[d][0] > before[d][0] and after[d][2] for d in before)
+        wait_until(are_told, what="all to be told online by the new owner")
+        assert "'%s', whose claims are older, was cut off" % OLD in new.log()
+        assert new.metrics().get("evictions_total") >= 1
+        if fate == "alive":
+            old.signal(signal.SIGCONT)
+        way.let_go.set()
+        throughout(are_told, 1, "what is told by the new owner")
+        if fate == "stopped":
+            old.signal(signal.SIGCONT)
+        wait_owned(env, {OLD, NEW})
+        wait_until(lambda: agrees(env, DEVICES), what="all to agree in the end")
+    for d in DEVICES:
+        said = newest(observer, env, d)
+        assert said == sorted(said), "a lesser token's status behind a greater one: %s: %s" % (d, said)
+
+
+def guarded(env, acl):
+    env.own_broker(users={"heartwheel": "heartwheel", "observer": "observer"}, acl=acl)
+    env.own_redis()
+    env.root = "nodes"
+    env._publisher = env.client(username="observer", password="observer")
+
+
+OBSERVER = "user observer\ntopic readwrite nodes/#\ntopic read heartwheel/#\n"
+OF_NODES = ("topic read heartwheel/+/status", "topic readwrite heartwheel/+/known")
+
+
+def cluster_acl(*rights):
+    """The example with what it says of several nodes: those rights of it that are given."""
+    text = MOSQUITTO_ACL
+    for r in OF_NODES:
+        assert text.count("#" + r) == 1
+        text = text.replace("#" + r, r if r in rights else "")
+    for r in rights:
+        if r not in OF_NODES:
+            text = text.replace("# With homeassistant", r + "\n# With homeassistant")
+    return text + OBSERVER
+
+
+def as_node(env, **more):
+    return {"username": "heartwheel", "password_file": secret(env, "heartwheel"), **more}
+
+
+def retained_by(env):
+    """Who has said what is retained of the devices."""
+    c = env.connect(username="observer", password="observer")
+    try:
+        c.subscribe("nodes/+/status").fence()
+        return {m.topic.split("/")[1]: m.json()["by"] for m in c.messages if m.retain}
+    finally:
+        c.close()
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_the_rights_of_the_example_are_enough(env, protocol):
+    guarded(env, cluster_acl(*OF_NODES) + "topic readwrite hwtest/#\n")
+    nodes = [node(env, n, as_node(env, protocol=protocol)).start() for n in (OLD, NEW)]
+    wait_owned(env, {OLD, NEW})
+    with env.beating(DEVICES):
+        wait_until(lambda: set(retained_by(env)) == set(DEVICES), what="all to be told")
+        assert set(retained_by(env).values()) == {OLD, NEW}
+        nodes[0].signal(signal.SIGSTOP)  # its presence stays: it is to be cut off
+        wait_until(lambda: set(retained_by(env).values()) == {NEW}, what="all to be told by the other")
+        nodes[0].signal(signal.SIGCONT)
+        wait_owned(env, {OLD, NEW})
+    for d in nodes:
+        assert not [l for l in d.log().splitlines() if " error: " in l], d.log()
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+@pytest.mark.parametrize("given,named", [
+    ((), r"heartwheel/{n}/(known|status)\b.*allow heartwheel to write"),
+    (OF_NODES[:1], r"heartwheel/{n}/known\b.*allow heartwheel to write"),
+    (OF_NODES[1:], r"heartwheel/{n}/status does not come back.*read heartwheel/\+/status"),
+    ((OF_NODES[0], "topic write heartwheel/+/known"), r"heartwheel/{n}/known does not come back.*read heartwheel/\+/known"),
+])
+def test_a_right_that_is_missing(env, protocol, given, named):
+    """One line names it, nothing is published, and all is once it is given."""
+    guarded(env, cluster_acl(*given) + "topic readwrite hwtest/#\n")
+    d = node(env, OLD, as_node(env, protocol=protocol)).start()
+    wait_owned(env, {OLD})
+
+    def said():
+        return [l for l in d.log().splitlines() if re.search(named.format(n=OLD), l) and " error: " in l]
+    with env.beating(DEVICES[:3]):
+        wait_until(lambda: all(env.hash(x).get("state") == "online" for x in DEVICES[:3]), what="Redis to have them")
+        wait_until(said, what="a line that names the right; is\n" + d.log())
+        throughout(lambda: not retained_by(env), 3, "nothing is published")
+        assert len(said()) == 1, d.log()
+        set_acl(env, cluster_acl(*OF_NODES) + "topic readwrite hwtest/#\n")
+        wait_until(lambda: set(retained_by(env)) == set(DEVICES[:3]), what="all to be told")
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_an_eviction_that_is_refused(env, protocol):
+    """Nobody may say any more that the old owner is offline, nor can its last will: one line names the right, and the new
+    owner waits until the broker must have dropped it by itself, 1.5 x keepalive + 5 s."""
+    acl = cluster_acl(*OF_NODES) + "topic readwrite hwtest/#\n"
+    guarded(env, acl)
+    old, new = [node(env, n, as_node(env, protocol=protocol)).start() for n in (OLD, NEW)]
+    wait_owned(env, {OLD, NEW})
+    with env.beating(DEVICES):
+        wait_until(lambda: set(retained_by(env)) == set(DEVICES), what="all to be told")
+        theirs = owned_by(env, OLD)
+        set_acl(env, acl.replace("topic write heartwheel/+/status", "topic write heartwheel/%s/status" % NEW))
+        old.signal(signal.SIGSTOP)
+        wait_until(lambda: set(owners(env).values()) == {NEW}, what="the new owner")
+
+        def said():
+            return [l for l in new.log().splitlines() if " error: " in l and "lets this node not cut off" in l]
+        wait_until(said, what="a line that names the right")
+        throughout(lambda: {retained_by(env)[d] for d in theirs} == {OLD}, 8, "the new owner waits")
+        wait_until(lambda: {retained_by(env)[d] for d in theirs} == {NEW}, what="the new owner to tell all")
+        assert len(said()) == 1, new.log()
+        assert re.search(r"heartwheel-%s-pub.*heartwheel/\+/status" % OLD, said()[0]), said()
+        set_acl(env, acl)
+        os.kill(old.proc.pid, signal.SIGCONT)
+        wait_owned(env, {OLD, NEW})
