@@ -217,30 +217,22 @@ bool hw_monitor_rule(struct hw_monitor *m, struct hw_now now, uint32_t i, const 
 	return hw_monitor_carry_out(m, now, i, e, &v);
 }
 
-/* Carries out what changes the state. Of another node's device it is noted. */
-static bool change(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_verdict *v)
-{
-	if (!hw_gate_decides(m, hw_monitor_at(m, i))) {
-		hw_gate_note(m, i, v->act);
-		return false;
-	}
-	if (v->act == HW_ACT_OFFLINE)
-		return go_offline(m, now, i, v);
-	if (v->act == HW_ACT_ONLINE)
-		go_online(m, now, i, v);
-	else
-		transition(m, now, i, HW_STATE_FORGOTTEN, v->reason, -1);
-	return true;
-}
-
 bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e,
                           const struct hw_verdict *v)
 {
+	if (hw_act_changes(v->act) && !hw_gate_decides(m, hw_monitor_at(m, i))) {
+		hw_gate_note(m, i, v->act); /* it is another node's to change */
+		return false;
+	}
 	switch (v->act) {
 	case HW_ACT_ONLINE:
+		go_online(m, now, i, v);
+		return true;
 	case HW_ACT_OFFLINE:
+		return go_offline(m, now, i, v);
 	case HW_ACT_FORGOTTEN:
-		return change(m, now, i, v);
+		transition(m, now, i, HW_STATE_FORGOTTEN, v->reason, -1);
+		return true;
 	case HW_ACT_CANDIDATE:
 		if (e->said == HW_SAID_GOODBYE)
 			take_goodbye(m, now, i, false);

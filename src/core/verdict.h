@@ -65,6 +65,12 @@ enum hw_act {
 	HW_ACT_OWE_STATUS /* its retained status may have been replaced */
 };
 
+/* Whether it changes the device's state. */
+static inline bool hw_act_changes(enum hw_act a)
+{
+	return a == HW_ACT_ONLINE || a == HW_ACT_OFFLINE || a == HW_ACT_FORGOTTEN;
+}
+
 struct hw_verdict {
 	enum hw_act act;
 	enum hw_reason reason; /* ONLINE, OFFLINE, FORGOTTEN */

@@ -103,25 +103,28 @@ static void write_config(const struct hw_app *a, const char *slug, struct hw_id 
 	add(t, "},\"origin\":{\"name\":\"heartwheel\",\"sw_version\":\"" HW_VERSION "\"}}");
 }
 
-static int write_discovery(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *topic,
-                           size_t topic_cap, char *payload, size_t cap)
+static int topic(const struct hw_owed *s, const struct hw_device *d, char *buf, size_t cap)
 {
-	const struct hw_app *a = app_of(s);
+	char slug[HW_SLUG_MAX + 1];
+	hw_discovery_slug(hw_device_id(d), slug);
+	int n = snprintf(buf, cap, "%s/binary_sensor/heartwheel_%s/config", app_of(s)->start->mqtt.homeassistant_prefix,
+	                 slug);
+	return n < 0 || (size_t)n >= cap ? -1 : n;
+}
+
+static int payload(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *buf, size_t cap)
+{
 	struct hw_id id = hw_device_id(d);
 	char slug[HW_SLUG_MAX + 1], status[HW_OWED_PAYLOAD_MAX];
-	struct text t = {.buf = payload, .cap = cap};
+	struct text t = {.buf = buf, .cap = cap};
 	(void)now;
 	hw_discovery_slug(id, slug);
-	int n = snprintf(topic, topic_cap, "%s/binary_sensor/heartwheel_%s/config", a->start->mqtt.homeassistant_prefix,
-	                 slug);
-	if (n < 0 || (size_t)n >= topic_cap)
-		return -1;
-	payload[0] = '\0';
+	buf[0] = '\0';
 	if (hw_device_state(d) == HW_STATE_FORGOTTEN)
 		return 0;
 	if (hw_group_status_topic(hw_monitor_group_of(s->m, d), id.text, id.len, status, sizeof(status)) <= 0)
 		return -1;
-	write_config(a, slug, id, status, &t);
+	write_config(app_of(s), slug, id, status, &t);
 	return t.full ? -1 : (int)t.len;
 }
 
@@ -131,4 +134,5 @@ const struct hw_owed_kind hw_discovery_kind = {.owed = HW_OWED_DISCOVERY,
                                                .lenient = true,
                                                .wanted = wanted,
                                                .version = version,
-                                               .write = write_discovery};
+                                               .topic = topic,
+                                               .payload = payload};

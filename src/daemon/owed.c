@@ -57,16 +57,6 @@ static bool wanted(const struct hw_owed *s, const struct hw_device *d)
 	return s->kind->wanted(s, hw_monitor_group_of(s->m, d));
 }
 
-static int queue(struct hw_owed *s, struct hw_device *d, struct hw_owed_entry e)
-{
-	if (hw_device_noted(d, s->kind->queued))
-		return 0;
-	int rc = line_push(&s->fresh, e);
-	if (!rc)
-		hw_device_note(d, s->kind->queued, true);
-	return rc;
-}
-
 void hw_owed_add(struct hw_owed *s, uint32_t index)
 {
 	struct hw_device *d = hw_registry_at(hw_monitor_registry(s->m), index);
@@ -79,9 +69,12 @@ void hw_owed_add(struct hw_owed *s, uint32_t index)
 int hw_owed_release(struct hw_owed *s, struct hw_ref device, int64_t now_ms)
 {
 	struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), device);
-	if (!d || !hw_device_noted(d, s->kind->owed))
+	if (!d || !hw_device_noted(d, s->kind->owed) || hw_device_noted(d, s->kind->queued))
 		return 0;
-	return queue(s, d, (struct hw_owed_entry){device, now_ms});
+	int rc = line_push(&s->fresh, (struct hw_owed_entry){device, now_ms});
+	if (!rc)
+		hw_device_note(d, s->kind->queued, true);
+	return rc;
 }
 
 /* --- answers ----------------------------------------------------------------- */
@@ -142,9 +135,8 @@ void hw_owed_down(struct hw_owed *s)
 		if (!f->used)
 			continue;
 		f->used = false;
-		struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), f->entry.device);
-		if (d && hw_device_noted(d, s->kind->owed))
-			queue(s, d, f->entry); /* without memory it is found by the sweep after the reconnect */
+		/* Without memory it is found by the sweep after the reconnect. */
+		(void)hw_owed_release(s, f->entry.device, f->entry.since_ms);
 	}
 	s->in_flight = 0;
 }
@@ -169,7 +161,9 @@ static enum outcome publish(struct hw_owed *s, struct hw_now now, struct hw_owed
 	if (f->used)
 		return NO_ROOM;
 	char payload[HW_OWED_PAYLOAD_MAX], topic[HW_TOPIC_MAX + 1];
-	int len = wanted(s, d) ? s->kind->write(s, now, d, topic, sizeof(topic), payload, sizeof(payload)) : -1;
+	if (!wanted(s, d) || s->kind->topic(s, d, topic, sizeof(topic)) <= 0)
+		return NONE;
+	int len = s->kind->payload(s, now, d, payload, sizeof(payload));
 	if (len < 0)
 		return NONE;
 	uint64_t token = s->kind->token | s->next_token;

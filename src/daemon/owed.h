@@ -49,12 +49,10 @@ struct hw_owed_kind {
 	bool (*wanted)(const struct hw_owed *s, const struct hw_group *g);
 	/* Changes when an acknowledged message is no longer what the broker should have. */
 	uint64_t (*version)(const struct hw_device *d);
-	/*
-	 * Writes topic and payload, each with a NUL. Returns the payload's length; 0 for a clearing (forgotten); -1 if
-	 * there is none, or it does not fit.
-	 */
-	int (*write)(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *topic,
-	             size_t topic_cap, char *payload, size_t cap);
+	/* Write it with a NUL, and return its length; 0: of no topic, or of a clearing (forgotten); below 0: there is
+	 * none, or it does not fit. */
+	int (*topic)(const struct hw_owed *s, const struct hw_device *d, char *buf, size_t cap);
+	int (*payload)(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *buf, size_t cap);
 };
 
 struct hw_owed_entry {

@@ -5,19 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
-int hw_status_payload(const struct hw_monitor *m, const char *node_id, struct hw_now now, const struct hw_device *d,
-                      char *buf, size_t cap)
+int hw_status_payload(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *buf, size_t cap)
 {
-	if (!hw_monitor_group_of(m, d)->status.filter)
+	if (!hw_monitor_group_of(s->m, d)->status.filter)
 		return -1;
 	buf[0] = '\0';
 	if (hw_device_state(d) == HW_STATE_FORGOTTEN)
 		return 0;
 	char by[6 * 256 + 3], epoch[32] = "";
-	if (hw_json_quote(node_id, strlen(node_id), by, sizeof(by)) >= sizeof(by))
+	if (hw_json_quote(s->node_id, strlen(s->node_id), by, sizeof(by)) >= sizeof(by))
 		return -1;
-	if (hw_monitor_epoch(m, d))
-		snprintf(epoch, sizeof(epoch), ",\"epoch\":%llu", (unsigned long long)hw_monitor_epoch(m, d));
+	if (hw_monitor_epoch(s->m, d))
+		snprintf(epoch, sizeof(epoch), ",\"epoch\":%llu", (unsigned long long)hw_monitor_epoch(s->m, d));
 	/* An online device's last_seen is that of its transition: a status that is published again has the same
 	 * content. */
 	bool online = hw_device_state(d) == HW_STATE_ONLINE;
@@ -49,13 +48,10 @@ static uint64_t version(const struct hw_device *d)
 	return d->seq;
 }
 
-static int write_status(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *topic,
-                        size_t topic_cap, char *payload, size_t cap)
+static int topic(const struct hw_owed *s, const struct hw_device *d, char *buf, size_t cap)
 {
 	struct hw_id id = hw_device_id(d);
-	if (hw_group_status_topic(hw_monitor_group_of(s->m, d), id.text, id.len, topic, topic_cap) <= 0)
-		return -1;
-	return hw_status_payload(s->m, s->node_id, now, d, payload, cap);
+	return hw_group_status_topic(hw_monitor_group_of(s->m, d), id.text, id.len, buf, cap);
 }
 
 const struct hw_owed_kind hw_status_kind = {.owed = HW_OWED_STATUS,
@@ -63,4 +59,5 @@ const struct hw_owed_kind hw_status_kind = {.owed = HW_OWED_STATUS,
                                             .token = UINT64_C(2) << 62,
                                             .wanted = wanted,
                                             .version = version,
-                                            .write = write_status};
+                                            .topic = topic,
+                                            .payload = hw_status_payload};

@@ -11,7 +11,6 @@ extern const struct hw_owed_kind hw_status_kind;
  * The payload of a device's retained status, NUL-terminated. Returns its length; 0 for a clearing (forgotten); -1 if
  * its group publishes none, or it does not fit.
  */
-int hw_status_payload(const struct hw_monitor *m, const char *node_id, struct hw_now now, const struct hw_device *d,
-                      char *buf, size_t cap);
+int hw_status_payload(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *buf, size_t cap);
 
 #endif

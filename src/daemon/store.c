@@ -174,7 +174,7 @@ static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, bool compl
 static int status_payload(void *arg, const struct hw_device *device, char *buf, size_t cap)
 {
 	struct hw_app *a = arg;
-	return hw_status_payload(a->monitor, a->conf->node_id, hw_app_now(), device, buf, cap);
+	return hw_status_payload(&a->status, hw_app_now(), device, buf, cap);
 }
 
 static void on_trouble(void *arg, const char *what)

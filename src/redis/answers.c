@@ -121,46 +121,56 @@ static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const r
 	return first;
 }
 
-static void edges_answered(struct hw_redis *r, struct hw_call *c, const redisReply *reply)
+/* All are written. If an edge before them failed, they are sent once more all the same. */
+static void edges_done(struct hw_redis *r, const struct hw_call *c)
 {
 	struct hw_sink *s = &r->sink;
-	const char *error = call_error(reply, c);
-	hw_call_undo(r, c); /* c is still as it was, but nobody's: it is used up before anything is sent */
-	if (error) {
-		s->rewind = true;
-		call_failed(r, HW_CALL_EDGES, error);
-		return;
+	hw_refusal_end(r, HW_HOLD(HW_CALL_EDGES));
+	if (!s->rewind) {
+		s->retry_ms = 0;
+		hw_edges_confirm(&s->edges, s->in_flight[HW_CALL_EDGES] ? c->end : s->edges.sent);
 	}
-	time_call(r, c);
-	unsigned first = judge_edges(r, c, reply);
-	bool in_order = !s->rewind;
-	if (first == c->n || !hw_trouble_is_global(hw_trouble_of(item_error(reply->element[first]))))
+	hw_plan_pump(r);
+}
+
+/* The first that failed, and all behind it, are sent again. */
+static void edge_failed(struct hw_redis *r, uint64_t place, const char *error)
+{
+	struct hw_sink *s = &r->sink;
+	bool global = hw_trouble_is_global(hw_trouble_of(error));
+	if (!global)
 		hw_refusal_end(r, HW_HOLD(HW_CALL_EDGES));
-	if (first == c->n) {
-		s->retry_ms = in_order ? 0 : s->retry_ms;
-		if (in_order)
-			hw_edges_confirm(&s->edges, s->in_flight[HW_CALL_EDGES] ? c->end : s->edges.sent);
-		hw_plan_pump(r);
-		return;
+	if (!s->rewind) {
+		hw_edges_confirm(&s->edges, place);
+		if (!global)
+			count_poison(r, place, error);
 	}
 	s->rewind = true;
-	error = item_error(reply->element[first]);
-	if (in_order) {
-		hw_edges_confirm(&s->edges, c->items[first].at);
-		if (!hw_trouble_is_global(hw_trouble_of(error)))
-			count_poison(r, c->items[first].at, error);
-	}
 	call_failed(r, HW_CALL_EDGES, error);
 }
 
 void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_call *c = arg;
+	struct hw_redis *r = c->r;
+	const redisReply *reply = answer;
 	(void)ac;
-	if (!answer)
+	if (!reply)
 		return;
-	hw_redis_link_got(&c->r->link);
-	edges_answered(c->r, c, answer);
+	hw_redis_link_got(&r->link);
+	const char *error = call_error(reply, c);
+	hw_call_undo(r, c); /* c is still as it was, but nobody's: it is used up before anything is sent */
+	if (error) {
+		r->sink.rewind = true;
+		call_failed(r, HW_CALL_EDGES, error);
+		return;
+	}
+	time_call(r, c);
+	unsigned first = judge_edges(r, c, reply);
+	if (first == c->n)
+		edges_done(r, c);
+	else
+		edge_failed(r, c->items[first].at, item_error(reply->element[first]));
 }
 
 /* --- refreshes and rewrites -------------------------------------------------------------------------------------- */

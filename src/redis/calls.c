@@ -55,7 +55,7 @@ static bool add_edge(struct hw_redis *r, struct hw_call *c, uint64_t place)
 		}
 		if (s->marks[e->t.device.index] & HW_MARK_IN_FLIGHT)
 			return false;
-		hw_item_edge(r, d, &e->t);
+		hw_item_write(r, "E", d, &e->t, e->t.seq == d->seq);
 		s->marks[e->t.device.index] &= (uint8_t)~HW_MARK_FULL;
 	}
 	c->items[c->n].ref = e->t.device;

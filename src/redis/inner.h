@@ -249,7 +249,10 @@ void hw_sink_fini(struct hw_redis *r);
 void hw_sink_lost(struct hw_redis *r);
 
 /* items.c: append one item and its keys to the call under construction */
-void hw_item_edge(struct hw_redis *r, const struct hw_device *d, const struct hw_transition *t);
+/* A transition, as `kind` "E" (an edge, with an entry in the stream) or "W" (a rewrite). `payload`: the outbox gets the
+ * device's status. */
+void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
+                   bool payload);
 void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_now now);
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
 void hw_item_acknowledge(struct hw_redis *r, const struct hw_edge *e);

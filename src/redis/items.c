@@ -108,8 +108,8 @@ static void add_payload(struct hw_redis *r, const struct hw_device *d, bool want
 	hw_eval_put(&r->sink.eval, HW_AT_WRITE_PAYLOAD, payload, has ? (size_t)len : 0);
 }
 
-static void add_device(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
-                       bool payload)
+void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
+                   bool payload)
 {
 	struct hw_eval *e = &r->sink.eval;
 	struct hw_id id = hw_device_id(d);
@@ -136,11 +136,6 @@ static void add_device(struct hw_redis *r, const char *kind, const struct hw_dev
 	add_extra(r, d);
 }
 
-void hw_item_edge(struct hw_redis *r, const struct hw_device *d, const struct hw_transition *t)
-{
-	add_device(r, "E", d, t, t->seq == d->seq);
-}
-
 /*
  * A rewrite leaves the outbox alone: it says nothing new to the broker, and Redis having come back empty is no reason
  * to publish. Only a clearing that the broker has not acknowledged is put there again, since nothing else would
@@ -155,7 +150,7 @@ void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_no
 		.last_seen_ms = hw_device_last_seen_ms(d, now),
 		.seq = d->seq,
 	};
-	add_device(r, "W", d, &t, t.state == HW_STATE_FORGOTTEN && hw_device_noted(d, HW_OWED_STATUS));
+	hw_item_write(r, "W", d, &t, t.state == HW_STATE_FORGOTTEN && hw_device_noted(d, HW_OWED_STATUS));
 }
 
 static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct hw_now now)

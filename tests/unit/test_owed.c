@@ -41,13 +41,16 @@ static uint64_t version(const struct hw_device *d)
 	return d->seq;
 }
 
-static int write_one(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *topic,
-                     size_t topic_cap, char *payload, size_t cap)
+static int topic(const struct hw_owed *s, const struct hw_device *d, char *buf, size_t cap)
 {
-	(void)s, (void)now, (void)d, (void)topic_cap, (void)cap;
-	topic[0] = payload[0] = 'x';
-	topic[1] = payload[1] = '\0';
-	return 1;
+	(void)s, (void)d;
+	return snprintf(buf, cap, "x");
+}
+
+static int payload(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *buf, size_t cap)
+{
+	(void)now;
+	return topic(s, d, buf, cap);
 }
 
 static const struct hw_owed_kind kind = {.owed = HW_OWED_STATUS,
@@ -55,7 +58,8 @@ static const struct hw_owed_kind kind = {.owed = HW_OWED_STATUS,
                                          .token = UINT64_C(0x4000000000000000),
                                          .wanted = wanted,
                                          .version = version,
-                                         .write = write_one};
+                                         .topic = topic,
+                                         .payload = payload};
 static struct world *w;
 static struct hw_publisher publisher;
 static struct hw_owed owed;
