@@ -48,9 +48,10 @@ def set_acl(env, text):
     env.broker.signal(signal.SIGHUP)
 
 
-def guarded_redis(env):
-    """A Redis that reads the shipped file, as redis.conf would; only the password is another one."""
-    text = REDIS_ACL.replace("CHANGE-ME", "heartwheel")
+def guarded_redis(env, more=""):
+    """A Redis that reads the shipped file, as redis.conf would; only the password is another one, and `more` is put
+    behind."""
+    text = REDIS_ACL.replace("CHANGE-ME", "heartwheel").rstrip("\n") + more + "\n"
     assert text != REDIS_ACL
     path = env.dir / "redis-heartwheel.acl"
     path.write_text(text)
@@ -153,6 +154,48 @@ def test_the_redis_acl_allows_nothing_that_is_not_used(env):
                    "every command to be used; missing: %s" % (wanted - used()))
     assert used() - {"hgetall", "ping"} <= wanted
     assert not env.redis.execute_command("ACL", "LOG")
+
+
+def of_several():
+    """What several nodes need beside, as the file says."""
+    rights, = re.findall(r"^# With \[cluster\] mode = mirror, put behind it: (.*)$", REDIS_ACL, re.M)
+    return rights
+
+
+def guarded_node(env, name):
+    d = env.configure(node=name, timeout="1s", monitor={"node_id": name},
+                      redis={"username": "heartwheel", "password_file": secret(env, "heartwheel")})
+    d.rewrite(d.conf.read_text() + "[cluster]\nmode = mirror\nlease = 1s\n")
+    return d.start(seeing=False)
+
+
+def test_several_nodes_under_the_redis_acl(env):
+    """One joins, shares, takes over from one that is killed, passes a request on and leaves; and each right is used."""
+    guarded_redis(env, " " + of_several())
+    env.redis.config_resetstat()
+    a, b = [guarded_node(env, env.node + "-" + name) for name in "ab"]
+
+    def owned(d):
+        return d.metrics().get("partitions_owned")
+
+    wait_until(lambda: owned(a) and owned(b) and owned(a) + owned(b) == 256, 20)
+    devices = ["d%d" % k for k in range(10)]
+    for device in devices:
+        env.beat(device, {"timeout": 3600})
+    wait_until(lambda: all(d.device(device) for device in devices for d in (a, b)))
+    other = wait_until(lambda: [x for x in devices if a.device(x)["node"] == b.node == b.device(x)["node"]])[0]
+    assert a.forget(other).status == 204
+    wait_until(lambda: not b.device(other) and not a.device(other))
+    b.kill()
+    b.awaited = True
+    wait_until(lambda: owned(a) == 256, 20)
+    b.start(seeing=False)
+    wait_until(lambda: owned(a) + owned(b) == 256 and owned(b), 20)
+    b.stop()
+    wait_until(lambda: owned(a) == 256, 20)
+    assert not env.redis.execute_command("ACL", "LOG"), env.redis.execute_command("ACL", "LOG")
+    used = {k[len("cmdstat_"):] for k in env.redis.info("commandstats")}
+    assert {w[1:] for w in of_several().split() if w.startswith("+")} <= used
 
 
 @pytest.mark.parametrize("key", ["device:other", "device:state", "other", "device:eventsx"])
