@@ -232,8 +232,9 @@ void hw_control_nodes_metrics(struct evbuffer *b, const struct hw_control_nodes 
 		labelled(b, "nodes", "state", states[i], count(n, states[i]));
 	one(b, "partitions_owned", "gauge", "Partitions of the fleet that this node owns.", n->owned);
 	one(b, "partitions_unowned", "gauge", "Partitions of the fleet that no node owns.", n->unowned);
-	hw_metric_family(b, "takeovers_total", "counter",
-	                 "Partitions that this node has taken over, by whether they were handed over.");
+	hw_metric_family(
+		b, "takeovers_total", "counter",
+		"Partitions that this node has taken over, by whether they were handed over with nothing owed.");
 	labelled(b, "takeovers_total", "kind", "clean", (double)n->takeovers_clean);
 	labelled(b, "takeovers_total", "kind", "unclean", (double)n->takeovers_unclean);
 	one(b, "takeover_seconds", "gauge", "How long the last takeover took, from the claim to deciding.",

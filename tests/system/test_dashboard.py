@@ -340,7 +340,7 @@ def test_blind(env, browser):
     assert b.run("return await page.title()").startswith("BLIND")
 
 
-NODES = {"mode": "mirror", "name": "heartwheel", "lease_ms": 5000, "member": True, "lapsed": False, "partitions": 256, "owned": 131,
+NODES = {"mode": "mirror", "name": "heartwheel", "lease_ms": 1000, "member": True, "lapsed": False, "partitions": 256, "owned": 131,
          "unowned": 0, "stream_lag_ms": 0}
 
 

@@ -4,6 +4,9 @@
 
 import { ago, ask, byId, count, element, now, setClass, setText, span } from "./text.js";
 
+// A handover leaves partitions without an owner for a moment: that is nothing to be told of.
+let unownedSince = null;
+
 const names = (nodes) => nodes.map((n) => n.node).join(", ");
 
 function stateOf(n) {
@@ -34,7 +37,8 @@ function troubles(all) {
 		said.push(`${lost.length === 1 ? "Node" : "Nodes"} ${names(lost)} ${lost.length === 1 ? "is" : "are"} lost: ${
 			waiting ? `${count(waiting)} of ${count(all.partitions)} partitions wait to be taken over.`
 				: "the others watch the devices."}`);
-	if (all.unowned)
+	unownedSince = all.unowned ? unownedSince ?? Date.now() : null;
+	if (all.unowned && Date.now() - unownedSince >= 2 * all.lease_ms)
 		said.push(`${count(all.unowned)} of ${count(all.partitions)} partitions have no owner.`);
 	if (!all.member)
 		said.push(`This node is not a member of ${all.name}: what is shown may be old.`);
