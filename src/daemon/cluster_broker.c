@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See cluster_broker.h. Two things are asked for beyond what src/nodes does itself. A proof is complete only while the
- * monitor sees: after a blindness that may have lost messages presences are read anew, and no proof may come between.
+ * See cluster_broker.h. Two things are asked for beyond what src/nodes does itself. No proof is complete while
+ * reader 0 may have missed a presence: after a blindness that may have lost messages they are read anew.
  * And what we say ourselves must have come back before the barrier behind it: a right that is missing would otherwise
  * look like a fence.
  */
@@ -196,14 +196,37 @@ static void own_is_missing(struct hw_app *a, struct hw_now now)
 	hw_app_cluster_lossy(&a->reader[0], now);
 }
 
+/*
+ * Whether reader 0 may have missed a presence since what is retained was asked for: anything but a lost link has
+ * hindered the monitor then, and it is not known yet whether messages were lost. A link that was lost has its own
+ * begin.
+ */
+static bool is_doubtful(const struct hw_app *a, bool *lasts)
+{
+	const struct hw_blind *blind = hw_monitor_blind(a->monitor);
+	bool ended = false;
+	*lasts = false;
+	for (unsigned c = HW_CAUSE_LINK + 1; c < HW_CAUSE_DEAF; c++) {
+		*lasts |= blind->active >> c & 1;
+		ended |= blind->cause_since[c].ns > broker_of(a)->peers.since.ns;
+	}
+	return *lasts || (ended && a->fleet_blind);
+}
+
 static void tell_back(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);
 	uint64_t least = b->back[0];
+	bool lasts;
 	for (unsigned i = 1; i < a->n_readers; i++)
 		least = b->back[i] < least ? b->back[i] : least;
-	if (a->fleet_blind || !b->peers.reading || least <= b->back_told)
+	if (!b->peers.reading || least <= b->back_told)
 		return;
+	if (is_doubtful(a, &lasts)) {
+		if (!lasts)
+			hw_app_cluster_lossy(&a->reader[0], now);
+		return;
+	}
 	if (!own_is_read(b)) {
 		if (least == b->barrier)
 			own_is_missing(a, now);
@@ -227,10 +250,12 @@ void hw_app_cluster_sees(struct hw_app *a, struct hw_now now, bool lossy)
 {
 	if (!a->cluster)
 		return;
-	if (lossy)
+	if (lossy) {
 		hw_app_cluster_lossy(&a->reader[0], now);
-	else
-		tell_back(a, now);
+		return;
+	}
+	broker_of(a)->peers.since = now.mono;
+	tell_back(a, now);
 }
 
 /* --- the gate ---------------------------------------------------------------------- */

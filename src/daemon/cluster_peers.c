@@ -64,6 +64,7 @@ static void end_reading(struct hw_app *a, struct hw_now now)
 	struct hw_cluster_peers *p = peers_of(a);
 	p->reading = p->asked = p->again = false;
 	p->n = 0;
+	p->since = now.mono;
 	hw_nodes_reader(a->cluster->nodes, now, false);
 }
 
@@ -79,9 +80,10 @@ void hw_app_cluster_reader(struct hw_app_reader *r, struct hw_now now, bool up)
 
 /* --- after messages may have been lost --------------------------------------------- */
 
-static void ask_again(struct hw_app_reader *r)
+static void ask_again(struct hw_app_reader *r, struct hw_now now)
 {
 	peers_of(r->app)->asked = true;
+	peers_of(r->app)->since = now.mono;
 	hw_reader_replay(r->reader);
 }
 
@@ -95,7 +97,7 @@ void hw_app_cluster_lossy(struct hw_app_reader *r, struct hw_now now)
 		return;
 	}
 	end_reading(r->app, now);
-	ask_again(r);
+	ask_again(r, now);
 }
 
 void hw_app_cluster_replayed(struct hw_app_reader *r, struct hw_now now)
@@ -109,7 +111,7 @@ void hw_app_cluster_replayed(struct hw_app_reader *r, struct hw_now now)
 	}
 	p->again = false;
 	p->n = 0;
-	ask_again(r);
+	ask_again(r, now);
 }
 
 /* --- what is read ------------------------------------------------------------------ */

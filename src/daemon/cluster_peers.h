@@ -27,6 +27,7 @@ struct hw_cluster_early {
 struct hw_cluster_peers {
 	bool reading;                   /* src/nodes was told that reader 0 is subscribed */
 	bool asked, again;              /* what is retained was asked for once more; and is to be again behind that */
+	struct hw_mono since;           /* what is retained was asked for; or nothing was lost until then */
 	struct hw_cluster_early *early; /* owned: read since `reading` was false */
 	size_t n, cap;
 	uint64_t own_status, own_known; /* the greatest numbers of our own that were read */

@@ -132,12 +132,13 @@ def pair(env):
     way.close()
 
 
-@pytest.mark.parametrize("protocol,qos,fate", [("5", 0, "stopped"), ("3.1.1", 1, "stopped"), ("5", 1, "alive")])
-def test_what_an_old_owner_has_under_way(env, pair, protocol, qos, fate):
+@pytest.mark.parametrize("protocol,qos,readers,fate", [("5", 0, 1, "stopped"), ("3.1.1", 1, 2, "stopped"),
+                                                       ("5", 1, 1, "alive")])
+def test_what_an_old_owner_has_under_way(env, pair, protocol, qos, readers, fate):
     """Its statuses wait on their way to the broker when it loses what they are about; the new owner's are published; then
     the way is free again. Stopped: it goes on after that. Alive: it cannot reach Redis, and does not know."""
     way, start = pair
-    observer, old, new = start(protocol, qos)
+    observer, old, new = start(protocol, qos, readers=readers)
     with env.beating(DEVICES):
         wait_until(lambda: agrees(env, DEVICES), what="everybody to be told online")
         theirs = owned_by(env, OLD)
@@ -270,3 +271,35 @@ def test_an_eviction_that_is_refused(env, protocol):
         set_acl(env, acl)
         os.kill(old.proc.pid, signal.SIGCONT)
         wait_owned(env, {OLD, NEW})
+
+
+def test_a_broker_that_restarts_is_told_at_once(env):
+    """It has forgotten everything; statuses do not wait until silence counts again."""
+    env.own_broker()
+    env.own_redis()
+    d = node(env, OLD, {"reconnect_grace": "10s"}).start()
+    wait_owned(env, {OLD})
+    with env.beating(DEVICES):
+        wait_until(lambda: agrees(env, DEVICES), what="everybody to be told online")
+        env.broker.stop()
+        env.broker.start()
+        wait_until(lambda: agrees(env, DEVICES), what="everybody to be told online once more")
+        assert d.status()["blind_cause"] == "link", "it sees again already"
+
+
+def test_a_clean_stop_withdraws_last(env, pair):
+    """Its claims stand until all is released; what is retained of it in the end claims nothing, and is offline."""
+    way, start = pair
+    _, old, new = start()
+    spy = env.observer("heartwheel/%s/status" % OLD)
+    with env.beating(DEVICES):
+        wait_until(lambda: agrees(env, DEVICES), what="everybody to be told online")
+        old.stop()
+        said = [m.json() for m in spy.messages]
+        assert [j["online"] for j in said[-2:]] == [True, False], said
+        assert said[-1]["claims"] == "" == said[-2]["claims"] and said[-1]["state"] == "gone", said
+        assert any(j["state"] == "leaving" and j["claims"] for j in said) or len(owners(env)) == 256
+        wait_owned(env, {NEW})
+        assert "cut off" not in new.log()
+    for j in said:
+        assert list(j)[-3:] == ["cluster", "state", "claims"] and j["cluster"] == "heartwheel", j
