@@ -9,6 +9,7 @@
 #include <cjson/cJSON.h>
 #include <event2/http.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "control/parts.h"
@@ -20,12 +21,19 @@ static const char *const states[] = {"joining", "ready", "blind", "leaving", "lo
 
 static const char *const compared[] = {"name", "mode", "protocol", "version", "config", NULL};
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct hw_control_node *)a)->node, ((const struct hw_control_node *)b)->node);
+}
+
+/* In the same order whoever is asked. */
 bool hw_nodes_of(const struct hw_control *c, struct hw_control_nodes *out)
 {
 	if (!c->ops->nodes)
 		return false;
 	*out = (struct hw_control_nodes){0};
 	c->ops->nodes(c->arg, out);
+	qsort(out->at, out->n, sizeof(out->at[0]), by_name);
 	return true;
 }
 

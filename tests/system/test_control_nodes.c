@@ -48,6 +48,20 @@ START_TEST(nodes_says_all)
 }
 END_TEST
 
+START_TEST(nodes_are_in_the_order_of_their_names)
+{
+	struct hw_control_node first = s.nodes.at[0];
+	s.nodes.at[0] = s.nodes.at[2];
+	s.nodes.at[2] = first;
+	ck_assert_int_eq(get(&s, "/v1/nodes", &r), 200);
+	cJSON *json = cJSON_Parse(r.body);
+	static const char *const names[] = {"a", "b", "c"};
+	for (int i = 0; i < 3; i++)
+		ck_assert_str_eq(text(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "nodes"), i), "node"), names[i]);
+	cJSON_Delete(json);
+}
+END_TEST
+
 /* Anybody may have written it. */
 START_TEST(foreign_bytes_are_not_passed_on)
 {
@@ -314,6 +328,7 @@ int main(void)
 	TCase *tc = tcase_create("nodes");
 	tcase_add_checked_fixture(tc, set_up, rig_tear_down);
 	tcase_add_test(tc, nodes_says_all);
+	tcase_add_test(tc, nodes_are_in_the_order_of_their_names);
 	tcase_add_test(tc, foreign_bytes_are_not_passed_on);
 	tcase_add_test(tc, status_has_the_cluster);
 	tcase_add_test(tc, readiness);
