@@ -187,6 +187,9 @@ def test_lives(env, browser):
         b.run("page.evaluate(() => { window.untouched = true; })")
         wait_until(lambda: b.rows() == ["mortal"], 10, "the dead device in the table")
         assert b.feed()[0] == ["mortal", "offline"]
+        both = wait_until(lambda: b.get('document.getElementById("offline").textContent === "1"'
+                                        ' && [document.getElementById("offline-since").textContent]'))
+        assert both[0] != "everybody is there"
         wait_until(lambda: b.text("#offline") == "1" and b.text("#online") == "1")
         env.beat("mortal", {"timeout": 600})
         wait_until(lambda: b.rows() == [], 10, "the table to be empty")

@@ -53,6 +53,8 @@ function showSince() {
 		setText(note, "everybody is there");
 	else if (newest && oldest)
 		setText(note, offline === 1 ? `since ${ago(newest)}` : `latest ${ago(newest)}, longest ${span(now() - oldest)}`);
+	else
+		setText(note, "");
 }
 
 function showStatus(s) {
@@ -138,7 +140,7 @@ function takeEvents() {
 	for (const d of some)
 		if (d.state === "offline")
 			newest = Math.max(newest ?? 0, d.since_ms);
-	if (some.some((d) => d.since_ms === oldest || d.state !== "offline"))
+	if (oldest === null || some.some((d) => d.since_ms === oldest || d.state !== "offline"))
 		quietly(extremes);
 	status();
 }
