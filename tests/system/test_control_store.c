@@ -151,6 +151,72 @@ START_TEST(a_client_resumes_from_the_store)
 }
 END_TEST
 
+/* Of several nodes what is told comes over another connection than the pages. */
+START_TEST(a_page_may_be_behind_what_is_told)
+{
+	struct stream t;
+	hw_control_store(s.control, true);
+	answer(0, 5, place(0));
+	stream_open(&t, "/v1/events", "1700000000000-2");
+	expect_open(&t);
+	settle(&t);
+	ck_assert_uint_eq(s.asked_after, 1);
+	tell(5, 6);
+	answer(3, 5, s.after);
+	settle(&t);
+	ck_assert_uint_eq(s.asked_after, 2);
+	ck_assert_uint_eq(s.after.n, 4);
+	answer(5, 6, s.after);
+	expect_devices(&t, 3, 6);
+	settle(&t);
+	ck_assert_uint_eq(s.asked_after, 2);
+	stream_close(&t);
+}
+END_TEST
+
+START_TEST(a_page_may_be_ahead_of_what_is_told)
+{
+	struct stream t;
+	hw_control_store(s.control, true);
+	answer(0, 5, place(0));
+	stream_open(&t, "/v1/events", "1700000000000-2");
+	expect_open(&t);
+	settle(&t);
+	answer(3, 8, s.after);
+	expect_devices(&t, 3, 5);
+	tell(5, 8);
+	expect_devices(&t, 3, 8);
+	ck_assert_uint_eq(s.asked_after, 1);
+	stream_close(&t);
+}
+END_TEST
+
+START_TEST(what_is_told_while_it_reads_is_read)
+{
+	struct stream t;
+	hw_control_store(s.control, true);
+	answer(0, 5, place(0));
+	stream_open(&t, "/v1/events", NULL);
+	expect_open(&t);
+	hw_control_store(s.control, false);
+	hw_control_store(s.control, true);
+	tell(9, 11);
+	answer(5, 9, s.after);
+	ck_assert_uint_eq(s.asked_after, 2);
+	ck_assert_uint_eq(s.after.n, 8);
+	answer(9, 11, s.after);
+	ck_assert_uint_eq(s.asked_after, 2);
+	tell(10, 12); /* the first was read */
+	expect_devices(&t, 5, 12);
+	hw_control_missed(s.control, place(14));
+	ck_assert_uint_eq(s.asked_after, 3);
+	answer(0, 0, s.after); /* what was told of is not there any more */
+	ck_assert_uint_eq(s.asked_after, 3);
+	tell(20, 21);
+	stream_close(&t);
+}
+END_TEST
+
 START_TEST(a_client_waits_for_the_store)
 {
 	struct stream t, u;
@@ -234,6 +300,9 @@ int main(void)
 	tcase_add_test(tc, an_empty_stream_has_a_begin);
 	tcase_add_test(tc, an_emptied_store_resets_all);
 	tcase_add_test(tc, a_client_resumes_from_the_store);
+	tcase_add_test(tc, a_page_may_be_behind_what_is_told);
+	tcase_add_test(tc, a_page_may_be_ahead_of_what_is_told);
+	tcase_add_test(tc, what_is_told_while_it_reads_is_read);
 	tcase_add_test(tc, a_client_waits_for_the_store);
 	tcase_add_test(tc, a_client_leaves_while_it_is_asked_for);
 	tcase_add_test(tc, a_store_that_refuses);
