@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "alone.h"
 #include "broker.h"
 #include "cluster.h"
 #include "cluster_broker.h"
@@ -154,8 +155,10 @@ static void on_tick(void *arg)
 	tell_manager(a);
 	hw_control_tick(a->control, now);
 	hw_notifier_tick(a->notifier);
-	if (a->redis)
+	if (a->redis) {
 		hw_redis_tick(a->redis);
+		hw_app_alone_look(a);
+	}
 	if (a->redis && !a->loading) {
 		hw_redis_keep_canaries(a->redis, hw_monitor_canaries(a->monitor));
 		hw_redis_seen(a->redis, now, hw_monitor_blindness(a->monitor).blind);
@@ -417,7 +420,7 @@ static int start_redis(struct hw_app *a)
 	if (!a->redis)
 		return -ENOMEM;
 	if (!several) /* else once the place in the stream is known */
-		hw_redis_load(a->redis);
+		hw_app_alone_start(a);
 	if (!c->keyspace_enabled)
 		return 0;
 	const struct hw_keyspace_conf keyspace = {.redis = &a->redis_conf, .configure = c->keyspace_configure};

@@ -61,6 +61,13 @@ struct hw_app_reader {
 	struct hw_copies_of copies;
 };
 
+/* alone.h's: whether nodes of a cluster live on this prefix is being looked at. */
+struct hw_app_alone {
+	bool waits, seen;
+	uint64_t hash;
+	struct hw_mono until;
+};
+
 struct hw_app {
 	struct hw_log *log;        /* borrowed from main */
 	struct hw_settings *conf;  /* owned: the running configuration */
@@ -77,6 +84,7 @@ struct hw_app {
 	struct hw_owed status, discovery;
 	struct hw_notifier *notifier;
 	struct hw_share share;
+	struct hw_app_alone alone;
 	struct hw_app_cluster *cluster; /* owned; NULL: [cluster] mode = off */
 
 	struct event *due, *publisher_readable;

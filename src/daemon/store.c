@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alone.h"
 #include "cluster_priv.h"
 #include "debts.h"
 #include "fanout.h"
@@ -113,6 +114,8 @@ static void on_link(void *arg, bool up, const char *why)
 	a->redis_up = up;
 	a->redis_ever_up |= up;
 	hw_control_store(a->control, up);
+	if (up)
+		hw_app_alone_look(a);
 	hw_app_turn(a);
 }
 

@@ -178,6 +178,7 @@ struct hw_redis {
 	int64_t started_wall_ms;
 	char told[512]; /* what on_link() said last while down */
 	struct hw_redis_stats *stats;
+	hw_redis_nodes_seen *on_nodes; /* beside.c */
 };
 
 /* refusal.c */
