@@ -110,8 +110,9 @@ void hw_redis_free(struct hw_redis *r);
  * nodes, when the stream was not to be followed: not before on_loaded(). */
 void hw_redis_load(struct hw_redis *r);
 
-/* Looks at who is a member of a cluster on this prefix: `fn` is called with the ops' argument, `any` says whether anybody
- * is, and `hash` changes while one of them lives. 0; or -ENOTCONN or -ENOMEM; `fn` is not called if the link is lost. */
+/* Looks at who is a member of a cluster on this prefix: `fn` is called with the ops' argument, `any` says whether
+ * anybody is, and `hash` changes while one of them lives. 0; or -ENOTCONN or -ENOMEM; `fn` is not called if the link is
+ * lost. */
 typedef void hw_redis_nodes_seen(void *arg, bool any, uint64_t hash);
 int hw_redis_look_at_nodes(struct hw_redis *r, hw_redis_nodes_seen *fn);
 

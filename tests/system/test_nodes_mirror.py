@@ -1,56 +1,114 @@
 # SPDX-License-Identifier: MIT
-"""What a node of a mirror does with Redis and with itself, that is not seen from the fleet: its rights, the clients of its
-event stream, words that were refused."""
+"""A pair of nodes: one dies, stops, or stands still, and the other goes on; both tell the same events."""
+import binascii
 import json
-import re
 import signal
 
 import pytest
 
-import hw_nodes
 from hw_wait import throughout, wait_until
-from test_acl import REDIS_ACL, guarded_redis, secret
 from test_stream import Events
 
-REFUSED = "ACL", "LOG"
+PARTITIONS = 256
+CLUSTER = "[cluster]\nmode = mirror\nlease = 1s\n"
+
+
+def partition(device):
+    return binascii.crc_hqx(device.encode(), 0) % 16384 // 64
+
+
+def node(env, name, **options):
+    """One that is not started yet."""
+    d = env.configure(node=name, monitor={"node_id": name}, **options)
+    d.rewrite(d.conf.read_text() + CLUSTER)
+    return d
+
+
+class Pair:
+    def __init__(self, env, **options):
+        self.env = env
+        self.nodes = [node(env, "%s-%s" % (env.node, k), **options) for k in "ab"]
+        for d in self.nodes:
+            d.start(seeing=False)
+        for d in self.nodes:
+            d.wait_seeing()
+        self.wait_settled(self.nodes)
+
+    def members(self):
+        """NODE_ID -> its state."""
+        found = self.env.redis.hgetall(self.env.key("nodes"))
+        return {k: json.loads(v.split(" ", 2)[2])["state"] for k, v in found.items()}
+
+    def owners(self):
+        """partition -> who owns it, with the epoch; released ones are left out."""
+        found = self.env.redis.hgetall(self.env.key("owners"))
+        return {int(p): tuple(r.split(" ")) for p, r in found.items() if r.count(" ") == 1}
+
+    def owner(self, device):
+        return self.owners().get(partition(device), (0, None))[1]
+
+    def wait_settled(self, nodes, patience=20):
+        """These are the members, all ready; they own everything, each a part, and nothing moves for a second."""
+        names, seen = {d.node: "ready" for d in nodes}, []
+
+        def look():
+            seen.append(self.owners())
+            del seen[:-60]
+            last = seen[-1]
+            return (self.members() == names and len(last) == PARTITIONS and {n for _, n in last.values()} == set(names)
+                    and len(seen) == 60 and all(o == last for o in seen))
+        wait_until(look, patience, "%s to share everything: %s" % (sorted(names), self.members()), interval=0.02)
+
+    def device_of(self, d, tag="x"):
+        """A device that this node owns."""
+        return next(i for i in ("%s%d" % (tag, k) for k in range(999)) if self.owner(i) == d.node)
 
 
 @pytest.fixture
 def pair(env):
-    m = hw_nodes.Mirror(env, 2, timeout=1.0)
-    m.start()
-    yield m
-    m.close()
+    return Pair(env)
 
 
-def device_of(m, node, tag="x"):
-    """A device that the node owns."""
-    return m.owned_by(node, ["%s%d" % (tag, k) for k in range(64)])[0]
+def states(env, device):
+    return [e["state"] for e in env.events(device)]
 
 
-def test_the_rights_that_the_acl_names(env):
-    """With what the shipped file says for a mirror put behind its user, Redis refuses nothing."""
-    guarded_redis(env)
-    more = re.search(r"mode = mirror: (.*)", REDIS_ACL).group(1).split()
-    env.redis.execute_command("ACL", "SETUSER", "heartwheel", *[w.replace("device:", "device:") for w in more])
-    d = env.daemon(timeout="500ms", cluster={"mode": "mirror", "lease": "1s"},
-                   redis={"username": "heartwheel", "password_file": secret(env, "heartwheel")})
-    wait_until(lambda: env.redis.hlen("device:owners") == hw_nodes.PARTITIONS, 10, "the partitions to be claimed")
-    observer = env.observer()
-    env.beat("x")
-    env.wait_status(observer, "x", False)
-    d.forget("x")
-    wait_until(lambda: d.device("x") is None)
-    d.stop()
-    assert not env.redis.execute_command(*REFUSED)
-    assert not env.redis.hgetall("device:nodes")
+def test_a_dead_node_is_followed_by_the_other(env, pair):
+    a, b = pair.nodes
+    i, quiet = pair.device_of(a), pair.device_of(a, "q")
+    with env.beating([i], 0.2):
+        env.beat(quiet)
+        wait_until(lambda: env.in_store(i) == env.in_store(quiet) == "online")
+        epoch = int(pair.owners()[partition(i)][0])
+        a.signal(signal.SIGKILL)
+        a.wait()
+        wait_until(lambda: states(env, quiet) == ["online", "offline"], 10, "its death to be told by the other")
+        pair.wait_settled([b])
+        assert int(pair.owners()[partition(i)][0]) > epoch
+        a.start()
+        pair.wait_settled([a, b])
+        assert states(env, i) == ["online"] and states(env, quiet) == ["online", "offline"]
+    wait_until(lambda: a.state(i) == b.state(i) == "offline", 10, "a death on both")
+
+
+def test_a_clean_stop_leaves_nothing(env, pair):
+    a, b = pair.nodes
+    i = pair.device_of(a)
+    with env.beating([i], 0.2):
+        wait_until(lambda: env.in_store(i) == "online")
+        a.stop()
+        assert a.node not in pair.members() and a.node not in {n for _, n in pair.owners().values()}
+        assert "'%s' has left" % a.node in wait_until(lambda: "has left" in b.log() and b.log(), 5)
+        pair.wait_settled([b])
+        assert states(env, i) == ["online"]
+    wait_until(lambda: states(env, i) == ["online", "offline"], 10)
 
 
 def test_the_events_are_the_same_on_each_node(env, pair):
     """Each node tells each transition once, with the same place; and a client resumes on the other node."""
     a, b = pair.nodes
     streams = [Events(d) for d in (a, b)]
-    mine = [device_of(pair, a), device_of(pair, b)]
+    mine = [pair.device_of(a), pair.device_of(b)]
     for i in mine:
         env.beat(i)
 
@@ -61,21 +119,18 @@ def test_the_events_are_the_same_on_each_node(env, pair):
     throughout(lambda: len(told(streams[0])) == 4, 0.5, "nothing is told twice")
 
 
-def test_a_word_that_was_refused_is_taken_back(env, pair):
-    """A node that lost its partition while it stood still decided about it in between: Redis refuses that, and it reads
-    again what is so."""
+def test_who_stood_still_for_longer_than_its_lease(env, pair):
+    """It owns nothing when it goes on: whatever it decides before it knows is refused, and it reads again what is so."""
     a, b = pair.nodes
-    i = device_of(pair, a)
+    i = pair.device_of(a)
     env.beat(i)
     wait_until(lambda: env.in_store(i) == "online")
     with env.beating([i], 0.2):
         a.signal(signal.SIGSTOP)
-        wait_until(lambda: pair.owner(i) is b, 10, "the other to take over")
+        wait_until(lambda: pair.owner(i) == b.node, 10, "the other to take over")
         a.signal(signal.SIGCONT)
-        wait_until(lambda: pair.members().get(a.node, {}).get("state") == "ready", 15, "it to be a member again")
-        pair.wait_calm()
-        assert {a.state(i), b.state(i)} == {"online"}
-        assert [e["state"] for _, e in env.events() if e["id"] == i] == ["online"]
+        pair.wait_settled([a, b])
+        assert {a.state(i), b.state(i)} == {"online"} and states(env, i) == ["online"]
     wait_until(lambda: a.state(i) == b.state(i) == "offline", 10, "its death on both")
     seqs = {d.device(i)["seq"] for d in (a, b)}
-    assert len(seqs) == 1 and int(env.hash(i)["seq"]) in seqs
+    assert seqs == {int(env.hash(i)["seq"])} and states(env, i) == ["online", "offline"]
