@@ -188,9 +188,10 @@ void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 			hw_monitor_arm_at(m, i, hw_monitor_arm_point(m, now, d));
 		break;
 	case HW_STATE_OFFLINE:
-		hw_monitor_unlink(m, i);
 		if (forget_ms(m, d) > 0)
 			hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), forget_ms(m, d) * HW_NS_PER_MS));
+		else
+			hw_monitor_unlink(m, i);
 		break;
 	default:
 		hw_monitor_unlink(m, i);
