@@ -355,7 +355,9 @@ def node(name, state, owns, **more):
 def answer_with(b, nodes, **more):
     """From now on the page is told of these nodes; what else the daemon says stays as it is."""
     b.run("state.nodes = %s" % json.dumps({**NODES, "nodes": nodes, **more}))
-    b.run("""await page.unrouteAll();
+    b.run("""if (state.routed)
+            return;
+        state.routed = true; // for good: a request that is being answered could not be taken back
         await page.route("**/v1/nodes", (route) => route.fulfill({ json: state.nodes }));
         await page.route("**/v1/status", async (route) => {
             const response = await route.fetch(), status = await response.json();

@@ -68,7 +68,7 @@ def test_everything_that_is_asked_for_is_there(metrics, of_several):
     assert asked and asked <= there, asked - there
     # And by its right labels.
     for metric, label in re.findall(r"sum by \((\w+)\) \((?:rate\(|increase\()?(heartwheel_\w+)", "\n".join(exprs)):
-        labels = set(re.findall(r"(\w+)=", " ".join(re.findall(r"^%s\{(.*)\}" % label, metrics, re.M))))
+        labels = set(re.findall(r"(\w+)=", " ".join(re.findall(r"^%s\{(.*)\}" % label, metrics + of_several, re.M))))
         assert metric in labels or metric in ("le",), (metric, label)
 
 
@@ -127,7 +127,7 @@ def test_the_manual_lists_every_metric(env):
     env.wait_store("a", "online")
     there = printed(d.get("/metrics").body.decode())
     d.stop()
-    d.rewrite(d.conf.read_text() + "[cluster]\nmode = mirror\n")
+    d.rewrite(d.conf.read_text().replace("enabled = yes", "enabled = no") + "[cluster]\nmode = mirror\n")
     d.start(seeing=False)
     both = printed(d.get("/metrics").body.decode())
     assert {name for name in both if name not in there} == {"heartwheel_" + name for name in (
