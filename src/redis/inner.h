@@ -127,6 +127,7 @@ struct hw_load {
 	bool scanning;    /* a page is asked for */
 	unsigned waiting; /* devices' replies */
 	bool failed;      /* something said that Redis cannot serve */
+	bool next;        /* during AGAIN: all is to be read after it */
 	uint64_t devices, unusable;
 	bool unarmed; /* `again` could not be armed: hw_load_tick() begins */
 	struct event *again;

@@ -217,6 +217,8 @@ static void go_on(struct hw_redis *r)
 		return;
 	if (l->stage == HW_LOAD_AGAIN) {
 		l->stage = HW_LOAD_DONE; /* if it failed: the next connection sees to it */
+		if (l->next)
+			hw_redis_load(r);
 		return;
 	}
 	if (!l->failed && l->stage == HW_LOAD_STATES) {
@@ -386,17 +388,22 @@ void hw_load_lost(struct hw_redis *r)
 		r->load.stage = HW_LOAD_WANTED;
 	else if (r->load.stage == HW_LOAD_AGAIN)
 		r->load.stage = HW_LOAD_DONE;
+	r->load.next = false;
 	event_del(r->load.again);
 }
 
 bool hw_load_pending(const struct hw_redis *r)
 {
-	return r->load.stage == HW_LOAD_WANTED || r->load.stage == HW_LOAD_STATES || r->load.stage == HW_LOAD_OUTBOX;
+	return r->load.stage == HW_LOAD_WANTED || r->load.stage == HW_LOAD_STATES ||
+	       r->load.stage == HW_LOAD_OUTBOX || r->load.next;
 }
 
 void hw_redis_load(struct hw_redis *r)
 {
 	struct timeval now = {0, 0};
+	r->load.next = r->load.stage == HW_LOAD_AGAIN;
+	if (r->load.next)
+		return; /* its pages would be taken for ours */
 	r->load.stage = HW_LOAD_WANTED;
 	if (r->up)
 		r->load.unarmed = event_add(r->load.again, &now) != 0;

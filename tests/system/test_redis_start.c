@@ -422,6 +422,27 @@ START_TEST(goes_on_from_what_was_loaded)
 }
 END_TEST
 
+/* The reading of all devices waits for that of the outbox, or each would take the other's answers for its own. */
+START_TEST(again_while_the_outbox_is_gone_through)
+{
+	fill(3000);
+	for (int i = 0; i < 3000; i++)
+		rig_do(g, "HSET device:outbox d%d {}", i);
+	rig_start(g);
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, 20000);
+	settle();
+	g->loaded = false;
+	g->outbox = 0;
+	hw_redis_compare(g->r);
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, 20000);
+	ck_assert_uint_eq(g->devices, 3000);
+	ck_assert_uint_eq(g->unusable, 0);
+	ck_assert_uint_ge(g->outbox, 2 * 3000);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("redis_start");
@@ -450,6 +471,7 @@ static Suite *suite(void)
 	tcase_add_test(t, the_mark_keeps_the_canaries);
 	tcase_add_test(t, an_outbox_of_another_type);
 	tcase_add_test(t, goes_on_from_what_was_loaded);
+	tcase_add_test(t, again_while_the_outbox_is_gone_through);
 	suite_add_tcase(s, t);
 	return s;
 }
