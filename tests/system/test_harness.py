@@ -13,8 +13,10 @@ import pytest
 
 from hw_again import late_names
 from hw_build import FLEET, SRC
+from hw_herd import Herd
 from hw_http import Metrics
 from hw_mqtt import Beating, Client
+from hw_relay import Relay
 from hw_void import Gaps, judge, least_timeout
 from hw_wait import now_ms, pass_time, throughout, wait_until, wait_within
 
@@ -399,6 +401,41 @@ trap 'exit 143' TERM
 part() { attend bash -c 'sleep 300 & echo $! >begun.new; mv begun.new begun; wait'; }
 if [ -n "$running_aside" ]; then aside part; rejoin; else part; fi
 """
+
+
+def test_a_herd_knows_when_it_beat(env):
+    observer = env.observer(env.root + "/+/heartbeat")
+    with Herd(env.broker.port, env.topic, ["a", "b", "c"], interval=0.05) as herd:
+        herd.revive("a", "b")
+        wait_until(lambda: len(observer.on(env.topic("a"))) > 3 and len(observer.on(env.topic("b"))) > 3)
+        herd.kill("a")
+        assert herd.living() == {"b"} and herd.dead() == {"a", "c"} and not herd.heard("c")
+        observer.fence()
+        n, last = len(observer.on(env.topic("a"))), herd.last("a")
+        assert observer.on(env.topic("a"))[-1].wall >= last
+        wait_until(lambda: len(observer.on(env.topic("b"))) > n + 5)
+        assert len(observer.on(env.topic("a"))) == n and herd.last("a") == last
+        herd.revive("a")
+        wait_until(lambda: len(observer.on(env.topic("a"))) > n)
+        lives = herd.beasts["a"].lives
+        assert len(lives) == 2 and lives[0].last == last and lives[0].born <= last < lives[1].born
+
+
+@pytest.mark.parametrize("silently", [True, False])
+def test_a_relay_that_is_cut(env, silently):
+    relay = Relay(lambda: env.broker.port)
+    observer = env.observer("relay/" + env.root)
+    client = Client(relay.port)
+    client.publish("relay/" + env.root, b"one")
+    wait_until(lambda: len(observer.messages) == 1)
+    relay.cut(silently)
+    client.publish("relay/" + env.root, b"two", qos=1, wait=False)
+    throughout(lambda: len(observer.messages) == 1, 0.3)
+    assert client.client.is_connected() is silently or wait_until(lambda: not client.client.is_connected())
+    relay.mend()
+    wait_until(lambda: [m.payload for m in observer.messages] == [b"one", b"two"], 10, "what was kept back")
+    client.close()
+    relay.close()
 
 
 def is_running(pid):

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""A way to a server that can be cut: TCP, forwarded byte by byte. One relay is one node's way to one server, so that a
+node can be cut from Redis, from the broker or from both while all others reach them."""
+import socket
+import threading
+import time
+
+GATHER = 0.002  # seconds that bytes may wait for more: a broker that sends small packets costs less so
+
+
+class Relay:
+    """`to()` is the server's port. `names()` is a table of bytes that are put in the place of others in what the server
+    says, of equal length: how a Sentinel is made to name relays."""
+
+    def __init__(self, to, names=dict):
+        self.to, self.names = to, names
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.listener.getsockname()[1]
+        self.open, self.refusing, self.pairs, self.lock = threading.Event(), False, set(), threading.Lock()
+        self.open.set()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def cut(self, silently=True):
+        """Silently: nothing passes, and what waits does when it is mended. Otherwise every connection is closed, and
+        none is accepted."""
+        self.open.clear()
+        self.refusing = not silently
+        if not silently:
+            self.drop()
+
+    def mend(self):
+        self.refusing = False
+        self.open.set()
+
+    def drop(self):
+        with self.lock:
+            pairs, self.pairs = self.pairs, set()
+        for pair in pairs:
+            self.end(pair)
+
+    def close(self):
+        self.listener.close()
+        self.cut(silently=False)
+        self.open.set()
+
+    @staticmethod
+    def end(pair):
+        for s in pair:
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            if self.refusing:
+                near.close()
+                continue
+            threading.Thread(target=self.connect, args=(near,), daemon=True).start()
+
+    def connect(self, near):
+        self.open.wait()
+        try:
+            far = socket.create_connection(("127.0.0.1", self.to()), 5)
+        except OSError:
+            near.close()
+            return
+        far.settimeout(None)
+        for s in near, far:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        pair = (near, far)
+        with self.lock:
+            self.pairs.add(pair)
+        ways = [threading.Thread(target=self.pump, args=(pair, near, far, False), daemon=True),
+                threading.Thread(target=self.pump, args=(pair, far, near, True), daemon=True)]
+        for w in ways:
+            w.start()
+        for w in ways:
+            w.join()
+        near.close()
+        far.close()
+        with self.lock:
+            self.pairs.discard(pair)
+
+    def pump(self, pair, source, sink, is_answer):
+        try:
+            while True:
+                data = source.recv(65536)
+                if not data:
+                    break
+                if is_answer:
+                    for old, new in self.names().items():
+                        data = data.replace(old, new)
+                self.open.wait()
+                sink.sendall(data)
+                time.sleep(GATHER)
+        except OSError:
+            pass
+        self.open.wait()  # the end, too, is something that a cut keeps back
+        self.end(pair)

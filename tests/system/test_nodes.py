@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: MIT
+"""Several nodes that mirror one another: no device that beats is called offline whatever becomes of a node, of its link to
+Redis or to the broker, or of these; each true death and each comeback is told exactly once, in time; and in the end the
+stream, Redis, the retained statuses and every node's API say what is true."""
+import json
+import signal
+
+import pytest
+
+from hw_nodes import PARTITIONS, Mirror, Told, devices_of, partition
+from hw_wait import in_time, pass_time, throughout, wait_until
+from test_stream import Events
+
+HERD = 60
+
+
+@pytest.fixture
+def make(env):
+    """make(n, ...): a Mirror of n nodes that run and share all partitions, a herd that beats, and what is told of it."""
+    made = []
+
+    def build(n=2, herd=HERD, calm=False, **options):
+        m = Mirror(env, n, **options)
+        m.start()
+        if calm:
+            m.wait_calm()
+        h = m.herd(herd)
+        made.append((m, h))
+        h.__enter__()
+        h.revive()
+        wait_until(lambda: all(map(h.heard, h.beasts)), what="the herd to beat")
+        t = Told(m, h)
+        t.agree()
+        return m, h, t
+    yield build
+    for m, h in made:
+        h.stop()
+        m.close()
+
+
+def some(devices, n):
+    assert len(devices) >= n, "too few devices: %s" % devices
+    return devices[:n]
+
+
+def die_and_return(h, t, *devices):
+    """Each of these dies and comes back: told once."""
+    h.kill(*devices)
+    t.wait()
+    h.revive(*devices)
+    t.wait()
+
+
+def all_in_time(m, t, more=0.0):
+    """No death was told later than the contract has it (10.9). A new owner that began to see only lately needs a timeout."""
+    in_time(t.latest(), m.takeover() + m.timeout + more, "a death that was told late")
+
+
+# --- what is shared, and told
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_they_share_the_fleet(env, make, n):
+    m, h, t = make(n, calm=True)
+    members = m.members()
+    for d in m.nodes:
+        said = members[d.node]
+        assert said["mode"] == "mirror" and said["state"] == "ready"
+    assert set(m.owners()) == set(range(PARTITIONS))
+    counts = {k: v["count"] for k, v in members.items()}
+    wait_until(lambda: all(v["count"] > counts[k] for k, v in m.members().items()), what="renewals")
+    victims = [m.owned_by(d, h.beasts)[0] for d in m.nodes]
+    die_and_return(h, t, *victims)
+    t.agree().agree_all(m.nodes)
+    owners = m.owners()
+    for d in h.beasts:
+        node = owners[partition(d)]
+        assert {e["node"] for e in t.entries[d]} == {node}
+        assert env.hash(d)["node"] == node and int(env.hash(d)["epoch"]) == int(t.entries[d][-1]["epoch"])
+        status = env.retained(env.status_topic(d))[env.status_topic(d)].payload.decode()
+        assert status.index('"epoch":') < status.index('"seq":') and json.loads(status)["by"] == node
+
+
+def test_a_client_of_the_stream_resumes_anywhere(env, make):
+    m, h, t = make(2)
+    die_and_return(h, t, "d0", "d1", "d2", "d3")
+    entries = [e for e, _ in env.redis.xrange(env.key("events"))]
+    for d in m.nodes:
+        stream = Events(d, last=entries[5])
+        wait_until(lambda: len(stream.events) >= len(entries) - 6, what="the rest of the stream")
+        assert [e["id"] for e in stream.events] == entries[6:]
+        stream.close()
+
+
+def test_calm(env, make):
+    """Nothing moves while nothing happens."""
+    m, h, t = make(2, calm=True)
+    before = env.redis.hgetall(env.key("owners"))
+    throughout(lambda: env.redis.hgetall(env.key("owners")) == before, 3 * m.lease)
+    t.agree()
+
+
+# --- a node is lost
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_an_owner_is_killed(env, make, n):
+    """A device of its dies with it, one just before, one after; one comes back meanwhile."""
+    m, h, t = make(n)
+    lost, left = m.nodes[0], m.nodes[1:]
+    before, back, along, after, other = some(m.owned_by(lost, h.beasts), 4) + some(m.owned_by(left[0], h.beasts), 1)
+    h.kill(back)
+    t.wait()
+    h.kill(before)
+    pass_time(0.6 * m.timeout)
+    m.crash(lost)
+    h.kill(along, other)
+    h.revive(back)
+    pass_time(0.3)
+    h.kill(after)
+    t.wait()
+    late = max(map(t.late, (before, along, after, other)))
+    m.wait_shared(left)
+    h.revive(before, along, after, other)
+    t.agree().agree_all(left)
+    assert {e["node"] for d in (before, along, after) for e in t.entries[d][-2:]} <= {d.node for d in left}
+    presence = env.retained("heartwheel/+/status")["heartwheel/%s/status" % lost.node].json()
+    assert presence["online"] is False
+    in_time(late, m.takeover(), "a death that was told late")
+
+
+def test_all_but_one_are_killed_and_come_back(env, make):
+    m, h, t = make(3)
+    for d in m.nodes[:2]:
+        m.crash(d)
+    die_and_return(h, t, "d0", "d1", "d2", "d3")
+    for d in m.nodes[:2]:
+        d.start()
+    m.wait_shared()
+    die_and_return(h, t, "d0", "d1", "d2", "d3")
+    t.agree().agree_all(m.nodes)
+    all_in_time(m, t)
+
+
+def test_an_owner_stands_still_for_longer_than_its_lease(env, make):
+    m, h, t = make(2)
+    still, left = m.nodes
+    mine = some(m.owned_by(still, h.beasts), 3)
+    h.kill(mine[0])
+    pass_time(0.5 * m.timeout)
+    m.crash(still, signal.SIGSTOP)
+    h.kill(mine[1])
+    m.wait_shared([left])
+    t.wait()
+    h.revive(mine[0])
+    t.wait()
+    still.signal(signal.SIGCONT)
+    m.wait_shared()
+    die_and_return(h, t, mine[2])
+    h.revive(mine[1])
+    t.agree().agree_all(m.nodes)
+    all_in_time(m, t)
+
+
+def test_an_owner_stands_still_for_less_than_its_lease(env, make):
+    m, h, t = make(2, lease=5.0, calm=True)
+    before = env.redis.hgetall(env.key("owners"))
+    m.crash(m.nodes[0], signal.SIGSTOP)
+    pass_time(1.0)
+    m.nodes[0].signal(signal.SIGCONT)
+    pass_time(1.0)
+    assert env.redis.hgetall(env.key("owners")) == before
+    die_and_return(h, t, "d0", "d1", "d2", "d3")
+    t.agree().agree_all(m.nodes)
+
+
+def test_a_clean_stop(env, make):
+    """What it owned is the other's, who sends nothing again that was told."""
+    m, h, t = make(2)
+    gone, left = m.nodes
+    t.hear()
+    heard = {d: len(s) for d, s in t.statuses.items()}
+    gone.stop()
+    m.wait_shared([left])
+    t.hear()
+    assert {d: len(s) for d, s in t.statuses.items()} == heard
+    die_and_return(h, t, "d0", "d1", "d2", "d3")
+    t.agree().agree_all([left])
+
+
+def test_a_clean_stop_is_quick(env, make):
+    m, h, t = make(2)
+    gone, left = m.nodes
+    gone.stop()
+    in_time(m.wait_shared([left]), 1.0, "a handover")
+
+
+def test_rolling_restart(env, make):
+    m, h, t = make(3)
+    for k, d in enumerate(m.nodes):
+        victims = ["d%d" % i for i in range(4 * k, 4 * k + 4)]
+        h.kill(*victims[:2])
+        d.stop()
+        h.kill(*victims[2:])
+        d.start()
+        m.wait_shared()
+        t.wait()
+        h.revive(*victims)
+    t.agree().agree_all(m.nodes)
+    all_in_time(m, t)
+
+
+def test_a_third_joins_while_many_die(env, make):
+    m, h, t = make(2)
+    third = m.add(env.node + "-c")
+    h.kill(*["d%d" % k for k in range(HERD // 2)])
+    third.start(seeing=False)
+    m.wait_shared()
+    t.wait()
+    h.revive()
+    t.agree().agree_all(m.nodes)
+    all_in_time(m, t)
+
+
+# --- links
+
+
+@pytest.mark.parametrize("silently", [True, False], ids=["silently", "closed"])
+def test_an_owner_is_cut_from_redis(env, make, silently):
+    m, h, t = make(2, cuttable=True)
+    cut, left = m.nodes
+    mine = some(m.owned_by(cut, h.beasts), 3)
+    h.kill(mine[0])
+    for r in m.from_redis(cut):
+        r.cut(silently)
+    h.kill(mine[1])
+    m.wait_shared([left])
+    t.wait()
+    h.revive(mine[0])
+    t.wait()
+    for r in m.from_redis(cut):
+        r.mend()
+    m.wait_shared()
+    h.revive(mine[1])
+    die_and_return(h, t, mine[2])
+    t.agree().agree_all(m.nodes)
+    all_in_time(m, t)
+
+
+@pytest.mark.parametrize("silently", [True, False], ids=["silently", "closed"])
+def test_an_owner_is_cut_from_the_broker(env, make, silently):
+    m, h, t = make(2, cuttable=True, mqtt={"barrier_timeout": "1s"})
+    cut, left = m.nodes
+    mine = some(m.owned_by(cut, h.beasts), 3)
+    h.kill(mine[0])
+    for r in m.from_broker(cut):
+        r.cut(silently)
+    h.kill(mine[1])
+    wait_until(lambda: m.is_shared([left]), what="its partitions to be the other's")
+    t.wait()
+    h.revive(mine[0])
+    t.wait()
+    for r in m.from_broker(cut):
+        r.mend()
+    m.wait_shared()
+    h.revive(mine[1])
+    die_and_return(h, t, mine[2])
+    t.agree().agree_all(m.nodes)
+    all_in_time(m, t, m.lease + 1)
+
+
+def test_an_owner_is_cut_from_both(env, make):
+    m, h, t = make(2, cuttable=True)
+    cut, left = m.nodes
+    mine = some(m.owned_by(cut, h.beasts), 2)
+    h.kill(mine[0])
+    for r in m.from_broker(cut) + m.from_redis(cut):
+        r.cut()
+    h.kill(mine[1])
+    m.wait_shared([left])
+    t.wait()
+    h.revive(mine[0])
+    t.wait()
+    for r in m.from_broker(cut) + m.from_redis(cut):
+        r.mend()
+    m.wait_shared()
+    h.revive(mine[1])
+    t.agree().agree_all(m.nodes)
+    all_in_time(m, t, m.lease + 1)
+
+
+def test_the_broker_is_restarted(env, make):
+    """It has forgotten what was retained. All are blind: nothing moves, and all is published again."""
+    m, h, t = make(2, lease=10.0, calm=True)  # one that is blind for longer than another hands over
+    before = m.owners()
+    t.hear()
+    env.broker.stop()
+    pass_time(0.5)
+    env.broker.start()
+    for d in m.nodes:
+        d.wait_seeing()
+    m.wait_shared()
+    assert m.owners() == before
+    t.newest.clear()
+    t.agree().agree_all(m.nodes)
+    die_and_return(h, t, "d0", "d1", "d2", "d3")
+    t.agree()
+
+
+# --- Redis
+
+
+def test_redis_is_flushed(env, make):
+    """The stream is gone; what is true is there again, and nobody was called offline."""
+    m, h, t = make(2)
+    h.kill("d0", "d1", "d2", "d3")
+    t.wait()
+    env.redis.flushall()
+    m.wait_shared()
+    wait_until(lambda: not t.differences(), what="all to be there again")
+    offline = [e for e in env.events() if e["state"] == "offline"]
+    assert not offline, "FALSE OFFLINE: %s" % offline
+    for d in m.nodes:
+        wait_until(lambda d=d: {x["id"]: x["state"] for x in devices_of(d)} == {n: t.truth(n)[-1] for n in h.beasts},
+                   what="%s to know all devices" % d.node)
+    h.revive("d0", "d1", "d2", "d3")
+    h.kill("d4")
+    wait_until(lambda: env.edges("d4")[-1:] == [("offline", "timeout")], what="d4 to be told")
+    wait_until(lambda: not t.differences(), what="all to be as it is")
+    assert {e["id"] for e in env.events() if e["state"] == "offline"} == {"d4"}
+
+
+def test_redis_is_restarted_and_empty(env, make):
+    """While it is away a death is told by MQTT."""
+    m, h, t = make(2)
+    env.redis_server.stop()
+    start = len(t.observer.messages)
+    h.kill("d0", "d1")
+    for d in "d0", "d1":
+        wait_until(lambda: [x for x in t.observer.on(env.status_topic(d), start) if x.json().get("online") is False],
+                   what="%s to be told" % d)
+    env.redis_server.start()
+    m.wait_shared()
+    wait_until(lambda: not t.differences(), what="all to be there again")
+    assert {e["id"] for e in env.events() if e["state"] == "offline"} <= {"d0", "d1"}
+    t.hear()
+    for d, told in t.statuses.items():
+        assert d in ("d0", "d1") or all(j["online"] for _, j in told), "FALSE OFFLINE: %s" % d
+
+
+# --- who may not be there
+
+
+def test_a_name_that_is_in_use(env, make):
+    m, h, t = make(2)
+    twin = env.configure(node=m.nodes[0].node, **m.configuration(m.nodes[0].node))
+    members = m.members()
+    twin.start(seeing=False, ready=False)
+    assert twin.wait(20) == 1
+    said = [l for l in twin.log().splitlines() if m.nodes[0].node in l]
+    assert said, twin.log()
+    assert {k: v["run"] for k, v in m.members().items()} == {k: v["run"] for k, v in members.items()}
+    die_and_return(h, t, "d0", "d1", "d2", "d3")
+    t.agree().agree_all(m.nodes)
