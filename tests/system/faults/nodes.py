@@ -1,0 +1,533 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Faults of several nodes: `make faults-nodes`. Two and three nodes that mirror one another, as processes of their own, on a
+mosquitto without persistence and a Redis with a replica and Sentinels, which each node reaches by relays that can be cut.
+Devices beat; all the while some truly die and come back. What is counted: who is called offline and beats; transitions that
+the stream lacks or has twice; deaths that are told later than the contract has it; whether in the end the stream, Redis, the
+retained statuses and every node's API are as the truth.
+
+Each round is made from its seed, its kind and number: --kind K --first I --rounds 1 repeats it."""
+import argparse
+import collections
+import contextlib
+import http.client
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from pathlib import Path
+
+import redis
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from hw_build import HEARTWHEELD  # noqa: E402
+from hw_env import Env  # noqa: E402
+from hw_nodes import Mirror, Told  # noqa: E402
+from hw_sentinel import Guarded  # noqa: E402
+from hw_void import MARGIN  # noqa: E402
+from hw_wait import wait_until  # noqa: E402
+
+BLOCK = 5     # so many rounds share a world
+TRIES = 4     # a void round is repeated
+PATIENCE = 40
+SLACK = 1.0   # seconds that a busy machine may add to the contract's bounds
+
+
+class Void(Exception):
+    """The devices were late themselves: the round proves nothing and is repeated."""
+
+
+class Trickle:
+    """Devices die, one now and then; each comes back once its death was told."""
+
+    def __init__(self, world, rng, every=0.25):
+        self.world, self.rng, self.every = world, rng, every
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.stopping.set()
+        self.thread.join(10)
+
+    def run(self):
+        herd = self.world.herd
+        while not self.stopping.wait(self.every * self.rng.uniform(0.5, 1.5)):
+            living = sorted(herd.living())
+            if self.world.may_die and len(living) > len(herd.beasts) // 2:
+                herd.kill(self.rng.choice(living))
+            for d in sorted(herd.dead()):
+                if self.world.is_told(d) and self.rng.random() < 0.5:
+                    herd.revive(d)
+
+
+class World:
+    """Servers, nodes and devices that some rounds share."""
+
+    def __init__(self, base, n, devices, lease=1.0, timeout=2.0):
+        self.env = Env(None, None, base)
+        self.guarded = Guarded(self.env).start()
+        self.guarded.settled()
+        self.mirror = Mirror(self.env, n, lease, timeout, cuttable=True, guarded=self.guarded)
+        self.names = 0
+        self.herd = self.mirror.herd(devices, interval=timeout / 4, links=max(4, devices // 50))
+        self.told = None
+        self.may_die = True
+        self.troubled = []  # (from, until) by the wall clock: nobody, or not everybody, could see
+        self.takeovers = []
+        self.judged = {}    # device -> how many of its deaths are in `late`
+        self.late = []      # seconds after its timeout, of each death of this round
+        self.beyond = []    # those that were later than the bound
+
+    def begin(self):
+        self.mirror.start(patience=PATIENCE)
+        self.herd.__enter__()
+        self.herd.revive()
+        wait_until(lambda: all(map(self.herd.heard, self.herd.beasts)), PATIENCE, "the herd to beat")
+        self.told = Told(self.mirror, self.herd)
+        self.told.agree(PATIENCE)
+        return self
+
+    def close(self):
+        self.herd.stop()
+        self.mirror.close()
+        self.env.check_events = False
+        wrong = self.env.close()
+        self.env.remove()
+        if wrong:
+            raise wrong
+
+    # what a round says of itself
+
+    @contextlib.contextmanager
+    def troubles(self):
+        """In this time a death may wait: its deadline is a timeout after its end."""
+        began = time.time()
+        yield
+        self.troubled.append((began, time.time()))
+
+    def take_over(self, began, left):
+        """Waits until all partitions are owned by these alone."""
+        def look():
+            try:
+                return self.mirror.is_shared(left)
+            except redis.exceptions.RedisError:
+                return False
+        wait_until(look, PATIENCE, "all partitions to be owned by %s" % [d.node for d in left], interval=0.02)
+        self.takeovers.append(time.monotonic() - began)
+
+    def is_told(self, device):
+        """Whether its present death is in a status."""
+        died = self.herd.last(device)
+        told = self.told.statuses.get(device, ())
+        return bool(told) and died is not None and told[-1][1]["online"] is False and told[-1][0] > died
+
+    def judge_deaths(self, bound):
+        """How late each death of this round was told, by the stream or a status, whichever was first."""
+        for name, b in self.herd.beasts.items():
+            deaths = [e for e in self.told.entries[name] if e["state"] == "offline"]
+            for k in range(self.judged.get(name, 0), len(deaths)):
+                self.judge_death(b, b.lives[k], deaths[k], bound)
+            self.judged[name] = len(deaths)
+
+    def judge_death(self, b, life, entry, bound):
+        at = [int(entry["entry"].split("-")[0]) / 1000]
+        at += [wall for wall, j in self.told.statuses[b.name] if j["seq"] == int(entry["seq"])]
+        deadline = life.last + self.mirror.timeout
+        for began, until in self.troubled:
+            if began < min(at) and until > life.last:
+                deadline = max(deadline, until + self.mirror.timeout)
+        self.late.append(min(at) - life.last - self.mirror.timeout)
+        if min(at) - deadline > bound:
+            self.beyond.append("%s: %.3f s" % (b.name, min(at) - deadline))
+
+    # a round
+
+    def round(self, kind, rng):
+        self.late, self.beyond, self.takeovers, self.troubled = [], [], [], []
+        self.herd.gaps.longest = 0.0
+        kind.prepare(self)
+        try:
+            with Trickle(self, rng):
+                time.sleep(rng.uniform(0.2, 1.0))
+                kind.run(self, rng)
+                self.listen_for(rng.uniform(0.5, 1.5))
+            self.agree()
+            self.judge_deaths(kind.bound(self.mirror))
+        except (AssertionError, redis.exceptions.RedisError) as e:
+            self.check_herd(e)
+            raise
+        self.check_herd(None)
+        if self.beyond:
+            raise AssertionError("LATE: %d of %d deaths later than %.1f s: %s" % (
+                len(self.beyond), len(self.late), kind.bound(self.mirror), "; ".join(self.beyond[:5])))
+
+    def listen_for(self, seconds):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.told.hear()
+            time.sleep(0.05)
+
+    def agree(self):
+        self.told.agree(PATIENCE)
+        self.mirror.wait_shared(patience=PATIENCE)
+        self.told.agree_all([d for d in self.mirror.nodes if d.alive], PATIENCE)
+
+    def check_herd(self, why):
+        """Void if a device may have left its timeout by itself."""
+        if self.herd.gaps.worst() >= self.mirror.timeout - MARGIN and (why or self.beyond):
+            raise Void("a device wrote nothing for %.2f s: %s" % (self.herd.gaps.worst(), why))
+
+    def shared_again(self):
+        """Those that were away are back, and have been for as long as a timeout."""
+        with self.troubles():
+            self.listening(lambda: self.is_settled())
+
+    def is_settled(self):
+        try:
+            return self.mirror.is_settled([d for d in self.mirror.nodes if d.alive])
+        except redis.exceptions.RedisError:
+            return False
+
+    def listening(self, predicate):
+        def look():
+            self.told.hear()
+            return predicate()
+        wait_until(look, PATIENCE, "all partitions to be shared again", interval=0.03)
+
+
+# --- kinds
+
+
+def start(world, node):
+    """It is there again, and sees."""
+    with world.troubles():
+        node.start(seeing=False)
+        node.wait_seeing(PATIENCE)
+        world.listening(world.is_settled)
+
+
+def kill(world, rng):
+    lost = rng.choice(world.mirror.nodes)
+    left = [d for d in world.mirror.nodes if d is not lost]
+    began = time.monotonic()
+    world.mirror.crash(lost)
+    world.take_over(began, left)
+    world.listen_for(rng.uniform(0, world.mirror.timeout))
+    start(world, lost)
+
+
+def stop(world, rng):
+    """For less than a lease, or for longer."""
+    still = rng.choice(world.mirror.nodes)
+    left = [d for d in world.mirror.nodes if d is not still]
+    began = time.monotonic()
+    still.signal(signal.SIGSTOP)
+    if rng.random() < 0.5:
+        with world.troubles():
+            world.listen_for(rng.uniform(0.2, 1.5) * world.mirror.lease)
+            still.signal(signal.SIGCONT)
+            world.listen_for(0.3)
+    else:
+        world.take_over(began, left)
+        world.listen_for(rng.uniform(0, world.mirror.timeout))
+        still.signal(signal.SIGCONT)
+    world.shared_again()
+
+
+def cut(which):
+    def run(world, rng):
+        away = rng.choice(world.mirror.nodes)
+        left = [d for d in world.mirror.nodes if d is not away]
+        relays = []
+        if which != "redis":
+            relays += world.mirror.from_broker(away)
+        if which != "broker":
+            relays += world.mirror.from_redis(away)
+        silently, began = rng.random() < 0.6, time.monotonic()
+        for r in relays:
+            r.cut(silently)
+        if rng.random() < 0.3:
+            with world.troubles():
+                world.listen_for(rng.uniform(0.2, 1.5) * world.mirror.lease)
+        else:
+            world.take_over(began, left)
+            world.listen_for(rng.uniform(0, world.mirror.timeout))
+        for r in relays:
+            r.mend()
+        world.shared_again()
+    return run
+
+
+def fail_over(world, rng):
+    """Its master is killed, or stopped and later continued."""
+    old = world.guarded.settled()
+    killed = rng.random() < 0.5
+    with world.troubles():
+        old.signal(signal.SIGKILL if killed else signal.SIGSTOP)
+        world.guarded.master(but=old)
+        if killed:
+            old.wait()
+            old.start()
+        else:
+            world.listen_for(rng.uniform(0, 2))
+            old.signal(signal.SIGCONT)
+        world.listening(world.is_settled)
+    world.guarded.settled()
+
+
+def restart_broker(world, rng):
+    world.may_die = False  # what a device wrote to a broker that is ending is no heartbeat
+    world.listen_for(2 * world.herd.interval)
+    with world.troubles():
+        world.told.newest.clear()  # it has forgotten what it had
+        world.env.broker.stop(rng.choice([signal.SIGTERM, signal.SIGKILL]))
+        world.listen_for(rng.uniform(0.1, 1.5))
+        world.env.broker.start()
+        wait_until(lambda: world.told.observer.client.is_connected(), PATIENCE, "the observer")
+        world.told.newest.clear()
+        world.may_die = True
+        for d in world.mirror.nodes:
+            d.wait_seeing(PATIENCE)
+        world.listening(world.is_settled)
+
+
+def roll(world, rng):
+    for d in rng.sample(world.mirror.nodes, len(world.mirror.nodes)):
+        d.stop()
+        world.listen_for(rng.uniform(0, 0.5))
+        start(world, d)
+
+
+def join(world, rng):
+    """A node joins while half of the devices die."""
+    new = world.mirror.nodes[-1]
+    world.herd.kill(*rng.sample(sorted(world.herd.living()), len(world.herd.beasts) // 3))
+    world.listen_for(rng.uniform(0, 1.2 * world.mirror.timeout))
+    start(world, new)
+
+
+def stop_amid_deaths(world, rng):
+    """An owner stands still while statuses of its wait in the broker's socket; those of whom they tell beat again before
+    it runs again."""
+    still = rng.choice(world.mirror.nodes)
+    left = [d for d in world.mirror.nodes if d is not still]
+    victims = world.mirror.owned_by(still, sorted(world.herd.living()))
+    with world.troubles():
+        world.herd.kill(*victims)
+        wait_until(lambda: any(world.is_told(v) for v in victims if world.told.hear()), PATIENCE, "the first to be told",
+                   interval=0.001)
+        world.env.broker.signal(signal.SIGSTOP)
+        time.sleep(rng.uniform(0, 0.02))
+        still.signal(signal.SIGSTOP)
+        began = time.monotonic()
+        time.sleep(rng.uniform(0.5, 2) * world.mirror.lease)
+        world.env.broker.signal(signal.SIGCONT)
+        world.take_over(began, left)
+        world.listening(lambda: all(world.is_told(v) for v in world.herd.dead() & set(victims)))
+        world.herd.revive(*victims)
+        world.listen_for(rng.uniform(0, 1))
+        still.signal(signal.SIGCONT)
+        world.listening(world.is_settled)
+
+
+class Kind:
+    def __init__(self, name, count, run, bound=lambda m: 1.4 * m.lease + SLACK, prepare=lambda world: None):
+        self.name, self.count, self.run, self.bound, self.prepare = name, count, run, bound, prepare
+
+
+def without_the_last(world):
+    world.mirror.nodes[-1].stop()
+    world.mirror.wait_shared(patience=PATIENCE)
+
+
+def blind_bound(m):
+    """A blindness is found by a barrier that is due and does not come back; a lease later the partitions are released."""
+    return 0.25 * m.timeout + 0.25 + m.lease + 1 + SLACK
+
+
+KINDS = [
+    Kind("kill", 100, kill),
+    Kind("stop", 100, stop),
+    Kind("cut-redis", 50, cut("redis")),
+    Kind("cut-broker", 50, cut("broker"), blind_bound),
+    Kind("cut-both", 50, cut("both"), blind_bound),
+    Kind("fail-over", 30, fail_over),
+    Kind("restart-broker", 20, restart_broker, blind_bound),
+    Kind("roll", 20, roll),
+    Kind("stop-amid-deaths", 100, stop_amid_deaths, blind_bound),
+    Kind("join", 20, join, prepare=without_the_last),
+]
+BY_NAME = {k.name: k for k in KINDS}
+
+
+# --- the driver
+
+
+class Counts:
+    def __init__(self):
+        self.passed = self.failed = self.void = 0
+        self.late, self.takeovers, self.wrong = [], [], collections.Counter()
+        self.deaths = 0
+
+
+def sort_of(e):
+    """What kind of wrong a failed round was."""
+    text = str(e)
+    for word, sort in (("FALSE OFFLINE", "false offlines"), ("EARLY", "false offlines"), ("offline %d", "false offlines"),
+                       ("told twice", "doubled"), ("told of a life", "doubled"), ("LATE", "late"),
+                       ("went back", "statuses that went back"), ("to be as the truth", "lost or doubled")):
+        if word in text:
+            return sort
+    return "other"
+
+
+class Driver:
+    def __init__(self, args):
+        self.args, self.base = args, tempfile.mkdtemp(prefix="hwn-", dir="/tmp")
+        os.chmod(self.base, 0o755)
+        self.world = None
+
+    def open(self, n):
+        self.world = World(self.base, n, self.args.devices, self.args.lease, self.args.timeout)
+        self.world.begin()
+
+    def shut(self, quietly=False):
+        world, self.world = self.world, None
+        if world is None:
+            return
+        try:
+            world.close()
+        except AssertionError:
+            if not quietly:
+                raise
+
+    def keep(self, kind, index):
+        if not self.args.keep or not self.world:
+            return
+        to = Path(self.args.keep) / ("%s-%d" % (kind.name, index))
+        to.mkdir(parents=True, exist_ok=True)
+        for k, (path, text) in enumerate(self.world.env.logs()):
+            (to / ("%d-%s" % (k, Path(path).name))).write_text(text)
+        told = self.world.told
+        if told:
+            (to / "stream").write_text("\n".join(str(e) for es in told.entries.values() for e in es))
+            (to / "published").write_text("\n".join("%.3f %s" % (m.wall, m) for m in told.observer.messages))
+
+    def one(self, kind, index, counts):
+        for attempt in range(TRIES):
+            n = 2 + index // BLOCK % 2
+            rng = random.Random("%s %d %d" % (kind.name, index, attempt))
+            began = time.monotonic()
+            try:
+                if self.world is None or len(self.world.mirror.nodes) != n or index % BLOCK == 0:
+                    self.shut()
+                    self.open(n)
+                self.world.round(kind, rng)
+                for d in self.world.mirror.nodes:
+                    d.check_log()
+                self.good(kind, index, counts, began)
+                return
+            except Void as e:
+                counts.void += 1
+                self.say("%s %d: void: %s" % (kind.name, index, e))
+                self.shut(quietly=True)
+            except (Exception, http.client.HTTPException) as e:  # whatever goes wrong is this round's failure
+                counts.failed += 1
+                counts.wrong[sort_of(e)] += 1
+                self.say("%s %d (%d nodes): FAILED after %.1f s: %s: %s" % (
+                    kind.name, index, n, time.monotonic() - began, type(e).__name__, str(e)[:1500]))
+                if not isinstance(e, AssertionError):
+                    traceback.print_exc()
+                self.keep(kind, index)
+                self.shut(quietly=True)
+                return
+        counts.failed += 1
+        counts.wrong["void"] += 1
+
+    def good(self, kind, index, counts, began):
+        counts.passed += 1
+        counts.late += self.world.late
+        counts.takeovers += self.world.takeovers
+        counts.deaths += len(self.world.late)
+        if self.args.verbose:
+            self.say("%s %d: passed after %.1f s: %d deaths%s" % (
+                kind.name, index, time.monotonic() - began, len(self.world.late),
+                "".join(", taken over after %.2f s" % s for s in self.world.takeovers)))
+
+    @staticmethod
+    def say(line):
+        print(line, flush=True)
+
+    def drive(self):
+        all_counts = []
+        try:
+            for kind in [BY_NAME[n] for n in self.args.kind] if self.args.kind else KINDS:
+                counts = Counts()
+                n = kind.count if self.args.full else self.args.rounds
+                for index in range(self.args.first, self.args.first + n):
+                    self.one(kind, index, counts)
+                self.shut()
+                self.tell(kind, counts)
+                all_counts.append(counts)
+        finally:
+            self.shut(quietly=True)
+            shutil.rmtree(self.base, ignore_errors=True)
+        return self.sum_up(all_counts)
+
+    def tell(self, kind, c):
+        line = "%s: %d passed, %d failed, %d void; %d deaths" % (kind.name, c.passed, c.failed, c.void, c.deaths)
+        if c.late:
+            late = sorted(c.late)
+            line += ", told %.2f s after their timeout (p50), %.2f s (most)" % (late[len(late) // 2], late[-1])
+        if c.takeovers:
+            t = sorted(c.takeovers)
+            line += "; taken over after %.2f s (p50), %.2f s (most)" % (t[len(t) // 2], t[-1])
+        self.say(line)
+
+    def sum_up(self, counts):
+        wrong = sum((c.wrong for c in counts), collections.Counter())
+        passed, failed = sum(c.passed for c in counts), sum(c.failed for c in counts)
+        self.say("of %d true deaths; rounds with false offlines: %d, with a lost or doubled transition: %d, with a death later "
+                 "than the bound: %d, with a status that went back: %d, with anything else: %d" % (
+                     sum(c.deaths for c in counts), wrong["false offlines"], wrong["doubled"] + wrong["lost or doubled"],
+                     wrong["late"], wrong["statuses that went back"], wrong["other"] + wrong["void"]))
+        self.say("faults-nodes: %d passed, %d failed, 0 skipped" % (passed, failed))
+        return 1 if failed or not passed else 0
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--kind", action="append", choices=list(BY_NAME), help="only this one (repeatable)")
+    p.add_argument("--rounds", type=int, default=2, help="so many of each kind (default: 2)")
+    p.add_argument("--full", action="store_true", help="as many of each kind as --list says")
+    p.add_argument("--first", type=int, default=0, help="the first round's number")
+    p.add_argument("--devices", type=int, default=200)
+    p.add_argument("--lease", type=float, default=1.0, help="seconds")
+    p.add_argument("--timeout", type=float, default=2.0, help="seconds")
+    p.add_argument("--keep", help="directory for the logs of failed rounds")
+    p.add_argument("--verbose", action="store_true", help="a line for each round")
+    p.add_argument("--list", action="store_true", help="list the kinds and their counts")
+    args = p.parse_args()
+    if args.list:
+        for k in KINDS:
+            print("%-16s %4d" % (k.name, k.count))
+        return 0
+    if not HEARTWHEELD.exists():
+        print("no %s: set HW_BUILD to the build directory" % HEARTWHEELD, file=sys.stderr)
+        return 1
+    return Driver(args).drive()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
