@@ -362,3 +362,18 @@ def test_a_name_that_is_in_use(env, make):
     assert {k: v["run"] for k, v in m.members().items()} == {k: v["run"] for k, v in members.items()}
     die_and_return(h, t, "d0", "d1", "d2", "d3")
     t.agree().agree_all(m.nodes)
+
+
+def test_one_without_cluster_beside_those_with_it(env, make):
+    m, h, t = make(2)
+    conf = m.configuration("single")
+    conf.pop("cluster")
+    single = env.configure(node="single", **conf)
+    single.start(seeing=False, ready=False)
+    assert single.wait(20) != 0
+    assert "[cluster]" in single.log(), single.log()
+    t.agree().agree_all(m.nodes)
+    for d in m.nodes:
+        d.stop()
+    single.start()  # nobody is left
+    single.stop()
