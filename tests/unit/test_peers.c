@@ -8,6 +8,8 @@
 #include "../suite.h"
 #include "daemon/peers.h"
 
+#define LONG "heartwheel/12345678901234567890123456789012345678901234567890123456789012345/status"
+
 static enum hw_peer_topic topic(const char *text, char *node)
 {
 	node[0] = '\0';
@@ -16,20 +18,18 @@ static enum hw_peer_topic topic(const char *text, char *node)
 
 START_TEST(topics)
 {
-	static const char *const none[] = {
-		"",
-		"heartwheel",
-		"heartwheel/",
-		"heartwheel/status",
-		"heartwheel//status",
-		"heartwheel/a/barrier",
-		"heartwheel/a/b/status",
-		"heartwheel/a/statu",
-		"heartwheel/a/statuses",
-		"heartwheel/a b/status",
-		"nodes/heartwheel/a/status",
-		"heartwheel/12345678901234567890123456789012345678901234567890123456789012345"
-		"/status"};
+	static const char *const none[] = {"",
+	                                   "heartwheel",
+	                                   "heartwheel/",
+	                                   "heartwheel/status",
+	                                   "heartwheel//status",
+	                                   "heartwheel/a/barrier",
+	                                   "heartwheel/a/b/status",
+	                                   "heartwheel/a/statu",
+	                                   "heartwheel/a/statuses",
+	                                   "heartwheel/a b/status",
+	                                   "nodes/heartwheel/a/status",
+	                                   LONG};
 	char node[HW_NODE_ID_MAX + 1];
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 		ck_assert_msg(topic(none[i], node) == HW_PEER_NONE, "%s", none[i]);
