@@ -48,6 +48,16 @@ static void keep(struct hw_app *a, const char *node, const uint64_t claims[HW_PA
 		hw_reader_reconnect(a->reader[0].reader);
 }
 
+/* What is lost by that was fenced by the broker. */
+static void tell(struct hw_app *a, struct hw_now now, const char *node, const uint64_t claims[HW_PARTITIONS],
+                 const struct hw_token known[HW_PARTITIONS])
+{
+	const struct hw_nodes_stats *s = hw_nodes_stats(a->cluster->nodes);
+	uint64_t lost = s->lost;
+	hw_nodes_presence(a->cluster->nodes, now, node, claims, known);
+	a->cluster->seen.fenced_broker += s->lost - lost;
+}
+
 static void begin_reading(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_peers *p = peers_of(a);
@@ -55,7 +65,7 @@ static void begin_reading(struct hw_app *a, struct hw_now now)
 	p->asked = p->again = false;
 	hw_nodes_reader(a->cluster->nodes, now, true);
 	for (size_t i = 0; i < p->n; i++)
-		hw_nodes_presence(a->cluster->nodes, now, p->early[i].node, p->early[i].claims, NULL);
+		tell(a, now, p->early[i].node, p->early[i].claims, NULL);
 	p->n = 0;
 }
 
@@ -133,7 +143,7 @@ static int read_status(struct hw_app *a, struct hw_now now, const char *node, co
 	hw_app_cluster_evict_heard(a, node);
 	if (!peers_of(a)->reading)
 		keep(a, node, claims);
-	hw_nodes_presence(a->cluster->nodes, now, node, claims, NULL);
+	tell(a, now, node, claims, NULL);
 	return 0;
 }
 
@@ -146,7 +156,7 @@ static int read_known(struct hw_app *a, struct hw_now now, const char *node, con
 		return rc;
 	if (strcmp(node, a->start->node_id) == 0)
 		note_own(&peers_of(a)->own_known, seq);
-	hw_nodes_presence(a->cluster->nodes, now, node, NULL, known);
+	tell(a, now, node, NULL, known);
 	return 0;
 }
 
