@@ -210,6 +210,15 @@ static void refresh(struct hw_monitor *m, struct hw_now now, uint32_t i, const s
 		hw_monitor_arm(m, now, i);
 }
 
+/* For so long, or (0) for another pair of barriers. */
+static void wait(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t wait_ns)
+{
+	if (wait_ns == 0)
+		hw_monitor_candidate(m, i);
+	else
+		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), wait_ns));
+}
+
 bool hw_monitor_rule(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
 {
 	remember(m, now, i, e);
@@ -263,10 +272,7 @@ bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, c
 		hw_monitor_arm(m, now, i);
 		break;
 	case HW_ACT_WAIT:
-		if (e->wait_ns == 0)
-			hw_monitor_candidate(m, i);
-		else
-			hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), e->wait_ns));
+		wait(m, now, i, e->wait_ns);
 		break;
 	case HW_ACT_REST:
 		rest(m, now, i);
