@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""What each of several nodes says of all of them, and what it passes on to the one that owns a device."""
+import json
+import signal
+import threading
+
+import pytest
+
+from hw_nodes import PARTITIONS, Mirror
+from hw_wait import now_ms, throughout, wait_until
+
+
+@pytest.fixture
+def mirror(env):
+    mirrors = []
+
+    def make(**options):
+        mirrors.append(Mirror(env, **{"timeout": 3600, **options}))
+        mirrors[-1].start().wait_calm()
+        return mirrors[-1]
+
+    yield make
+    for m in mirrors:
+        m.close()
+
+
+def nodes(d):
+    """NODE_ID -> what this one says of it."""
+    return {n["node"]: n for n in json.loads(d.get("/v1/nodes").body)["nodes"]}
+
+
+def gauge(d, name, **labels):
+    return d.metrics().get(name, **labels)
+
+
+def test_each_says_the_same_of_all(env, mirror):
+    m = mirror(n=3)
+    env.beat("a")
+    wait_until(lambda: all(d.device("a") for d in m.nodes))
+    for d in m.nodes:
+        said = wait_until(lambda: all(n["devices"] == 1 for n in nodes(d).values()) and nodes(d), 10, "all to know the device")
+        assert set(said) == {n.node for n in m.nodes}
+        assert [n["node"] for n in said.values() if n["self"]] == [d.node]
+        assert {n["state"] for n in said.values()} == {"ready"} and sum(n["owns"] for n in said.values()) == PARTITIONS
+        assert all(n["mode"] == "mirror" and n["differs"] == [] and abs(now_ms() - n["since_ms"]) < 60000 for n in said.values())
+        cluster = d.status()["cluster"]
+        assert (cluster["member"], cluster["nodes"], cluster["ready"], cluster["lost"], cluster["unowned"]) == (True, 3, 3, 0, 0)
+        assert cluster["owned"] == said[d.node]["owns"] == gauge(d, "partitions_owned")
+        assert gauge(d, "nodes", state="ready") == 3 and gauge(d, "nodes", state="lost") == 0
+        assert d.get("/readyz").status == 200
+        shown = d.ctl("nodes").stdout
+        assert shown.count(" ready ") == 3 and d.node + " (this)" in shown, shown
+        owner = m.owner("a").node
+        assert d.device("a")["node"] == owner and " owner      %s\n" % owner in d.ctl("show", "a").stdout
+    assert sum(gauge(d, "partitions_owned") for d in m.nodes) == PARTITIONS
+
+
+def test_one_that_dies_is_lost_and_one_that_stops_is_not(env, mirror):
+    m = mirror(n=3)
+    a, b, c = m.nodes
+    owned, before = gauge(b, "partitions_owned"), [gauge(d, "takeovers_total", kind="unclean") for d in (a, c)]
+    m.crash(b)
+    wait_until(lambda: all(nodes(d)[b.node]["state"] == "lost" for d in (a, c)), 20, "it to be lost")
+    wait_until(lambda: all(d.status()["cluster"]["unowned"] == 0 and nodes(d)[b.node]["owns"] == 0 for d in (a, c)), 20)
+    for d in (a, c):
+        assert gauge(d, "nodes", state="lost") == 1 and gauge(d, "nodes", state="ready") == 2
+        assert "node %s was lost " % b.node in d.ctl("nodes").stdout
+        assert d.get("/readyz").status == 200
+    assert sum(gauge(d, "takeovers_total", kind="unclean") for d in (a, c)) - sum(before) == owned
+    assert any(0 < gauge(d, "takeover_seconds") < 20 for d in (a, c))
+    b.start(seeing=False)
+    wait_until(lambda: all(nodes(d)[b.node]["state"] == "ready" for d in (a, c)), 20, "it to be back")
+    m.wait_shared()
+    c.stop()
+    wait_until(lambda: all(c.node not in nodes(d) for d in (a, b)), 20, "it to be gone")
+    assert all(gauge(d, "nodes", state="lost") == 0 for d in (a, b))
+
+
+def owned_by_another(m, d):
+    """A device that another node than this one owns, as this one knows as well, and that node."""
+    device, owner = next((name, m.owner(name)) for name in map("dev%d".__mod__, range(100)) if m.owner(name) is not d)
+    m.env.beat(device)
+    wait_until(lambda: all(n.device(device) for n in m.nodes) and d.device(device)["node"] == owner.node)
+    return device, owner
+
+
+def test_forgetting_is_passed_on_to_the_owner(env, mirror):
+    m = mirror(n=2)
+    for d in m.nodes:
+        device, owner = owned_by_another(m, d)
+        wait_until(lambda: env.topic(device, "status") in env.retained(env.topic("+", "status")))
+        assert d.forget(device).status == 204
+        wait_until(lambda: not any(n.device(device) for n in m.nodes))
+        assert not env.redis.exists(env.key("state", device))
+        told = [e for _, e in env.redis.xrange(env.key("events")) if e["id"] == device]
+        assert [e["state"] for e in told] == ["online", "forgotten"] and told[1]["node"] == owner.node, told
+        wait_until(lambda: env.topic(device, "status") not in env.retained(env.topic("+", "status")))
+        assert d.forget(device).status == 404
+
+
+def test_an_owner_that_does_not_answer(env, mirror):
+    m = mirror(n=2, lease=10)
+    d = m.nodes[0]
+    device, owner = owned_by_another(m, d)
+    owner.signal(signal.SIGSTOP)
+    at = now_ms()
+    # What an earlier run was answered is nothing to this one.
+    stale = {"answer": "forget", "run": "0123456789abcdef", "ticket": 1, "what": "forgotten"}
+    timer = threading.Timer(.5, lambda: env.redis.publish(env.key("node", d.node), json.dumps(stale)))
+    timer.start()
+    a = d.forget(device)
+    took = now_ms() - at
+    timer.join()
+    owner.signal(signal.SIGCONT)
+    assert a.status == 503 and json.loads(a.body)["error"] == "node '%s' owns this device, and does not answer" % owner.node
+    assert took >= 1900, took
+    # It read the request when it woke up: too late to say so, but it is what was asked for.
+    wait_until(lambda: not any(n.device(device) for n in m.nodes))
+
+
+GARBAGE = ["", "x", "{", "[]", "1", "null", "\0", "{}", '{"ask":"forget"}', '{"ask":1}', '{"ask":"forget","from":"","id":"a","ticket":1}',
+           '{"ask":"forget","from":"x","run":"1","id":"a","ticket":"1"}', '{"ask":"forget","from":"x","id":"\\u0000","ticket":-1e300}',
+           '{"answer":"forget"}', '{"answer":"forget","ticket":1e300,"what":"forgotten"}', '{"ask":"other","from":"x"}', "[" * 5000]
+
+
+def test_what_anybody_may_publish(env, mirror):
+    m = mirror(n=1)
+    d = m.nodes[0]
+    env.beat("a")
+    wait_until(lambda: d.device("a"))
+    for text in GARBAGE:
+        assert env.redis.publish(env.key("node", d.node), text) == 1
+    env.redis.publish(env.key("node", d.node), json.dumps({"ask": "forget", "from": "x", "run": "1", "ticket": 1, "id": "a"}))
+    wait_until(lambda: not d.device("a"))  # it came behind all of them
+    assert d.get("/readyz").status == 200
+
+
+def test_a_node_of_another_name(env, mirror):
+    m = mirror(n=1)
+    d = m.nodes[0]
+    other = env.configure(node=env.node + "-x", **{**m.configuration(env.node + "-x"), "cluster": {"mode": "mirror", "lease": "1s", "name": "x"}})
+    other.start(seeing=False)
+    wait_until(lambda: other.get("/readyz").status == 503 and "another name" in other.get("/readyz").body.decode(), 10)
+    for one in (d, other):
+        wait_until(lambda: "has another name: they cannot watch one fleet together" in one.log())
+    assert d.get("/readyz").status == 503
+    # Neither hands anything over to the other.
+    throughout(lambda: m.shares() == {d.node: PARTITIONS}, 4)
+    other.stop()
+    wait_until(lambda: d.get("/readyz").status == 200)
