@@ -394,8 +394,8 @@ void hw_load_lost(struct hw_redis *r)
 
 bool hw_load_pending(const struct hw_redis *r)
 {
-	return r->load.stage == HW_LOAD_WANTED || r->load.stage == HW_LOAD_STATES ||
-	       r->load.stage == HW_LOAD_OUTBOX || r->load.next;
+	return r->load.stage == HW_LOAD_WANTED || r->load.stage == HW_LOAD_STATES || r->load.stage == HW_LOAD_OUTBOX ||
+	       r->load.next;
 }
 
 void hw_redis_load(struct hw_redis *r)
