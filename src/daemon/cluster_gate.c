@@ -180,6 +180,11 @@ static void make_good(struct hw_app *a, struct hw_now now, const struct hw_parti
 	hw_owed_republish_of(&a->status, set, now.mono.ns / HW_NS_PER_MS);
 }
 
+void hw_app_cluster_gap(struct hw_app *a)
+{
+	gate_of(a)->last = (struct hw_event_id){0, 0};
+}
+
 static bool is_followed(const struct hw_app *a)
 {
 	return hw_app_cluster_is_read(a) && hw_event_id_compare(hw_app_cluster_place(a), gate_of(a)->last) >= 0;

@@ -32,6 +32,9 @@ struct hw_cluster_gate {
 void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o);
 /* These are about to be released: nothing is owed of them. */
 void hw_app_cluster_released(struct hw_app *a, struct hw_now now, const struct hw_partitions *set);
+/* The stream has a gap, and may end before the place that it was to be followed to: what is read again instead covers
+ * it. */
+void hw_app_cluster_gap(struct hw_app *a);
 /* Once a turn, before orders are pulled: what is followed, drained or seen by now is said to src/nodes. */
 void hw_app_cluster_gate(struct hw_app *a, struct hw_now now);
 void hw_app_cluster_gate_free(struct hw_app *a);

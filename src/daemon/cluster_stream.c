@@ -89,6 +89,7 @@ static void on_gap(void *arg, enum hw_tail_gap gap, struct hw_event_id from, con
 	struct hw_app *a = arg;
 	struct hw_cluster_stream *s = stream_of(a);
 	s->followed = false;
+	hw_app_cluster_gap(a);
 	hw_control_missed(a->control, from);
 	if (s->reading == HW_CLUSTER_UNREAD) {
 		s->reading = HW_CLUSTER_LOADS;

@@ -134,3 +134,22 @@ def test_who_stood_still_for_longer_than_its_lease(env, pair):
     wait_until(lambda: a.state(i) == b.state(i) == "offline", 10, "its death on both")
     seqs = {d.device(i)["seq"] for d in (a, b)}
     assert seqs == {int(env.hash(i)["seq"])} and states(env, i) == ["online", "offline"]
+
+
+def test_the_stream_ends_before_the_place_of_a_claim(env):
+    """The new owner is to follow the stream to where it was at its claim. A stream that has lost that place (a failover,
+    a deletion) may not have anything there for as long as nobody decides."""
+    env.own_redis()
+    pair = Pair(env)
+    a, b = pair.nodes
+    i = pair.device_of(a)
+    with env.beating([i], 0.2):
+        wait_until(lambda: env.in_store(i) == "online")
+        env.redis.execute_command("ACL", "SETUSER", "default", "-xrange", "-xread")
+        env.redis.xadd(env.key("events"), {"id": "ghost"})
+        a.signal(signal.SIGKILL)
+        a.wait()
+        wait_until(lambda: pair.owner(i) == b.node, 10, "the other to take over")
+        env.redis.delete(env.key("events"))
+        env.redis.execute_command("ACL", "SETUSER", "default", "+xrange", "+xread")
+    wait_until(lambda: env.in_store(i) == "offline", 15, "its death to be found by the new owner")
