@@ -78,7 +78,8 @@ class SharedDaemon:
 
     def __init__(self, env):
         self.env, self.count = env, 0
-        self.d = env.daemon(timeout="1h")
+        # Blindness would leave a goodbye to the timeout.
+        self.d = env.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
         self.beat = env.beat
 
     def fresh(self):

@@ -7,8 +7,14 @@ import time
 import pytest
 
 from hw_build import HEARTWHEELD
+from hw_env import NO_STALL, NO_STANDSTILL
 from hw_void import Void
 from hw_wait import throughout, wait_until
+
+
+def daemon(env, **options):
+    """Blindness, which a busy machine makes, would leave a goodbye to the timeout."""
+    return env.daemon(**{"monitor": NO_STALL, "mqtt": NO_STANDSTILL, **options})
 
 
 def plugs(env, **keys):
@@ -30,7 +36,7 @@ def goes(env, d, device, state, reason):
 
 def test_the_will_of_a_device_that_dies(env):
     """The broker's message, in the device's own words, must not bring the dead device back."""
-    d = env.daemon(groups=plugs(env))
+    d = daemon(env, groups=plugs(env))
     topic = env.root + "/tele/plug/LWT"
     for life in range(2):
         device = env.raw(will=(topic, "Offline", True))
@@ -50,7 +56,7 @@ def test_the_will_of_a_device_that_dies(env):
 
 
 def test_another_word_is_a_heartbeat(env):
-    d = env.daemon(groups=plugs(env))
+    d = daemon(env, groups=plugs(env))
     for payload in ("offline", "Offline ", " Offline", "Offlin", '"Offline"', "Online", "{"):
         say(env, "w", "LWT", "Offline")
         goes(env, d, "w", "offline", "will")
@@ -59,7 +65,7 @@ def test_another_word_is_a_heartbeat(env):
 
 
 def test_a_member_of_the_payload(env):
-    d = env.daemon(groups=plugs(env))
+    d = daemon(env, groups=plugs(env))
     for k, (payload, state) in enumerate((({"state": {"now": "on"}}, "online"), ({"state": {"now": "off"}}, "offline"),
                                           ({"state": {"now": "off", "battery": 7}, "battery": 5}, "offline"),
                                           ({"state": "off"}, "online"), ({"online": False}, "offline"))):
@@ -70,7 +76,7 @@ def test_a_member_of_the_payload(env):
 
 
 def test_any_payload(env):
-    d = env.daemon(groups=plugs(env))
+    d = daemon(env, groups=plugs(env))
     for k, payload in enumerate((b"1", b"{}", b"\xff\x00", b'{"online":true}', b"x" * 70_000)):
         device = "any%d" % k
         say(env, device, "STATE", "1")
@@ -85,7 +91,7 @@ def test_any_payload(env):
 
 
 def test_what_is_ignored(env):
-    d = env.daemon(groups=plugs(env))
+    d = daemon(env, groups=plugs(env))
     say(env, "dead", "LWT", "Offline")
     goes(env, d, "dead", "offline", "will")
     before = d.metrics().refused()
@@ -101,7 +107,7 @@ def test_what_is_ignored(env):
 def test_retained_goodbyes_are_history(env):
     say(env, "old", "LWT", "Offline", retain=True)
     say(env, "old2", "LWT", "Online", retain=True)
-    d = env.daemon(groups=plugs(env), mqtt={"protocol": "3.1.1"})
+    d = daemon(env, groups=plugs(env), mqtt={"protocol": "3.1.1"})
     say(env, "old", "STATE", "1")
     goes(env, d, "old", "online", "heartbeat")
     d.edit("tele/{id}/+\n", "tele/{id}/STATE\n")
@@ -115,7 +121,7 @@ def test_retained_goodbyes_are_history(env):
 
 
 def test_goodbye_delay_holds_it(env):
-    d = env.daemon(groups=plugs(env, goodbye_delay="1s"))
+    d = daemon(env, groups=plugs(env, goodbye_delay="1s"))
     say(env, "h", "STATE", "1")
     goes(env, d, "h", "online", "heartbeat")
     at = time.monotonic()
@@ -132,7 +138,7 @@ def test_goodbye_delay_holds_it(env):
 def test_reload_learns_a_goodbye(env):
     """And is subscribed to it, and forgets it again."""
     r = env.root
-    d = env.daemon(groups=[("g", {"heartbeat": r + "/{id}/up", "timeout": "1h"})])
+    d = daemon(env, groups=[("g", {"heartbeat": r + "/{id}/up", "timeout": "1h"})])
 
     def bye(device):
         env.publisher.publish("%s/%s/down" % (r, device), b"now", 1)
