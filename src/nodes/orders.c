@@ -126,7 +126,7 @@ static bool is_in_motion(const struct hw_nodes *n)
 struct hw_mono hw_nodes_due(const struct hw_nodes *n, struct hw_now now)
 {
 	struct hw_mono at = hw_mono_add(now.mono, n->lease_ns);
-	if (n->redis && !n->asked[HW_ASK_RENEWAL].out && n->renew_next.ns < at.ns)
+	if (n->redis && !n->stopped && !n->asked[HW_ASK_RENEWAL].out && n->renew_next.ns < at.ns)
 		at = n->renew_next;
 	if (is_in_motion(n) && at.ns > now.mono.ns + n->lease_ns / 50)
 		at = hw_mono_add(now.mono, n->lease_ns / 50);
