@@ -78,13 +78,18 @@ class Herd:
 
     def heard(self, name):
         """Whether its present, or last, life has begun."""
-        lives = self.beasts[name].lives
+        lives = self.lives(name)
         return bool(lives) and lives[-1].last is not None
 
     def last(self, name):
         """The wall time of the latest heartbeat of its present, or last, life; None: there was none yet."""
-        lives = self.beasts[name].lives
+        lives = self.lives(name)
         return lives[-1].last if lives else None
+
+    def lives(self, name):
+        """All of them. A heartbeat may be read before the thread that wrote it has noted when: it holds the lock until then."""
+        with self.lock:
+            return list(self.beasts[name].lives)
 
     # the thread
 

@@ -238,6 +238,11 @@ class Told:
     def check(self):
         """What no time would mend: who beats is called offline, or before its timeout; what is told twice, or was not."""
         self.read()
+        with self.herd.lock:  # whoever beat has noted it by now
+            self.check_entries()
+        return self
+
+    def check_entries(self):
         seen = set()
         for d, entries in self.entries.items():
             b = self.herd.beasts.get(d)
@@ -252,7 +257,6 @@ class Told:
                 if k:
                     before = entries[k - 1]
                     assert (int(e["epoch"]), int(e["seq"])) > (int(before["epoch"]), int(before["seq"])), entries
-        return self
 
     def check_instant(self, b, life, is_latest, e):
         at = int(e["time_ms"]) / 1000

@@ -417,7 +417,7 @@ def test_a_herd_knows_when_it_beat(env):
         assert len(observer.on(env.topic("a"))) == n and herd.last("a") == last
         herd.revive("a")
         wait_until(lambda: len(observer.on(env.topic("a"))) > n)
-        lives = herd.beasts["a"].lives
+        lives = herd.lives("a")
         assert len(lives) == 2 and lives[0].last == last and lives[0].born <= last < lives[1].born
 
 
