@@ -269,6 +269,7 @@ def test_silence_is_found_too(env):
     wait_until(lambda: d.state("node") == "offline", 5)
     assert d.device("node")["reason"] == "timeout"
     throughout(lambda: d.state("node") == "offline", 0.3)
+    wait_until(lambda: len(env.edges("node")) >= 2)
     assert env.edges("node") == [("online", "heartbeat"), ("offline", "timeout")]
 
 

@@ -69,6 +69,7 @@ def test_a_good_certificate(env, tls, protocol):
     env.beat("x")
     env.wait_status(observer, "x", True)
     env.wait_status(observer, "x", False)
+    env.wait_store("x", "offline")
     assert env.edges("x") == [("online", "heartbeat"), ("offline", "timeout")]
     assert not lines(d), d.log()
 
