@@ -68,7 +68,8 @@ def test_names_with_slashes(env):
     assert [d.state(i) for i in ("a", "a/b", "a/b/c", "x", "x/set", "bridge/state")] == ["online"] * 3 + [None] * 3
     say(env, "a/b", "gone")
     wait_until(lambda: d.state("a/b") == "offline")
-    wait_until(lambda: observer.on("told-%s/a/b/s" % r)[-1].json()["online"] is False)
+    topic = "told-%s/a/b/s" % r
+    wait_until(lambda: observer.on(topic) and observer.on(topic)[-1].json()["online"] is False)
     assert d.state("a") == "online" and d.state("a/b/c") == "online"
     page = d.get("/v1/devices?prefix=a%2F").json()["devices"]
     assert [p["id"] for p in page] == ["a/b", "a/b/c"]
