@@ -274,6 +274,7 @@ def test_a_restart_of_the_broker(env, way, known):
         all_online(env)
         n = len(observer.messages)
         env.broker.stop()
+        wait_until(lambda: not observer.client.is_connected(), 30, "the observer to have read what there was")
         known["wills_at_stop"] = any(m.payload == GONE for m in observer.messages[n:])
         devices.silence(["d0"])
         env.broker.start()
