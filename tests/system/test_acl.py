@@ -80,10 +80,11 @@ def main_job(env, d, observer):
     env.wait_status(observer, "pump-7", True, start)
     beat(env, "pump-7", b'{"online":false}', last="status", retain=True)
     env.wait_status(observer, "pump-7", False, start)
+    wait_until(lambda: len(env.edges("pump-7")) >= edges + 4, what="the goodbye in the stream")
     assert env.edges("pump-7")[edges:] == [("online", "heartbeat"), ("offline", "timeout"), ("online", "heartbeat"),
                                    ("offline", "will")]
     wait_until(lambda: d.status()["owed"] == 0, 10, "nothing to be owed")
-    assert not env.redis.hlen(env.key("outbox"))
+    wait_until(lambda: not env.redis.hlen(env.key("outbox")), 10, "the outbox to be empty")
     start = len(observer.messages)
     assert d.forget("pump-7").status == 204
     wait_until(lambda: [m for m in observer.on(env.status_topic("pump-7"), start) if m.payload == b""], 10,

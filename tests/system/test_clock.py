@@ -63,6 +63,7 @@ def test_a_death_across_a_step(env, shim, step):
     shim.step_wall(step)
     m = env.wait_status(observer, "a", False)
     assert 1.5 <= m.at - at, m.at - at
+    env.wait_store("a", "offline")
     event = env.events("a")[1]
     silent = int(event["time_ms"]) - int(event["last_seen_ms"])
     assert 1400 <= silent < DAY * 500, event

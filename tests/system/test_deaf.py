@@ -205,6 +205,7 @@ def test_a_fleet_that_dies_whole(env, protocol, canary):
     for k in range(ROUNDS if canary == "yes" else 1):
         with f:
             pass_time(1.0)
+            wait_until(lambda: f.d.status()["owed"] == 0, what="Redis to have what was told")
             start = len(env.events())
         deaths = lambda: [e for e in env.events()[start:] if e["state"] == "offline"]
         wait_until(lambda: len(deaths()) == len(DEVICES), most + 20, "everybody to be offline")

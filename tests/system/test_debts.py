@@ -75,7 +75,9 @@ def test_a_status_waits_for_redis_to_have_it(env):
     wait_until(lambda: observer.on(env.status_topic("a")), 5, "the status")
     told = observer.on(env.status_topic("a"))[0].at
     assert told >= min(goes_on, at + 1), "%.3f s before Redis could answer" % (goes_on - told)
-    assert env.in_store("a") == "online"
+    if told < at + 1:  # longer than that a status waits for no Redis
+        assert env.in_store("a") == "online"
+    env.wait_store("a", "online")
 
 
 def test_without_redis_at_the_start_news_are_told_after_five_seconds(env):

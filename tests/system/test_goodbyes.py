@@ -46,6 +46,7 @@ def test_the_will_of_a_device_that_dies(env):
         device.die()
         goes(env, d, "plug", "offline", "will")
         throughout(lambda: d.state("plug") == "offline", 0.5)
+    wait_until(lambda: len(env.edges("plug")) >= 4)
     assert env.edges("plug") == [("online", "heartbeat"), ("offline", "will")] * 2
     # Who clears the retained will does not say that the device lives.
     say(env, "plug", "LWT", "", retain=True)
@@ -132,6 +133,7 @@ def test_goodbye_delay_holds_it(env):
     throughout(lambda: d.state("h") == "online", 1.5)
     say(env, "h", "LWT", "Offline")
     goes(env, d, "h", "offline", "will")
+    wait_until(lambda: len(env.edges("h")) >= 2)
     assert env.edges("h") == [("online", "heartbeat"), ("offline", "will")]
 
 
