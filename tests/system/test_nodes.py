@@ -124,8 +124,8 @@ def test_an_owner_is_killed(env, make, n):
     h.revive(before, along, after, other)
     t.agree().agree_all(left)
     assert {e["node"] for d in (before, along, after) for e in t.entries[d][-2:]} <= {d.node for d in left}
-    presence = env.retained("heartwheel/+/status")["heartwheel/%s/status" % lost.node].json()
-    assert presence["online"] is False
+    topic = "heartwheel/%s/status" % lost.node
+    wait_until(lambda: env.retained(topic)[topic].json()["online"] is False, what="its presence to be offline")
     in_time(late, m.takeover(), "a death that was told late")
 
 
@@ -178,10 +178,12 @@ def test_a_clean_stop(env, make):
     """What it owned is the other's, who sends nothing again that was told."""
     m, h, t = make(2)
     gone, left = m.nodes
+    t.observer.fence()
     t.hear()
     heard = {d: len(s) for d, s in t.statuses.items()}
     gone.stop()
     m.wait_shared([left])
+    t.observer.fence()
     t.hear()
     assert {d: len(s) for d, s in t.statuses.items()} == heard
     die_and_return(h, t, "d0", "d1", "d2", "d3")

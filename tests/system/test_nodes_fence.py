@@ -154,7 +154,7 @@ def test_what_an_old_owner_has_under_way(env, pair, protocol, qos, readers, fate
             after = retained(env, before)
             return agrees(env, DEVICES) and all(after[d][0] > before[d][0] and after[d][2] for d in before)
         wait_until(are_told, what="all to be told online by the new owner")
-        assert "'%s', whose claims are older, was cut off" % OLD in new.log()
+        wait_until(lambda: "'%s', whose claims are older, was cut off" % OLD in new.log(), what="a line about the old one")
         assert new.metrics().get("evictions_total") >= 1
         if fate == "alive":
             old.signal(signal.SIGCONT)
@@ -295,7 +295,7 @@ def test_a_clean_stop_withdraws_last(env, pair):
     with env.beating(DEVICES):
         wait_until(lambda: agrees(env, DEVICES), what="everybody to be told online")
         old.stop()
-        said = [m.json() for m in spy.messages]
+        said = [m.json() for m in spy.fence().on("heartwheel/%s/status" % OLD)]
         assert [j["online"] for j in said[-2:]] == [True, False], said
         assert said[-1]["claims"] == "" == said[-2]["claims"] and said[-1]["state"] == "gone", said
         assert any(j["state"] == "leaving" and j["claims"] for j in said) or len(owners(env)) == 256
