@@ -43,7 +43,7 @@ class Period:
         as well, each with a period of its own."""
         wait_until(lambda: self.log(r"seeing again after [\d.]+ s blind \(%s\b" % self.cause), timeout,
                    "a line that says that it is over")
-        assert self.d.status()["blind"] is False
+        wait_until(lambda: self.d.status()["blind"] is False, timeout, "it to see, also after the last piece")
         all_begun = self.log(r"blind \((\w+)\): nobody is judged")
         ended = self.log(r"seeing again after ([\d.]+) s blind \((\w+)(, silence counts anew)?\)")
         assert [e[1] for e in ended] == all_begun and set(all_begun) <= {self.cause, *beside}, self.d.log()[self.lines:]
@@ -114,7 +114,8 @@ def test_a_stall_with_a_beating_fleet(env):
             stopped(d, seconds)
             pass_time(1.0)
             nobody_died(env)
-        assert d.metrics().get("blind_seconds_total", cause="stall") - before >= 1.4
+        wait_until(lambda: d.metrics().get("blind_seconds_total", cause="stall") - before >= 1.4, what="the stalls to be counted")
+    wait_until(lambda: d.status()["blind"] is False, what="the last stall to be over")
     assert len(re.findall(r"blind \(stall\): nobody", d.log())) == len(re.findall(r"s blind \(stall\)", d.log())) >= 2
 
 

@@ -301,8 +301,8 @@ def test_groups_appear_and_go_by_reload(env):
     hup(d)
 
     def unheard():
-        env.publisher.publish(extra + "/again%d" % time.monotonic_ns(), b"1")
         before = d.status()["heartbeats_total"]
+        env.publisher.publish(extra + "/again%d" % time.monotonic_ns(), b"1")
         env.settle(d)
         return d.status()["heartbeats_total"] == before + 1
     wait_until(unheard, 10, "the group that went to be unheard", interval=0.1)
@@ -380,7 +380,7 @@ def test_a_bad_reload_changes_nothing_and_says_so(env):
     env.beat("y")
     wait_until(lambda: d.device("y"))
     assert d.device("x")["timeout_ms"] == d.device("y")["timeout_ms"] == 3_600_000
-    assert d.status()["mqtt"] == "up"
+    wait_until(lambda: d.status()["mqtt"] == "up")
     d.conf.unlink()
     a = d.request("POST", "/v1/reload")
     assert a.status == 400 and str(d.conf) in a.body.decode(), a

@@ -151,7 +151,7 @@ def test_status(env):
     for _ in range(3):
         env.beat("a")
     env.beat("b", {"timeout": 60})
-    wait_until(lambda: d.status()["offline"] == 1)
+    wait_until(lambda: d.status()["offline"] == 1 and d.status()["heartbeats_total"] >= 4)
     s = d.status()
     assert (s["devices"], s["online"], s["offline"], s["heartbeats_total"]) == (2, 1, 1, 4), s
     wait_until(lambda: d.status()["owed"] == 0)

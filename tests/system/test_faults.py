@@ -213,7 +213,7 @@ def test_wrong_redis_password_is_said_once_and_tried_again(env, kind):
     said = lines(d, "password", "auth")
     assert len(said) == 1, said
     assert "Wr0ngSecret" not in d.log() and d.status()["redis"] != "up"
-    assert d.status()["mqtt"] == "up"
+    wait_until(lambda: d.status()["mqtt"] == "up")
     if kind == "wrong":
         env.redis.config_set("requirepass", "Wr0ngSecret")
         env.redis_server.password = "Wr0ngSecret"
