@@ -93,6 +93,7 @@ mqtt    mqtt conf heartwheel
 control control http run heartwheel
 redis   redis link run nodes heartwheel
 notify  notify http run heartwheel
+tasks   tasks control notify mqtt http link run conf heartwheel
 ctl     ctl
 END
 # shellcheck disable=SC2046 # file names are words

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The FD messages of tasks: JSON objects of at most HW_TASK_BYTES_MAX bytes. Pure: bytes come in, structs or bytes go
+ * out. `payload`, `value` and `error` are passed on byte for byte: what is read borrows the message's bytes, and what
+ * is written copies the given ones. Of several members of one name the first counts; unknown ones are ignored.
+ */
+#ifndef HW_TASKS_MESSAGE_H
+#define HW_TASKS_MESSAGE_H
+
+#include "tasks/task.h"
+
+/* --- to us -------------------------------------------------------------------------------------------------------- */
+
+/* What a client asks for on ROOT/NAME/pending[/SENDER]. */
+enum hw_request_action {
+	HW_REQUEST_DELIVER,
+	HW_REQUEST_CANCEL,
+	HW_REQUEST_QUERY,
+	HW_REQUEST_FOLLOW,
+	HW_REQUEST_UNFOLLOW,
+	HW_REQUEST_WILL,
+	HW_REQUEST_ACTIONS
+};
+
+#define HW_FOLLOW_IDS_MAX 1000
+
+/* All texts are owned by the request, but `raw`s, which borrow the message. */
+struct hw_request {
+	enum hw_request_action action;
+	struct hw_text sender; /* as the payload says; empty: it does not. To believe it or not is the caller's */
+	struct hw_text msg_id;
+	struct hw_task_submission task; /* DELIVER, all but its name and the sender */
+	struct hw_text of;              /* CANCEL, QUERY: the msg_id that it is about */
+	bool force;                     /* CANCEL */
+	/* FOLLOW */
+	struct hw_text group, prefix, from;
+	struct hw_text *ids;
+	size_t n_ids;
+	/* WILL: what to keep; no topic: none any more */
+	struct hw_text topic, raw;
+	unsigned qos;
+	bool retain;
+	char *memory; /* holds the texts */
+};
+
+/*
+ * Reads a request. 0; -EINVAL with `*why` (a static sentence, for the sender) and with as much of r->sender and
+ * r->msg_id as there is, so that it can be told; or -ENOMEM. Release with hw_request_fini() in any case.
+ */
+int hw_request_read(struct hw_request *r, const void *bytes, size_t len, const char **why);
+void hw_request_fini(struct hw_request *r);
+
+/* A device's ack, complete or failed. */
+struct hw_response {
+	struct hw_task_id task;
+	struct hw_text value; /* `value` or `error`, borrowed; empty: none */
+};
+/* 0, or -EINVAL with `*why`. -ENOENT: it is well-formed, and its msg_id is no name of a task. */
+int hw_response_read(struct hw_response *r, const void *bytes, size_t len, enum hw_task_answer_kind kind,
+                     const char **why);
+
+/* Which of the topics below ROOT one is. */
+enum hw_task_topic { HW_TOPIC_PENDING, HW_TOPIC_ACK, HW_TOPIC_COMPLETE, HW_TOPIC_FAILED, HW_TOPIC_NONE };
+
+/* Of ROOT/NAME/WORD[/LAST]: the word, its NAME, and LAST, which the broker's ACL binds to who publishes (empty: there
+ * is none). Borrowed. */
+enum hw_task_topic hw_task_topic_read(const char *root, const char *topic, size_t len, struct hw_text *name,
+                                      struct hw_text *last);
+
+/* --- from us ------------------------------------------------------------------------------------------------------ */
+
+/* A buffer that grows; zeroed storage is ready. What is built stands at `at`, with a NUL behind it. */
+struct hw_message {
+	char *at;
+	size_t len, cap;
+	bool failed; /* no memory: what was built is not to be sent */
+};
+void hw_message_fini(struct hw_message *m);
+
+/* To the device, on ROOT/{receiver}/pending. 0 or -ENOMEM, as of all these. */
+int hw_message_pending(struct hw_message *m, const char *name, const struct hw_task_id *task,
+                       const struct hw_task_claimed *c, int64_t now_ms);
+
+/* To the submitter, on ROOT/{sender}/ack|complete|failed. */
+struct hw_notice {
+	struct hw_text msg_id, receiver;
+	const struct hw_task_id *task; /* NULL: it was not taken */
+	enum hw_task_state state;
+	bool refused; /* it was not taken: state "refused" */
+	int64_t time_ms;
+	struct hw_text value; /* of complete, raw */
+	struct hw_text error; /* of failed: raw JSON, or empty and */
+	const char *why;      /*   a word or sentence in its place */
+	bool late;
+};
+int hw_message_ack(struct hw_message *m, const struct hw_notice *n);
+int hw_message_complete(struct hw_message *m, const struct hw_notice *n);
+int hw_message_failed(struct hw_message *m, const struct hw_notice *n);
+
+/* The topic ROOT/NAME/WORD. */
+int hw_message_topic(struct hw_message *m, const char *root, struct hw_text name, enum hw_task_topic word);
+
+/* Whether a name may stand as a level of a topic: not empty, no '/', and a valid id (heartwheel/topic.h). */
+bool hw_task_name_is_valid(struct hw_text name);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* See name.h. The sender's length goes into the hash before it, so that no two pairs make the same text. */
+#include "tasks/name.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* RFC 9562, section 5.8: 122 bits are ours. */
+static void make_uuid(struct hw_task_id *id, const unsigned char *digest)
+{
+	memcpy(id->bytes, digest, sizeof(id->bytes));
+	id->bytes[6] = (uint8_t)((id->bytes[6] & 0x0f) | 0x80);
+	id->bytes[8] = (uint8_t)((id->bytes[8] & 0x3f) | 0x80);
+}
+
+int hw_task_name(struct hw_task_id *id, const unsigned char secret[HW_TASKS_SECRET_LEN], struct hw_text sender,
+                 struct hw_text msg_id)
+{
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned digest_len = 0;
+	size_t len = 8 + sender.len + msg_id.len;
+	unsigned char *text = malloc(len);
+	if (!text)
+		return -ENOMEM;
+	for (unsigned k = 0; k < 8; k++)
+		text[k] = (unsigned char)((uint64_t)sender.len >> 8 * k);
+	if (sender.len)
+		memcpy(text + 8, sender.at, sender.len);
+	if (msg_id.len)
+		memcpy(text + 8 + sender.len, msg_id.at, msg_id.len);
+	bool done = HMAC(EVP_sha256(), secret, HW_TASKS_SECRET_LEN, text, len, digest, &digest_len) != NULL;
+	free(text);
+	if (!done || digest_len < sizeof(id->bytes))
+		return -ENOMEM;
+	make_uuid(id, digest);
+	return 0;
+}

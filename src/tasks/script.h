@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The Lua scripts of tasks (scripts/NAME.lua, put into the program by src/redis/embed.sh), in the order in which
+ * hw_scripts_init() takes them. */
+#ifndef HW_TASKS_SCRIPT_H
+#define HW_TASKS_SCRIPT_H
+
+enum hw_tasks_script {
+	HW_TASKS_SUBMIT,
+	HW_TASKS_CLAIM,
+	HW_TASKS_ANSWER,
+	HW_TASKS_CANCEL,
+	HW_TASKS_ONLINE,
+	HW_TASKS_PAGE,
+	HW_TASKS_SCRIPTS
+};
+
+extern const char hw_tasks_script_submit_text[];
+extern const char hw_tasks_script_claim_text[];
+extern const char hw_tasks_script_answer_text[];
+extern const char hw_tasks_script_cancel_text[];
+extern const char hw_tasks_script_online_text[];
+extern const char hw_tasks_script_page_text[];
+
+/* HW_TASKS_SCRIPTS of them. */
+extern const char *const hw_tasks_script_texts[HW_TASKS_SCRIPTS];
+
+#endif
