@@ -27,6 +27,7 @@
 #include "presence.h"
 #include "reload.h"
 #include "run/manager.h"
+#include "sightings.h"
 #include "store.h"
 #include "turn.h"
 #include "wake.h"
@@ -128,7 +129,7 @@ static void tell_manager(struct hw_app *a)
  */
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
-	bool written = !a->redis || hw_redis_stats(a->redis)->waiting == 0;
+	bool written = !a->redis || (hw_redis_stats(a->redis)->waiting == 0 && hw_redis_sightings_idle(a->redis));
 	bool idle = written && hw_owed_idle(&a->status) && hw_owed_idle(&a->discovery) && !a->presence_due &&
 	            hw_notifier_idle(a->notifier) && hw_app_cluster_stopped(a);
 	if (!a->stopping || (!idle && now.mono.ns < a->stop_by.ns))
@@ -163,6 +164,7 @@ static void on_tick(void *arg)
 		hw_redis_keep_canaries(a->redis, hw_monitor_canaries(a->monitor));
 		hw_redis_seen(a->redis, now, hw_monitor_blindness(a->monitor).blind);
 	}
+	hw_app_sightings_tick(a, now);
 	hw_app_cluster_tick(a, now);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS;
 	if (a->status.refused_since_ms && now_ms - a->status.refused_since_ms > REFUSED_RETRY_MS)
@@ -196,6 +198,7 @@ static void on_stop(void *arg, int number)
 	for (unsigned i = 0; i < a->n_readers; i++)
 		if (a->reader[i].readable)
 			event_del(a->reader[i].readable);
+	hw_app_sightings_end(a, now);
 	hw_app_cluster_stop(a, now);
 	hw_loop_tick_every(&a->loop, 20);
 	hw_app_turn(a);
@@ -274,6 +277,7 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_settings *conf)
 	a->n_readers = (unsigned)conf->mqtt.readers;
 	a->loading = conf->store == HW_STORE_REDIS;
 	hw_share_init(a);
+	hw_app_sightings_init(a, hw_app_now());
 	a->fleet_blind = a->blind_told = true;
 	a->fleet_cause = a->blind_cause = HW_CAUSE_LINK;
 	a->detection = (struct hw_histogram){.bounds = detection_bounds,

@@ -68,6 +68,16 @@ struct hw_app_alone {
 	struct hw_mono until;
 };
 
+/* sightings.h's: the period that lasts, as the stream device:sight is told of it. */
+struct hw_app_sightings {
+	int64_t from_ms; /* wall clock */
+	bool blind;
+	enum hw_cause cause;   /* of blindness */
+	struct hw_mono next;   /* when it is told of again */
+	int64_t pause_s;       /* until then, since it was told last */
+	bool down_told, ended; /* what was before this run; the run's end */
+};
+
 struct hw_app {
 	struct hw_log *log;        /* borrowed from main */
 	struct hw_settings *conf;  /* owned: the running configuration */
@@ -85,6 +95,7 @@ struct hw_app {
 	struct hw_notifier *notifier;
 	struct hw_share share;
 	struct hw_app_alone alone;
+	struct hw_app_sightings sightings;
 	struct hw_app_cluster *cluster; /* owned; NULL: [cluster] mode = off */
 
 	struct event *due, *publisher_readable;

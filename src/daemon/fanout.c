@@ -9,6 +9,7 @@
 #include "cluster_broker.h"
 #include "deaf.h"
 #include "debts.h"
+#include "sightings.h"
 
 /* --- out of the core --------------------------------------------------------- */
 
@@ -93,6 +94,7 @@ static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	const char *cause = hw_cause_name(out->blind.cause);
 	a->fleet_blind = out->blind.begun;
 	a->fleet_cause = out->blind.cause;
+	hw_app_sightings_turn(a, now);
 	hw_notifier_blind(a->notifier, now, out);
 	if (out->blind.begun && out->blind.cause == HW_CAUSE_BARRIER)
 		tell_denied(a);

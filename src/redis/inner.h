@@ -159,6 +159,17 @@ struct hw_refusal {
 	char text[HW_TROUBLE_TEXT + 32];
 };
 
+#define HW_SIGHTINGS_MAX 1024
+
+struct hw_sightings {
+	struct hw_sighting waiting[HW_SIGHTINGS_MAX]; /* a ring; the first is in flight, or the next to be sent */
+	unsigned head, n;
+	bool in_flight;
+	unsigned pause_s, wait_s; /* after a refusal: how long it waits, and still has to */
+	int64_t told_ms;
+	uint64_t lost;
+};
+
 struct hw_redis {
 	struct event_base *base;
 	struct hw_redis_conf conf; /* its strings are copies */
@@ -173,6 +184,7 @@ struct hw_redis {
 	struct hw_sink sink;
 	struct hw_load load;
 	struct hw_mark mark;
+	struct hw_sightings sightings;
 	struct hw_scripts scripts;
 	bool up, was_up;
 	struct hw_mono down_since;
@@ -267,6 +279,13 @@ void hw_load_lost(struct hw_redis *r);
 void hw_load_tick(struct hw_redis *r);
 /* Whether a load was asked for and has not ended. */
 bool hw_load_pending(const struct hw_redis *r);
+
+/* sightings.c */
+/* Sends the next one if none is in flight. */
+void hw_sightings_send(struct hw_redis *r);
+/* Each second. */
+void hw_sightings_tick(struct hw_redis *r);
+void hw_sightings_lost(struct hw_redis *r);
 
 /* mark.c */
 /* Reads the mark before it is ever written; `then` is called when it is here. */

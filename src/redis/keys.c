@@ -47,12 +47,13 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->offline = join(prefix, "offline", "");
 	k->outbox = join(prefix, "outbox", "");
 	k->events = join(prefix, "events", "");
+	k->sight = join(prefix, "sight", "");
 	k->monitor = join(prefix, "monitor:", node_id);
 	k->nodes = join(prefix, "nodes", "");
 	k->owners = join(prefix, "owners", "");
 	k->state_match = match_of(prefix, "state:*");
 	k->connected_match = match_of(prefix, "connected:*");
-	if (k->prefix && k->offline && k->outbox && k->events && k->monitor && k->nodes && k->owners &&
+	if (k->prefix && k->offline && k->outbox && k->events && k->sight && k->monitor && k->nodes && k->owners &&
 	    k->state_match && k->connected_match)
 		return 0;
 	hw_keys_fini(k);
@@ -65,6 +66,7 @@ void hw_keys_fini(struct hw_keys *k)
 	free(k->offline);
 	free(k->outbox);
 	free(k->events);
+	free(k->sight);
 	free(k->monitor);
 	free(k->nodes);
 	free(k->owners);

@@ -3,7 +3,7 @@
  * The names of all keys in Redis, made here and nowhere else. With the prefix `device:`
  *
  *   device:connected:ID  device:disconnected:ID  device:state:ID    of each device
- *   device:offline  device:outbox  device:events                    shared
+ *   device:offline  device:outbox  device:events  device:sight      shared
  *   device:monitor:NODE_ID                                          of this monitor
  *   device:self:NODE_ID:RUN                                         a channel, of this run
  *   device:nodes  device:owners                                     of several nodes
@@ -20,9 +20,9 @@ enum hw_device_key { HW_KEY_CONNECTED, HW_KEY_DISCONNECTED, HW_KEY_STATE };
 struct hw_keys {
 	char *prefix;
 	size_t prefix_len;
-	char *offline, *outbox, *events, *monitor; /* whole names */
-	char *state_match;                         /* the SCAN pattern of all state hashes, the prefix escaped */
-	char *connected_match;                     /* ... of all connected keys */
+	char *offline, *outbox, *events, *sight, *monitor; /* whole names */
+	char *state_match;     /* the SCAN pattern of all state hashes, the prefix escaped */
+	char *connected_match; /* ... of all connected keys */
 	char *nodes, *owners;
 };
 

@@ -38,6 +38,7 @@ static void on_lost(void *arg, const char *why)
 	hw_sink_lost(r);
 	hw_load_lost(r);
 	hw_mark_lost(r);
+	hw_sightings_lost(r);
 	if (!was && strcmp(text, r->told) == 0)
 		return;
 	snprintf(r->told, sizeof(r->told), "%s", text);
@@ -58,6 +59,7 @@ static void settle(struct hw_redis *r)
 	r->ops->on_link(r->arg, true, text);
 	hw_load_up(r);
 	hw_plan_up(r, again);
+	hw_sightings_send(r);
 }
 
 static void on_ready(void *arg)
@@ -150,6 +152,7 @@ void hw_redis_tick(struct hw_redis *r)
 	hw_redis_link_tick(&r->link);
 	hw_plan_tick(r);
 	hw_load_tick(r);
+	hw_sightings_tick(r);
 }
 
 void hw_redis_compare(struct hw_redis *r)

@@ -151,6 +151,22 @@ struct hw_mono hw_redis_down_since(const struct hw_redis *r);
 /* Says in device:monitor:NODE_ID until when this monitor has seen: called each second with the wall time, and before a
  * clean stop. */
 void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind);
+
+/* A period of this monitor's, for the stream device:sight, in wall milliseconds. */
+enum hw_sight_state { HW_SIGHT_BLIND, HW_SIGHT_SEEING, HW_SIGHT_STOPPED, HW_SIGHT_DOWN };
+struct hw_sighting {
+	enum hw_sight_state state;
+	const char *cause; /* of blindness: hw_cause_name(); else "". Never freed */
+	int64_t from_ms, to_ms;
+};
+/* Owes the stream this period. One that goes on may be told again, with its from_ms and a later to_ms. Some hundreds
+ * wait while Redis is away; then the oldest are dropped. */
+void hw_redis_sighting(struct hw_redis *r, const struct hw_sighting *e);
+/* Whether nothing is owed there, or nothing of it can be written now. */
+bool hw_redis_sightings_idle(const struct hw_redis *r);
+/* Until when the run before has seen, by the mark as it was found at the first connect; 0: there was none. */
+int64_t hw_redis_old_seen_ms(const struct hw_redis *r);
+
 /* Each second: what a timer that found no memory has left undone. */
 void hw_redis_tick(struct hw_redis *r);
 /* hw_monitor_canaries(), which the mark keeps for the next run; and what the run before left, once the link was up. */

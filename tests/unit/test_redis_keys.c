@@ -36,6 +36,7 @@ START_TEST(names)
 	ck_assert_str_eq(k.offline, "device:offline");
 	ck_assert_str_eq(k.outbox, "device:outbox");
 	ck_assert_str_eq(k.events, "device:events");
+	ck_assert_str_eq(k.sight, "device:sight");
 	ck_assert_str_eq(k.monitor, "device:monitor:node-1");
 	ck_assert_str_eq(k.state_match, "device:state:*");
 	expect_device_key(&k, HW_KEY_CONNECTED, "device:connected:x:1");
