@@ -199,6 +199,14 @@ static void on_writable(void *arg, int64_t ms)
 	       (double)ms / 1e3);
 }
 
+static void on_sent_again(void *arg, uint32_t n, uint32_t lacking)
+{
+	struct hw_app *a = arg;
+	hw_log(a->log, lacking ? HW_LOG_NOTICE : HW_LOG_INFO,
+	       "Redis: the last minute's transitions were sent again, %u; lost were %u of them, which are written now",
+	       n, lacking);
+}
+
 static void on_emptied(void *arg)
 {
 	struct hw_app *a = arg;
@@ -214,7 +222,8 @@ static void on_emptied(void *arg)
 #define OPS                                                                                                            \
 	.on_link = on_link, .on_device = on_device, .on_outbox = on_outbox, .on_loaded = on_loaded,                    \
 	.on_confirmed = on_confirmed, .on_newer = on_newer, .on_events = on_events, .status_payload = status_payload,  \
-	.on_trouble = on_trouble, .on_sentinel = on_sentinel, .on_writable = on_writable, .on_emptied = on_emptied
+	.on_trouble = on_trouble, .on_sentinel = on_sentinel, .on_writable = on_writable, .on_emptied = on_emptied,    \
+	.on_sent_again = on_sent_again
 
 const struct hw_redis_ops hw_app_redis_ops = {OPS, .on_event = on_event};
 /* Of several nodes all events come from the stream, whoever wrote them: each serves the same ones. */

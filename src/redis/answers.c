@@ -98,7 +98,7 @@ static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const r
 	for (unsigned i = 0; i < c->n; i++) {
 		const redisReply *item = reply->element[i];
 		if (hw_tokens_refused(r, item)) {
-			if (!c->items[i].acknowledge)
+			if (!c->items[i].stateless)
 				hw_tokens_drop(r, c->items[i].ref, c->items[i].seq);
 			continue;
 		}
@@ -106,11 +106,13 @@ static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const r
 			first = i < first ? i : first;
 			continue;
 		}
-		if (c->items[i].acknowledge)
+		bool written = item->type == REDIS_REPLY_STATUS;
+		if (written && hw_edges_at(&r->sink.edges, c->items[i].at)->again)
+			r->sink.lacking++;
+		if (c->items[i].stateless)
 			continue;
 		if (i < first && !r->sink.rewind)
 			r->stats->edges_written++;
-		bool written = item->type == REDIS_REPLY_STATUS;
 		if (written && r->ops->on_event)
 			tell_event(r, c->items[i].at, item);
 		if (written || item->integer == 0)
@@ -128,7 +130,7 @@ static void edges_done(struct hw_redis *r, const struct hw_call *c)
 	hw_refusal_end(r, HW_HOLD(HW_CALL_EDGES));
 	if (!s->rewind) {
 		s->retry_ms = 0;
-		hw_edges_confirm(&s->edges, s->in_flight[HW_CALL_EDGES] ? c->end : s->edges.sent);
+		hw_sink_confirm(r, s->in_flight[HW_CALL_EDGES] ? c->end : s->edges.sent);
 	}
 	hw_plan_pump(r);
 }
@@ -141,7 +143,7 @@ static void edge_failed(struct hw_redis *r, uint64_t place, const char *error)
 	if (!global)
 		hw_refusal_end(r, HW_HOLD(HW_CALL_EDGES));
 	if (!s->rewind) {
-		hw_edges_confirm(&s->edges, place);
+		hw_sink_confirm(r, place);
 		if (!global)
 			count_poison(r, place, error);
 	}

@@ -18,7 +18,7 @@ static void set_in_flight(struct hw_redis *r, const struct hw_call *c, bool on)
 	struct hw_sink *s = &r->sink;
 	for (unsigned i = 0; i < c->n; i++) {
 		uint32_t index = c->items[i].ref.index;
-		if (c->items[i].acknowledge)
+		if (c->items[i].stateless)
 			continue;
 		if (on)
 			s->marks[index] |= HW_MARK_IN_FLIGHT;

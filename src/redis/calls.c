@@ -34,34 +34,61 @@ static bool is_ours(struct hw_redis *r, const struct hw_call *c, const struct hw
 	return hw_tokens_add(r, c->n, id.text, id.len, epoch);
 }
 
+/* The item that was put into the call is this entry's. `stateless`: no device's state, so that nothing is confirmed. */
+static void note_item(struct hw_call *c, const struct hw_edge *e, uint64_t place, bool stateless)
+{
+	c->items[c->n].ref = e->t.device;
+	c->items[c->n].seq = e->t.seq;
+	c->items[c->n].stateless = stateless;
+	c->items[c->n++].at = place;
+}
+
+/* What is told of a device that need not be there. */
+static void add_by_id(struct hw_redis *r, struct hw_call *c, uint64_t place)
+{
+	const struct hw_edge *e = hw_edges_at(&r->sink.edges, place);
+	if (!hw_tokens_add(r, c->n, (const char *)e->id + 1, e->id[0], e->epoch))
+		return;
+	if (e->acknowledges)
+		hw_item_acknowledge(r, e);
+	else
+		hw_item_forgotten(r, e);
+	note_item(c, e, place, true);
+}
+
+/* What a device did before it was forgotten: the store may know all of that, and could not tell, for it is gone there.
+ */
+static bool is_over(const struct hw_edge *e, const struct hw_device *d)
+{
+	return e->again && hw_device_state(d) == HW_STATE_FORGOTTEN && e->t.state != HW_STATE_FORGOTTEN;
+}
+
 /* Appends the entry at `place`; false if it must wait for an answer. */
 static bool add_edge(struct hw_redis *r, struct hw_call *c, uint64_t place)
 {
 	struct hw_sink *s = &r->sink;
 	const struct hw_edge *e = hw_edges_at(&s->edges, place);
+	const struct hw_device *d = e->acknowledges ? NULL : hw_registry_get(hw_monitor_registry(r->m), e->t.device);
 	if (e->given_up)
 		return true;
-	if (e->id) {
-		if (!hw_tokens_add(r, c->n, (const char *)e->id + 1, e->id[0], e->epoch))
-			return true;
-		hw_item_acknowledge(r, e);
-	} else {
-		const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), e->t.device);
-		if (!d)
-			return true;
-		if (!is_ours(r, c, d, e->epoch)) {
-			hw_tokens_drop(r, e->t.device, e->t.seq);
-			return true;
-		}
-		if (s->marks[e->t.device.index] & HW_MARK_IN_FLIGHT)
-			return false;
-		hw_item_write(r, "E", d, &e->t, e->t.seq == d->seq);
-		s->marks[e->t.device.index] &= (uint8_t)~HW_MARK_FULL;
+	if (!d) {
+		if (e->acknowledges || (e->again && e->id))
+			add_by_id(r, c, place);
+		return true;
 	}
-	c->items[c->n].ref = e->t.device;
-	c->items[c->n].seq = e->t.seq;
-	c->items[c->n].acknowledge = e->id != NULL;
-	c->items[c->n++].at = place;
+	if (is_over(e, d))
+		return true;
+	if (!is_ours(r, c, d, e->epoch)) {
+		hw_tokens_drop(r, e->t.device, e->t.seq);
+		return true;
+	}
+	if (s->marks[e->t.device.index] & HW_MARK_IN_FLIGHT)
+		return false;
+	/* The broker may have acknowledged long ago what is sent again. */
+	bool payload = e->t.seq == d->seq && (!e->again || hw_device_noted(d, HW_OWED_STATUS));
+	hw_item_write(r, "E", d, &e->t, payload);
+	s->marks[e->t.device.index] &= (uint8_t)~HW_MARK_FULL;
+	note_item(c, e, place, false);
 	return true;
 }
 
@@ -80,7 +107,7 @@ bool hw_call_edges(struct hw_redis *r)
 		c->kind = HW_CALL_FREE;
 		s->edges.sent = place;
 		if (s->in_flight[HW_CALL_EDGES] == 0)
-			hw_edges_confirm(&s->edges, place);
+			hw_sink_confirm(r, place);
 		return moved;
 	}
 	c->end = place;

@@ -19,7 +19,7 @@ void hw_edges_fini(struct hw_edges *q)
 static int grow(struct hw_edges *q)
 {
 	uint32_t cap = q->cap ? q->cap * 2 : EDGES_FIRST;
-	if (q->cap >= HW_EDGES_MARK)
+	if (q->cap >= 2 * HW_EDGES_MARK)
 		return -ENOBUFS;
 	struct hw_edge *at = malloc(cap * sizeof(*at));
 	if (!at)
@@ -32,17 +32,33 @@ static int grow(struct hw_edges *q)
 	return 0;
 }
 
+static int make_room(struct hw_edges *q)
+{
+	return q->tail - q->head == q->cap ? grow(q) : 0;
+}
+
 int hw_edges_push(struct hw_edges *q, const struct hw_edge *e)
 {
-	if (q->tail - q->head == q->cap) {
-		int rc = grow(q);
-		if (rc != 0)
-			return rc;
-	}
+	int rc = q->tail - q->head - q->again >= HW_EDGES_MARK ? -ENOBUFS : make_room(q);
+	if (rc != 0)
+		return rc;
 	*hw_edges_at(q, q->tail) = *e;
 	q->tail++;
-	if (!e->id)
+	if (!e->acknowledges)
 		q->edges++;
+	return 0;
+}
+
+int hw_edges_put_before(struct hw_edges *q, const struct hw_edge *e)
+{
+	int rc = make_room(q);
+	if (rc != 0)
+		return rc;
+	q->sent = --q->head;
+	*hw_edges_at(q, q->head) = *e;
+	hw_edges_at(q, q->head)->again = true;
+	q->again++;
+	q->edges++;
 	return 0;
 }
 
@@ -55,8 +71,10 @@ void hw_edges_confirm(struct hw_edges *q, uint64_t place)
 {
 	for (; q->head != place; q->head++) {
 		struct hw_edge *e = hw_edges_at(q, q->head);
-		if (!e->id)
+		if (!e->acknowledges)
 			q->edges--;
+		if (e->again)
+			q->again--;
 		free(e->id);
 	}
 	if (q->head == q->tail && q->cap > EDGES_KEEP) {

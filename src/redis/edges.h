@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The ring of what the store has not confirmed: edges, and the broker's acknowledgements, which must not overtake them.
- * Places count up for ever: head <= sent <= tail. It grows up to HW_EDGES_MARK, and gives its memory back once it is
- * empty.
+ * Places count up: head <= sent <= tail. It grows up to HW_EDGES_MARK, and gives its memory back once it is empty. What
+ * was confirmed and is sent again (kept.h) comes back in front, beside that mark.
  */
 #ifndef HW_REDIS_EDGES_H
 #define HW_REDIS_EDGES_H
@@ -19,9 +19,12 @@ struct hw_edge {
 	struct hw_transition t; /* of an acknowledgement: only seq */
 	int64_t queued_ns;      /* monotonic */
 	uint64_t epoch;         /* of several nodes: of the token that it was decided with; else 0 */
-	uint8_t *id;            /* of an acknowledgement: length byte, then the id; NULL: an edge */
+	uint8_t *id;            /* of an acknowledgement, and of what outlives its device: length byte, then the id. The
+	                           latter's has its group's name behind that. Else NULL */
+	bool acknowledges;      /* it is no edge */
 	bool cleared;
 	bool given_up; /* to be passed over */
+	bool again;    /* it was confirmed before */
 };
 
 struct hw_edges {
@@ -29,12 +32,16 @@ struct hw_edges {
 	uint32_t cap; /* a power of two, or 0 */
 	uint64_t head, sent, tail;
 	uint32_t edges; /* how many are not acknowledgements */
+	uint32_t again; /* how many were confirmed before: they stand in front */
 };
 
 void hw_edges_fini(struct hw_edges *q);
 
 /* Appends; owns e->id then. 0, or -ENOBUFS at the mark, or -ENOMEM; e->id stays the caller's. */
 int hw_edges_push(struct hw_edges *q, const struct hw_edge *e);
+
+/* Puts it before all others, of which none may be in flight. The rest as above. */
+int hw_edges_put_before(struct hw_edges *q, const struct hw_edge *e);
 
 /* The entry at a place from head to tail; valid until the next push. */
 struct hw_edge *hw_edges_at(const struct hw_edges *q, uint64_t place);

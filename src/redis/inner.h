@@ -20,6 +20,7 @@
 #include "link/scripts.h"
 #include "link/trouble.h"
 #include "redis/edges.h"
+#include "redis/kept.h"
 #include "redis/keys.h"
 #include "redis/redis.h"
 #include "redis/script.h"
@@ -74,8 +75,8 @@ struct hw_call {
 	struct {
 		struct hw_ref ref;
 		uint64_t seq;
-		uint64_t at;      /* HW_CALL_EDGES: its place in the ring */
-		bool acknowledge; /* no device's state: nothing is confirmed */
+		uint64_t at;    /* HW_CALL_EDGES: its place in the ring */
+		bool stateless; /* no device's state: nothing is confirmed */
 	} items[HW_CALL_ITEMS];
 };
 
@@ -99,6 +100,9 @@ struct hw_tokens {
 
 struct hw_sink {
 	struct hw_edges edges;
+	bool keeps; /* Redis' master may change: edges are kept once they are confirmed */
+	struct hw_kept kept;
+	uint32_t sent_again, lacking; /* of what is being sent again: all, and those that were not there */
 	struct hw_dues refresh, rewrite;
 	uint8_t *marks; /* by device index, HW_MARK_* */
 	uint32_t n_marks;
@@ -261,6 +265,10 @@ void hw_call_on_rewrites(redisAsyncContext *ac, void *answer, void *arg);
 int hw_sink_init(struct hw_redis *r);
 void hw_sink_fini(struct hw_redis *r);
 void hw_sink_lost(struct hw_redis *r);
+/* The link is up again, and nothing is in flight: what another master may not have got is sent again first. */
+void hw_sink_send_again(struct hw_redis *r);
+/* All before this place in the ring is confirmed. */
+void hw_sink_confirm(struct hw_redis *r, uint64_t place);
 
 /* items.c: append one item and its keys to the call under construction */
 /* A transition, as `kind` "E" (an edge, with an entry in the stream) or "W" (a rewrite). `payload`: the outbox gets the
@@ -270,6 +278,8 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_now now);
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
 void hw_item_acknowledge(struct hw_redis *r, const struct hw_edge *e);
+/* That a device was forgotten, of which nothing but this edge is left. */
+void hw_item_forgotten(struct hw_redis *r, const struct hw_edge *e);
 
 /* load.c */
 int hw_load_init(struct hw_redis *r);

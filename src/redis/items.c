@@ -136,6 +136,30 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	add_extra(r, d);
 }
 
+void hw_item_forgotten(struct hw_redis *r, const struct hw_edge *f)
+{
+	struct hw_eval *e = &r->sink.eval;
+	const char *id = (const char *)f->id + 1;
+	uint64_t epoch = r->sink.tokens.epoch;
+	add_keys(r, id, f->id[0]);
+	hw_eval_item(e);
+	hw_eval_put(e, HW_AT_WRITE_KIND, "E", 1);
+	hw_eval_put(e, HW_AT_WRITE_ID, id, f->id[0]);
+	hw_eval_put_int(e, HW_AT_WRITE_SEQ, (int64_t)f->t.seq);
+	hw_eval_put_text(e, HW_AT_WRITE_STATE, hw_state_name(f->t.state));
+	hw_eval_put_text(e, HW_AT_WRITE_REASON, hw_reason_name(f->t.reason));
+	hw_eval_put_int(e, HW_AT_WRITE_SINCE, f->t.time_ms);
+	hw_eval_put_int(e, HW_AT_WRITE_LAST_SEEN, f->t.last_seen_ms);
+	hw_eval_put_text(e, HW_AT_WRITE_GROUP, id + f->id[0]);
+	hw_eval_put_int(e, HW_AT_WRITE_TTL, 0);
+	hw_eval_put(e, HW_AT_WRITE_MINE, r->conf.keyspace ? "0" : "1", 1); /* whose its key is is not known any more */
+	hw_eval_put(e, HW_AT_WRITE_OUTBOX, "0", 1);
+	hw_eval_put(e, HW_AT_WRITE_PAYLOAD, "", 0);
+	hw_eval_put_int(e, HW_AT_WRITE_N, epoch ? 2 : 0);
+	if (epoch)
+		pair_int(e, "epoch", (int64_t)epoch);
+}
+
 /*
  * A rewrite leaves the outbox alone: it says nothing new to the broker, and Redis having come back empty is no reason
  * to publish. Only a clearing that the broker has not acknowledged is put there again, since nothing else would

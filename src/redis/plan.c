@@ -51,10 +51,12 @@ void hw_plan_tick(struct hw_redis *r)
 		arm_sweep(r);
 	if (r->sink.unarmed)
 		hw_plan_pump(r);
+	hw_kept_expire(&r->sink.kept, hw_clock_now().mono.ns);
 }
 
 void hw_plan_up(struct hw_redis *r, bool again)
 {
+	hw_sink_send_again(r);
 	if (again || r->sink.sweep)
 		hw_plan_sweep(r);
 	hw_plan_pump(r);

@@ -111,12 +111,36 @@ static bool is_ours(const struct hw_redis *r, struct hw_ref ref, uint64_t *epoch
 	return d && hw_tokens_epoch(r, id.text, id.len, epoch);
 }
 
+/* A length byte and an id, and `more` behind that, on the heap; NULL without memory. */
+static uint8_t *copy_id(const char *id, size_t len, const char *more)
+{
+	uint8_t *copy = malloc(1 + len + strlen(more) + 1);
+	if (!copy)
+		return NULL;
+	copy[0] = (uint8_t)len;
+	memcpy(copy + 1, id, len);
+	strcpy((char *)copy + 1 + len, more);
+	return copy;
+}
+
+/* What is sent again of a device that was forgotten is all that is left of it then. */
+static uint8_t *outlive(const struct hw_redis *r, const struct hw_transition *t)
+{
+	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), t->device);
+	if (!r->sink.keeps || t->state != HW_STATE_FORGOTTEN || !d)
+		return NULL;
+	struct hw_id id = hw_device_id(d);
+	return copy_id(id.text, id.len, hw_monitor_group_of(r->m, d)->name);
+}
+
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t)
 {
 	struct hw_edge e = {.t = *t, .queued_ns = now.mono.ns};
 	if (!is_ours(r, t->device, &e.epoch))
 		return false;
+	e.id = outlive(r, t);
 	if (!hw_dues_have_marks(r, t->device.index) || hw_edges_push(&r->sink.edges, &e) != 0) {
+		free(e.id);
 		r->stats->edges_dropped++;
 		hw_dues_add(r, &r->sink.rewrite, t->device.index);
 	}
@@ -134,14 +158,13 @@ void hw_redis_refresh(struct hw_redis *r, struct hw_ref device)
  * the next start. */
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)
 {
-	struct hw_edge e = {.t = {.seq = seq}, .queued_ns = hw_clock_now().mono.ns, .cleared = cleared};
+	struct hw_edge e = {
+		.t = {.seq = seq}, .queued_ns = hw_clock_now().mono.ns, .acknowledges = true, .cleared = cleared};
 	if (id_len == 0 || id_len > HW_ID_MAX || !hw_tokens_epoch(r, id, id_len, &e.epoch))
 		return;
-	e.id = malloc(id_len + 1);
+	e.id = copy_id(id, id_len, "");
 	if (!e.id)
 		return;
-	e.id[0] = (uint8_t)id_len;
-	memcpy(e.id + 1, id, id_len);
 	if (hw_edges_push(&r->sink.edges, &e) != 0)
 		free(e.id);
 	hw_plan_pump(r);
@@ -182,7 +205,7 @@ const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r)
 	struct hw_redis_stats *st = r->stats;
 	st->commands = r->link.commands;
 	st->edges_waiting = s->edges.edges;
-	st->waiting = s->edges.tail - s->edges.head;
+	st->waiting = s->edges.tail - s->edges.head - s->edges.again;
 	st->done = s->edges.head;
 	st->refreshes_waiting = s->refresh.len + s->rewrite.len;
 	st->oldest_edge_ms = 0;

@@ -6,7 +6,8 @@
  *
  * Transitions go through a bounded ring of edges, in order; an edge leaves it when Redis has confirmed it, so a lost
  * connection resends and the script's seq rules make that harmless. Overflow is counted, and the device is reconciled
- * instead. Nothing here logs or blocks.
+ * instead. Where Sentinels name the master, what was confirmed in the last minute is sent again after each reconnect:
+ * a master that fails may have confirmed what its successor never got. Nothing here logs or blocks.
  */
 #ifndef HW_REDIS_H
 #define HW_REDIS_H
@@ -75,6 +76,11 @@ struct hw_redis_ops {
 	void (*on_sentinel)(void *arg, const char *what);
 	/* After hw_redis_refusal(), which on_trouble() has told: Redis writes again. `ms`: for how long it did not. */
 	void (*on_writable)(void *arg, int64_t ms);
+	/*
+	 * Where Sentinels name the master: the link came back, and this many transitions that had been confirmed were
+	 * sent again, of which so many were not there. May be NULL.
+	 */
+	void (*on_sent_again)(void *arg, uint32_t n, uint32_t lacking);
 	/* The mark is missing: Redis came back empty; everything is being written anew. */
 	void (*on_emptied)(void *arg);
 	/*
@@ -93,9 +99,10 @@ struct hw_redis_ops {
 struct hw_redis_stats {
 	uint64_t commands, scripts, edges_written, edges_dropped, refreshes, rewrites, reconnects;
 	uint32_t edges_waiting, refreshes_waiting;
-	int64_t script_ns;      /* smoothed round trip of a transition script */
-	uint64_t fenced;        /* edges, refreshes and rewrites that another node's token was greater for */
-	uint64_t waiting, done; /* entries of the ring, and how many have left it since the start */
+	int64_t script_ns; /* smoothed round trip of a transition script */
+	uint64_t fenced;   /* edges, refreshes and rewrites that another node's token was greater for */
+	uint64_t waiting,
+		done; /* entries of the ring but those that are sent again; and a place in it, which moves on */
 	int64_t oldest_edge_ms; /* age of the oldest unconfirmed edge, 0: none; in monotonic time */
 };
 

@@ -6,6 +6,9 @@
  * refreshes, of which one call may be in flight even while edges wait, so that a storm does not let device:connected
  * keys die; rewrites only once every edge is sent: they write a newer seq, and the edges before it would be skipped.
  *
+ * Where Sentinels name the master, edges that were confirmed are kept for a while (kept.h), and go before all others
+ * when the link is back.
+ *
  * When a call fails, its edges and all after them are sent again once all answers are in. The scripts make that
  * harmless. Only calls of its kind wait before that: a Redis without memory refuses edges, but no refresh.
  */
@@ -58,6 +61,37 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what;
 	r->sink.held = 0;
 	pump(r);
+}
+
+/* --- what was confirmed ------------------------------------------------------------------------------------------ */
+
+void hw_sink_confirm(struct hw_redis *r, uint64_t place)
+{
+	struct hw_sink *s = &r->sink;
+	int64_t now_ns = s->keeps ? hw_clock_now().mono.ns : 0;
+	for (uint64_t i = s->edges.head; s->keeps && i != place; i++) {
+		struct hw_edge *e = hw_edges_at(&s->edges, i);
+		if (e->acknowledges || e->given_up)
+			continue;
+		hw_kept_add(&s->kept, e, now_ns);
+		e->id = NULL; /* it is the kept one's */
+	}
+	hw_edges_confirm(&s->edges, place);
+	if (s->sent_again && s->edges.again == 0) {
+		if (r->ops->on_sent_again)
+			r->ops->on_sent_again(r->arg, s->sent_again, s->lacking);
+		s->sent_again = 0;
+	}
+}
+
+/* Whatever the reason that the link was lost for: a master may have been another's replica meanwhile. */
+void hw_sink_send_again(struct hw_redis *r)
+{
+	struct hw_sink *s = &r->sink;
+	hw_kept_expire(&s->kept, hw_clock_now().mono.ns);
+	hw_kept_put_back(&s->kept, &s->edges, hw_clock_now().mono.ns);
+	s->sent_again = s->edges.again;
+	s->lacking = 0;
 }
 
 /* --- the sweep --------------------------------------------------------------------------------------------------- */
@@ -115,6 +149,7 @@ int hw_sink_init(struct hw_redis *r)
 	s->refresh.bit = HW_MARK_REFRESH;
 	s->rewrite.bit = HW_MARK_REWRITE;
 	s->poison_at = UINT64_MAX;
+	s->keeps = hw_redis_address_is_asked_for(&r->conf.at);
 	s->key = malloc(hw_keys_device_max(&r->keys));
 	s->pump = event_new(r->base, -1, 0, on_pump, r);
 	s->retry = event_new(r->base, -1, 0, on_retry, r);
@@ -130,6 +165,7 @@ void hw_sink_fini(struct hw_redis *r)
 		if (events[i])
 			event_free(events[i]);
 	hw_edges_fini(&s->edges);
+	hw_kept_fini(&s->kept);
 	hw_eval_fini(&s->eval);
 	free(s->refresh.at);
 	free(s->rewrite.at);

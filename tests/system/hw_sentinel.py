@@ -116,6 +116,15 @@ class Guarded:
     def other(self, server):
         return self.servers[1] if server is self.servers[0] else self.servers[0]
 
+    def cut_off(self):
+        """From now on the replica gets nothing of what the master writes, and is fit to be promoted for some seconds."""
+        m = self.settled()
+        m.client().execute_command("ACL", "SETUSER", "default", "-psync", "-sync")
+        m.client().client_kill_filter(_type="slave")
+        wait_until(lambda: self.other(m).client().info("replication")["master_link_status"] == "down", PATIENCE,
+                   "the replica to be cut off", interval=0.01)
+        return m
+
     def is_in_step(self):
         """Whether the replica has all that the master has written."""
         m = self.agreed()

@@ -81,6 +81,13 @@ static int free_port(void)
 	return ntohs(a.sin_port);
 }
 
+static void run(const char *const *argv)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	execvp(argv[0], (char *const *)argv);
+	_exit(127);
+}
+
 static void run_server(struct rig *g, const char *const *extra)
 {
 	char port[16];
@@ -93,9 +100,20 @@ static void run_server(struct rig *g, const char *const *extra)
 		n++;
 	for (; extra && *extra; extra++)
 		argv[n++] = *extra;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	execvp(argv[0], (char *const *)argv);
-	_exit(127);
+	run(argv);
+}
+
+/* Its configuration is a file that it writes itself. */
+static void run_sentinel(struct rig *g)
+{
+	char conf[160];
+	snprintf(conf, sizeof(conf), "%s/sentinel.conf", g->dir);
+	FILE *f = fopen(conf, "w");
+	if (f) {
+		fprintf(f, "port %d\nbind 127.0.0.1\ndir %s\nlogfile %s/log\n", g->port, g->dir, g->dir);
+		fclose(f);
+	}
+	run((const char *const[]){"redis-server", conf, "--sentinel", NULL});
 }
 
 static bool answers(struct rig *g)
@@ -114,13 +132,10 @@ static bool answers(struct rig *g)
 	return good;
 }
 
-void rig_serve_again(struct rig *g, const char *const *extra)
+static void wait_for_it(struct rig *g)
 {
 	struct hw_now start = rig_now();
-	g->server = fork();
 	ck_assert_int_ge(g->server, 0);
-	if (g->server == 0)
-		run_server(g, extra);
 	while (!answers(g)) {
 		int status;
 		ck_assert_msg(waitpid(g->server, &status, WNOHANG) == 0, "redis-server did not start");
@@ -130,13 +145,35 @@ void rig_serve_again(struct rig *g, const char *const *extra)
 	}
 }
 
-void rig_serve(struct rig *g, const char *const *extra)
+void rig_serve_again(struct rig *g, const char *const *extra)
+{
+	g->server = fork();
+	if (g->server == 0)
+		run_server(g, extra);
+	wait_for_it(g);
+}
+
+static void make_place(struct rig *g)
 {
 	memset(g, 0, sizeof(*g));
 	snprintf(g->dir, sizeof(g->dir), "%s/XXXXXX", top);
 	ck_assert_ptr_nonnull(mkdtemp(g->dir));
 	snprintf(g->socket, sizeof(g->socket), "%s/s", g->dir);
 	g->port = free_port();
+}
+
+void rig_guard(struct rig *to)
+{
+	make_place(to);
+	to->server = fork();
+	if (to->server == 0)
+		run_sentinel(to);
+	wait_for_it(to);
+}
+
+void rig_serve(struct rig *g, const char *const *extra)
+{
+	make_place(g);
 	rig_serve_again(g, extra);
 	g->conf = (struct hw_redis_conf){.at.host = "127.0.0.1",
 	                                 .at.port = g->port,
@@ -258,6 +295,13 @@ static void on_emptied(void *arg)
 	((struct rig *)arg)->emptied++;
 }
 
+static void on_sent_again(void *arg, uint32_t n, uint32_t lacking)
+{
+	struct rig *g = arg;
+	g->sent_again = n;
+	g->lacking = lacking;
+}
+
 static bool owner(void *arg, const char *id, size_t id_len, struct hw_ownership *out)
 {
 	struct rig *g = arg;
@@ -285,7 +329,8 @@ static void on_dropped(void *arg, struct hw_ref device, uint64_t seq)
 #define OPS                                                                                                            \
 	.on_link = on_link, .on_device = on_device, .on_outbox = on_outbox, .on_loaded = on_loaded,                    \
 	.on_confirmed = on_confirmed, .on_newer = on_newer, .on_event = on_event, .on_events = on_events,              \
-	.status_payload = status_payload, .on_trouble = on_trouble, .on_emptied = on_emptied
+	.status_payload = status_payload, .on_trouble = on_trouble, .on_emptied = on_emptied,                          \
+	.on_sent_again = on_sent_again
 static const struct hw_redis_ops ops = {OPS}, ops_of_several = {OPS, .owner = owner, .on_fenced = on_fenced,
                                                                 .on_dropped = on_dropped};
 

@@ -37,6 +37,7 @@ struct rig {
 	bool several; /* one of several nodes, which owns what it has an epoch of */
 	uint64_t epoch[HW_PARTITIONS];
 
+	unsigned sent_again, lacking; /* transitions, after the last reconnect */
 	unsigned ups, downs, emptied, troubles;
 	char why[512], trouble[512];
 	bool loaded;
@@ -69,6 +70,8 @@ void rig_up(struct rig *g);
 /* The server goes, and comes again on the same port. */
 void rig_kill_server(struct rig *g);
 void rig_serve_again(struct rig *g, const char *const *extra);
+/* Starts a Sentinel, which knows no master yet and fails over none by itself; it is told through to->look. */
+void rig_guard(struct rig *to);
 
 /* Turns the loop until `done` says so; fails the test after `ms`, but not before PATIENCE_MS. */
 #define PATIENCE_MS 30000 /* that anything may take on a busy machine */

@@ -2,10 +2,12 @@
 """Redis' master as Sentinels know it: at the start, over failovers, and where they are of no help."""
 import os
 import signal
+import time
 
 import pytest
 
 from hw_build import SRC
+from hw_nodes import Mirror, Told
 from hw_sentinel import NAME, PATIENCE, QUICK, Guarded, Sentinel, role
 from hw_servers import Redis
 from hw_void import Void
@@ -112,6 +114,57 @@ def test_old_master_comes_back_as_replica(env, guarded):
     wait_up(d)
     live_and_die(env, "three")
     nobody_is_offline(env, d)
+
+
+FIT_S = 9  # a replica that was cut off for ten times down-after-milliseconds is not promoted any more
+
+
+def lose_master(guarded, old, cut):
+    """It ends with all that its replica never got, which is the master then."""
+    if time.monotonic() - cut > FIT_S:
+        raise Void("the replica was cut off for too long to be promoted")
+    old.signal(signal.SIGKILL)
+    return guarded.master(but=old)
+
+
+def test_what_only_the_old_master_had(env, guarded):
+    """It was confirmed, and is in the new master's stream all the same, in order; what is there already is not told twice."""
+    guarded.start()
+    d = begin(env, guarded)
+    wait_up(d)
+    live_and_die(env, "before")
+    old, cut = guarded.cut_off(), time.monotonic()
+    live_and_die(env, "mayfly")
+    env.beat("late")
+    env.wait_store("late", "online", PATIENCE)
+    new = lose_master(guarded, old, cut)
+    left_for(d, old, new)
+    wait_up(d)
+    for device in "before", "mayfly":
+        wait_until(lambda i=device: len(env.edges(i)) >= 2, PATIENCE, "the transitions of " + device)
+        assert env.edges(device) == [("online", "heartbeat"), ("offline", "timeout")]
+    wait_until(lambda: env.edges("late"), PATIENCE, "the last one")
+    wait_until(lambda: "lost were 3 of them" in d.log(), PATIENCE, "it to say so")
+    live_and_die(env, "mayfly-2")
+    nobody_is_offline(env, d)
+
+
+def test_what_only_the_old_master_had_of_several_nodes(env, guarded):
+    guarded.start()
+    m = Mirror(env, 2, timeout=1.0, guarded=guarded).start()
+    with m.herd(30) as h:
+        h.revive()
+        told = Told(m, h)
+        told.wait(PATIENCE)
+        old, cut = guarded.cut_off(), time.monotonic()
+        h.kill(*("d%d" % k for k in range(10)))
+        told.wait(PATIENCE)
+        h.revive("d0", "d1", "d2")
+        told.wait(PATIENCE)
+        lose_master(guarded, old, cut)
+        told.wait(PATIENCE)
+        assert [d for d in m.nodes if "of them, which are written now" in d.log()]
+    m.close()
 
 
 def test_asked_again(env, guarded):

@@ -114,6 +114,7 @@ static void push(struct hw_edges *q, uint64_t seq)
 {
 	struct hw_edge e = {.t = {.seq = seq}};
 	if (seq % 3 == 0) {
+		e.acknowledges = true;
 		e.id = malloc(2);
 		ck_assert_ptr_nonnull(e.id);
 	}
