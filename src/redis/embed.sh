@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# embed.sh OUT PLACES REPORT LUA...: writes the C source OUT, in which each script is a string hw_script_NAME_text
-# (redis/script.h declares them). The places of arguments and keys (WRITE.seq, see PLACES) become numbers, REPORT_FIELDS the
-# names in hw_report_fields of REPORT (src/core/report.c); `include NAME` becomes what NAME.lua beside the script says, on
+# embed.sh OUT HEADER PREFIX PLACES REPORT LUA...: writes the C source OUT, in which each script is a string PREFIX_NAME_text
+# (HEADER, say redis/script.h, declares them). The places of arguments and keys (WRITE.seq, see PLACES) become numbers, REPORT_FIELDS the
+# names in hw_report_fields of REPORT (src/core/report.c; - where no script needs them); `include NAME` becomes what NAME.lua beside the script says, on
 # one line (so it must have no comments behind its statements); comment lines and indentation are left out, line ends are
 # kept, so that Redis reports the lines of the .lua files. OUT appears whole or not at all.
 set -eu
-[ $# -ge 4 ] || { echo "usage: $0 OUT PLACES REPORT LUA..." >&2; exit 2; }
-out=$1 places=$2 report=$3
-shift 3
+[ $# -ge 6 ] || { echo "usage: $0 OUT HEADER PREFIX PLACES REPORT LUA..." >&2; exit 2; }
+out=$1 header=$2 prefix=$3 places=$4 report=$5
+shift 5
 tmp=$out.tmp
 trap 'rm -f "$tmp" "$tmp.sed"' EXIT
 # plain LUA: without comment lines and indentation
@@ -34,16 +34,18 @@ whole()
 	done
 }
 sh "$(dirname "$0")/places.sh" sed "$places" >"$tmp.sed"
-fields=$(sed -n "s/^[[:space:]]*{\"\([a-z_]*\)\", HW_REPORT_.*/'\1'/p" "$report" | paste -sd , | sed 's/,/, /g')
-[ "$fields" ] || { echo "$0: no fields in $report" >&2; exit 1; }
-echo "s/\\<REPORT_FIELDS\\>/$fields/" >>"$tmp.sed"
+if [ "$report" != - ]; then
+	fields=$(sed -n "s/^[[:space:]]*{\"\([a-z_]*\)\", HW_REPORT_.*/'\1'/p" "$report" | paste -sd , | sed 's/,/, /g')
+	[ "$fields" ] || { echo "$0: no fields in $report" >&2; exit 1; }
+	echo "s/\\<REPORT_FIELDS\\>/$fields/" >>"$tmp.sed"
+fi
 {
 	printf '/* SPDX-License-Identifier: MIT */\n/* Made by embed.sh; changes here are lost. */\n'
-	printf '#include "redis/script.h"\n'
+	printf '#include "%s"\n' "$header"
 	for lua in "$@"; do
 		[ -r "$lua" ] || { echo "$0: cannot read $lua" >&2; exit 1; }
 		name=$(basename "$lua" .lua)
-		printf '\nconst char hw_script_%s_text[] =\n' "$name"
+		printf '\nconst char %s_%s_text[] =\n' "$prefix" "$name"
 		whole "$lua" | sed -f "$tmp.sed" |
 			sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/\t"/' -e 's/$/\\n"/'
 		printf '\t"";\n'

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# places.sh header|sed PLACES: reads the list scripts/places, and prints the C header with its numbers, or the sed
-# script that puts them into a .lua file.
+# places.sh header|sed PLACES: reads a list such as scripts/places beside this file, and prints the C header with its
+# numbers, or the sed script that puts them into a .lua file.
 set -eu
 [ $# -eq 2 ] || { echo "usage: $0 header|sed PLACES" >&2; exit 2; }
-awk -v mode="$1" '
+part=$(basename "$(cd "$(dirname "$2")/.." && pwd)" | tr '[:lower:]' '[:upper:]')
+awk -v mode="$1" -v guard="HW_${part}_PLACES_H" '
 function place(name, n)
 {
 	if (mode == "header")
@@ -17,7 +18,7 @@ BEGIN {
 	if (mode == "header") {
 		print "/* SPDX-License-Identifier: MIT */"
 		print "/* Made by places.sh from scripts/places; changes here are lost. */"
-		print "#ifndef HW_REDIS_PLACES_H\n#define HW_REDIS_PLACES_H\n\nenum {"
+		print "#ifndef " guard "\n#define " guard "\n\nenum {"
 	}
 }
 /^[A-Z]/ {

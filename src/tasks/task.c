@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const char *const state_names[HW_TASK_STATES] = {
-	[HW_TASK_SCHEDULED] = "scheduled", [HW_TASK_HELD] = "held",         [HW_TASK_SENT] = "sent",
-	[HW_TASK_ACKED] = "acked",         [HW_TASK_COMPLETE] = "complete", [HW_TASK_FAILED] = "failed",
+	[HW_TASK_SCHEDULED] = "scheduled", [HW_TASK_HELD] = "held",          [HW_TASK_SENT] = "sent",
+	[HW_TASK_ACKED] = "acked",         [HW_TASK_COMPLETE] = "complete",  [HW_TASK_FAILED] = "failed",
 	[HW_TASK_EXPIRED] = "expired",     [HW_TASK_CANCELLED] = "cancelled"};
 
 const char *hw_task_state_name(enum hw_task_state s)

@@ -155,7 +155,7 @@ verdict 'Makefile.am names every file'
 # What would fail only when Redis runs the script must fail the build: a name that is no place, a part that is not there.
 for line in 'local a = ARGV[NOBODY.place]' 'include nobody'; do
 	echo "$line" >"$work/wrong.lua"
-	sh src/redis/embed.sh "$work/scripts.c" src/redis/scripts/places src/core/report.c "$work/wrong.lua" 2>/dev/null &&
+	sh src/redis/embed.sh "$work/scripts.c" redis/script.h hw_script src/redis/scripts/places src/core/report.c "$work/wrong.lua" 2>/dev/null &&
 		echo "src/redis/embed.sh takes '$line'"
 done >"$work/out"
 verdict 'scripts that name what is not there fail the build'

@@ -1,0 +1,83 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What a device says of a task that it was sent, or the broker of its message. See common.lua.
+--
+--   ARGV  of each: its name; kind (acked, complete, failed: of a device; nobody, refused, published: of the broker); from,
+--         the receiver that a bound topic names, '' where it is not bound; value, '' where there is none
+--
+-- Of each what OUTCOME in places says: DONE; KNOWN, it says nothing new; LATE, it came when the task had ended otherwise,
+-- and is noted once (an answer behind an ack too); FOREIGN, from another than the receiver; GONE, there is no such task, or
+-- it was never sent.
+
+include common
+
+local OF_BROKER = { nobody = true, refused = true, published = true }
+
+local function keep_value(task, value)
+	if value ~= '' then
+		call('SET', PREFIX .. 'value:' .. task, value)
+	end
+end
+
+local function late(task, r, kind, value)
+	local h = call('HMGET', PREFIX .. task, 'why', 'late')
+	local noted = h[2]
+	if OF_BROKER[kind] or r.state == 'complete' or h[1] == 'device' or (noted and (kind == 'acked' or noted ~= 'acked')) then
+		return { 'KNOWN', r.state, r.tries }
+	end
+	tell(task, r, kind, 'late')
+	call('HSET', PREFIX .. task, 'late', kind, 'late_at', whole(now))
+	keep_value(task, value)
+	local left = call('PTTL', PREFIX .. task)
+	if value ~= '' and left > 0 then
+		call('PEXPIRE', PREFIX .. 'value:' .. task, left)
+	end
+	return { 'LATE', r.state, r.tries }
+end
+
+local function acknowledge(task, r)
+	if r.state == 'acked' then
+		return { 'KNOWN', 'acked', r.tries }
+	end
+	tell(task, r, 'acked', '')
+	call('HSET', PREFIX .. task, 'state', 'acked', 'acked', whole(now))
+	look_at(task, now + r.run)
+	call('ZADD', set_of(r.receiver), whole(BEHIND + r.at), task)
+	fill_window(r.receiver, WINDOW - 1)
+	return { 'DONE', 'acked', r.tries }
+end
+
+local function of_broker(task, r, kind)
+	if r.state ~= 'sent' or (kind == 'published' and r.receiver ~= '') then
+		return { 'KNOWN', r.state, r.tries }
+	elseif kind == 'nobody' then
+		call('HSET', PREFIX .. task, 'why', 'nobody')
+	elseif kind == 'refused' then
+		finish(task, r, 'failed', 'refused')
+	else
+		finish(task, r, 'complete', '')
+	end
+	return { 'DONE', r.state, r.tries }
+end
+
+return each(CALL.next, ANSWERED.next, function(a)
+	local task, kind = ARGV[a + ANSWERED.task], ARGV[a + ANSWERED.kind]
+	local from, value = ARGV[a + ANSWERED.from], ARGV[a + ANSWERED.value]
+	local r = read(task)
+	if not r or (r.tries == 0 and not ENDED[r.state]) then
+		return { 'GONE', '', 0 }
+	elseif not OF_BROKER[kind] and (r.receiver == '' or (from ~= '' and from ~= r.receiver)) then
+		return { 'FOREIGN', r.state, r.tries }
+	end
+	end_overdue(task, r)
+	if ENDED[r.state] then
+		return late(task, r, kind, value)
+	elseif OF_BROKER[kind] then
+		return of_broker(task, r, kind)
+	elseif kind == 'acked' then
+		return acknowledge(task, r)
+	end
+	keep_value(task, value)
+	finish(task, r, kind, kind == 'failed' and 'device' or '')
+	return { 'DONE', kind, r.tries }
+end)

@@ -1,0 +1,95 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Claims tasks that are due: who is answered SEND sends it, and has to, since it is not due again before its wait is over.
+-- No lease: should that instance die, the wait's end makes the task due for everybody. See common.lua.
+--
+--   ARGV  of each its name
+--
+-- Of each what CLAIMED in places says; behind due only for SEND.
+
+include common
+
+local function wait_of(tries)
+	return math.min(ACK_WAIT * 2 ^ math.min(tries - 1, 30), math.max(RETRY_MAX, ACK_WAIT))
+end
+
+local function later(task, r, verdict, state, due)
+	due = math.min(due, r.exp)
+	look_at(task, due)
+	return { verdict, state, due }
+end
+
+local function hold(task, r)
+	if not r.hold then
+		finish(task, r, 'failed', 'offline')
+		return { 'OVER', r.state, 0 }
+	end
+	if r.state ~= 'held' then
+		tell(task, r, 'held', '')
+		call('HSET', PREFIX .. task, 'state', 'held')
+	end
+	return later(task, r, 'HOLD', 'held', now + LOOK)
+end
+
+local function is_in_window(task, r)
+	local rank = call('ZRANK', set_of(r.receiver), task)
+	if not rank then
+		call('ZADD', set_of(r.receiver), whole(r.at), task)
+		rank = call('ZRANK', set_of(r.receiver), task)
+	end
+	if rank >= WINDOW then
+		clean_window(r.receiver)
+		rank = call('ZRANK', set_of(r.receiver), task)
+	end
+	return rank and rank < WINDOW
+end
+
+local function send(task, r)
+	local body = call('GET', PREFIX .. 'body:' .. task)
+	if not body then
+		finish(task, r, 'failed', 'lost')
+		return { 'OVER', r.state, 0 }
+	end
+	local h = call('HMGET', PREFIX .. task, 'action', 'topic', 'qos', 'retain', 'created')
+	local tries = r.tries + 1
+	if r.state ~= 'sent' then
+		tell(task, r, 'sent', '')
+	end
+	call('HSET', PREFIX .. task, 'state', 'sent', 'sent', whole(now), 'tries', tries)
+	local said = later(task, r, 'SEND', 'sent', now + wait_of(tries))
+	said[CLAIMED.tries], said[CLAIMED.sender], said[CLAIMED.msg_id] = tries, r.sender, r.msg_id
+	said[CLAIMED.receiver], said[CLAIMED.action] = r.receiver, h[1] or ''
+	said[CLAIMED.topic], said[CLAIMED.qos], said[CLAIMED.retain] = h[2] or '', tonumber(h[3]) or 0, tonumber(h[4]) or 0
+	said[CLAIMED.body], said[CLAIMED.created] = body, tonumber(h[5]) or 0
+	said[CLAIMED.at], said[CLAIMED.exp] = r.at, r.exp
+	return said
+end
+
+return each(CALL.next, CLAIM.next, function(a)
+	local task = ARGV[a + CLAIM.task]
+	local r = read(task)
+	if not r or ENDED[r.state] then
+		call('ZREM', DUE, task)
+		return r and { 'OVER', r.state, 0 } or { 'GONE', '', 0 }
+	end
+	local due = math.max(tonumber(call('ZSCORE', DUE, task)) or 0, r.state == 'scheduled' and r.at or 0)
+	if r.state == 'acked' then
+		due = math.max(due, r.acked + r.run)
+	end
+	if due > now then
+		look_at(task, due)
+		return { 'EARLY', r.state, due }
+	end
+	end_overdue(task, r)
+	if ENDED[r.state] then
+		return { 'OVER', r.state, 0 }
+	elseif r.state == 'acked' or now >= r.exp then
+		look_at(task, now + ACK_WAIT)
+		return { 'EARLY', r.state, now + ACK_WAIT }
+	elseif is_offline(r.receiver) then
+		return hold(task, r)
+	elseif r.receiver ~= '' and r.tries == 0 and not is_in_window(task, r) then
+		return later(task, r, 'WAIT', r.state, now + LOOK)
+	end
+	return send(task, r)
+end)

@@ -1,0 +1,144 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Put into all scripts of tasks. Times are Redis' own, in ms: there is one clock.
+--
+--   KEYS  due, events, at
+--   ARGV  what CALL in places says: prefix of the keys; of those that say that a receiver is offline; this instance;
+--         expire: '1' if what time has ended may be ended; the rules; then items
+--
+-- The answer: now; one element for each item; and the wakes: tasks that are to be looked at because of this call, each with
+-- its receiver and when. An item that failed with an error is that error's text.
+--
+-- A receiver's window are the first WINDOW of its tasks that are not acknowledged: those that are stand behind all others
+-- in its set (BEHIND). So to be in the window is to have a rank below it, whoever asks, and nobody counts.
+--
+-- Of one item the event is written first: a Redis that takes no writes refuses that, and nothing was changed. Where a
+-- script ends tasks of a Redis without memory, it begins with a ZREM, which is always taken.
+
+local PREFIX, DEVICE, NODE = ARGV[CALL.prefix], ARGV[CALL.device], ARGV[CALL.node]
+local EXPIRE, WINDOW = ARGV[CALL.expire] == '1', tonumber(ARGV[CALL.window])
+local ACK_WAIT, RETRY_MAX = tonumber(ARGV[CALL.ack_wait]), tonumber(ARGV[CALL.retry_max])
+local EXP, RUN, KEEP = tonumber(ARGV[CALL.exp]), tonumber(ARGV[CALL.run]), tonumber(ARGV[CALL.keep])
+local MAX, MAX_PER_RECEIVER = tonumber(ARGV[CALL.max]), tonumber(ARGV[CALL.max_per_receiver])
+local EVENTS_MAX = ARGV[CALL.events_max]
+local DUE, EVENTS = KEYS[KEYED.due], KEYS[KEYED.events]
+local LOOK, BEHIND, AHEAD = 600000, 10000000000000, math.min(KEEP, 3600000)
+local ENDED = { complete = true, failed = true, expired = true, cancelled = true }
+local call = redis.call
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local wakes, n_wakes = {}, 0
+
+local function whole(n)
+	return string.format('%.0f', n)
+end
+
+local function set_of(receiver)
+	return PREFIX .. 'device:' .. receiver
+end
+
+local function is_offline(receiver)
+	return receiver ~= '' and call('EXISTS', DEVICE .. receiver) == 1
+end
+
+-- The record of a task; nothing if there is none. Of one that has ended only what it ended with is used.
+local function read(task)
+	local h = call('HMGET', PREFIX .. task, 'state', 'sender', 'msg_id', 'receiver', 'at', 'exp', 'run', 'tries', 'sent', 'acked', 'hold')
+	if not h[1] then
+		return nil
+	end
+	local r = { state = h[1], sender = h[2] or '', msg_id = h[3] or '', receiver = h[4] or '' }
+	r.at, r.exp, r.run = tonumber(h[5]) or 0, tonumber(h[6]) or 0, tonumber(h[7]) or 0
+	r.tries, r.sent, r.acked = tonumber(h[8]) or 0, tonumber(h[9]) or 0, tonumber(h[10]) or 0
+	r.hold = h[11] ~= '0'
+	return r
+end
+
+local function tell(task, r, state, why)
+	call('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'task', task, 'receiver', r.receiver, 'sender', r.sender,
+		'msg_id', r.msg_id, 'state', state, 'why', why, 'time_ms', whole(now), 'node', NODE)
+end
+
+local function look_at(task, due)
+	call('ZADD', DUE, whole(due), task)
+end
+
+local function wake(task, receiver, due)
+	n_wakes = n_wakes + 1
+	wakes[n_wakes] = { task, receiver, due }
+end
+
+-- Tasks left the window: those that came into it, from this rank on, are due if they waited for that.
+local function fill_window(receiver, first)
+	if receiver == '' or is_offline(receiver) then
+		return
+	end
+	local found = call('ZRANGE', set_of(receiver), first, WINDOW - 1, 'WITHSCORES')
+	for k = 1, #found, 2 do
+		local task = found[k]
+		local waits = tonumber(found[k + 1]) <= now and tonumber(call('ZSCORE', DUE, task) or now) > now
+		local state = waits and call('HGET', PREFIX .. task, 'state')
+		if state == 'scheduled' or state == 'held' then
+			look_at(task, now)
+			wake(task, receiver, now)
+		end
+	end
+end
+
+-- What was lost with its record, or has ended, must not fill a window for ever.
+local function clean_window(receiver)
+	local cleaned = false
+	for _, task in ipairs(call('ZRANGE', set_of(receiver), 0, WINDOW - 1)) do
+		local state = call('HGET', PREFIX .. task, 'state')
+		if not state or ENDED[state] then
+			call('ZREM', set_of(receiver), task)
+			cleaned = true
+		end
+	end
+	if cleaned then
+		fill_window(receiver, 0)
+	end
+end
+
+local function finish(task, r, state, why)
+	tell(task, r, state, why)
+	call('HSET', PREFIX .. task, 'state', state, 'ended', whole(now), 'why', why)
+	call('ZREM', DUE, task)
+	if r.receiver ~= '' then
+		call('ZREM', set_of(r.receiver), task)
+	end
+	call('PEXPIRE', PREFIX .. task, KEEP + AHEAD)
+	call('PEXPIRE', PREFIX .. 'body:' .. task, KEEP + AHEAD)
+	call('PEXPIRE', PREFIX .. 'value:' .. task, KEEP + AHEAD)
+	r.state = state
+	fill_window(r.receiver, WINDOW - 1)
+end
+
+-- Ends a task that time has ended.
+local function end_overdue(task, r)
+	if not EXPIRE or ENDED[r.state] then
+		return
+	end
+	if r.state == 'acked' then
+		if now >= r.acked + r.run then
+			finish(task, r, 'failed', 'run')
+		end
+	elseif now >= r.exp then
+		finish(task, r, 'expired', 'exp')
+	end
+end
+
+-- Calls `f` with the place of each item, and puts together what is answered.
+local function each(first, size, f)
+	local items, n = {}, 0
+	for a = first, #ARGV, size do
+		local ok, item = pcall(f, a)
+		n = n + 1
+		if ok then
+			items[n] = item
+		else
+			items[n] = tostring(type(item) == 'table' and item.err or item)
+		end
+	end
+	return { now, items, wakes }
+end

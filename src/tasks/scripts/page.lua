@@ -1,0 +1,21 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Reads a page of what is due, for the schedule. See common.lua.
+--
+--   ARGV  from and until in ms, until '' for now; how many to pass over, how many at most
+--
+-- Of each what WAKE in places says.
+
+include common
+
+local a = CALL.next
+local until_ms = ARGV[a + PAGE.until]
+local found = call('ZRANGEBYSCORE', DUE, ARGV[a + PAGE.from], until_ms ~= '' and until_ms or whole(now), 'WITHSCORES',
+	'LIMIT', ARGV[a + PAGE.skip], ARGV[a + PAGE.count])
+local items, n = {}, 0
+for k = 1, #found, 2 do
+	local ok, receiver = pcall(call, 'HGET', PREFIX .. found[k], 'receiver')
+	n = n + 1
+	items[n] = { found[k], ok and receiver or '', tonumber(found[k + 1]) }
+end
+return { now, items, wakes }

@@ -1,0 +1,91 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Takes tasks. One that is there already is answered from its record, if what is given now is what was given then; so a
+-- submission may be repeated as long as the record is kept. See common.lua.
+--
+--   ARGV  of each what SUBMISSION in places says; time '0', at, after, exp, run '' where none was given; hold '0' or '1'
+--
+-- Of each: NEW or KNOWN, its state, `at` and `exp`; or what it is refused with.
+
+include common
+
+local function given(a)
+	local text = ARGV[a]
+	return text ~= '' and tonumber(text) or nil
+end
+
+-- A time in the past is now.
+local function not_before(t, than)
+	return t and math.max(t, than) or than
+end
+
+-- Whether a record is of this submission: all that is given now was given then. An `after` counts from an arrival, so that
+-- it says nothing of another one.
+local function is_same(h, a, at, exp, run)
+	local function same(text, k)
+		return (text or '') == ARGV[a + k]
+	end
+	return same(h.receiver, SUBMISSION.receiver) and same(h.action, SUBMISSION.action) and same(h.topic, SUBMISSION.topic)
+		and (h.qos or '0') == ARGV[a + SUBMISSION.qos] and (h.retain or '0') == ARGV[a + SUBMISSION.retain]
+		and (h.hold or '1') == ARGV[a + SUBMISSION.hold]
+		and (not at or not_before(at, h.created) == h.at) and (not exp or exp == h.exp) and (not run or run == h.run)
+		and (h.body == nil or h.body == ARGV[a + SUBMISSION.body])
+end
+
+local function stored(task)
+	local v = call('HMGET', PREFIX .. task, 'state', 'receiver', 'action', 'topic', 'qos', 'retain', 'hold', 'at', 'exp', 'run', 'created')
+	if not v[1] then
+		return nil
+	end
+	return { state = v[1], receiver = v[2], action = v[3], topic = v[4], qos = v[5], retain = v[6], hold = v[7],
+		at = tonumber(v[8]), exp = tonumber(v[9]), run = tonumber(v[10]), created = tonumber(v[11]) or 0,
+		body = call('GET', PREFIX .. 'body:' .. task) or nil }
+end
+
+local function refused_with(a, time_given, at, exp)
+	local receiver = ARGV[a + SUBMISSION.receiver]
+	if time_given > 0 and time_given < now - KEEP then
+		return 'OLD'
+	elseif time_given > now + AHEAD then
+		return 'AHEAD'
+	elseif at > now + 31622400000 then
+		return 'AT'
+	elseif exp <= at or exp > at + 2592000000 then
+		return 'EXP'
+	elseif call('ZCARD', DUE) >= MAX or (receiver ~= '' and call('ZCARD', set_of(receiver)) >= MAX_PER_RECEIVER) then
+		return 'FULL'
+	end
+end
+
+local function write(task, a, at, exp, run)
+	local r = { receiver = ARGV[a + SUBMISSION.receiver], sender = ARGV[a + SUBMISSION.sender], msg_id = ARGV[a + SUBMISSION.msg_id] }
+	tell(task, r, 'scheduled', '')
+	call('HSET', PREFIX .. task, 'state', 'scheduled', 'sender', r.sender, 'msg_id', r.msg_id, 'receiver', r.receiver,
+		'action', ARGV[a + SUBMISSION.action], 'at', whole(at), 'exp', whole(exp), 'hold', ARGV[a + SUBMISSION.hold],
+		'run', whole(run), 'created', whole(now), 'tries', '0')
+	if r.receiver == '' then
+		call('HSET', PREFIX .. task, 'topic', ARGV[a + SUBMISSION.topic], 'qos', ARGV[a + SUBMISSION.qos],
+			'retain', ARGV[a + SUBMISSION.retain])
+	else
+		call('ZADD', set_of(r.receiver), whole(at), task)
+	end
+	call('SET', PREFIX .. 'body:' .. task, ARGV[a + SUBMISSION.body])
+	look_at(task, at)
+end
+
+return each(CALL.next, SUBMISSION.next, function(a)
+	local task, after = ARGV[a + SUBMISSION.task], given(a + SUBMISSION.after)
+	local at, exp, run = given(a + SUBMISSION.at), given(a + SUBMISSION.exp), given(a + SUBMISSION.run)
+	local h = stored(task)
+	if h then
+		return is_same(h, a, at, exp, run) and { 'KNOWN', h.state, h.at, h.exp } or { 'CONTENT' }
+	end
+	at = not_before(after and now + after or at, now)
+	exp, run = exp or at + EXP, run or RUN
+	local wrong = refused_with(a, tonumber(ARGV[a + SUBMISSION.time]), at, exp)
+	if wrong then
+		return { wrong }
+	end
+	write(task, a, at, exp, run)
+	return { 'NEW', 'scheduled', at, exp }
+end)
