@@ -34,6 +34,7 @@ class Herd:
         self.sockets = [None] * links
         self.retry_at = [0.0] * links
         self.beasts = {n: Beast(n, topic(n), k % links) for k, n in enumerate(names)}
+        self.of_link = [[b for b in self.beasts.values() if b.link == k] for k in range(links)]
         self.gaps, self.lock, self.stopping = Gaps(), threading.Lock(), threading.Event()
         self.turned = 0
         self.thread = threading.Thread(target=self.run, daemon=True)
@@ -103,7 +104,7 @@ class Herd:
     def turn(self, k, now):
         if self.sockets[k] is None and not self.connect(k, now):
             return
-        due = [b for b in self.beasts.values() if b.link == k and b.beats and now >= b.next]
+        due = [b for b in self.of_link[k] if b.beats and now >= b.next]
         if not due:
             return
         before, wall = time.monotonic(), time.time()

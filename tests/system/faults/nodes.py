@@ -11,6 +11,7 @@ import argparse
 import collections
 import contextlib
 import http.client
+import json
 import os
 import random
 import shutil
@@ -375,10 +376,54 @@ BY_NAME = {k.name: k for k in KINDS}
 
 
 class Counts:
+    """The rounds of one kind. Kept in a file, a line each, they may be run in pieces."""
+
     def __init__(self):
-        self.passed = self.failed = self.void = 0
-        self.late, self.takeovers, self.wrong = [], [], collections.Counter()
-        self.deaths = 0
+        self.rounds, self.void = {}, 0
+
+    def note(self, index, wrong=None, late=(), takeovers=()):
+        self.rounds[index] = {"wrong": wrong, "late": list(late), "takeovers": list(takeovers)}
+        return self.rounds[index]
+
+    def all(self, what):
+        return sorted(x for r in self.rounds.values() for x in r[what])
+
+    @property
+    def wrong(self):
+        return collections.Counter(r["wrong"] for r in self.rounds.values() if r["wrong"])
+
+    @property
+    def failed(self):
+        return sum(self.wrong.values())
+
+    @property
+    def passed(self):
+        return len(self.rounds) - self.failed
+
+    @property
+    def deaths(self):
+        return len(self.all("late"))
+
+
+def part(values, share):
+    return "%.2f" % values[int(len(values) * share)] if values else "-"
+
+
+HEAD = ("kind", "rounds", "failed", "void", "deaths", "false", "lost/doubled", "went back", "late", "other", "told p50", "p99",
+        "most", "taken over p50", "p99", "most")
+
+
+def table(counts):
+    """What was counted of each kind: {name: Counts} -> text. Seconds; told: after a device's timeout."""
+    rows = [HEAD]
+    for name, c in counts.items():
+        late, t, w = c.all("late"), c.all("takeovers"), c.wrong
+        rows.append((name, len(c.rounds), c.failed, c.void, len(late), w["false offlines"], w["doubled"] + w["lost or doubled"],
+                     w["statuses that went back"], w["late"], w["other"] + w["void"], part(late, 0.5), part(late, 0.99),
+                     part(late[-1:], 0), part(t, 0.5), part(t, 0.99), part(t[-1:], 0)))
+    widths = [max(len(str(r[k])) for r in rows) for k in range(len(HEAD))]
+    return "\n".join("  ".join(str(x).ljust(w) if not k else str(x).rjust(w) for k, (x, w) in enumerate(zip(r, widths)))
+                     for r in rows)
 
 
 def sort_of(e):
@@ -396,7 +441,27 @@ class Driver:
     def __init__(self, args):
         self.args, self.base = args, tempfile.mkdtemp(prefix="hwn-", dir="/tmp")
         os.chmod(self.base, 0o755)
-        self.world = None
+        self.world, self.kinds = None, {}
+        self.recall()
+
+    def recall(self):
+        """What earlier runs have kept."""
+        if not self.args.results or not os.path.exists(self.args.results):
+            return
+        for line in Path(self.args.results).read_text().splitlines():
+            r = json.loads(line)
+            c = self.kinds.setdefault(r["kind"], Counts())
+            c.void += r["void"]
+            c.note(r["index"], r["wrong"], r["late"], r["takeovers"])
+
+    def note(self, kind, index, n, void, **what):
+        """The end of a round."""
+        counts = self.kinds[kind.name]
+        counts.void += void
+        r = counts.note(index, **what)
+        if self.args.results:
+            with open(self.args.results, "a", encoding="utf-8") as f:
+                f.write(json.dumps({"kind": kind.name, "index": index, "nodes": n, "void": void, **r}) + "\n")
 
     def open(self, n):
         self.world = World(self.base, n, self.args.devices, self.args.lease, self.args.timeout)
@@ -424,7 +489,7 @@ class Driver:
             (to / "stream").write_text("\n".join(str(e) for es in told.entries.values() for e in es))
             (to / "published").write_text("\n".join("%.3f %s" % (m.wall, m) for m in told.observer.messages))
 
-    def one(self, kind, index, counts):
+    def one(self, kind, index):
         for attempt in range(TRIES):
             n = 2 + index // BLOCK % 2
             rng = random.Random("%s %d %d" % (kind.name, index, attempt))
@@ -436,15 +501,13 @@ class Driver:
                 self.world.round(kind, rng)
                 for d in self.world.mirror.nodes:
                     d.check_log()
-                self.good(kind, index, counts, began)
+                self.good(kind, index, attempt, began)
                 return
             except Void as e:
-                counts.void += 1
                 self.say("%s %d: void: %s" % (kind.name, index, e))
                 self.shut(quietly=True)
             except (Exception, http.client.HTTPException) as e:  # whatever goes wrong is this round's failure
-                counts.failed += 1
-                counts.wrong[sort_of(e)] += 1
+                self.note(kind, index, n, attempt, wrong=sort_of(e))
                 self.say("%s %d (%d nodes): FAILED after %.1f s: %s: %s" % (
                     kind.name, index, n, time.monotonic() - began, type(e).__name__, str(e)[:1500]))
                 if not isinstance(e, AssertionError):
@@ -452,14 +515,10 @@ class Driver:
                 self.keep(kind, index)
                 self.shut(quietly=True)
                 return
-        counts.failed += 1
-        counts.wrong["void"] += 1
+        self.note(kind, index, n, TRIES, wrong="void")
 
-    def good(self, kind, index, counts, began):
-        counts.passed += 1
-        counts.late += self.world.late
-        counts.takeovers += self.world.takeovers
-        counts.deaths += len(self.world.late)
+    def good(self, kind, index, void, began):
+        self.note(kind, index, len(self.world.mirror.nodes), void, late=self.world.late, takeovers=self.world.takeovers)
         if self.args.verbose:
             self.say("%s %d: passed after %.1f s: %d deaths%s" % (
                 kind.name, index, time.monotonic() - began, len(self.world.late),
@@ -470,38 +529,23 @@ class Driver:
         print(line, flush=True)
 
     def drive(self):
-        all_counts = []
         try:
             for kind in [BY_NAME[n] for n in self.args.kind] if self.args.kind else KINDS:
-                counts = Counts()
+                counts = self.kinds.setdefault(kind.name, Counts())
                 n = kind.count if self.args.full else self.args.rounds
                 for index in range(self.args.first, self.args.first + n):
-                    self.one(kind, index, counts)
+                    if index not in counts.rounds:
+                        self.one(kind, index)
                 self.shut()
-                self.tell(kind, counts)
-                all_counts.append(counts)
+                self.say("%s: %d passed, %d failed, %d void" % (kind.name, counts.passed, counts.failed, counts.void))
         finally:
             self.shut(quietly=True)
             shutil.rmtree(self.base, ignore_errors=True)
-        return self.sum_up(all_counts)
+        return self.sum_up()
 
-    def tell(self, kind, c):
-        line = "%s: %d passed, %d failed, %d void; %d deaths" % (kind.name, c.passed, c.failed, c.void, c.deaths)
-        if c.late:
-            late = sorted(c.late)
-            line += ", told %.2f s after their timeout (p50), %.2f s (most)" % (late[len(late) // 2], late[-1])
-        if c.takeovers:
-            t = sorted(c.takeovers)
-            line += "; taken over after %.2f s (p50), %.2f s (most)" % (t[len(t) // 2], t[-1])
-        self.say(line)
-
-    def sum_up(self, counts):
-        wrong = sum((c.wrong for c in counts), collections.Counter())
-        passed, failed = sum(c.passed for c in counts), sum(c.failed for c in counts)
-        self.say("of %d true deaths; rounds with false offlines: %d, with a lost or doubled transition: %d, with a death later "
-                 "than the bound: %d, with a status that went back: %d, with anything else: %d" % (
-                     sum(c.deaths for c in counts), wrong["false offlines"], wrong["doubled"] + wrong["lost or doubled"],
-                     wrong["late"], wrong["statuses that went back"], wrong["other"] + wrong["void"]))
+    def sum_up(self):
+        self.say(table(self.kinds))
+        passed, failed = (sum(getattr(c, what) for c in self.kinds.values()) for what in ("passed", "failed"))
         self.say("faults-nodes: %d passed, %d failed, 0 skipped" % (passed, failed))
         return 1 if failed or not passed else 0
 
@@ -516,6 +560,7 @@ def main():
     p.add_argument("--lease", type=float, default=1.0, help="seconds")
     p.add_argument("--timeout", type=float, default=2.0, help="seconds")
     p.add_argument("--keep", help="directory for the logs of failed rounds")
+    p.add_argument("--results", metavar="FILE", help="keep each round's result there, and run none that it has")
     p.add_argument("--verbose", action="store_true", help="a line for each round")
     p.add_argument("--list", action="store_true", help="list the kinds and their counts")
     args = p.parse_args()
