@@ -230,7 +230,7 @@ bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, c
                           const struct hw_verdict *v)
 {
 	if (hw_act_changes(v->act) && !hw_gate_decides(m, hw_monitor_at(m, i))) {
-		hw_gate_note(m, i, v->act); /* it is another node's to change */
+		hw_gate_note(m, now, i, v->act); /* it is another node's to change */
 		return false;
 	}
 	switch (v->act) {

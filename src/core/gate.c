@@ -6,11 +6,24 @@
 
 /* --- notes ------------------------------------------------------------------- */
 
-void hw_gate_note(struct hw_monitor *m, uint32_t i, enum hw_act act)
+/*
+ * Whoever called it gone for its silence had heard it a timeout before, or earlier; and this node knows of that word by
+ * now. What is read behind a barrier came through the broker later than that was sent: less than a timeout ago, it is a
+ * newer heartbeat. Behind a cut that heals, or a broker or a reader that stood still, it may be the old one.
+ */
+static bool may_be_old(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+{
+	int64_t age_ns = now.mono.ns - hw_sight_later(&m->sight).ns;
+	return hw_state_is_gone(hw_device_state(d)) && age_ns >= hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
+}
+
+void hw_gate_note(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_act act)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	if (act == HW_ACT_ONLINE) {
 		d->flags |= HW_FLAG_HEARD;
+		if (may_be_old(m, now, d))
+			hw_gate_unhear(d, now);
 	} else if (act == HW_ACT_OFFLINE && hw_device_state(d) == HW_STATE_ONLINE) {
 		hw_monitor_unlink(m, i);
 		d->flags = (uint16_t)((d->flags & ~HW_FLAG_PACED) | HW_FLAG_SILENT);

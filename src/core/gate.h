@@ -17,8 +17,9 @@
 #include "monitor_priv.h"
 #include "verdict.h"
 
-/* Notes a verdict that would change a device's state. */
-void hw_gate_note(struct hw_monitor *m, uint32_t i, enum hw_act act);
+/* Notes a verdict that would change a device's state. A heartbeat of one that is gone by another node's word may be
+ * from before that, if it waited on its way here for as long as a timeout: it is not noted. */
+void hw_gate_note(struct hw_monitor *m, struct hw_now now, uint32_t i, enum hw_act act);
 /* A device that was heard although it is offline by another node's word counts as not heard. */
 void hw_gate_unhear(struct hw_device *d, struct hw_now now);
 

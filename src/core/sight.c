@@ -158,7 +158,7 @@ bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool
 	if (up) {
 		r->back = s->sent;
 		r->ever = false;
-		r->arrived = r->good = now;
+		r->arrived = r->good = r->later = now;
 		if (!r->fresh)
 			s->link_grace = hw_mono_add(now, s->grace_ns);
 		r->fresh = false;
@@ -258,6 +258,8 @@ void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, u
 {
 	struct hw_sight_source *r = &s->source[source];
 	hw_sight_arrived(s, now, source);
+	if (r->up && number <= s->sent && s->sent - number < HW_BARRIERS_OUT)
+		r->later.ns = max64(r->later.ns, sent_at(s, number).ns);
 	if (!r->up || number <= r->back || number > s->sent)
 		return;
 	struct hw_mono sent = sent_at(s, number);
@@ -315,6 +317,15 @@ struct hw_mono hw_sight_mark(const struct hw_sight *s)
 	uint64_t back = back_on_all(s);
 	bool known = back > 0 && back <= s->sent && s->sent - back < HW_BARRIERS_OUT;
 	return known ? sent_at(s, back) : (struct hw_mono){0};
+}
+
+struct hw_mono hw_sight_later(const struct hw_sight *s)
+{
+	struct hw_mono least = {INT64_MAX};
+	for (unsigned i = 0; i < s->n_sources; i++)
+		if (s->source[i].there && s->source[i].later.ns < least.ns)
+			least = s->source[i].later;
+	return least;
 }
 
 uint64_t hw_sight_tag(const struct hw_sight *s)

@@ -40,6 +40,7 @@ struct hw_sight_source {
 	uint64_t back;               /* the last number that came back, or that need not come back */
 	struct hw_mono arrived;      /* when anything arrived last */
 	struct hw_mono good;         /* when a barrier came back last, or the subscription was granted */
+	struct hw_mono later;        /* the newest barrier that came back was sent then, or the subscription granted */
 	struct hw_mono reconnect_at; /* not asked to reconnect again before this */
 	int64_t reconnect_wait_ns;
 };
@@ -125,6 +126,8 @@ struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag);
 bool hw_sight_all_up(const struct hw_sight *s);
 uint64_t hw_sight_back(const struct hw_sight *s);
 struct hw_mono hw_sight_mark(const struct hw_sight *s);
+/* The same by what has come back indeed: the mark counts barriers, too, that nobody waits for any more. */
+struct hw_mono hw_sight_later(const struct hw_sight *s);
 
 /*
  * Looks at the clock: ends graces that are over, finds standstills, and says what is to be done. `tag` is the highest

@@ -208,6 +208,42 @@ START_TEST(what_was_heard_is_online)
 }
 END_TEST
 
+/* It waited behind a cut that has healed: the first barrier that comes back is from before it, too. */
+START_TEST(what_is_heard_late_may_be_from_before_it_was_called_offline)
+{
+	world_beat(w, "a", "");
+	world_pass(w, S);
+	w->rtt_ns = TIMEOUT;
+	uint64_t sent = w->barriers;
+	world_pass(w, TIMEOUT - S);
+	ck_assert_uint_gt(w->barriers, sent);
+	stream("a", HW_STATE_OFFLINE, 5);
+	world_pass(w, 2 * S); /* the first of those is back */
+	ck_assert(!hw_monitor_blind(w->m)->active || w->n_out);
+	world_beat(w, "a", "");
+	ck_assert_int_eq(hw_device_last_seen_ms(world_device(w, "a"), w->now), w->now.wall_ms);
+	role(HW_ROLE_DECIDES);
+	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 0);
+	world_beat(w, "a", "");
+	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 1);
+}
+END_TEST
+
+/* Nor does a lost publisher, whose barriers nobody waits for any more, make it newer. */
+START_TEST(what_is_heard_late_is_not_newer_for_a_lost_publisher)
+{
+	world_pass(w, S);
+	w->swallow = true;
+	world_pass(w, TIMEOUT);
+	stream("a", HW_STATE_OFFLINE, 5);
+	hw_monitor_publisher(w->m, w->now, false);
+	world_drain(w);
+	world_beat(w, "a", "");
+	role(HW_ROLE_DECIDES);
+	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), 0);
+}
+END_TEST
+
 START_TEST(what_was_heard_and_went_again_stays_as_it_was)
 {
 	stream("a", HW_STATE_OFFLINE, 5);
@@ -432,6 +468,8 @@ int main(void)
 	tcase_add_test(over, a_goodbye_before_a_blindness_counts_for_nothing);
 	tcase_add_test(over, a_goodbye_in_a_blindness_leaves_a_silent_device_to_its_deadline);
 	tcase_add_test(over, what_was_heard_is_online);
+	tcase_add_test(over, what_is_heard_late_may_be_from_before_it_was_called_offline);
+	tcase_add_test(over, what_is_heard_late_is_not_newer_for_a_lost_publisher);
 	tcase_add_test(over, what_was_heard_and_went_again_stays_as_it_was);
 	tcase_add_test(over, what_was_heard_and_said_goodbye_stays_as_it_was);
 	tcase_add_test(over, what_is_new_is_online);
