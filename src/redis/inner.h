@@ -138,8 +138,10 @@ struct hw_load {
 };
 
 struct hw_mark {
-	int64_t saw_ms; /* until when this monitor, or the run before it, has seen; 0: never */
-	int64_t old_ms; /* as found at the first connect */
+	int64_t saw_ms;    /* until when this monitor, or the run before it, has seen; 0: never */
+	int64_t old_ms;    /* as found at the first connect */
+	int64_t newest_ms; /* until when any node had seen then */
+	bool searched;     /* all nodes' marks have been looked for */
 	uint64_t old_canaries;
 	uint64_t canaries;  /* to be written */
 	bool read;          /* old_ms has been */
@@ -301,5 +303,10 @@ void hw_sightings_lost(struct hw_redis *r);
 /* Reads the mark before it is ever written; `then` is called when it is here. */
 void hw_mark_read(struct hw_redis *r, void (*then)(struct hw_redis *r));
 void hw_mark_lost(struct hw_redis *r);
+/* Until when its writer has seen, as a mark says it; 0: it says nothing. */
+int64_t hw_mark_ms(const struct hw_redis *r, const redisReply *reply);
+
+/* marks.c: looks for all nodes' marks, and calls what hw_mark_read() was told to, unless the link is lost first */
+void hw_marks_read(struct hw_redis *r);
 
 #endif

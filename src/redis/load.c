@@ -165,11 +165,11 @@ static bool read_device(const redisReply *reply, struct hw_stored *s)
 	return true;
 }
 
-/* For how long nobody was there to hear, up to the begin of this run. */
+/* For how long nobody was there to hear, no other node either, up to the begin of this run. */
 static int64_t down_ms(const struct hw_redis *r)
 {
-	int64_t ms = r->started_wall_ms - r->mark.old_ms;
-	return r->mark.old_ms && ms > 0 ? ms : 0;
+	int64_t ms = r->started_wall_ms - r->mark.newest_ms;
+	return r->mark.newest_ms && ms > 0 ? ms : 0;
 }
 
 static void take_device(struct hw_redis *r, const struct asked *a, const redisReply *reply)

@@ -307,6 +307,47 @@ START_TEST(twenty_thousand_and_garbage)
 }
 END_TEST
 
+static int64_t loaded_down_ms(void)
+{
+	rig_do(g, "HSET device:state:a state online seq 7 last_seen 1600000000000");
+	rig_start(g);
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, IDLE_MS);
+	return g->down_ms - (rig_now().wall_ms - 1600000000000);
+}
+
+static void mark(const char *node, long long ms)
+{
+	rig_do(g, "SET device:monitor:%s %s%lld", node, "00000000000000aa ", ms);
+}
+
+/* Of several nodes one may have seen when this one was down: one that is a member, or one that has ended. */
+START_TEST(down_is_when_no_node_saw)
+{
+	static const struct {
+		const char *member, *owner;
+		long long ms; /* the newest */
+	} cases[] = {{NULL, NULL, 3000},           {"node-2", NULL, 9000},       {NULL, "5 node-2", 9000},
+	             {NULL, "5 node-2 -", 9000},   {"node-3", "5 node-2", 9000}, {"node-3", "5 node-4 -", 3000},
+	             {"no node", "nonsense", 3000}};
+	g->several = _i < 7;
+	rig_do(g, "FLUSHALL");
+	mark("node-1", 1600000003000);
+	mark("node-2", 1600000009000);
+	mark("node-3", 1600000001000);
+	rig_do(g, "SET device:monitor:node-4 junk");
+	const unsigned k = (unsigned)_i % 7;
+	if (cases[k].member)
+		rig_do(g, "HSET device:nodes %s %s", cases[k].member, "00000000000000aa 7 {}");
+	if (cases[k].owner)
+		rig_do(g, "HSET device:owners 17 %s 18 %s", cases[k].owner, "3 node-1");
+	long long ms = _i < 7 ? cases[k].ms : 3000; /* by itself: its own */
+	int64_t off = loaded_down_ms() + ms;
+	ck_assert_int_ge(off, -2000);
+	ck_assert_int_le(off, 0);
+}
+END_TEST
+
 START_TEST(the_fields_of_one)
 {
 	static const char data[] = "{\"t\":[1,2.5,\"x\"]}";
@@ -466,6 +507,7 @@ static Suite *suite(void)
 	tcase_add_test(t, a_user_without_rights);
 	tcase_add_test(t, a_prefix_of_glob_characters);
 	tcase_add_test(t, twenty_thousand_and_garbage);
+	tcase_add_loop_test(t, down_is_when_no_node_saw, 0, 14);
 	tcase_add_test(t, the_fields_of_one);
 	tcase_add_test(t, cut_while_loading);
 	tcase_add_test(t, the_mark_keeps_the_canaries);
