@@ -102,6 +102,8 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool goodbye = d->flags & HW_FLAG_GOODBYE, was_heard = d->last_heard_ms != HW_NEVER_MS;
 	fill_in(m, i, s);
+	/* Of one that is online, as the store has it, there is nothing to take over. */
+	d->flags &= (uint16_t)~HW_FLAG_HEARD;
 	if (was_heard)
 		d->flags &= (uint16_t)~HW_FLAG_ONCE;
 	else

@@ -502,14 +502,28 @@ static bool check_source(struct hw_sight *s, struct hw_sight_source *r, struct h
 	return true;
 }
 
+/* Who looks late may have read something since, by a clock that stood still: a grace ends behind that. */
+static struct hw_mono end_of_grace(const struct hw_sight *s, struct hw_mono at)
+{
+	for (unsigned i = 0; i < s->n_sources; i++)
+		if (s->source[i].there)
+			at = hw_mono_later(at, s->source[i].arrived);
+	return at;
+}
+
+static void end_graces(struct hw_sight *s, struct hw_mono now)
+{
+	for (int c = 0; c < HW_CAUSES; c++)
+		if (s->hold[c].ns && s->hold[c].ns <= now.ns) {
+			hw_blind_end(&s->blind, (enum hw_cause)c, end_of_grace(s, s->hold[c]));
+			s->hold[c].ns = 0;
+		}
+}
+
 struct hw_sight_do hw_sight_step(struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns)
 {
 	struct hw_sight_do todo = {.reconnect = -1};
-	for (int c = 0; c < HW_CAUSES; c++)
-		if (s->hold[c].ns && s->hold[c].ns <= now.ns) {
-			hw_blind_end(&s->blind, (enum hw_cause)c, s->hold[c]);
-			s->hold[c].ns = 0;
-		}
+	end_graces(s, now);
 	for (unsigned i = 0; i < s->n_sources && todo.reconnect < 0; i++)
 		if (check_source(s, &s->source[i], now))
 			todo.reconnect = (int)i;

@@ -28,6 +28,7 @@
 #include "reload.h"
 #include "run/manager.h"
 #include "sightings.h"
+#include "specs.h"
 #include "store.h"
 #include "turn.h"
 #include "wake.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "context.h"
-#include "reload.h"
+#include "specs.h"
 
 struct lint {
 	const struct hw_settings *conf;

@@ -3,20 +3,6 @@
 #include "wake.h"
 
 #include <event2/event.h>
-#include <time.h>
-
-static int64_t read_clock(clockid_t id)
-{
-	struct timespec t;
-	clock_gettime(id, &t);
-	return (int64_t)t.tv_sec * HW_NS_PER_S + t.tv_nsec;
-}
-
-struct hw_now hw_app_now(void)
-{
-	return (struct hw_now){.mono = {read_clock(CLOCK_MONOTONIC)},
-	                       .wall_ms = read_clock(CLOCK_REALTIME) / HW_NS_PER_MS};
-}
 
 static void was_suspended(struct hw_app *a, struct hw_now now, const struct hw_pace_woke *w)
 {
@@ -39,7 +25,7 @@ struct hw_now hw_app_woke(struct hw_app *a)
 	struct hw_now now = hw_app_now();
 	a->wakeups++;
 	a->turn_began = now.mono;
-	struct hw_pace_woke w = hw_pace_woke(&a->pace, now.mono, read_clock(CLOCK_BOOTTIME) - now.mono.ns,
+	struct hw_pace_woke w = hw_pace_woke(&a->pace, now.mono, hw_app_booted_ns() - now.mono.ns,
 	                                     a->start->stall_after_ms * HW_NS_PER_MS);
 	if (w.suspended)
 		was_suspended(a, now, &w);

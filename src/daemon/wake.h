@@ -6,6 +6,8 @@
 #include "context.h"
 
 struct hw_now hw_app_now(void);
+/* The clock that runs on while the machine is suspended, in ns. */
+int64_t hw_app_booted_ns(void);
 /* Called first by every callback of the loop: counts the wake-up, and notices a stall and a suspended machine. */
 struct hw_now hw_app_woke(struct hw_app *a);
 /*

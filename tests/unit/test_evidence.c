@@ -214,6 +214,24 @@ START_TEST(test_a_short_pause_does_not_begin_a_grace_anew)
 }
 END_TEST
 
+/* A loop that wakes a little after the end of a grace reads heartbeats before it looks at the clock: they are heard
+ * then, and not when the grace was to end. */
+START_TEST(test_a_heartbeat_that_is_read_late_counts_from_then)
+{
+	world_beat(w, "a", "");
+	stall(6 * S);
+	int64_t at;
+	w->now.mono.ns += 15 * S + 400 * MS;
+	w->now.wall_ms += 15400;
+	int64_t read = w->now.mono.ns;
+	world_beat(w, "a", "");
+	world_pass(w, 60 * S);
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 1);
+	world_last(w, &at);
+	ck_assert_int_ge(at - read, 30 * S);
+}
+END_TEST
+
 /* What did not come while the monitor itself stood still says nothing of the broker. */
 START_TEST(test_a_stall_is_not_the_brokers_silence)
 {
@@ -627,6 +645,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_who_waits_in_turn_shares_barriers, 0, 6);
 	tcase_add_test(tc, test_every_period_is_told);
 	tcase_add_test(tc, test_a_short_pause_does_not_begin_a_grace_anew);
+	tcase_add_test(tc, test_a_heartbeat_that_is_read_late_counts_from_then);
 	tcase_add_test(tc, test_a_stall_is_not_the_brokers_silence);
 	tcase_add_test(tc, test_a_stall_is_no_round_trip);
 	tcase_add_test(tc, test_a_connection_is_given_up_blind);

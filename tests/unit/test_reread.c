@@ -103,6 +103,22 @@ START_TEST(what_is_known_by_both_stays_so)
 }
 END_TEST
 
+/* The store was away for so long at the start that what is heard was news; then it was read. What was noted of the
+ * device meanwhile must not keep it from being judged. */
+START_TEST(what_was_heard_before_a_late_load_is_judged)
+{
+	struct hw_stored s = stored("a", _i ? HW_STATE_OFFLINE : HW_STATE_ONLINE, 5);
+	world_beat(w, "a", "");
+	world_beat(w, "a", "");
+	ck_assert(world_device(w, "a")->flags & HW_FLAG_HEARD);
+	load(s);
+	role(HW_ROLE_DECIDES);
+	ck_assert_uint_eq(transitions(HW_STATE_ONLINE), (unsigned)_i);
+	world_pass(w, 4 * TIMEOUT);
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 1);
+}
+END_TEST
+
 /* --- reading the store again ------------------------------------------------------ */
 
 /* The devices that are gone, each reaped; as a text. */
@@ -210,6 +226,7 @@ int main(void)
 	tcase_add_test(beside, of_two_timeouts_of_its_own_the_longer_one_counts);
 	tcase_add_test(beside, what_else_the_hash_says_counts);
 	tcase_add_test(beside, what_is_known_by_both_stays_so);
+	tcase_add_loop_test(beside, what_was_heard_before_a_late_load_is_judged, 0, 2);
 	tcase_add_test(again, what_is_not_read_again_is_gone);
 	tcase_add_test(again, what_came_meanwhile_is_not_gone);
 	tcase_add_test(again, what_was_decided_here_and_is_written_is_not_gone);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* See specs.h. */
+#include "specs.h"
+
+#include <stdlib.h>
+
+struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)
+{
+	struct hw_group_spec *specs = calloc(c->n_groups, sizeof(*specs));
+	for (size_t k = 0; specs && k < c->n_groups; k++) {
+		const struct hw_settings_group *g = &c->groups[k];
+		specs[k] = (struct hw_group_spec){.name = g->name,
+		                                  .heartbeat = (const char *const *)g->heartbeat,
+		                                  .n_heartbeat = g->n_heartbeat,
+		                                  .goodbye = (const char *const *)g->goodbye,
+		                                  .n_goodbye = g->n_goodbye,
+		                                  .ignore = (const char *const *)g->ignore,
+		                                  .n_ignore = g->n_ignore,
+		                                  .field = (const char *const *)g->field,
+		                                  .n_field = g->n_field,
+		                                  .status = g->status,
+		                                  .id = g->id,
+		                                  .id_prefix = g->id_prefix,
+		                                  .timeout_ms = g->timeout_ms,
+		                                  .timeout_max_ms = g->timeout_max_ms,
+		                                  .goodbye_delay_ms = g->goodbye_delay_ms,
+		                                  .max_age_ms = g->max_age_ms,
+		                                  .max_offline_rate = (unsigned)g->max_offline_rate,
+		                                  .format = (enum hw_format)g->payload,
+		                                  .batch = g->batch,
+		                                  .canary = g->canary};
+	}
+	return specs;
+}
+
+struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c)
+{
+	return (struct hw_monitor_conf){.max_devices = (uint32_t)c->max_devices,
+	                                .forget_after_ms = c->forget_after_ms,
+	                                .forget_once_after_ms = c->forget_once_after_ms,
+	                                .grace_ms = c->mqtt.reconnect_grace_ms,
+	                                .barrier_slow_ms = c->mqtt.barrier_slow_ms,
+	                                .barrier_timeout_ms = c->mqtt.barrier_timeout_ms,
+	                                .readers = (unsigned)c->mqtt.readers,
+	                                .ttl_factor = (int)c->redis.ttl_factor,
+	                                .node = c->node_id,
+	                                .several = c->cluster_mode != HW_CLUSTER_OFF,
+	                                .canaries = true,
+	                                .adopt_by = c->store == HW_STORE_MEMORY ? c->node_id : NULL,
+	                                .loading = c->store == HW_STORE_REDIS,
+	                                .key_group = c->keyspace_enabled ? c->keyspace_group : NULL};
+}
