@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* See batch.h. A reader stands at a byte and never goes past the end; brackets are kept on a stack of its own, so that
- * no input can make it recurse. */
+/* See batch.h and json.h. A reader stands at a byte and never goes past the end; brackets are kept on a stack of its
+ * own, so that no input can make it recurse. */
 #include "core/batch.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "core/utf8.h"
+#include "heartwheel/json.h"
 
 #define DEPTH 1000
 
@@ -167,14 +169,15 @@ static bool step(struct reader *r, struct nest *n, int c, enum want *want)
 	return scalar(r, c);
 }
 
-bool hw_batch_valid(const char *text, size_t len)
+/* Whether it is one value, which begins with this bracket, and nothing else. */
+static bool is_valid(const char *text, size_t len, int bracket)
 {
 	struct reader r = {(const unsigned char *)text, (const unsigned char *)text + len};
 	struct nest n;
 	enum want want = VALUE;
 	n.depth = 0;
 	int c = peek(&r);
-	if (c != '[')
+	if (c != bracket)
 		return false;
 	do {
 		if (!step(&r, &n, c, &want))
@@ -182,6 +185,16 @@ bool hw_batch_valid(const char *text, size_t len)
 		c = peek(&r);
 	} while (n.depth > 0);
 	return c < 0;
+}
+
+bool hw_batch_valid(const char *text, size_t len)
+{
+	return is_valid(text, len, '[');
+}
+
+bool hw_json_object_valid(const char *text, size_t len)
+{
+	return is_valid(text, len, '{');
 }
 
 /* --- taking apart ------------------------------------------------------------- */
@@ -209,6 +222,17 @@ static void skip_nested(struct reader *r)
 	} while (depth > 0);
 }
 
+static void skip_value(struct reader *r, int first)
+{
+	if (first == '"')
+		skip_string(r);
+	else if (first == '[' || first == '{')
+		skip_nested(r);
+	else
+		while (!strchr(",]} \t\r\n", *r->s))
+			r->s++;
+}
+
 bool hw_batch_next(const char *text, size_t len, size_t *at, struct hw_element *e)
 {
 	struct reader r = {(const unsigned char *)text + *at, (const unsigned char *)text + len};
@@ -221,14 +245,101 @@ bool hw_batch_next(const char *text, size_t len, size_t *at, struct hw_element *
 	if (c == ']' || c < 0)
 		return false;
 	e->text = (const char *)r.s;
-	if (c == '"')
-		skip_string(&r);
-	else if (c == '[' || c == '{')
-		skip_nested(&r);
-	else
-		while (!strchr(",] \t\r\n", *r.s))
-			r.s++;
+	skip_value(&r, c);
 	e->len = (size_t)((const char *)r.s - e->text);
 	*at = (size_t)(r.s - (const unsigned char *)text);
 	return true;
+}
+
+bool hw_json_object_next(const char *text, size_t len, size_t *at, struct hw_json_member *m)
+{
+	struct reader r = {(const unsigned char *)text + *at, (const unsigned char *)text + len};
+	int c = peek(&r);
+	if (c == (*at ? ',' : '{')) {
+		r.s++;
+		c = peek(&r);
+	}
+	if (c != '"') {
+		*at = (size_t)(r.s - (const unsigned char *)text);
+		return false;
+	}
+	m->key = (const char *)r.s + 1;
+	skip_string(&r);
+	m->key_len = (size_t)((const char *)r.s - m->key - 1);
+	(void)peek(&r); /* the colon */
+	r.s++;
+	c = peek(&r);
+	m->value = (const char *)r.s;
+	skip_value(&r, c);
+	m->value_len = (size_t)((const char *)r.s - m->value);
+	*at = (size_t)(r.s - (const unsigned char *)text);
+	return true;
+}
+
+bool hw_json_array_next(const char *text, size_t len, size_t *at, struct hw_json_member *m)
+{
+	struct hw_element e;
+	*m = (struct hw_json_member){0};
+	if (!hw_batch_next(text, len, at, &e))
+		return false;
+	m->value = e.text;
+	m->value_len = e.len;
+	return true;
+}
+
+/* --- strings ------------------------------------------------------------------ */
+
+static uint32_t hex(const unsigned char *s)
+{
+	uint32_t v = 0;
+	for (unsigned k = 0; k < 4; k++)
+		v = v << 4 | (uint32_t)(isdigit(s[k]) ? s[k] - '0' : (s[k] | 0x20) - 'a' + 10);
+	return v;
+}
+
+/* What begins with \u; false for half of a pair. */
+static bool take_code(const unsigned char **s, const unsigned char *end, uint32_t *c)
+{
+	*c = hex(*s + 2);
+	*s += 6;
+	if (*c < 0xd800 || *c > 0xdfff)
+		return true;
+	if (*c > 0xdbff || end - *s < 6 || (*s)[0] != '\\' || (*s)[1] != 'u')
+		return false;
+	uint32_t low = hex(*s + 2);
+	*s += 6;
+	*c = 0x10000 + ((*c - 0xd800) << 10) + (low - 0xdc00);
+	return low >= 0xdc00 && low <= 0xdfff;
+}
+
+static char *put_utf8(char *to, uint32_t c)
+{
+	static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};
+	unsigned more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+	*to++ = (char)(lead[more] | c >> 6 * more);
+	while (more-- > 0)
+		*to++ = (char)(0x80 | (c >> 6 * more & 0x3f));
+	return to;
+}
+
+int hw_json_unquote(const char *text, size_t len, char *buf)
+{
+	static const char names[] = "bfnrt", bytes[] = "\b\f\n\r\t";
+	const unsigned char *s = (const unsigned char *)text + 1, *end = (const unsigned char *)text + len - 1;
+	char *to = buf;
+	uint32_t c;
+	while (s < end) {
+		if (*s != '\\') {
+			*to++ = (char)*s++;
+		} else if (s[1] == 'u') {
+			if (!take_code(&s, end, &c))
+				return -EINVAL;
+			to = put_utf8(to, c);
+		} else {
+			const char *name = strchr(names, s[1]);
+			*to++ = name ? bytes[name - names] : (char)s[1];
+			s += 2;
+		}
+	}
+	return (int)(to - buf);
 }

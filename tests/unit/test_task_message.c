@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/* FD messages: what is read of them, what is refused and with which words, and what goes out. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../suite.h"
+#include "heartwheel/json.h"
+#include "tasks/message.h"
+
+static struct hw_request q;
+static const char *why;
+
+static int read_text(const char *text)
+{
+	return hw_request_read(&q, text, strlen(text), &why);
+}
+
+static void expect_text(struct hw_text got, const char *want)
+{
+	ck_assert_msg(got.len == strlen(want) && memcmp(got.at, want, got.len) == 0, "'%.*s', not '%s'", (int)got.len,
+	              got.at, want);
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_a_submission_is_read)
+{
+	ck_assert_int_eq(
+		read_text("{\"msg_id\":\"m.1\",\"sender\":\"ann\",\"action\":\"deliver\",\"time\":1790000000.25,"
+	                  "\"payload\":{\"receiver\":\"pump-7\",\"action\":\"set\",\"payload\": {\"b\" : [1, 2.50] } ,"
+	                  "\"at\":1790000060,\"exp\":1790000120.5,\"run\":2.5,\"hold\":false}}"),
+		0);
+	ck_assert_int_eq(q.action, HW_REQUEST_DELIVER);
+	expect_text(q.sender, "ann");
+	expect_text(q.msg_id, "m.1");
+	expect_text(q.task.msg_id, "m.1");
+	expect_text(q.task.receiver, "pump-7");
+	expect_text(q.task.action, "set");
+	expect_text(q.task.body, "{\"b\" : [1, 2.50] }"); /* byte for byte */
+	expect_text(q.task.topic, "");
+	ck_assert_int_eq(q.task.time_ms, 1790000000250);
+	ck_assert_int_eq(q.task.at_ms, 1790000060000);
+	ck_assert_int_eq(q.task.after_ms, -1);
+	ck_assert_int_eq(q.task.exp_ms, 1790000120500);
+	ck_assert_int_eq(q.task.run_ms, 2500);
+	ck_assert(q.task.no_hold);
+	hw_request_fini(&q);
+}
+END_TEST
+
+START_TEST(test_what_is_not_given_is_not_there)
+{
+	ck_assert_int_eq(
+		read_text("{\"msg_id\":\"1\",\"action\":\"deliver\",\"payload\":{\"receiver\":\"p\",\"action\":\"a\","
+	                  "\"after\":0.5,\"exp\":null,\"at\":null}}"),
+		0);
+	expect_text(q.sender, "");
+	expect_text(q.task.body, "null");
+	ck_assert_int_eq(q.task.time_ms, 0);
+	ck_assert_int_eq(q.task.at_ms, -1);
+	ck_assert_int_eq(q.task.after_ms, 500);
+	ck_assert_int_eq(q.task.exp_ms, -1);
+	ck_assert_int_eq(q.task.run_ms, -1);
+	ck_assert(!q.task.no_hold);
+	hw_request_fini(&q);
+}
+END_TEST
+
+START_TEST(test_of_several_members_the_first_counts_and_escapes_are_read)
+{
+	ck_assert_int_eq(
+		read_text("{\"\\u006dsg_id\":\"one\",\"msg_id\":\"two\",\"action\":\"de\\u006civer\",\"x\":{\"msg_id\":"
+	                  "3},"
+	                  "\"payload\":{\"receiver\":\"t\\u00fcr\\ud83d\\ude00\",\"action\":\"a\\\\b\\/\\\"\"}}"),
+		0);
+	expect_text(q.msg_id, "one");
+	expect_text(q.task.receiver, "t\xc3\xbcr\xf0\x9f\x98\x80");
+	expect_text(q.task.action, "a\\b/\"");
+	hw_request_fini(&q);
+}
+END_TEST
+
+START_TEST(test_a_topic_is_published_on)
+{
+	static const char bytes[] = "a\0\n";
+	ck_assert_int_eq(read_text("{\"msg_id\":\"1\",\"action\":\"deliver\",\"payload\":{\"topic\":\"a/b\",\"qos\":1,"
+	                           "\"retain\":true,\"payload\":\"a\\u0000\\n\"}}"),
+	                 0);
+	expect_text(q.task.topic, "a/b");
+	expect_text(q.task.receiver, "");
+	ck_assert_uint_eq(q.task.qos, 1);
+	ck_assert(q.task.retain);
+	ck_assert_uint_eq(q.task.body.len, 3);
+	ck_assert_mem_eq(q.task.body.at, bytes, 3);
+	hw_request_fini(&q);
+	ck_assert_int_eq(
+		read_text("{\"msg_id\":\"1\",\"action\":\"deliver\",\"payload\":{\"topic\":\"a\",\"payload\":[ 1]}}"),
+		0);
+	expect_text(q.task.body, "[ 1]");
+	hw_request_fini(&q);
+	ck_assert_int_eq(read_text("{\"msg_id\":\"1\",\"action\":\"deliver\",\"payload\":{\"topic\":\"a\"}}"), 0);
+	expect_text(q.task.body, "");
+	hw_request_fini(&q);
+}
+END_TEST
+
+START_TEST(test_the_other_actions_are_read)
+{
+	ck_assert_int_eq(
+		read_text("{\"msg_id\":\"1\",\"action\":\"cancel\",\"payload\":{\"msg_id\":\"m\",\"force\":true}}"), 0);
+	ck_assert_int_eq(q.action, HW_REQUEST_CANCEL);
+	expect_text(q.msg_id, "1");
+	expect_text(q.of, "m");
+	ck_assert(q.force);
+	hw_request_fini(&q);
+	ck_assert_int_eq(read_text("{\"msg_id\":\"1\",\"action\":\"query\",\"payload\":{\"msg_id\":\"m\"}}"), 0);
+	ck_assert_int_eq(q.action, HW_REQUEST_QUERY);
+	ck_assert(!q.force);
+	hw_request_fini(&q);
+	ck_assert_int_eq(read_text("{\"msg_id\":\"1\",\"action\":\"follow\",\"payload\":{\"ids\":[\"a\", \"b/c\"],"
+	                           "\"group\":\"g\",\"prefix\":\"p-\",\"from\":\"1700-2\"}}"),
+	                 0);
+	ck_assert_int_eq(q.action, HW_REQUEST_FOLLOW);
+	ck_assert_uint_eq(q.n_ids, 2);
+	expect_text(q.ids[0], "a");
+	expect_text(q.ids[1], "b/c");
+	expect_text(q.group, "g");
+	expect_text(q.prefix, "p-");
+	expect_text(q.from, "1700-2");
+	hw_request_fini(&q);
+	ck_assert_int_eq(read_text("{\"msg_id\":\"1\",\"action\":\"unfollow\"}"), 0);
+	ck_assert_int_eq(q.action, HW_REQUEST_UNFOLLOW);
+	hw_request_fini(&q);
+	ck_assert_int_eq(read_text("{\"msg_id\":\"1\",\"action\":\"will\",\"payload\":{\"topic\":\"w\",\"payload\":{},"
+	                           "\"qos\":2}}"),
+	                 0);
+	ck_assert_int_eq(q.action, HW_REQUEST_WILL);
+	expect_text(q.topic, "w");
+	expect_text(q.raw, "{\"topic\":\"w\",\"payload\":{},\"qos\":2}");
+	ck_assert_uint_eq(q.qos, 2);
+	hw_request_fini(&q);
+	ck_assert_int_eq(read_text("{\"msg_id\":\"1\",\"action\":\"will\",\"payload\":null}"), 0);
+	expect_text(q.topic, "");
+	hw_request_fini(&q);
+}
+END_TEST
+
+#define DELIVER(payload) "{\"msg_id\":\"1\",\"action\":\"deliver\",\"payload\":" payload "}"
+#define TO(rest)         DELIVER("{\"receiver\":\"p\",\"action\":\"a\"," rest "}")
+
+static const struct {
+	const char *text, *why; /* a part of it */
+} refused[] = {
+	{"", "not a JSON object"},
+	{"[]", "not a JSON object"},
+	{"{\"msg_id\":\"1\"", "not a JSON object"},
+	{"{\"msg_id\":\"1\",}", "not a JSON object"},
+	{"{\"msg_id\":\"\xff\"}", "not a JSON object"},
+	{"{} {}", "not a JSON object"},
+	{"{}", "no msg_id"},
+	{"{\"msg_id\":7}", "msg_id is not"},
+	{"{\"msg_id\":\"\"}", "msg_id is not"},
+	{"{\"msg_id\":\"a b\"}", "msg_id is not"},
+	{"{\"msg_id\":\"a\\u0000\"}", "msg_id is not"},
+	{"{\"msg_id\":\"01234567890123456789012345678901234567890123456789012345678901234\"}", "msg_id is not"},
+	{"{\"msg_id\":\"1\",\"sender\":1}", "sender is not"},
+	{"{\"msg_id\":\"1\",\"sender\":\"a/b\"}", "sender is no name"},
+	{"{\"msg_id\":\"1\"}", "action is not deliver"},
+	{"{\"msg_id\":\"1\",\"action\":\"fly\"}", "action is not deliver"},
+	{"{\"msg_id\":\"1\",\"action\":[]}", "action is not a string"},
+	{"{\"msg_id\":\"1\",\"action\":\"deliver\",\"time\":\"1\"}", "time is no time"},
+	{"{\"msg_id\":\"1\",\"action\":\"deliver\",\"time\":-1}", "time is no time"},
+	{"{\"msg_id\":\"1\",\"action\":\"deliver\",\"time\":1e999}", "time is no time"},
+	{"{\"msg_id\":\"1\",\"action\":\"deliver\"}", "payload is not an object"},
+	{DELIVER("[]"), "payload is not an object"},
+	{DELIVER("{}"), "receiver is missing"},
+	{DELIVER("{\"receiver\":\"a/b\",\"action\":\"a\"}"), "receiver is missing"},
+	{DELIVER("{\"receiver\":\"+\",\"action\":\"a\"}"), "receiver is missing"},
+	{DELIVER("{\"receiver\":\"p\"}"), "action is missing"},
+	{DELIVER("{\"receiver\":\"p\",\"action\":\"\\n\"}"), "action is missing"},
+	{DELIVER("{\"receiver\":\"p\",\"action\":\"a\",\"topic\":\"t\"}"), "beside receiver"},
+	{DELIVER("{\"topic\":\"a/#\"}"), "topic cannot"},
+	{DELIVER("{\"topic\":\"a/+\"}"), "topic cannot"},
+	{DELIVER("{\"topic\":\"\"}"), "topic cannot"},
+	{DELIVER("{\"topic\":\"$SYS/a\"}"), "topic cannot"},
+	{DELIVER("{\"topic\":\"a\",\"qos\":3}"), "qos is not"},
+	{DELIVER("{\"topic\":\"a\",\"retain\":1}"), "retain is not"},
+	{DELIVER("{\"topic\":\"a\",\"payload\":\"\\ud800\"}"), "payload is no text"},
+	{TO("\"at\":1,\"after\":1"), "both at and after"},
+	{TO("\"at\":\"tomorrow\""), "at is no time"},
+	{TO("\"at\":0x10"), "not a JSON object"},
+	{TO("\"after\":-1"), "after is no number"},
+	{TO("\"after\":99999999"), "after is no number"},
+	{TO("\"exp\":true"), "exp is no time"},
+	{TO("\"run\":{}"), "run is no number"},
+	{TO("\"hold\":0"), "hold is not"},
+	{"{\"msg_id\":\"1\",\"action\":\"cancel\",\"payload\":{}}", "no msg_id"},
+	{"{\"msg_id\":\"1\",\"action\":\"cancel\",\"payload\":{\"msg_id\":\"m\",\"force\":\"yes\"}}", "force is not"},
+	{"{\"msg_id\":\"1\",\"action\":\"query\",\"payload\":{\"msg_id\":null}}", "no msg_id"},
+	{"{\"msg_id\":\"1\",\"action\":\"follow\",\"payload\":{\"ids\":\"a\"}}", "ids is not an array"},
+	{"{\"msg_id\":\"1\",\"action\":\"follow\",\"payload\":{\"ids\":[\"a\",1]}}", "no id"},
+	{"{\"msg_id\":\"1\",\"action\":\"follow\",\"payload\":{\"from\":\"then\"}}", "from is not"},
+	{"{\"msg_id\":\"1\",\"action\":\"follow\",\"payload\":{\"from\":\"1-2-3\"}}", "from is not"},
+	{"{\"msg_id\":\"1\",\"action\":\"will\",\"payload\":{\"topic\":\"#\"}}", "topic cannot"},
+};
+
+START_TEST(test_bad_input_is_told_what_is_wrong)
+{
+	why = NULL;
+	ck_assert_int_eq(read_text(refused[_i].text), -EINVAL);
+	ck_assert_ptr_nonnull(why);
+	ck_assert_msg(strstr(why, refused[_i].why), "%s: '%s', not '%s'", refused[_i].text, why, refused[_i].why);
+	hw_request_fini(&q);
+}
+END_TEST
+
+START_TEST(test_who_is_wrong_can_be_told_so)
+{
+	ck_assert_int_eq(read_text("{\"msg_id\":\"m\",\"sender\":\"ann\",\"action\":\"fly\"}"), -EINVAL);
+	expect_text(q.msg_id, "m");
+	expect_text(q.sender, "ann");
+	hw_request_fini(&q);
+	ck_assert_int_eq(read_text("{\"msg_id\":\"/\",\"sender\":\"ann\",\"action\":\"fly\"}"), -EINVAL);
+	expect_text(q.msg_id, "");
+	expect_text(q.sender, "ann");
+	hw_request_fini(&q);
+}
+END_TEST
+
+START_TEST(test_a_message_has_at_most_64_kib)
+{
+	static const char head[] = "{\"msg_id\":\"1\",\"action\":\"deliver\",\"payload\":{\"receiver\":\"p\","
+	                           "\"action\":\"a\",\"payload\":\"";
+	char *text = malloc(HW_TASK_BYTES_MAX + 2);
+	ck_assert_ptr_nonnull(text);
+	memset(text, 'x', HW_TASK_BYTES_MAX + 1);
+	memcpy(text, head, strlen(head));
+	memcpy(text + HW_TASK_BYTES_MAX - 3, "\"}}", 4);
+	ck_assert_int_eq(read_text(text), 0);
+	hw_request_fini(&q);
+	memcpy(text + HW_TASK_BYTES_MAX - 3, "x\"}}", 5);
+	ck_assert_int_eq(read_text(text), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(why, "64 KiB"));
+	hw_request_fini(&q);
+	free(text);
+}
+END_TEST
+
+/* --- responses ---------------------------------------------------------------------------------------------------- */
+
+#define TASK "0f1e2d3c-4b5a-8978-8695-a4b3c2d1e0ff"
+
+static int respond(struct hw_response *p, const char *text, enum hw_task_answer_kind kind)
+{
+	return hw_response_read(p, text, strlen(text), kind, &why);
+}
+
+START_TEST(test_responses_are_read)
+{
+	struct hw_response p;
+	char name[HW_TASK_TEXT + 1];
+	ck_assert_int_eq(respond(&p, "{\"msg_id\":\"" TASK "\",\"value\":1}", HW_ANSWER_ACK), 0);
+	hw_task_id_text(&p.task, name);
+	ck_assert_str_eq(name, TASK);
+	expect_text(p.value, "");
+	ck_assert_int_eq(
+		respond(&p, "{\"msg_id\":\"" TASK "\",\"error\":1,\"value\": {\"a\":1e2} }", HW_ANSWER_COMPLETE), 0);
+	expect_text(p.value, "{\"a\":1e2}");
+	ck_assert_int_eq(respond(&p, "{\"msg_id\":\"" TASK "\",\"error\":\"YQ==\",\"value\":2}", HW_ANSWER_FAILED), 0);
+	expect_text(p.value, "\"YQ==\"");
+	ck_assert_int_eq(respond(&p, "{\"msg_id\":\"a1\"}", HW_ANSWER_ACK), -ENOENT);
+	ck_assert_int_eq(respond(&p, "{\"msg_id\":\"0F1E2D3C-4b5a-8978-8695-a4b3c2d1e0ff\"}", HW_ANSWER_ACK), -ENOENT);
+	ck_assert_int_eq(respond(&p, "{\"msg_id\":\"0f1e2d3c-4b5a-8978-8695+a4b3c2d1e0ff\"}", HW_ANSWER_ACK), -ENOENT);
+	ck_assert_int_eq(respond(&p, "{\"msg_id\":1}", HW_ANSWER_ACK), -EINVAL);
+	ck_assert_int_eq(respond(&p, "{}", HW_ANSWER_ACK), -EINVAL);
+	ck_assert_int_eq(respond(&p, "nonsense", HW_ANSWER_ACK), -EINVAL);
+	ck_assert_int_eq(respond(&p, "", HW_ANSWER_ACK), -EINVAL);
+}
+END_TEST
+
+/* --- topics ------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *topic;
+	enum hw_task_topic word;
+	const char *name, *last;
+} topics[] = {
+	{"my/nodes/hw/pending/ann", HW_TOPIC_PENDING, "hw", "ann"},
+	{"my/nodes/hw/pending", HW_TOPIC_PENDING, "hw", ""},
+	{"my/nodes/hw/ack/p", HW_TOPIC_ACK, "hw", "p"},
+	{"my/nodes/hw/complete", HW_TOPIC_COMPLETE, "hw", ""},
+	{"my/nodes/x/failed/y", HW_TOPIC_FAILED, "x", "y"},
+	{"my/nodes/hw/status", HW_TOPIC_NONE, NULL, NULL},
+	{"my/nodes/hw/ack/", HW_TOPIC_NONE, NULL, NULL},
+	{"my/nodes/hw/ack/a/b", HW_TOPIC_NONE, NULL, NULL},
+	{"my/nodes/hw", HW_TOPIC_NONE, NULL, NULL},
+	{"my/nodes//ack", HW_TOPIC_NONE, NULL, NULL},
+	{"my/nodes", HW_TOPIC_NONE, NULL, NULL},
+	{"my/nodesx/hw/ack", HW_TOPIC_NONE, NULL, NULL},
+	{"your/nodes/hw/ack", HW_TOPIC_NONE, NULL, NULL},
+};
+
+START_TEST(test_topics_are_read)
+{
+	struct hw_text name, last;
+	ck_assert_int_eq(hw_task_topic_read("my/nodes", topics[_i].topic, strlen(topics[_i].topic), &name, &last),
+	                 topics[_i].word);
+	if (topics[_i].name) {
+		expect_text(name, topics[_i].name);
+		expect_text(last, topics[_i].last);
+	}
+}
+END_TEST
+
+/* --- what goes out ------------------------------------------------------------------------------------------------ */
+
+static struct hw_text text_of(const char *s)
+{
+	return (struct hw_text){s, strlen(s)};
+}
+
+START_TEST(test_what_goes_out)
+{
+	struct hw_message m = {0};
+	struct hw_task_id task;
+	ck_assert(hw_task_id_parse(&task, TASK, HW_TASK_TEXT));
+	const struct hw_task_claimed c = {.sender = text_of("an\"n"),
+	                                  .receiver = text_of("p"),
+	                                  .action = text_of("set"),
+	                                  .body = text_of("{\"b\" : 2.50}"),
+	                                  .exp_ms = 1790000009999};
+	ck_assert_int_eq(hw_message_pending(&m, "hw", &task, &c, 1790000000999), 0);
+	ck_assert_str_eq(m.at, "{\"sender\":\"hw\",\"receiver\":\"p\",\"msg_id\":\"" TASK
+	                       "\",\"action\":\"set\",\"time\":1790000000,"
+	                       "\"exp\":1790000009,\"payload\":{\"b\" : 2.50},\"origin\":\"an\\\"n\"}");
+	ck_assert(hw_json_object_valid(m.at, m.len));
+	struct hw_notice n = {.msg_id = text_of("m"),
+	                      .receiver = text_of("p"),
+	                      .task = &task,
+	                      .state = HW_TASK_ACKED,
+	                      .time_ms = 1790000000007};
+	ck_assert_int_eq(hw_message_ack(&m, &n), 0);
+	ck_assert_str_eq(m.at, "{\"msg_id\":\"m\",\"task\":\"" TASK
+	                       "\",\"receiver\":\"p\",\"state\":\"acked\",\"time\":1790000000.007}");
+	n.state = HW_TASK_COMPLETE;
+	n.value = text_of("[1 ]");
+	n.late = true;
+	ck_assert_int_eq(hw_message_complete(&m, &n), 0);
+	ck_assert_str_eq(m.at, "{\"msg_id\":\"m\",\"task\":\"" TASK "\",\"receiver\":\"p\",\"state\":\"complete\","
+	                       "\"time\":1790000000.007,\"value\":[1 ],\"late\":true}");
+	n = (struct hw_notice){.msg_id = text_of("m"), .refused = true, .why = "no \"action\"", .time_ms = 1000};
+	ck_assert_int_eq(hw_message_failed(&m, &n), 0);
+	ck_assert_str_eq(m.at,
+	                 "{\"msg_id\":\"m\",\"state\":\"refused\",\"time\":1.000,\"error\":\"no \\\"action\\\"\"}");
+	ck_assert_int_eq(hw_message_topic(&m, "a/nodes", text_of("ann"), HW_TOPIC_FAILED), 0);
+	ck_assert_str_eq(m.at, "a/nodes/ann/failed");
+	hw_message_fini(&m);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("messages of tasks");
+	TCase *tc = tcase_create("messages");
+	tcase_add_test(tc, test_a_submission_is_read);
+	tcase_add_test(tc, test_what_is_not_given_is_not_there);
+	tcase_add_test(tc, test_of_several_members_the_first_counts_and_escapes_are_read);
+	tcase_add_test(tc, test_a_topic_is_published_on);
+	tcase_add_test(tc, test_the_other_actions_are_read);
+	tcase_add_loop_test(tc, test_bad_input_is_told_what_is_wrong, 0, (int)(sizeof(refused) / sizeof(*refused)));
+	tcase_add_test(tc, test_who_is_wrong_can_be_told_so);
+	tcase_add_test(tc, test_a_message_has_at_most_64_kib);
+	tcase_add_test(tc, test_responses_are_read);
+	tcase_add_loop_test(tc, test_topics_are_read, 0, (int)(sizeof(topics) / sizeof(*topics)));
+	tcase_add_test(tc, test_what_goes_out);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}
