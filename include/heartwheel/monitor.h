@@ -91,7 +91,9 @@ enum hw_out_kind {
 	HW_OUT_KEY_CHECK,      /* .device: look at its key, and say so with hw_monitor_key() */
 	HW_OUT_CANARY,         /* .canary: publish it (QoS 1, not retained) */
 	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do. Once, until one does */
-	HW_OUT_DEAF            /* .deaf: a group became deaf, or is so no more */
+	HW_OUT_DEAF,           /* .deaf: a group became deaf, or is so no more */
+	HW_OUT_UNWRITTEN /* .device: taken over with a state that the store does not have (hw_monitor_unsay()): give it
+	                    a seq with hw_monitor_adopt_seq(), and owe it */
 };
 
 /* What the broker said to a canary. */
@@ -140,7 +142,8 @@ enum hw_refused {
 	HW_REFUSED_TIMEOUT,     /* `timeout` is not a finite number >= 0 */
 	HW_REFUSED_STALE,       /* `time` is older than the group's max_age */
 	HW_REFUSED_RETAINED,    /* history: delivered with the retain flag */
-	HW_REFUSED_MONITOR,     /* another monitor's message: what is this one's own is not refused */
+	HW_REFUSED_MONITOR,     /* another monitor's message, unless it is one of several: what is this one's own is not
+	                           refused */
 	HW_REFUSED_TOPIC,       /* on no group's topic */
 	HW_REFUSED_MEMORY,      /* no memory for a new device */
 	HW_REFUSED_BATCH,       /* a batch that is no JSON array, or is cut off; or an element that names no device */
@@ -158,8 +161,9 @@ struct hw_monitor_stats {
 	uint64_t transitions[HW_REASONS];
 	uint64_t refused[HW_REFUSED_KINDS];
 	uint64_t payload_errors;
-	uint64_t own_messages; /* what this monitor published itself, back on a filter: no heartbeat, and nothing wrong
-	                        */
+	uint64_t own_messages;  /* what this monitor published itself, back on a filter: no heartbeat, and nothing wrong
+	                         */
+	uint64_t peer_messages; /* of one of several nodes: the others', whose statuses all come by */
 	uint64_t goodbyes_void;
 	uint64_t barriers_sent, barriers_back;
 	uint64_t relinks;          /* entries put elsewhere in the wheel when they came due */
@@ -342,6 +346,8 @@ enum hw_role { HW_ROLE_WATCHES, HW_ROLE_OWNS, HW_ROLE_DECIDES };
  */
 void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64_t epoch);
 bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d);
+/* The partitions of which not all devices have been taken over yet. */
+struct hw_partitions hw_monitor_takes_over(const struct hw_monitor *m);
 bool hw_monitor_decides(const struct hw_monitor *m, const struct hw_device *d);
 /* 0: a single node, or a watcher. */
 uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d);

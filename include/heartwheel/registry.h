@@ -82,7 +82,7 @@ enum {
 	HW_FLAG_TOUCHED = 1 << 7 /* its retained status may have been replaced since the owner's last word */
 };
 
-/* Note 0 to 7 of a device: the core keeps it and does not look at it. A new record has none. */
+/* Note 0 to 7 of a device: the core keeps it, and keeps a record that has any. A new record has none. */
 #define HW_NOTE(n)   (1 << (8 + (n)))
 #define HW_NOTES_ALL 0xff00
 

@@ -252,6 +252,9 @@ void hw_control_nodes_metrics(struct evbuffer *b, const struct hw_control_nodes 
 	labelled(b, "fenced_total", "by", "redis", (double)n->fenced_redis);
 	labelled(b, "fenced_total", "by", "broker", (double)n->fenced_broker);
 	one(b, "evictions_total", "counter", "Nodes that this one has cut off from the broker.", (double)n->evictions);
+	one(b, "peer_messages_total", "counter",
+	    "Statuses of other nodes that a heartbeat's filter brings: nothing is wrong with them.",
+	    (double)n->peer_messages);
 	one(b, "stream_lag_seconds", "gauge", "For how long the end of the event stream has not been reached.",
 	    (double)n->stream_lag_ms / 1e3);
 }

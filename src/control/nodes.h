@@ -33,7 +33,7 @@ struct hw_control_nodes {
 	bool member, lapsed; /* this node */
 	unsigned partitions, owned, unowned;
 	uint64_t takeovers_clean, takeovers_unclean; /* partitions */
-	uint64_t claims, releases, evictions, fenced_redis, fenced_broker;
+	uint64_t claims, releases, evictions, fenced_redis, fenced_broker, peer_messages;
 	int64_t stream_lag_ms;
 	double takeover_s; /* the last one; 0: there was none */
 };

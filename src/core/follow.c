@@ -208,7 +208,8 @@ static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_monitor_arm_stored_offline(m, now, i);
 }
 
-/* Nobody has decided anything about it. Where it was heard, and is silent by now, there is nothing to be said of it. */
+/* Nobody has decided anything about it. Where it was heard, and is silent by now, there is nothing to be said of it.
+ * Who owes something of it reaps it. */
 static void take_over_new(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	bool heard = hw_monitor_at(m, i)->last_heard_ms != HW_NEVER_MS;
@@ -219,7 +220,8 @@ static void take_over_new(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		return;
 	}
 	hw_monitor_place(m, i, HW_STATE_FORGOTTEN, HW_REASON_OPERATOR);
-	hw_monitor_reap(m, hw_registry_ref(m->registry, i));
+	if (!hw_device_noted(hw_monitor_at(m, i), HW_NOTES_ALL))
+		hw_monitor_reap(m, hw_registry_ref(m->registry, i));
 }
 
 void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i)
@@ -230,6 +232,8 @@ void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		d->flags &= (uint16_t)~HW_FLAG_TOUCHED;
 		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
 	}
+	if (d->seq == 0 && (state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE))
+		hw_monitor_emit_device(m, HW_OUT_UNWRITTEN, i);
 	if (hw_state_is_gone(state))
 		take_over_gone(m, now, i);
 	else if (state == HW_STATE_PROVISIONAL)

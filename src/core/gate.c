@@ -67,6 +67,15 @@ void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64
 	g->all = hw_partitions_count(&g->decided) == HW_PARTITIONS;
 }
 
+struct hw_partitions hw_monitor_takes_over(const struct hw_monitor *m)
+{
+	const struct hw_gate *g = &m->gate;
+	struct hw_partitions set = {{0}};
+	for (unsigned k = 0; g->sweep.active && k < HW_PARTITIONS / 64; k++)
+		set.bits[k] = g->swept.bits[k] | g->waiting.bits[k];
+	return set;
+}
+
 bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return hw_gate_owns(m, d);

@@ -31,11 +31,14 @@ static void refuse(struct hw_monitor *m, enum hw_refused kind)
 	m->stats.refused[kind]++;
 }
 
-/* A monitor's message is nobody's heartbeat. What this one has published itself is expected. */
+/* A monitor's message is nobody's heartbeat. What this one has published itself is expected, and of one of several
+ * nodes what the others have. */
 static void count_monitors(struct hw_monitor *m, const struct hw_payload *p)
 {
 	if (m->conf.node && strcmp(p->by, m->conf.node) == 0)
 		m->stats.own_messages++;
+	else if (m->conf.several)
+		m->stats.peer_messages++;
 	else
 		refuse(m, HW_REFUSED_MONITOR);
 }

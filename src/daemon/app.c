@@ -193,7 +193,8 @@ static void on_stop(void *arg, int number)
 	a->stopping = true;
 	a->presence_due = a->publisher_up;
 	hw_notifier_flush(a->notifier);
-	a->status.sweeping = a->discovery.sweeping = false;
+	hw_owed_end_sweeps(&a->status);
+	hw_owed_end_sweeps(&a->discovery);
 	a->discovery.line.rate = 0; /* what is in line now goes as fast as it can */
 	a->stop_by = hw_mono_add(now.mono, a->start->stop_timeout_ms * HW_NS_PER_MS);
 	for (unsigned i = 0; i < a->n_readers; i++)

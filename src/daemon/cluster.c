@@ -38,6 +38,7 @@ int hw_app_cluster_start(struct hw_app *a)
 	if (!c)
 		return -ENOMEM;
 	c->app = a;
+	a->status.owed_of = c->gate.owed_status;
 	c->nodes = make_nodes(a);
 	c->due = evtimer_new(a->loop.base, on_due, a);
 	if (!c->nodes || !c->due)
@@ -59,6 +60,7 @@ void hw_app_cluster_free(struct hw_app *a)
 	if (c->due)
 		event_free(c->due);
 	hw_nodes_free(c->nodes);
+	a->status.owed_of = NULL;
 	a->cluster = NULL;
 	free(c);
 }

@@ -262,10 +262,7 @@ void hw_app_cluster_sees(struct hw_app *a, struct hw_now now, bool lossy)
 
 void hw_app_cluster_open(struct hw_app *a)
 {
-	struct hw_partitions passes = {{0}};
-	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		if (hw_nodes_publishes(a->cluster->nodes, p))
-			hw_partitions_add(&passes, p);
+	const struct hw_partitions passes = hw_nodes_publishing(a->cluster->nodes);
 	struct hw_cluster_broker *b = broker_of(a);
 	if (memcmp(&passes, &b->passes, sizeof(passes)) == 0)
 		return;

@@ -6,10 +6,10 @@
 
 #include "cluster_priv.h"
 #include "debts.h"
-#include "store.h"
 #include "wake.h"
 
 #define SETTLE_EVERY_NS (50 * HW_NS_PER_MS)
+#define UNSAYS_A_TURN   4096 /* records looked at */
 
 static struct hw_cluster_gate *gate_of(const struct hw_app *a)
 {
@@ -41,7 +41,6 @@ static void set_roles(struct hw_app *a, const struct hw_partitions *set, enum hw
 static void unsay(struct hw_app *a, struct hw_ref ref)
 {
 	hw_monitor_unsay(a->monitor, ref);
-	gate_of(a)->numberless = true;
 	hw_app_cluster_reread(a, false);
 }
 
@@ -70,23 +69,83 @@ void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref ref)
 		unsay(a, ref);
 }
 
-/* What was decided while it was ours and is not confirmed will not be written any more. */
-static void unsay_owed(struct hw_app *a, const struct hw_partitions *set)
+void hw_app_cluster_owed(struct hw_app *a, const struct hw_device *d, bool owed)
+{
+	if (a->cluster)
+		gate_of(a)->owed_store[hw_device_partition(d)] += owed ? 1 : UINT32_MAX;
+}
+
+/* Of what src/nodes has lost, and the core has lost by now too. */
+static void unsay_kept(struct hw_app *a)
 {
 	struct hw_cluster_gate *g = gate_of(a);
-	const struct hw_registry *r = hw_monitor_registry(a->monitor);
 	for (size_t k = 0; k < g->n_unsaid; k++)
 		if (hw_app_device(a, g->unsaid[k]))
 			unsay(a, g->unsaid[k]);
 	g->n_unsaid = 0;
-	for (uint32_t i = 0; a->owed_store > 0 && i < hw_registry_bound(r); i++) {
-		struct hw_device *d = hw_registry_at(r, i);
-		if (!d || !hw_device_noted(d, HW_OWED_STORE) || !hw_partitions_has(set, hw_device_partition(d)))
-			continue;
-		unsay(a, hw_registry_ref(r, i));
-		hw_app_settle_store(a, d);
-		hw_app_reap_if_done(a, hw_registry_ref(r, i), d);
+}
+
+/* Adds to `to` those of `set` of which something is owed. */
+static void add_owed(struct hw_partitions *to, const struct hw_partitions *set, const uint32_t owed[HW_PARTITIONS])
+{
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (owed[p] && hw_partitions_has(set, p))
+			hw_partitions_add(to, p);
+}
+
+/* What was decided while it was ours and is not confirmed will not be written any more. The sweep goes round from where
+ * it is, so that partitions that are lost one after the other do not keep it from its end. */
+static void begin_unsaying(struct hw_app *a, const struct hw_partitions *set)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	struct hw_partitions owed = {{0}};
+	unsay_kept(a);
+	add_owed(&owed, set, g->owed_store);
+	if (!hw_partitions_any(&owed))
+		return;
+	add_all(&g->unsaying, &owed);
+	g->unsay_left = hw_registry_bound(hw_monitor_registry(a->monitor));
+	hw_app_cluster_reread(a, false);
+}
+
+static void unsay_at(struct hw_app *a, uint32_t i)
+{
+	const struct hw_registry *r = hw_monitor_registry(a->monitor);
+	struct hw_ref ref = hw_registry_ref(r, i);
+	struct hw_device *d = hw_registry_at(r, i);
+	if (!d || !hw_device_noted(d, HW_OWED_STORE) ||
+	    !hw_partitions_has(&gate_of(a)->unsaying, hw_device_partition(d)))
+		return;
+	unsay(a, ref);
+	hw_app_settle_store(a, d);
+	hw_app_reap_if_done(a, ref, d);
+}
+
+/* A part of it a turn, and no more of it than is owed. */
+static void unsay_on(struct hw_app *a)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	uint32_t bound = hw_registry_bound(hw_monitor_registry(a->monitor));
+	struct hw_partitions owed = {{0}};
+	for (unsigned looks = 0; looks < UNSAYS_A_TURN && g->unsay_left > 0; looks++, g->unsay_left--, g->unsay_at++) {
+		g->unsay_at = g->unsay_at < bound ? g->unsay_at : 0;
+		unsay_at(a, g->unsay_at);
 	}
+	add_owed(&owed, &g->unsaying, g->owed_store);
+	if (g->unsay_left > 0 && hw_partitions_any(&owed))
+		hw_app_soon(a);
+	else
+		g->unsaying = (struct hw_partitions){{0}};
+}
+
+bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition)
+{
+	return a->cluster && hw_partitions_has(&gate_of(a)->unsaying, partition);
+}
+
+bool hw_app_cluster_unsays_any(const struct hw_app *a)
+{
+	return hw_partitions_any(&gate_of(a)->unsaying);
 }
 
 /* --- won and lost ------------------------------------------------------------------------------------------------- */
@@ -142,7 +201,7 @@ void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_no
 	case HW_NODES_LOSE:
 		hw_app_cluster_lost(a, &o->set);
 		lose(a, now, &o->set);
-		unsay_owed(a, &o->set);
+		begin_unsaying(a, &o->set);
 		break;
 	case HW_NODES_DRAIN:
 		add_all(&gate_of(a)->drained, &o->set);
@@ -155,21 +214,6 @@ void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_no
 }
 
 /* --- deciding ----------------------------------------------------------------------------------------------------- */
-
-/* A device whose last word was unsaid, and that the store does not know, is ours without a number: it gets one, and is
- * written. */
-static void number(struct hw_app *a, const struct hw_partitions *set)
-{
-	const struct hw_registry *r = hw_monitor_registry(a->monitor);
-	if (!gate_of(a)->numberless)
-		return;
-	for (uint32_t i = 0; i < hw_registry_bound(r); i++) {
-		const struct hw_device *d = hw_registry_at(r, i);
-		if (d && d->seq == 0 && hw_device_state(d) != HW_STATE_PROVISIONAL &&
-		    hw_partitions_has(set, hw_device_partition(d)))
-			hw_app_store_newer(a, hw_registry_ref(r, i), 0);
-	}
-}
 
 /* What the predecessor may have owed: its outbox, each device's keys, each status. */
 static void make_good(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
@@ -198,7 +242,6 @@ static void decide(struct hw_app *a, struct hw_now now)
 		return;
 	del_all(&decided, &g->drained);
 	set_roles(a, &decided, HW_ROLE_DECIDES);
-	number(a, &all);
 	make_good(a, now, &g->compare);
 	hw_owed_republish_of(&a->discovery, &all, now.mono.ns / HW_NS_PER_MS);
 	g->waits = g->compare = (struct hw_partitions){{0}};
@@ -209,16 +252,14 @@ static void decide(struct hw_app *a, struct hw_now now)
 
 /* --- what is drained ---------------------------------------------------------------------------------------------- */
 
-static struct hw_partitions unsettled(const struct hw_app *a)
+/* What a predecessor may have owed is still to be looked for there. */
+static struct hw_partitions unclean(const struct hw_app *a)
 {
-	const struct hw_registry *r = hw_monitor_registry(a->monitor);
-	struct hw_partitions set = {{0}};
-	for (uint32_t i = 0; a->owed_store + a->status.owed > 0 && i < hw_registry_bound(r); i++) {
-		const struct hw_device *d = hw_registry_at(r, i);
-		if (d && hw_device_noted(d, HW_OWED_STORE | HW_OWED_STATUS))
-			hw_partitions_add(&set, hw_device_partition(d));
-	}
-	return set;
+	static const struct hw_partitions all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+	struct hw_partitions set = hw_monitor_takes_over(a->monitor);
+	const struct hw_partitions unswept = hw_owed_unswept(&a->status);
+	add_all(&set, &unswept);
+	return hw_redis_is_comparing(a->redis) ? all : set;
 }
 
 static void settle(struct hw_app *a, struct hw_now now)
@@ -226,14 +267,14 @@ static void settle(struct hw_app *a, struct hw_now now)
 	struct hw_cluster_gate *g = gate_of(a);
 	if (!hw_partitions_any(&g->drained) || now.mono.ns < g->settle_next.ns)
 		return;
-	struct hw_partitions owed = unsettled(a);
+	const struct hw_partitions left = unclean(a);
 	g->settle_next = hw_mono_add(now.mono, SETTLE_EVERY_NS);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
-		if (!hw_partitions_has(&g->drained, p) || hw_partitions_has(&owed, p) ||
+		if (!hw_partitions_has(&g->drained, p) || g->owed_store[p] || g->owed_status[p] ||
 		    hw_partitions_has(&g->waits, p))
 			continue;
 		hw_partitions_del(&g->drained, p);
-		hw_nodes_flushed(a->cluster->nodes, now, p);
+		hw_nodes_flushed(a->cluster->nodes, now, p, !hw_partitions_has(&left, p));
 	}
 }
 
@@ -242,6 +283,8 @@ static void settle(struct hw_app *a, struct hw_now now)
 void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 {
 	bool blind = hw_blind_now(hw_monitor_blind(a->monitor));
+	if (hw_app_cluster_unsays_any(a))
+		unsay_on(a);
 	hw_app_cluster_read_on(a, now);
 	decide(a, now);
 	settle(a, now);

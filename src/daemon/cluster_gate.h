@@ -25,7 +25,11 @@ struct hw_cluster_gate {
 	struct hw_ref
 		*unsaid; /* owned: words of a partition that src/nodes has lost and the core still decides about */
 	size_t n_unsaid, cap_unsaid;
-	bool numberless; /* something was unsaid: its device has no seq before the store is read */
+	struct hw_partitions unsaying; /* lost, and what was owed of them to the store is being unsaid: it is not read
+	                                  again, and nothing of them is written, before that is done */
+	uint32_t unsay_at, unsay_left; /* the next record, and how many are still to be looked at */
+
+	uint32_t owed_store[HW_PARTITIONS], owed_status[HW_PARTITIONS]; /* devices */
 };
 
 /* OWN, LOSE, DRAIN, RESUME. */
@@ -41,5 +45,10 @@ void hw_app_cluster_gate_free(struct hw_app *a);
 
 /* A word of ours about this device was not written, and will not be: another node owns it. */
 void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref device);
+/* Whether words of ours about devices of this partition, or of any, are still being taken back. */
+bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition);
+bool hw_app_cluster_unsays_any(const struct hw_app *a);
+/* Something is owed to the store of this device, and was not; or the other way round. */
+void hw_app_cluster_owed(struct hw_app *a, const struct hw_device *d, bool owed);
 
 #endif

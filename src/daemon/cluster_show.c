@@ -35,6 +35,7 @@ void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out)
 	out->evictions = v.evictions;
 	out->fenced_redis = v.fenced_redis;
 	out->fenced_broker = v.fenced_broker;
+	out->peer_messages = hw_monitor_stats(a->monitor)->peer_messages;
 	out->stream_lag_ms = v.stream_lag_ms;
 	out->takeover_s = v.takeover_s_last;
 }

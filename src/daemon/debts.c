@@ -3,17 +3,24 @@
 #include "debts.h"
 
 #include "cluster_gate.h"
+#include "wake.h"
 
 #define REDIS_PATIENCE_NS HW_NS_PER_S
 #define RELEASE_LOOKS     8192 /* records a turn of the sweep that lets statuses go */
 
+static bool set_owed(struct hw_app *a, struct hw_device *d, bool owed)
+{
+	if (hw_device_noted(d, HW_OWED_STORE) == owed)
+		return false;
+	hw_device_note(d, HW_OWED_STORE, owed);
+	a->owed_store += owed ? 1 : UINT64_MAX;
+	hw_app_cluster_owed(a, d, owed);
+	return true;
+}
+
 bool hw_app_settle_store(struct hw_app *a, struct hw_device *d)
 {
-	if (!hw_device_noted(d, HW_OWED_STORE))
-		return false;
-	hw_device_note(d, HW_OWED_STORE, false);
-	a->owed_store--;
-	return true;
+	return set_owed(a, d, false);
 }
 
 void hw_app_owe_store(struct hw_app *a, struct hw_now now, struct hw_device *d, const struct hw_transition *t)
@@ -23,8 +30,27 @@ void hw_app_owe_store(struct hw_app *a, struct hw_now now, struct hw_device *d, 
 		hw_app_settle_store(a, d);
 		return;
 	}
-	a->owed_store += !hw_device_noted(d, HW_OWED_STORE);
-	hw_device_note(d, HW_OWED_STORE, true);
+	(void)set_owed(a, d, true);
+}
+
+void hw_app_store_newer(struct hw_app *a, struct hw_ref ref, uint64_t stored_seq)
+{
+	struct hw_device *d = hw_app_device(a, ref);
+	if (!d || !hw_monitor_adopt_seq(a->monitor, ref, stored_seq))
+		return;
+	struct hw_now now = hw_app_now();
+	struct hw_transition anew = {.device = ref,
+	                             .state = hw_device_state(d),
+	                             .reason = hw_device_reason(d),
+	                             .time_ms = d->since_ms,
+	                             .last_seen_ms = hw_device_last_seen_ms(d, now),
+	                             .seq = d->seq,
+	                             .delay_ns = -1};
+	hw_owed_add(&a->status, ref.index);
+	hw_app_owe_store(a, now, d, &anew);
+	if (!hw_device_noted(d, HW_OWED_STORE))
+		hw_owed_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
+	hw_app_soon(a);
 }
 
 void hw_app_reap_if_done(struct hw_app *a, struct hw_ref ref, const struct hw_device *d)

@@ -14,6 +14,8 @@
 void hw_app_owe_store(struct hw_app *a, struct hw_now now, struct hw_device *d, const struct hw_transition *t);
 /* Nothing is owed to the store of it any more. Whether anything was. */
 bool hw_app_settle_store(struct hw_app *a, struct hw_device *d);
+/* The store holds this newer seq of a device: ours grows past it, and its state is owed anew. */
+void hw_app_store_newer(struct hw_app *a, struct hw_ref device, uint64_t stored_seq);
 /* A device's retained status may have been replaced: it is owed again. */
 void hw_app_owe_status(struct hw_app *a, struct hw_now now, struct hw_ref ref);
 /* Home Assistant has to hear of a device once, and once more when it is forgotten. */

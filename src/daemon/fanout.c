@@ -145,5 +145,8 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		break;
 	case HW_OUT_DEAF:
 		hw_app_deaf(a, now, out);
+		break;
+	case HW_OUT_UNWRITTEN:
+		hw_app_store_newer(a, out->device, 0);
 	}
 }

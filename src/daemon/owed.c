@@ -57,13 +57,22 @@ static bool wanted(const struct hw_owed *s, const struct hw_device *d)
 	return s->kind->wanted(s, hw_monitor_group_of(s->m, d));
 }
 
+static void set_owed(struct hw_owed *s, struct hw_device *d, bool owed)
+{
+	if (hw_device_noted(d, s->kind->owed) == owed)
+		return;
+	hw_device_note(d, s->kind->owed, owed);
+	s->owed += owed ? 1 : UINT64_MAX;
+	if (s->owed_of)
+		s->owed_of[hw_device_partition(d)] += owed ? 1 : UINT32_MAX;
+}
+
 void hw_owed_add(struct hw_owed *s, uint32_t index)
 {
 	struct hw_device *d = hw_registry_at(hw_monitor_registry(s->m), index);
 	if (!d || hw_device_noted(d, s->kind->owed) || !wanted(s, d) || !hw_monitor_owns(s->m, d))
 		return;
-	hw_device_note(d, s->kind->owed, true);
-	s->owed++;
+	set_owed(s, d, true);
 }
 
 int hw_owed_release(struct hw_owed *s, struct hw_ref device, int64_t now_ms)
@@ -93,9 +102,7 @@ static struct hw_owed_flight *land(struct hw_owed *s, uint64_t token)
 /* Nothing is owed for the device any more. */
 static void settle(struct hw_owed *s, struct hw_ref ref, struct hw_device *d)
 {
-	if (hw_device_noted(d, s->kind->owed))
-		s->owed--;
-	hw_device_note(d, s->kind->owed, false);
+	set_owed(s, d, false);
 	s->on_published(s->arg, ref, hw_device_state(d) == HW_STATE_FORGOTTEN);
 }
 
@@ -196,8 +203,7 @@ static bool is_given_up(const struct hw_owed *s, const struct hw_device *d)
 
 static void give_up(struct hw_owed *s, struct hw_ref ref, struct hw_device *d)
 {
-	hw_device_note(d, s->kind->owed, false);
-	s->owed--;
+	set_owed(s, d, false);
 	s->on_dropped(s->arg, ref);
 }
 
@@ -295,6 +301,24 @@ static void pump_sweep(struct hw_owed *s, struct hw_now now)
 			return;
 		s->sweep.credit -= 1;
 	}
+}
+
+struct hw_partitions hw_owed_unswept(const struct hw_owed *s)
+{
+	struct hw_partitions set = s->cut;
+	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++) {
+		if (s->sweeping)
+			set.bits[k] |= s->everybody ? UINT64_MAX : s->swept.bits[k];
+		if (s->again)
+			set.bits[k] |= s->waiting.bits[k];
+	}
+	return set;
+}
+
+void hw_owed_end_sweeps(struct hw_owed *s)
+{
+	s->cut = hw_owed_unswept(s);
+	s->sweeping = s->again = false;
 }
 
 /* Begins at the first record, whatever was under way. */

@@ -104,10 +104,12 @@ struct hw_owed {
 	struct hw_partitions swept;
 	bool again;                   /* behind that there is another sweep ... */
 	struct hw_partitions waiting; /* ... of these */
+	struct hw_partitions cut;     /* hw_owed_end_sweeps() found these before a sweep */
 	uint32_t sweep_at;
 	struct hw_owed_pace sweep; /* rate 0: never */
 
-	uint64_t owed; /* devices with the `owed` flag */
+	uint64_t owed;     /* devices with the `owed` flag */
+	uint32_t *owed_of; /* borrowed: the same of each partition, HW_PARTITIONS of them; NULL: not counted */
 	uint64_t published, refused;
 	int64_t refused_since_ms; /* 0: nothing refused is still owed */
 };
@@ -126,6 +128,11 @@ void hw_owed_republish(struct hw_owed *s, int64_t now_ms);
 /* After a predecessor's unclean end: those of these partitions, which are now owned here; behind what is being sent
  * again already. And, with an empty set, after partitions were lost: what was owed of their devices is given up. */
 void hw_owed_republish_of(struct hw_owed *s, const struct hw_partitions *set, int64_t now_ms);
+
+/* A stop begins: no sweep goes on. */
+void hw_owed_end_sweeps(struct hw_owed *s);
+/* The partitions that a sweep has before it, in whole or in part, or had when the sweeps were ended. */
+struct hw_partitions hw_owed_unswept(const struct hw_owed *s);
 
 /* What is held may go now, or is another node's: it is gone through once more. */
 void hw_owed_retry(struct hw_owed *s);

@@ -41,7 +41,7 @@ static bool owner(void *arg, const char *id, size_t id_len, struct hw_ownership 
 {
 	const struct hw_nodes *n = hw_app_nodes(arg);
 	out->partition = hw_partition_of(id, id_len);
-	if (!n || !hw_nodes_owns(n, out->partition))
+	if (!n || !hw_nodes_owns(n, out->partition) || hw_app_cluster_unsays(arg, out->partition))
 		return false;
 	out->token = hw_nodes_token(n, out->partition);
 	return true;
@@ -66,26 +66,6 @@ static void on_event(void *arg, struct hw_event_id at, const struct hw_transitio
 static void on_events(void *arg, const struct hw_event_page *page)
 {
 	hw_control_page(((struct hw_app *)arg)->control, page);
-}
-
-void hw_app_store_newer(struct hw_app *a, struct hw_ref ref, uint64_t stored_seq)
-{
-	struct hw_device *d = hw_app_device(a, ref);
-	if (!d || !hw_monitor_adopt_seq(a->monitor, ref, stored_seq))
-		return;
-	struct hw_now now = hw_app_now();
-	struct hw_transition anew = {.device = ref,
-	                             .state = hw_device_state(d),
-	                             .reason = hw_device_reason(d),
-	                             .time_ms = d->since_ms,
-	                             .last_seen_ms = hw_device_last_seen_ms(d, now),
-	                             .seq = d->seq,
-	                             .delay_ns = -1};
-	hw_owed_add(&a->status, ref.index);
-	hw_app_owe_store(a, now, d, &anew);
-	if (!hw_device_noted(d, HW_OWED_STORE))
-		hw_owed_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
-	hw_app_soon(a);
 }
 
 static void on_newer(void *arg, struct hw_ref ref, uint64_t stored_seq)

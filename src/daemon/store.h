@@ -8,7 +8,4 @@
 extern const struct hw_redis_ops hw_app_redis_ops;
 extern const struct hw_redis_ops hw_app_redis_ops_several; /* of one of several nodes */
 
-/* The store holds this newer seq of a device: ours grows past it, and its state is owed anew. */
-void hw_app_store_newer(struct hw_app *a, struct hw_ref device, uint64_t stored_seq);
-
 #endif

@@ -21,12 +21,15 @@ static void unblock(struct hw_fence *f, unsigned p, size_t peer)
 	if (f->before[p] & bit(peer)) {
 		f->before[p] &= ~bit(peer);
 		f->peer[peer].blocks--;
+		if (f->proven[p] && !f->before[p])
+			hw_partitions_add(&f->open, p);
 	}
 }
 
 static void unprove(struct hw_fence *f, unsigned p)
 {
 	f->proven[p] = false;
+	hw_partitions_del(&f->open, p);
 	for (size_t i = 0; f->before[p] && i < HW_PEERS_MAX; i++)
 		unblock(f, p, i);
 }
@@ -159,6 +162,8 @@ static void prove(struct hw_fence *f, struct hw_mono now, unsigned p)
 			peer->evicted.ns = peer->refused.ns = INT64_MIN;
 		}
 	}
+	if (!f->before[p])
+		hw_partitions_add(&f->open, p);
 }
 
 void hw_fence_barrier_back(struct hw_fence *f, struct hw_mono now, uint64_t number)
@@ -229,9 +234,16 @@ void hw_fence_outwait(struct hw_fence *f, size_t i)
 		unblock(f, p, i);
 }
 
+struct hw_partitions hw_fence_passing(const struct hw_fence *f)
+{
+	static const struct hw_partitions none;
+	return f->session && f->reader && f->confirmed && !f->overflow ? f->open : none;
+}
+
 bool hw_fence_passes(const struct hw_fence *f, unsigned p)
 {
-	return f->claims[p] && f->session && f->reader && f->confirmed && !f->overflow && f->proven[p] && !f->before[p];
+	const struct hw_partitions passing = hw_fence_passing(f);
+	return hw_partitions_has(&passing, p);
 }
 
 bool hw_fence_withdrawn(const struct hw_fence *f, unsigned p)

@@ -14,7 +14,8 @@
  * A session that passed stays good whatever becomes of Redis. A lost session, and a reader 0 that was lost or may have
  * lost messages, begin this anew.
  *
- * Cost: reading a presence and proving are linear in the partitions; hw_fence_passes() is constant.
+ * Cost: reading a presence and proving are linear in the partitions; hw_fence_passes() and hw_fence_passing() are
+ * constant.
  */
 #ifndef HW_NODES_FENCE_H
 #define HW_NODES_FENCE_H
@@ -62,6 +63,7 @@ struct hw_fence {
 
 	bool proven[HW_PARTITIONS];
 	uint64_t before[HW_PARTITIONS]; /* rule 4: a bit for each peer */
+	struct hw_partitions open;      /* proven, and `before` is empty */
 	struct hw_peer peer[HW_PEERS_MAX];
 	bool overflow; /* more peers claim something than there are places: nothing passes before reader 0 reads anew */
 };
@@ -103,6 +105,8 @@ void hw_fence_outwait(struct hw_fence *f, size_t i);
 
 /* Whether statuses of p may go out now. */
 bool hw_fence_passes(const struct hw_fence *f, unsigned p);
+/* Those of which they may. */
+struct hw_partitions hw_fence_passing(const struct hw_fence *f);
 /* Whether the broker has acknowledged, in this session, a presence without a claim for p; or there is no session. */
 bool hw_fence_withdrawn(const struct hw_fence *f, unsigned p);
 

@@ -128,13 +128,13 @@ void hw_nodes_blind(struct hw_nodes *n, struct hw_now now, bool blind)
 	n->blind = blind;
 }
 
-void hw_nodes_flushed(struct hw_nodes *n, struct hw_now now, unsigned p)
+void hw_nodes_flushed(struct hw_nodes *n, struct hw_now now, unsigned p, bool clean)
 {
 	(void)now;
 	if (n->part[p].hold != HW_HOLD_DRAINING)
 		return;
 	n->part[p].hold = HW_HOLD_WITHDRAWN;
-	n->part[p].settled = n->fence.session ? n->fence.sessions : UINT64_MAX;
+	n->part[p].settled = clean && n->fence.session ? n->fence.sessions : UINT64_MAX;
 	hw_fence_claim(&n->fence, p, 0);
 }
 
@@ -159,6 +159,15 @@ bool hw_nodes_decides(const struct hw_nodes *n, unsigned p)
 bool hw_nodes_publishes(const struct hw_nodes *n, unsigned p)
 {
 	return hw_nodes_owns(n, p) && hw_fence_passes(&n->fence, p);
+}
+
+/* What passes the fence is claimed, and what is claimed is owned or about to be. */
+struct hw_partitions hw_nodes_publishing(const struct hw_nodes *n)
+{
+	struct hw_partitions set = hw_fence_passing(&n->fence);
+	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
+		set.bits[k] &= ~n->won.bits[k];
+	return set;
 }
 
 bool hw_nodes_connects(const struct hw_nodes *n, struct hw_now now)

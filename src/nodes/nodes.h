@@ -156,8 +156,9 @@ void hw_nodes_not_evicted(struct hw_nodes *n, struct hw_now now, const char *nod
 void hw_nodes_ready(struct hw_nodes *n, struct hw_now now, bool ready);
 /* Blind by link, barrier, standstill or suspension, or seeing again. */
 void hw_nodes_blind(struct hw_nodes *n, struct hw_now now, bool blind);
-/* Of a drained partition: every edge is confirmed, every status acknowledged. */
-void hw_nodes_flushed(struct hw_nodes *n, struct hw_now now, unsigned p);
+/* Of a drained partition: every edge that is owed is confirmed, every status acknowledged. `clean`: and nothing that a
+ * predecessor may have owed was still to be looked for. */
+void hw_nodes_flushed(struct hw_nodes *n, struct hw_now now, unsigned p, bool clean);
 /* A clean stop begins: everything is drained at once, released, and left. */
 void hw_nodes_stop(struct hw_nodes *n, struct hw_now now);
 
@@ -169,8 +170,9 @@ void hw_nodes_stop(struct hw_nodes *n, struct hw_now now);
 bool hw_nodes_owns(const struct hw_nodes *n, unsigned p);
 /* Whether transitions of its devices may be made: it is ours and not on its way to another. */
 bool hw_nodes_decides(const struct hw_nodes *n, unsigned p);
-/* Whether statuses of its devices may go out over the present session. */
+/* Whether statuses of its devices may go out over the present session; and all partitions of which they may. */
 bool hw_nodes_publishes(const struct hw_nodes *n, unsigned p);
+struct hw_partitions hw_nodes_publishing(const struct hw_nodes *n);
 /* Whether it is time to connect to the broker for the first time: we joined, or Redis is away (10.3). */
 bool hw_nodes_connects(const struct hw_nodes *n, struct hw_now now);
 

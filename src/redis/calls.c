@@ -100,10 +100,11 @@ bool hw_call_edges(struct hw_redis *r)
 		return false;
 	struct hw_call *c = hw_call_new(r, HW_CALL_EDGES);
 	begin_transition(r);
-	while (place != s->edges.tail && !is_full(r, c) && add_edge(r, c, place))
+	while (place != s->edges.tail && place - s->edges.sent < HW_EDGE_LOOKS && !is_full(r, c) &&
+	       add_edge(r, c, place))
 		place++;
 	bool moved = place != s->edges.sent;
-	if (c->n == 0) { /* all passed over, or the first must wait */
+	if (c->n == 0) { /* so many passed over, or the first must wait */
 		c->kind = HW_CALL_FREE;
 		s->edges.sent = place;
 		if (s->in_flight[HW_CALL_EDGES] == 0)

@@ -30,6 +30,8 @@
 #define HW_EDGE_CALLS    8            /* in flight, of each kind */
 #define HW_REFRESH_CALLS 4
 #define HW_REWRITE_CALLS 2
+#define HW_EDGE_LOOKS    1024 /* entries of the ring that are passed over for a call; and calls so tried in one go */
+#define HW_EDGE_TRIES    16
 #define HW_CALLS         (HW_EDGE_CALLS + HW_REFRESH_CALLS + HW_REWRITE_CALLS)
 
 #define HW_RETRY_MIN_MS 100
@@ -120,7 +122,8 @@ struct hw_sink {
 	int64_t poison_told_ms;
 	bool sweep;
 	uint32_t sweep_at;
-	bool unarmed; /* `pump` could not be armed: hw_plan_tick() pumps */
+	bool comparing; /* since the sweep began until after its end nothing waits for its turn */
+	bool unarmed;   /* `pump` could not be armed: hw_plan_tick() pumps */
 	struct event *pump, *retry, *sweep_timer;
 };
 

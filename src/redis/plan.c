@@ -38,7 +38,7 @@ static void arm_sweep(struct hw_redis *r)
 
 void hw_plan_sweep(struct hw_redis *r)
 {
-	r->sink.sweep = true;
+	r->sink.sweep = r->sink.comparing = true;
 	r->sink.sweep_at = 0;
 	for (uint32_t i = 0; i < r->sink.n_marks; i++)
 		r->sink.marks[i] &= (uint8_t)~HW_MARK_FULL; /* nobody knows what is in the store */

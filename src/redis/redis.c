@@ -187,6 +187,11 @@ void hw_redis_compare(struct hw_redis *r)
 	hw_plan_sweep(r);
 }
 
+bool hw_redis_is_comparing(const struct hw_redis *r)
+{
+	return !r->up || r->sink.comparing || r->load.stage == HW_LOAD_AGAIN;
+}
+
 /* --- questions --------------------------------------------------------------------------------------------------- */
 
 bool hw_redis_up(const struct hw_redis *r)

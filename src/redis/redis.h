@@ -126,6 +126,8 @@ int hw_redis_look_at_nodes(struct hw_redis *r, hw_redis_nodes_seen *fn);
 /* Another node has ended, and may have owed something: the outbox is gone through once more, and every device that we
  * own is compared with the store, a part at a time. */
 void hw_redis_compare(struct hw_redis *r);
+/* Whether that, or the like after a reconnect, is still under way. */
+bool hw_redis_is_comparing(const struct hw_redis *r);
 
 /* Owes the store this transition. False: another node owns the device, and nothing is owed. */
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t);

@@ -40,13 +40,17 @@ static void pump(struct hw_redis *r)
 		s->edges.sent = s->edges.head;
 		s->rewind = false;
 	}
-	while (!s->rewind && may_send(s, HW_CALL_EDGES, HW_EDGE_CALLS) && hw_call_edges(r))
-		;
+	unsigned tries = 0; /* what another node owns by now is passed over: it may be all of the ring */
+	while (!s->rewind && may_send(s, HW_CALL_EDGES, HW_EDGE_CALLS) && tries < HW_EDGE_TRIES && hw_call_edges(r))
+		tries++;
+	if (tries == HW_EDGE_TRIES)
+		hw_plan_pump(r);
 	unsigned refreshes = all_sent(s) ? HW_REFRESH_CALLS : 1;
 	while (may_send(s, HW_CALL_REFRESH, refreshes) && hw_call_refreshes(r))
 		;
 	while (all_sent(s) && may_send(s, HW_CALL_REWRITE, HW_REWRITE_CALLS) && hw_call_rewrites(r))
 		;
+	s->comparing &= s->sweep || s->refresh.len + s->rewrite.len > 0;
 }
 
 static void on_pump(evutil_socket_t fd, short what, void *arg)

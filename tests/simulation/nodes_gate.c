@@ -140,7 +140,7 @@ static void flush_drained(struct nw_world *w, struct nw_host *h)
 		if (!settled && w->lie != NW_LIE_FLUSHED)
 			continue;
 		hw_partitions_del(&h->drained, p);
-		hw_nodes_flushed(h->n, nw_host_now(w, h), p);
+		hw_nodes_flushed(h->n, nw_host_now(w, h), p, true);
 		h->poked = true;
 	}
 }

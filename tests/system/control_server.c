@@ -195,6 +195,7 @@ void server_start_with_nodes(struct server *s)
 		.evictions = 1,
 		.fenced_redis = 2,
 		.fenced_broker = 3,
+		.peer_messages = 9,
 		.stream_lag_ms = 250,
 		.takeover_s = .125};
 }

@@ -144,6 +144,7 @@ START_TEST(metrics)
 	                                    "heartwheel_fenced_total{by=\"redis\"} 2",
 	                                    "heartwheel_fenced_total{by=\"broker\"} 3",
 	                                    "heartwheel_evictions_total 1",
+	                                    "heartwheel_peer_messages_total 9",
 	                                    "heartwheel_stream_lag_seconds 0.25"};
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
 		char line[128];

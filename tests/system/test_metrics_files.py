@@ -132,7 +132,7 @@ def test_the_manual_lists_every_metric(env):
     both = printed(d.get("/metrics").body.decode())
     assert {name for name in both if name not in there} == {"heartwheel_" + name for name in (
         "nodes", "partitions_owned", "partitions_unowned", "takeovers_total", "takeover_seconds", "fenced_total",
-        "evictions_total", "stream_lag_seconds")}
+        "evictions_total", "peer_messages_total", "stream_lag_seconds")}
     assert listed() == {**both, **there}
 
 

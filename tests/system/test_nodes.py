@@ -224,6 +224,38 @@ def test_a_third_joins_while_many_die(env, make):
     all_in_time(m, t)
 
 
+def test_who_stops_before_all_is_told_again_owes_it(env, make):
+    """One that dies may have owed any status. Whoever takes over tells all of them again, and says so if it stops before
+    that is done: the next one tells them."""
+    m = Mirror(env, 3)
+    second, third = m.nodes[1:]
+    slow = second.conf.read_text().replace("[mqtt]", "[mqtt]\nrepublish_rate = 1")
+    second.rewrite(slow)
+    m.start()
+    h = m.herd(4 * HERD)
+    with h:
+        h.revive()
+        t = Told(m, h)
+        t.agree()
+        theirs = set(m.owned_by(m.nodes[0], h.beasts))
+        m.crash(m.nodes[0])
+        wait_until(lambda: m.is_shared([second, third]), what="the others to own all")
+        lost = some(sorted(theirs & set(m.owned_by(second, h.beasts))), 12)
+        topics = [env.status_topic(d) for d in lost]
+
+        def missing():
+            have = env.retained(env.root + "/+/status")
+            return [x for x in topics if not (x in have and have[x].payload)]
+        for x in topics:
+            env.publisher.publish(x, b"", qos=1, retain=True)
+        wait_until(lambda: len(missing()) >= 10, what="statuses to be gone")
+        second.stop()
+        m.wait_shared([third])
+        wait_until(lambda: not missing(), what="all statuses to be there again")
+        t.agree()
+    m.close()
+
+
 # --- links
 
 
@@ -247,6 +279,27 @@ def test_an_owner_is_cut_from_redis(env, make, silently):
     die_and_return(h, t, mine[2])
     t.agree().agree_all(m.nodes)
     all_in_time(m, t)
+
+
+def test_what_the_broker_tells_of_a_newer_owner_is_counted(env, make):
+    """Who is cut from Redis reads in its successor's presence that it owns nothing any more."""
+    m, h, t = make(2, cuttable=True)
+    cut, left = m.nodes
+
+    def fenced(by):
+        return cut.metrics().get("fenced_total", by=by)
+    before = {by: fenced(by) for by in ("broker", "redis")}
+    for r in m.from_redis(cut):
+        r.cut()
+    owned = cut.metrics().get("partitions_owned")
+    assert owned > 0
+    m.wait_shared([left])
+    wait_until(lambda: cut.metrics().get("partitions_owned") == 0, what="the one that is cut off to own nothing")
+    assert {by: fenced(by) - n for by, n in before.items()} == {"broker": owned, "redis": 0}
+    for r in m.from_redis(cut):
+        r.mend()
+    m.wait_shared()
+    t.agree()
 
 
 @pytest.mark.parametrize("silently", [True, False], ids=["silently", "closed"])

@@ -400,6 +400,59 @@ START_TEST(a_word_that_was_refused_gives_way_to_the_stream)
 }
 END_TEST
 
+/* It was unsaid, and the store does not know the device: it is ours again, and has to be written. */
+START_TEST(a_word_that_was_refused_is_written_once_it_is_ours)
+{
+	role(HW_ROLE_DECIDES);
+	world_beat(w, "a", "");
+	role(HW_ROLE_WATCHES);
+	hw_monitor_unsay(w->m, hw_registry_ref(hw_monitor_registry(w->m), 0));
+	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 0);
+	role(HW_ROLE_OWNS);
+	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 0);
+	role(HW_ROLE_DECIDES);
+	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 1);
+	ck_assert(hw_monitor_adopt_seq(w->m, hw_registry_ref(hw_monitor_registry(w->m), 0), 0));
+	role(HW_ROLE_OWNS);
+	role(HW_ROLE_DECIDES);
+	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 1);
+}
+END_TEST
+
+/* Who owes something of a device that there is nothing to be said of needs its record until that is done. */
+START_TEST(what_is_owed_of_keeps_its_record)
+{
+	const struct hw_registry *r = hw_monitor_registry(w->m);
+	world_beat(w, "a", "");
+	hw_device_note(hw_registry_at(r, 0), HW_NOTE(1), true);
+	world_pass(w, TIMEOUT + S);
+	role(HW_ROLE_DECIDES);
+	ck_assert_uint_eq(hw_registry_count(r), 1);
+	ck_assert_int_eq(hw_device_state(hw_registry_at(r, 0)), HW_STATE_FORGOTTEN);
+	hw_monitor_reap(w->m, hw_registry_ref(r, 0));
+	ck_assert_uint_eq(hw_registry_count(r), 0);
+}
+END_TEST
+
+/* A sweep is spent from the budget. */
+START_TEST(what_is_not_taken_over_yet_is_known)
+{
+	struct hw_partitions left;
+	unsigned budget = 1;
+	struct hw_out out;
+	stream("a", HW_STATE_ONLINE, 5);
+	stream("b", HW_STATE_ONLINE, 5);
+	hw_monitor_role(w->m, p, HW_ROLE_DECIDES, 7);
+	while (hw_monitor_next(w->m, w->now, &budget, &out))
+		;
+	left = hw_monitor_takes_over(w->m);
+	ck_assert(hw_partitions_has(&left, p) && hw_partitions_count(&left) == 1);
+	world_drain(w);
+	left = hw_monitor_takes_over(w->m);
+	ck_assert(!hw_partitions_any(&left));
+}
+END_TEST
+
 START_TEST(the_store_is_read_again)
 {
 	struct hw_stored s = {.id = "a", .id_len = 1, .state = HW_STATE_OFFLINE, .since_ms = 1, .seq = 6};
@@ -479,6 +532,9 @@ int main(void)
 	tcase_add_test(over, partitions_that_come_during_a_sweep_are_taken_over_too);
 	tcase_add_test(up, a_candidate_of_a_partition_that_was_given_up_is_only_noted);
 	tcase_add_test(up, a_word_that_was_refused_gives_way_to_the_stream);
+	tcase_add_test(up, a_word_that_was_refused_is_written_once_it_is_ours);
+	tcase_add_test(over, what_is_owed_of_keeps_its_record);
+	tcase_add_test(over, what_is_not_taken_over_yet_is_known);
 	tcase_add_test(up, the_store_is_read_again);
 	tcase_add_test(over, a_goodbye_in_a_blindness_does_not_void_what_was_heard);
 	tcase_add_test(over, what_lives_is_not_forgotten);

@@ -18,11 +18,13 @@ static void teardown(void)
 	world_free(w);
 }
 
-/* What is expected is not refused: its own statuses come back to it all the time. */
+/* What is expected is not refused: its own statuses come back to it all the time, and so do those of its peers, if it
+ * is one of several nodes. */
 START_TEST(test_own_messages_are_not_refused)
 {
 	struct hw_monitor_conf conf = world_conf();
 	conf.node = "me";
+	conf.several = _i == 1;
 	struct hw_group_spec g = world_group("default", 30000);
 	struct world *v = world_new(&conf, &g, 1);
 	const struct hw_monitor_stats *s = hw_monitor_stats(v->m);
@@ -32,7 +34,8 @@ START_TEST(test_own_messages_are_not_refused)
 	world_say(v, "nodes/a/status", "{\"by\":\"mea\",\"seq\":6,\"online\":false}", false);
 	ck_assert_uint_eq(s->own_messages, 2);
 	for (int k = 0; k < HW_REFUSED_KINDS; k++)
-		ck_assert_uint_eq(s->refused[k], k == HW_REFUSED_MONITOR);
+		ck_assert_uint_eq(s->refused[k], k == HW_REFUSED_MONITOR && !conf.several);
+	ck_assert_uint_eq(s->peer_messages, conf.several);
 	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(v->m)), 0);
 	world_free(v);
 }
@@ -372,7 +375,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 20);
 	tcase_add_test(tc, test_what_is_no_heartbeat);
-	tcase_add_test(tc, test_own_messages_are_not_refused);
+	tcase_add_loop_test(tc, test_own_messages_are_not_refused, 0, 2);
 	tcase_add_test(tc, test_a_payload_error_names_its_device);
 	tcase_add_test(tc, test_a_byte_order_mark_says_nothing);
 	tcase_add_test(tc, test_max_devices);

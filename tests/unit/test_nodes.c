@@ -118,7 +118,7 @@ START_TEST(a_stop_drains_releases_and_leaves)
 	turn();
 	ck_assert_uint_eq(ordered(HW_NODES_DRAIN), HW_PARTITIONS); /* at once, whatever the pace */
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		hw_nodes_flushed(n, now, p);
+		hw_nodes_flushed(n, now, p, true);
 	turn();
 	ck_assert_ptr_null(last(HW_NODES_RELEASE));
 	hw_nodes_acked(n, now, last(HW_NODES_PRESENCE)->serial);
@@ -217,7 +217,7 @@ START_TEST(a_handover_waits_for_two_renewals_and_keeps_its_pace)
 	while (!hw_partitions_has(&last(HW_NODES_DRAIN)->set, p))
 		p++;
 	ck_assert(hw_nodes_owns(n, p) && !hw_nodes_decides(n, p));
-	hw_nodes_flushed(n, now, p);
+	hw_nodes_flushed(n, now, p, true);
 	turn();
 	ck_assert_ptr_null(last(HW_NODES_RELEASE));
 	ck_assert_uint_eq(hw_nodes_claims(n)[p], 0);
@@ -237,11 +237,28 @@ START_TEST(what_was_settled_in_an_earlier_session_is_not_clean)
 	hw_nodes_stop(n, now);
 	turn();
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		hw_nodes_flushed(n, now, p);
+		hw_nodes_flushed(n, now, p, true);
 	hw_nodes_session(n, now, false);
 	turn();
 	ck_assert_uint_eq(ordered(HW_NODES_RELEASE), HW_PARTITIONS);
 	ck_assert(!hw_partitions_any(&last(HW_NODES_RELEASE)->clean));
+}
+END_TEST
+
+/* A predecessor may have owed something that was not looked for to the end. */
+START_TEST(what_is_settled_in_part_is_not_clean)
+{
+	begin_owner();
+	prove();
+	hw_nodes_stop(n, now);
+	turn();
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		hw_nodes_flushed(n, now, p, p % 2);
+	turn();
+	hw_nodes_acked(n, now, last(HW_NODES_PRESENCE)->serial);
+	turn();
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		ck_assert(hw_partitions_has(&last(HW_NODES_RELEASE)->clean, p) == p % 2);
 }
 END_TEST
 
@@ -343,6 +360,7 @@ int main(void)
 	tcase_add_test(tc, who_is_not_ready_claims_nothing);
 	tcase_add_test(tc, a_handover_waits_for_two_renewals_and_keeps_its_pace);
 	tcase_add_test(tc, what_was_settled_in_an_earlier_session_is_not_clean);
+	tcase_add_test(tc, what_is_settled_in_part_is_not_clean);
 	tcase_add_test(tc, what_is_not_settled_in_10_s_is_kept);
 	tcase_add_test(tc, a_blind_owner_releases_if_another_is_ready);
 	tcase_add_test(tc, a_left_over_record_is_released);

@@ -5,12 +5,23 @@
 
 /* --- 10.5 -------------------------------------------------------------------------------------------------------- */
 
+/* What the set says is what is said one by one. */
+static unsigned publishing(void)
+{
+	const struct hw_partitions set = hw_nodes_publishing(n);
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		ck_assert(hw_partitions_has(&set, p) == hw_nodes_publishes(n, p));
+	return hw_partitions_count(&set);
+}
+
 START_TEST(what_is_proven_is_published)
 {
 	begin_owner();
 	ck_assert(!hw_nodes_publishes(n, 3));
+	ck_assert_uint_eq(publishing(), 0);
 	prove();
 	ck_assert(hw_nodes_publishes(n, 3));
+	ck_assert_uint_eq(publishing(), HW_PARTITIONS);
 	hw_nodes_redis(n, now, false);
 	pass(10 * LEASE_MS, NULL);
 	ck_assert(hw_nodes_publishes(n, 3)); /* with Redis away it goes on as one node does */
@@ -19,6 +30,7 @@ START_TEST(what_is_proven_is_published)
 	turn();
 	prove();
 	ck_assert(!hw_nodes_publishes(n, 3)); /* but a new session needs a renewal */
+	ck_assert_uint_eq(publishing(), 0);
 }
 END_TEST
 
@@ -33,6 +45,7 @@ START_TEST(a_greater_token_is_yielded_to_at_once)
 	ck_assert(hw_nodes_owns(n, 3));
 	hw_nodes_presence(n, now, "z", claims, NULL);
 	ck_assert(!hw_nodes_owns(n, 3) && !hw_nodes_publishes(n, 3));
+	ck_assert_uint_eq(publishing(), HW_PARTITIONS - 1);
 	known[4] = hw_token_make(last(HW_NODES_CLAIM)->epoch + 1, "gone");
 	hw_nodes_presence(n, now, "a", NULL, known);
 	ck_assert(!hw_nodes_owns(n, 4));
@@ -55,6 +68,7 @@ static void begin_blocked(bool lives)
 	prove();
 	ck_assert(!hw_nodes_publishes(n, 3));
 	ck_assert(hw_nodes_publishes(n, 4));
+	ck_assert_uint_eq(publishing(), HW_PARTITIONS - 1);
 }
 
 START_TEST(who_is_no_member_is_evicted_at_once)

@@ -264,6 +264,69 @@ START_TEST(test_partitions_that_come_one_by_one_are_told_once)
 END_TEST
 
 /* It was told to nobody that the device is forgotten; that is another node's to do. */
+START_TEST(test_what_a_stop_leaves_unsent_is_known)
+{
+	struct hw_partitions one = {{0}}, other = {{0}}, left;
+	hw_partitions_add(&one, 1);
+	hw_partitions_add(&other, 3);
+	hw_owed_republish_of(&owed, &one, w->now.mono.ns / MS);
+	hw_owed_republish_of(&owed, &other, w->now.mono.ns / MS);
+	left = hw_owed_unswept(&owed);
+	ck_assert(hw_partitions_has(&left, 1) && hw_partitions_has(&left, 3) && hw_partitions_count(&left) == 2);
+	for (int k = 0; k < 4 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+		go_on();
+	left = hw_owed_unswept(&owed);
+	ck_assert(!hw_partitions_any(&left));
+	hw_owed_end_sweeps(&owed);
+	left = hw_owed_unswept(&owed);
+	ck_assert(!hw_partitions_any(&left));
+	hw_owed_republish(&owed, w->now.mono.ns / MS);
+	hw_owed_republish_of(&owed, &other, w->now.mono.ns / MS);
+	hw_owed_end_sweeps(&owed);
+	ck_assert(!owed.sweeping);
+	left = hw_owed_unswept(&owed);
+	ck_assert_uint_eq(hw_partitions_count(&left), HW_PARTITIONS);
+	size_t before = publisher.n;
+	go_on();
+	ck_assert_uint_eq(publisher.n, before);
+}
+END_TEST
+
+/* What is counted of each partition is what a look at all devices finds. */
+static void expect_counts(const uint32_t of[HW_PARTITIONS])
+{
+	const struct hw_registry *r = hw_monitor_registry(w->m);
+	uint32_t found[HW_PARTITIONS] = {0};
+	for (uint32_t i = 0; i < hw_registry_bound(r); i++) {
+		const struct hw_device *d = hw_registry_at(r, i);
+		if (d && hw_device_noted(d, HW_OWED_STATUS))
+			found[hw_device_partition(d)]++;
+	}
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		ck_assert_uint_eq(of[p], found[p]);
+}
+
+START_TEST(test_what_is_owed_is_counted_by_partition)
+{
+	uint32_t of[HW_PARTITIONS] = {0};
+	owed.owed_of = of;
+	owe_all();
+	owe_all();
+	expect_counts(of);
+	for (int k = 0; k < DEVICES / ROOM / 2; k++) {
+		go_on();
+		expect_counts(of);
+	}
+	ck_assert_uint_gt(owed.owed, 0);
+	give_away(HW_ROLE_WATCHES);
+	while (!hw_owed_idle(&owed)) {
+		go_on();
+		expect_counts(of);
+	}
+	ck_assert_uint_eq(owed.owed, 0);
+}
+END_TEST
+
 START_TEST(test_what_is_given_up_is_reaped)
 {
 	struct hw_registry *r = hw_monitor_registry(w->m);
@@ -414,6 +477,8 @@ int main(void)
 	tcase_add_test(t, test_what_another_node_owns_is_not_told_again);
 	tcase_add_test(t, test_partitions_that_were_taken_over_are_told_again);
 	tcase_add_test(t, test_partitions_that_come_one_by_one_are_told_once);
+	tcase_add_test(t, test_what_a_stop_leaves_unsent_is_known);
+	tcase_add_test(t, test_what_is_owed_is_counted_by_partition);
 	tcase_add_test(t, test_what_is_given_up_is_reaped);
 	tcase_add_test(t, test_what_never_came_into_the_line_is_given_up_too);
 	suite_add_tcase(s, t);
