@@ -21,6 +21,12 @@ def next_number():
     return next(_numbers)
 
 
+def own_numbers():
+    """Ones that no other process has either: what a server left on a port that is free again must not look like ours."""
+    global _numbers
+    _numbers = itertools.count(os.getpid() * 100000)
+
+
 def _die_with_parent():
     _libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 

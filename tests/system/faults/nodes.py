@@ -30,12 +30,15 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from hw_build import HEARTWHEELD  # noqa: E402
 from hw_env import Env  # noqa: E402
+from hw_mqtt import RawMqtt  # noqa: E402
 from hw_nodes import Mirror, Told  # noqa: E402
+from hw_process import own_numbers  # noqa: E402
 from hw_sentinel import Guarded  # noqa: E402
 from hw_void import MARGIN  # noqa: E402
 from hw_wait import wait_until  # noqa: E402
 
 BLOCK = 5     # so many rounds share a world
+WAITING = 4000
 TRIES = 4     # a void round is repeated
 PATIENCE = 40
 SLACK = 1.0   # seconds that a busy machine may add to the contract's bounds
@@ -72,6 +75,20 @@ class Trickle:
                     herd.revive(d)
 
 
+def unread(port, ends):
+    """Bytes that wait on the way to this port from those: written and not read."""
+    total = 0
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        local, remote, _, queues = line.split()[1:5]
+        local, remote = (int(a.split(":")[1], 16) for a in (local, remote))
+        sent, received = (int(q, 16) for q in queues.split(":"))
+        if local == port and remote in ends:
+            total += received
+        elif local in ends and remote == port:
+            total += sent
+    return total
+
+
 class World:
     """Servers, nodes and devices that some rounds share."""
 
@@ -85,7 +102,7 @@ class World:
         self.told = None
         self.may_die = True
         self.troubled = []  # (from, until) by the wall clock: nobody, or not everybody, could see
-        self.takeovers = []
+        self.takeovers, self.waiting = [], []
         self.judged = {}    # device -> how many of its deaths are in `late`
         self.late = []      # seconds after its timeout, of each death of this round
         self.beyond = []    # those that were later than the bound
@@ -127,6 +144,21 @@ class World:
         wait_until(look, PATIENCE, "all partitions to be owned by %s" % [d.node for d in left], interval=0.02)
         self.takeovers.append(time.monotonic() - began)
 
+    def note_waiting(self, relays=(), sock=None, statuses=()):
+        """How many statuses wait between who wrote them and the broker, which stands still; by their bytes."""
+        time.sleep(0.1)  # what is on its way is counted twice
+        ends = [far.getsockname()[1] for r in relays for _, far in list(r.pairs)] if relays else [sock.getsockname()[1]]
+        some = statuses or [(m.topic, m.payload) for m in self.told.observer.messages[-200:] if not m.retain]
+        lengths = [len(RawMqtt.packet(0x33, RawMqtt.text(t) + bytes(2 * bool(relays)) + (p if isinstance(p, bytes) else p.encode())))
+                   for t, p in some]
+        self.waiting.append(round(unread(self.env.broker.port, ends) * len(lengths) / max(1, sum(lengths))))
+
+    def stale(self, devices, old):
+        """Those whose retained status is the old owner's."""
+        found = self.env.retained(self.env.root + "/+/status")
+        kept = {d: found[self.env.status_topic(d)].json() for d in devices if self.env.status_topic(d) in found}
+        return [(d, j) for d, j in kept.items() if j.get("stale") or j["epoch"] <= old[d]["epoch"]]
+
     def is_told(self, device):
         """Whether its present death is in a status."""
         died = self.herd.last(device)
@@ -155,7 +187,7 @@ class World:
     # a round
 
     def round(self, kind, rng):
-        self.late, self.beyond, self.takeovers, self.troubled = [], [], [], []
+        self.late, self.beyond, self.takeovers, self.troubled, self.waiting = [], [], [], [], []
         self.herd.gaps.longest = 0.0
         kind.prepare(self)
         try:
@@ -319,25 +351,65 @@ def join(world, rng):
 
 
 def stop_amid_deaths(world, rng):
-    """An owner stands still while statuses of its wait in the broker's socket; those of whom they tell beat again before
-    it runs again."""
+    """An owner stands still while statuses of its wait in the broker's socket, as many as its window lets it write; those of
+    whom they tell beat again before it runs again."""
     still = rng.choice(world.mirror.nodes)
     left = [d for d in world.mirror.nodes if d is not still]
     victims = world.mirror.owned_by(still, sorted(world.herd.living()))
     with world.troubles():
+        since = world.herd.hasten(victims)
+        wait_until(lambda: all(world.herd.last(v) >= since for v in victims), PATIENCE, "all to have beaten", interval=0.005)
         world.herd.kill(*victims)
         wait_until(lambda: any(world.is_told(v) for v in victims if world.told.hear()), PATIENCE, "the first to be told",
                    interval=0.001)
         world.env.broker.signal(signal.SIGSTOP)
-        time.sleep(rng.uniform(0, 0.02))
+        time.sleep(rng.choice([0, 0.02, 0.2, 0.5]))
         still.signal(signal.SIGSTOP)
         began = time.monotonic()
+        world.note_waiting(world.mirror.from_broker(still))
         time.sleep(rng.uniform(0.5, 2) * world.mirror.lease)
         world.env.broker.signal(signal.SIGCONT)
         world.take_over(began, left)
         world.listening(lambda: all(world.is_told(v) for v in world.herd.dead() & set(victims)))
         world.herd.revive(*victims)
         world.listen_for(rng.uniform(0, 1))
+        still.signal(signal.SIGCONT)
+        world.listening(world.is_settled)
+
+
+def status_of(world, device):
+    """Its newest status, as a node published it."""
+    return max(world.told.statuses[device], key=lambda s: (s[1]["epoch"], s[1]["seq"]))[1]
+
+
+def backlog(world, rng):
+    """4,000 statuses of an owner that stands still wait in the broker's socket: more than a node's window lets it write, so a
+    plain publisher writes them, under the node's client id and with its claims."""
+    still = rng.choice(world.mirror.nodes)
+    left = [d for d in world.mirror.nodes if d is not still]
+    victims = world.mirror.owned_by(still, sorted(world.herd.living()))
+    presence = "heartwheel/%s/status" % still.node
+    wait_until(lambda: all(v in world.told.hear().statuses for v in victims), PATIENCE, "a status of each")
+    with world.troubles():
+        still.signal(signal.SIGSTOP)
+        claims = world.env.retained(presence)[presence].payload
+        old = RawMqtt(world.env.broker.port, client_id="heartwheel-%s-pub" % still.node, will=(presence, claims, True))
+        old.publish((presence, claims), retain=True)
+        stale = {v: dict(status_of(world, v), stale=True) for v in victims}
+        wait_until(lambda: world.env.retained(presence)[presence].payload == claims, PATIENCE, "the old claims")
+        world.env.broker.signal(signal.SIGSTOP)
+        began = time.monotonic()
+        some = [(world.env.status_topic(v), json.dumps(stale[v])) for v in (victims * WAITING)[:WAITING]]
+        old.sock.settimeout(PATIENCE)
+        old.publish(*some, retain=True)
+        world.note_waiting(sock=old.sock, statuses=some)
+        time.sleep(rng.uniform(0.5, 2) * world.mirror.lease)
+        world.env.broker.signal(signal.SIGCONT)
+        world.take_over(began, left)
+        wait_until(old.is_closed, PATIENCE, "the old owner to be cut off")
+        world.listening(lambda: not world.stale(victims, stale))
+        world.listen_for(rng.uniform(0, 1))
+        assert not world.stale(victims, stale), "went back to an old owner's: %s" % world.stale(victims, stale)[:3]
         still.signal(signal.SIGCONT)
         world.listening(world.is_settled)
 
@@ -367,6 +439,7 @@ KINDS = [
     Kind("restart-broker", 20, restart_broker, blind_bound),
     Kind("roll", 20, roll),
     Kind("stop-amid-deaths", 100, stop_amid_deaths, blind_bound),
+    Kind("backlog", 100, backlog, blind_bound),
     Kind("join", 20, join, prepare=without_the_last),
 ]
 BY_NAME = {k.name: k for k in KINDS}
@@ -381,8 +454,8 @@ class Counts:
     def __init__(self):
         self.rounds, self.void = {}, 0
 
-    def note(self, index, wrong=None, late=(), takeovers=()):
-        self.rounds[index] = {"wrong": wrong, "late": list(late), "takeovers": list(takeovers)}
+    def note(self, index, wrong=None, late=(), takeovers=(), waiting=()):
+        self.rounds[index] = {"wrong": wrong, "late": list(late), "takeovers": list(takeovers), "waiting": list(waiting)}
         return self.rounds[index]
 
     def all(self, what):
@@ -410,17 +483,18 @@ def part(values, share):
 
 
 HEAD = ("kind", "rounds", "failed", "void", "deaths", "false", "lost/doubled", "went back", "late", "other", "told p50", "p99",
-        "most", "taken over p50", "p99", "most")
+        "most", "taken over p50", "p99", "most", "waited p50", "most")
 
 
 def table(counts):
     """What was counted of each kind: {name: Counts} -> text. Seconds; told: after a device's timeout."""
     rows = [HEAD]
     for name, c in counts.items():
-        late, t, w = c.all("late"), c.all("takeovers"), c.wrong
+        late, t, w, n = c.all("late"), c.all("takeovers"), c.wrong, c.all("waiting")
         rows.append((name, len(c.rounds), c.failed, c.void, len(late), w["false offlines"], w["doubled"] + w["lost or doubled"],
                      w["statuses that went back"], w["late"], w["other"] + w["void"], part(late, 0.5), part(late, 0.99),
-                     part(late[-1:], 0), part(t, 0.5), part(t, 0.99), part(t[-1:], 0)))
+                     part(late[-1:], 0), part(t, 0.5), part(t, 0.99), part(t[-1:], 0),
+                     n[len(n) // 2] if n else "-", n[-1] if n else "-"))
     widths = [max(len(str(r[k])) for r in rows) for k in range(len(HEAD))]
     return "\n".join("  ".join(str(x).ljust(w) if not k else str(x).rjust(w) for k, (x, w) in enumerate(zip(r, widths)))
                      for r in rows)
@@ -430,7 +504,7 @@ def sort_of(e):
     """What kind of wrong a failed round was."""
     text = str(e)
     for word, sort in (("FALSE OFFLINE", "false offlines"), ("EARLY", "false offlines"), ("offline %d", "false offlines"),
-                       ("told twice", "doubled"), ("told of a life", "doubled"), ("LATE", "late"),
+                       ("told twice", "doubled"), ("told of a life", "doubled"), ("online before", "doubled"), ("LATE", "late"),
                        ("went back", "statuses that went back"), ("to be as the truth", "lost or doubled")):
         if word in text:
             return sort
@@ -441,6 +515,7 @@ class Driver:
     def __init__(self, args):
         self.args, self.base = args, tempfile.mkdtemp(prefix="hwn-", dir="/tmp")
         os.chmod(self.base, 0o755)
+        own_numbers()
         self.world, self.kinds = None, {}
         self.recall()
 
@@ -452,7 +527,7 @@ class Driver:
             r = json.loads(line)
             c = self.kinds.setdefault(r["kind"], Counts())
             c.void += r["void"]
-            c.note(r["index"], r["wrong"], r["late"], r["takeovers"])
+            c.note(r["index"], r["wrong"], r["late"], r["takeovers"], r.get("waiting", ()))
 
     def note(self, kind, index, n, void, **what):
         """The end of a round."""
@@ -518,11 +593,13 @@ class Driver:
         self.note(kind, index, n, TRIES, wrong="void")
 
     def good(self, kind, index, void, began):
-        self.note(kind, index, len(self.world.mirror.nodes), void, late=self.world.late, takeovers=self.world.takeovers)
+        self.note(kind, index, len(self.world.mirror.nodes), void, late=self.world.late, takeovers=self.world.takeovers,
+                  waiting=self.world.waiting)
         if self.args.verbose:
             self.say("%s %d: passed after %.1f s: %d deaths%s" % (
                 kind.name, index, time.monotonic() - began, len(self.world.late),
-                "".join(", taken over after %.2f s" % s for s in self.world.takeovers)))
+                "".join(", taken over after %.2f s" % s for s in self.world.takeovers)
+                + "".join(", %d statuses waited" % n for n in self.world.waiting)))
 
     @staticmethod
     def say(line):
