@@ -89,6 +89,7 @@ static void on_gap(void *arg, enum hw_tail_gap gap, struct hw_event_id from, con
 	struct hw_app *a = arg;
 	struct hw_cluster_stream *s = stream_of(a);
 	s->followed = false;
+	s->server |= gap == HW_TAIL_SERVER || s->reading == HW_CLUSTER_UNREAD;
 	hw_app_cluster_gap(a);
 	hw_control_missed(a->control, from);
 	if (s->reading == HW_CLUSTER_UNREAD) {
@@ -114,6 +115,14 @@ void hw_app_cluster_reread(struct hw_app *a, bool keeps)
 	struct hw_cluster_stream *s = stream_of(a);
 	s->wanted = true;
 	s->keeps |= keeps;
+}
+
+void hw_app_cluster_relinked(struct hw_app *a)
+{
+	if (!a->cluster || !stream_of(a)->server)
+		return;
+	stream_of(a)->server = false;
+	hw_app_cluster_reread(a, true);
 }
 
 void hw_app_cluster_emptied(struct hw_app *a)

@@ -35,6 +35,7 @@ struct hw_cluster_stream {
 	bool keeping;         /* so it is with the reading under way */
 	bool emptied;         /* the store was, since it was read last */
 	bool followed;        /* to its end, since it began or began anew */
+	bool server;          /* it is another Redis's; the hashes may have been read from the one before */
 	struct hw_mono since; /* it is not at its end since then; 0: it is */
 	uint64_t rereads;
 };
@@ -50,6 +51,9 @@ void hw_app_cluster_read_on(struct hw_app *a, struct hw_now now);
 void hw_app_cluster_reread(struct hw_app *a, bool keeps);
 /* The loader has come to its end. Whether it was not the first load. */
 bool hw_app_cluster_reloaded(struct hw_app *a);
+/* The hashes come over another connection from now on. The two do not change over together: if the stream is another
+ * Redis's since, what was read over the old one may be of its predecessor, and is read again. */
+void hw_app_cluster_relinked(struct hw_app *a);
 /* The store was found to be empty. */
 void hw_app_cluster_emptied(struct hw_app *a);
 

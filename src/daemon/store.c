@@ -94,8 +94,10 @@ static void on_link(void *arg, bool up, const char *why)
 	a->redis_up = up;
 	a->redis_ever_up |= up;
 	hw_control_store(a->control, up);
-	if (up)
+	if (up) {
 		hw_app_alone_look(a);
+		hw_app_cluster_relinked(a);
+	}
 	hw_app_turn(a);
 }
 

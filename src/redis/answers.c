@@ -217,9 +217,10 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 	error = settle_items(r, c, reply, rewrite ? &s->rewrite : &s->refresh);
 	for (unsigned i = 0; i < c->n; i++) {
 		const redisReply *item = reply->element[i];
-		if (item->type != REDIS_REPLY_INTEGER)
+		bool entered = item->type == REDIS_REPLY_STATUS;
+		if (item->type != REDIS_REPLY_INTEGER && !entered)
 			continue;
-		if (item->integer == 0) {
+		if (entered || item->integer == 0) {
 			*(rewrite ? &r->stats->rewrites : &r->stats->refreshes) += 1;
 			r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
 		} else if (rewrite) {

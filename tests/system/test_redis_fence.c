@@ -118,6 +118,10 @@ START_TEST(one_by_itself)
 	redisReply *reply = rig_ask(g, "XREVRANGE device:events + - COUNT 1");
 	ck_assert_uint_eq(reply->element[0]->element[1]->elements, 16);
 	freeReplyObject(reply);
+	rig_do(g, "DEL device:state:a");
+	refresh(i);
+	rig_expect(g, "online", "HGET device:state:a state");
+	ck_assert_int_eq(events(), 1); /* nobody else follows */
 }
 END_TEST
 
@@ -298,6 +302,30 @@ START_TEST(an_edge_to_the_same_state_has_no_entry)
 }
 END_TEST
 
+/* The other nodes know nothing but what the stream says: a store that went back, or is empty, is told of. */
+START_TEST(what_is_written_anew_has_an_entry)
+{
+	static const char *const wrong[] = {"HSET device:state:a state offline seq 1", "DEL device:state:a"};
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	struct hw_transition t = online(i);
+	settle();
+	for (int k = 0; k < 2; k++) {
+		rig_do(g, wrong[k]);
+		g->confirmed = 0;
+		refresh(i);
+		ck_assert_int_eq(events(), k + 2);
+		ck_assert_uint_eq(g->confirmed, 1);
+		rig_expect(g, "online", "HGET device:state:a state");
+		ck_assert_int_eq(rig_number(g, "HGET device:state:a seq"), (long long)t.seq);
+	}
+	rig_do(g, "HSET device:state:a seq 1"); /* the state that is stored already */
+	refresh(i);
+	ck_assert_int_eq(events(), 3);
+	ck_assert_int_eq(rig_number(g, "HGET device:state:a seq"), (long long)t.seq);
+	expect_calm();
+}
+END_TEST
+
 /* Another node decided in the same millisecond: ours is not taken for written. */
 START_TEST(the_same_seq_of_another)
 {
@@ -462,6 +490,7 @@ static Suite *make_suite(void)
 	tcase_add_test(one, what_was_lost_meanwhile_is_dropped);
 	tcase_add_test(one, what_is_dropped_is_told);
 	tcase_add_test(one, an_edge_to_the_same_state_has_no_entry);
+	tcase_add_test(one, what_is_written_anew_has_an_entry);
 	tcase_add_test(one, the_same_seq_of_another);
 	tcase_add_test(one, owners_that_are_no_hash_are_named);
 	tcase_add_test(one, an_entry_that_was_refused_is_written_later);

@@ -12,12 +12,13 @@
 --
 -- `self` and `mine` as in refresh.lua. One of several nodes puts a fence before its items: see fence.lua. Then an entry in
 -- the stream has its epoch as well, an edge to the state that is stored already writes none, and an edge whose seq is
--- stored is held to be written only if its own token wrote it.
+-- stored is held to be written only if its own token wrote it. And what is written anew has an entry where another state, or
+-- none, was stored: the other nodes know nothing but what the stream says.
 --
 -- 'E' is an edge: written once, with an entry in the stream. 'W' writes the current state over whatever is there, without
 -- one. 'A': the broker has the retained status as of seq (or its clearing).
 --
--- The answer has one element per item: a status, an edge was written and this is the place of its entry in the stream;
+-- The answer has one element per item: a status, it was written and this is the place of its entry in the stream;
 -- 0, the store holds this seq; a number above 0, it holds that newer one, or another's of the same number, and nothing was
 -- written; 'EPOCH ...', its token is too old, and nothing was or will be written; a text, this item failed with it and is
 -- to be sent again.
@@ -193,7 +194,7 @@ local function write_own(i, stored, other)
 	if try('HLEN', key) ~= ALWAYS + n / 2 then
 		drop_old(key, a + WRITE.next, a + WRITE.n + n)
 	end
-	if ARGV[a + WRITE.kind] ~= 'E' or quiet[i] then
+	if quiet[i] or (ARGV[a + WRITE.kind] ~= 'E' and not LETTERS) then
 		return
 	end
 	local place = add_event(i, a)
@@ -250,7 +251,7 @@ local function forget(i, a, k)
 	return place and { ok = place } or 0
 end
 
--- Of a fenced edge: whether its own token wrote what is stored; and whether that is the state it goes to, see `quiet`. Where
+-- Of a fenced item: whether its own token wrote what is stored; and whether that is the state it goes to, see `quiet`. Where
 -- the stream refused the entry that state has no epoch.
 local function look(i, a, key)
 	local has, t = try('HMGET', key, 'epoch', 'node', 'state'), token_of(i)
@@ -262,7 +263,7 @@ local function gather(i, a, k)
 	local seq = tonumber(ARGV[a + WRITE.seq])
 	local stored, other = stored_seq(KEYS[k + KEY.state])
 	local edge = ARGV[a + WRITE.kind] == 'E'
-	local ours = not (edge and LETTERS) or look(i, a, KEYS[k + KEY.state])
+	local ours = not LETTERS or look(i, a, KEYS[k + KEY.state])
 	if stored > seq then
 		answer[i] = stored
 	elseif stored == seq and edge then
