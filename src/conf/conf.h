@@ -47,6 +47,11 @@ void hw_conf_free(void *conf);
  * a value: whether there is such a user, such a file. */
 unsigned hw_conf_line(const void *conf, const char *section, const char *key);
 
+/* Says on stderr, in the form of those lines, what is wrong with a value that only this machine can judge. `path`: the
+ * file's. */
+void hw_conf_say_wrong(const void *conf, const char *path, const char *section, const char *key, const char *format,
+                       ...) __attribute__((format(printf, 5, 6)));
+
 void hw_conf_errors_fini(struct hw_conf_errors *e);
 
 /* ADDED and REMOVED are named sections alone. */

@@ -3,6 +3,8 @@
  * The life of a configuration: loaded whole or not at all, printed, freed. All of it runs over the table.
  */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,4 +149,19 @@ void hw_conf_print_foreign(const void *conf, FILE *out)
 		if (head->foreign[i])
 			fprintf(out, "# [%s] in line %u is another program's\n", hw_conf_family[i].section,
 			        head->foreign[i]);
+}
+
+void hw_conf_say_wrong(const void *conf, const char *path, const char *section, const char *key, const char *format,
+                       ...)
+{
+	unsigned where = hw_conf_line(conf, section, key);
+	va_list args;
+	if (where)
+		fprintf(stderr, "%s:%u: key '%s': ", path, where, key);
+	else
+		fprintf(stderr, "%s: key '%s': ", path, key);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
 }

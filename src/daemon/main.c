@@ -2,9 +2,7 @@
 /* heartwheeld: reads the command line, becomes a daemon, runs the application. See heartwheeld(8). */
 #include <errno.h>
 #include <event2/event.h>
-#include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,98 +14,20 @@
 #include "lint.h"
 #include "reload.h"
 #include "run/daemon.h"
+#include "run/options.h"
 #include "turn.h"
 
-enum { EXIT_USAGE = 2 };
-
-struct options {
-	const char *conf;
-	bool foreground, test, verbose;
-};
-
-static void usage(FILE *to)
-{
-	fputs("usage: heartwheeld [-c FILE] [-f] [-t] [-v] [-V] [-h]\n"
-	      "\n"
-	      "Watches the heartbeats of an MQTT device fleet and says which devices have fallen silent.\n"
-	      "\n"
-	      "  -c, --config FILE   configuration (default " HW_SYSCONFDIR "/monitor.conf)\n"
-	      "  -f, --foreground    stay in the foreground\n"
-	      "  -t, --test          check the configuration and exit\n"
-	      "  -v, --verbose       log everything, whatever log_level says\n"
-	      "  -V, --version       print the version and exit\n"
-	      "  -h, --help          print this and exit\n"
-	      "\n"
-	      "Signals: SIGHUP reloads the configuration, SIGUSR1 reopens the log file, SIGTERM and SIGINT stop.\n"
-	      "Exit status: 0 done, 1 failed, 2 wrong usage or configuration. See heartwheeld(8), monitor.conf(5).\n",
-	      to);
-}
-
-/* Fills in the options, or exits. */
-static void parse(int argc, char **argv, struct options *o)
-{
-	static const struct option longs[] = {{"config", required_argument, NULL, 'c'},
-	                                      {"foreground", no_argument, NULL, 'f'},
-	                                      {"test", no_argument, NULL, 't'},
-	                                      {"verbose", no_argument, NULL, 'v'},
-	                                      {"version", no_argument, NULL, 'V'},
-	                                      {"help", no_argument, NULL, 'h'},
-	                                      {NULL, 0, NULL, 0}};
-	int c;
-	while ((c = getopt_long(argc, argv, "c:ftvVh", longs, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			o->conf = optarg;
-			break;
-		case 'f':
-			o->foreground = true;
-			break;
-		case 't':
-			o->test = true;
-			break;
-		case 'v':
-			o->verbose = true;
-			break;
-		case 'V':
-			puts("heartwheeld " HW_VERSION);
-			exit(0);
-		case 'h':
-			usage(stdout);
-			exit(0);
-		default:
-			usage(stderr);
-			exit(EXIT_USAGE);
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "heartwheeld: unexpected argument '%s'\n", argv[optind]);
-		usage(stderr);
-		exit(EXIT_USAGE);
-	}
-}
-
-__attribute__((format(printf, 5, 6))) static void
-say_wrong(const char *path, const struct hw_settings *c, const char *section, const char *key, const char *format, ...)
-{
-	unsigned where = hw_conf_line(c, section, key);
-	va_list args;
-	if (where)
-		fprintf(stderr, "%s:%u: key '%s': ", path, where, key);
-	else
-		fprintf(stderr, "%s: key '%s': ", path, key);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
+static const struct hw_options_help help = {
+	"heartwheeld", "Watches the heartbeats of an MQTT device fleet and says which devices have fallen silent.",
+	"SIGHUP reloads the configuration, SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."};
 
 static bool user_is_right(const char *path, const struct hw_settings *c, struct hw_user *user)
 {
 	if (hw_user_find(user, c->user) == 0)
 		return true;
-	say_wrong(path, c, "monitor", "user",
-	          "there is no user '%s'; make it (useradd --system %s), or leave the value empty to stay root",
-	          c->user, c->user);
+	hw_conf_say_wrong(c, path, "monitor", "user",
+	                  "there is no user '%s'; make it (useradd --system %s), or leave the value empty to stay root",
+	                  c->user, c->user);
 	return false;
 }
 
@@ -129,12 +49,12 @@ static bool machine_is_right(const char *path, const struct hw_settings *c)
 	for (size_t k = 0; k < sizeof(files) / sizeof(*files); k++) {
 		if (!*files[k].path || access(files[k].path, R_OK) == 0)
 			continue;
-		say_wrong(path, c, files[k].section, files[k].key, "cannot read %s: %s", files[k].path,
-		          strerror(errno));
+		hw_conf_say_wrong(c, path, files[k].section, files[k].key, "cannot read %s: %s", files[k].path,
+		                  strerror(errno));
 		right = false;
 	}
 	if (*c->http_socket_group && hw_socket_group(c->http_socket_group, &group)) {
-		say_wrong(path, c, "http", "socket_group", "there is no group '%s'", c->http_socket_group);
+		hw_conf_say_wrong(c, path, "http", "socket_group", "there is no group '%s'", c->http_socket_group);
 		right = false;
 	}
 	return right;
@@ -144,10 +64,11 @@ static bool machine_is_right(const char *path, const struct hw_settings *c)
 static void warn_listen(const char *path, const struct hw_settings *c)
 {
 	if (*c->http_listen && !hw_socket_is_local(c->http_listen))
-		say_wrong(path, c, "http", "listen",
-		          "warning: %s is not a loopback address: whoever reaches it can read every device's state, "
-		          "unencrypted",
-		          c->http_listen);
+		hw_conf_say_wrong(
+			c, path, "http", "listen",
+			"warning: %s is not a loopback address: whoever reaches it can read every device's state, "
+			"unencrypted",
+			c->http_listen);
 }
 
 /* Says all that is wrong with the file, also of those values that could be read. */
@@ -161,7 +82,7 @@ static _Noreturn void refuse(const char *path, struct hw_conf_errors *errors)
 	if (errors->rest)
 		machine_is_right(path, errors->rest);
 	hw_conf_errors_fini(errors);
-	exit(EXIT_USAGE);
+	exit(HW_EXIT_USAGE);
 }
 
 /* A reload has to find the file also from the directory of a daemon. */
@@ -183,7 +104,7 @@ static int make_absolute(char **path)
 }
 
 /* Reads the configuration and finds the user, or exits after saying what is wrong. */
-static struct hw_settings *load(const struct options *o, struct hw_user *user)
+static struct hw_settings *load(const struct hw_options *o, struct hw_user *user)
 {
 	struct hw_conf_errors errors = {0};
 	struct hw_settings *c = hw_conf_load(&hw_settings_table, o->conf, &errors);
@@ -197,7 +118,7 @@ static struct hw_settings *load(const struct options *o, struct hw_user *user)
 	bool right = user_is_right(o->conf, c, user);
 	if (!machine_is_right(o->conf, c) || !right) {
 		hw_conf_free(c);
-		exit(EXIT_USAGE);
+		exit(HW_EXIT_USAGE);
 	}
 	int rc = make_absolute(&c->head.path);
 	if (rc) {
@@ -249,7 +170,7 @@ static void warn(void *arg, const struct hw_settings_group *g, const char *text)
 }
 
 /* The whole of -t, once the file has been read. With -v also what is in force, presets and defaults as their lines. */
-static void tell_test(const struct hw_settings *c, const struct options *o)
+static void tell_test(const struct hw_settings *c, const struct hw_options *o)
 {
 	warn_listen(o->conf, c);
 	hw_lint(c, warn, (void *)(uintptr_t)o->conf);
@@ -269,9 +190,9 @@ static void on_libevent(int severity, const char *text)
 
 int main(int argc, char **argv)
 {
-	struct options o = {.conf = HW_SYSCONFDIR "/monitor.conf"};
+	struct hw_options o;
 	struct hw_daemon d;
-	parse(argc, argv, &o);
+	hw_options_parse(argc, argv, &help, &o);
 	signal(SIGPIPE, SIG_IGN);
 	event_set_log_callback(on_libevent);
 	hw_daemon_init(&d, "heartwheeld", "monitor");

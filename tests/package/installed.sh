@@ -81,6 +81,8 @@ start()
 	user=$(unit_says "$1" User)
 	directory=$(unit_says "$1" RuntimeDirectory)
 	[ -z "$directory" ] || in_tree install -d -o "$user" -g "$user" "/run/$directory"
+	directory=$(unit_says "$1" StateDirectory)
+	[ -z "$directory" ] || in_tree install -d -o "$user" -g "$user" "/var/lib/$directory"
 	while read -r command; do
 		# shellcheck disable=SC2086 # words, here and below
 		in_tree $command
@@ -167,6 +169,9 @@ expect 'the runtime directory' owner 'heartwheel:heartwheel 755' /run/heartwheel
 expect 'the directory for a log file' owner 'heartwheel:adm 2750' /var/log/heartwheel
 expect 'the service is enabled' test -L "$tree/etc/systemd/system/multi-user.target.wants/heartwheeld.service"
 expect 'systemd finds nothing wrong with the unit' quiet systemd-analyze verify --man=no heartwheeld.service
+expect 'the service of the history is there, and not enabled' not test -e \
+	"$tree/etc/systemd/system/multi-user.target.wants/heartwheel-history.service"
+expect 'systemd finds nothing wrong with it' quiet systemd-analyze verify --man=no heartwheel-history.service
 expect 'the broker and Redis come first' says 'mosquitto.service.* redis-server.service' unit_says heartwheeld After
 expect 'and are not required' not grep -E '^(Requires|BindsTo|PartOf|Requisite)=' \
 	"$tree/lib/systemd/system/heartwheeld.service"
@@ -179,6 +184,12 @@ expect 'it runs as its user' is heartwheel in_tree stat -c %U "/proc/$monitor"
 expect 'a heartbeat: device:connected:pump-1' soon heard_again pump-1
 expect 'its retained status' soon says '"online":true' retained nodes/pump-1/status
 expect 'heartwheelctl lists it' soon says pump-1 ctl list --state online
+start heartwheel-history
+history=$last
+expect 'the history is kept as the configuration stands' soon test -s "$tree/var/lib/heartwheel/history.db"
+expect 'with what has happened' soon says pump-1 in_tree grep -a pump-1 /var/lib/heartwheel/history.db-wal
+kill -TERM "$history"
+expect 'it stops cleanly, too' wait "$history"
 stop_monitor
 
 conf=$tree/etc/heartwheel/monitor.conf

@@ -88,6 +88,7 @@ contents()
 {
 	local f missing=0
 	for f in etc/heartwheel/monitor.conf etc/logrotate.d/heartwheel lib/systemd/system/heartwheeld.service \
+		lib/systemd/system/heartwheel-history.service usr/sbin/heartwheel-history \
 		usr/bin/heartwheelctl usr/sbin/heartwheeld usr/lib/sysusers.d/heartwheel.conf usr/lib/tmpfiles.d/heartwheel.conf \
 		usr/share/doc/heartwheel/changelog.gz usr/share/doc/heartwheel/copyright \
 		usr/share/doc/heartwheel/examples/{mosquitto-heartwheel.acl,mosquitto-heartwheel.conf,redis-heartwheel.acl} "$@"; do

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* See api.h. */
+#include "history/api.h"
+
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "history/ask.h"
+#include "http/json.h"
+#include "http/reply.h"
+#include "http/usage.h"
+#include "link/clock.h"
+
+static const char *const stream_names[HW_STREAMS] = {
+	[HW_STREAM_SIGHT] = "device:sight", [HW_STREAM_EVENTS] = "device:events", [HW_STREAM_TASKS] = "task:events"};
+
+/* --- status ------------------------------------------------------------------------------------------------------- */
+
+static void put_place(struct hw_json *j, const struct hw_clerk_view *v, int stream)
+{
+	char at[HW_EVENT_ID_TEXT];
+	hw_event_id_text(v->place[stream].at, at);
+	hw_json_text(j, "at", at);
+	hw_json_int(j, "n", v->place[stream].n < 0 ? 0 : v->place[stream].n);
+	if (v->lag_entries[stream] < 0)
+		hw_json_null(j, "lag_entries");
+	else
+		hw_json_int(j, "lag_entries", v->lag_entries[stream]);
+	hw_json_number(j, "lag_s", (double)v->lag_ms[stream] / 1e3);
+}
+
+static void serve_status(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_history_api *api = arg;
+	struct hw_clerk_view v;
+	struct hw_json j;
+	(void)rest;
+	hw_clerk_look(api->clerk, &v);
+	struct evbuffer *body = hw_answer_begin(req, &j);
+	if (!body)
+		return;
+	hw_json_text(&j, "version", HW_VERSION);
+	hw_json_int(&j, "uptime_s", (hw_clock_mono().ns / HW_NS_PER_MS - api->started_ms) / 1000);
+	hw_json_text(&j, "database", api->database);
+	hw_json_text(&j, "sql", v.sql ? "up" : *v.sql_why ? v.sql_why : "connecting");
+	hw_json_text(&j, "redis", v.redis ? "up" : *v.redis_why ? v.redis_why : "connecting");
+	put_place(&j, &v, HW_STREAM_EVENTS);
+	hw_json_int(&j, "gaps", v.gaps);
+	hw_json_int(&j, "lost", v.lost);
+	hw_json_bool(&j, "reading_back", v.owes);
+	hw_json_key(&j, "streams");
+	hw_json_open(&j, '[');
+	for (int i = 0; i < HW_STREAMS; i++) {
+		hw_json_open(&j, '{');
+		hw_json_text(&j, "stream", stream_names[i]);
+		put_place(&j, &v, i);
+		hw_json_close(&j, '}');
+	}
+	hw_json_close(&j, ']');
+	hw_answer_end(req, &j, body);
+}
+
+/* --- health and metrics --------------------------------------------------------------------------------------------
+ */
+
+static void reply_ok(struct evhttp_request *req)
+{
+	struct evbuffer *body = evbuffer_new();
+	if (body)
+		evbuffer_add(body, "ok\n", 3);
+	hw_reply_as(req, HTTP_OK, "text/plain", body);
+}
+
+static void serve_health(void *arg, struct evhttp_request *req, const char *rest)
+{
+	(void)arg, (void)rest;
+	reply_ok(req);
+}
+
+static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_history_api *api = arg;
+	struct hw_clerk_view v;
+	char why[2 * HW_SQL_WHY + 32];
+	(void)rest;
+	hw_clerk_look(api->clerk, &v);
+	if (v.sql && v.redis) {
+		reply_ok(req);
+		return;
+	}
+	snprintf(why, sizeof(why), "%s%s%s%s%s", v.sql ? "" : "SQL: ",
+	         v.sql        ? ""
+	         : *v.sql_why ? v.sql_why
+	                      : "connecting",
+	         v.sql || v.redis ? "" : "; ", v.redis ? "" : "Redis: ",
+	         v.redis        ? ""
+	         : *v.redis_why ? v.redis_why
+	                        : "connecting");
+	hw_reply_error(req, HTTP_SERVUNAVAIL, why);
+}
+
+static void whole(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
+{
+	hw_metric_family(b, name, type, help);
+	hw_metric_sample(b, name, NULL, value);
+}
+
+static void add_lags(struct evbuffer *b, const struct hw_clerk_view *v)
+{
+	hw_metric_family(b, "history_lag_seconds", "gauge", "Age of the last entry that was written, while more wait");
+	for (int i = 0; i < HW_STREAMS; i++)
+		hw_metric_sample(b, "history_lag_seconds", (const char *[]){"stream", stream_names[i], NULL},
+		                 (double)v->lag_ms[i] / 1e3);
+	hw_metric_family(b, "history_lag_entries", "gauge", "Entries that wait in Redis; NaN: it does not tell");
+	for (int i = 0; i < HW_STREAMS; i++)
+		hw_metric_sample(b, "history_lag_entries", (const char *[]){"stream", stream_names[i], NULL},
+		                 v->lag_entries[i] < 0 ? (double)NAN : (double)v->lag_entries[i]);
+}
+
+static void serve_metrics(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_history_api *api = arg;
+	struct hw_clerk_view v;
+	struct evbuffer *b = evbuffer_new();
+	(void)rest;
+	if (!b) {
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+		return;
+	}
+	hw_clerk_look(api->clerk, &v);
+	add_lags(b, &v);
+	hw_metric_family(b, "history_rows_total", "counter", "Rows that this worker has written");
+	for (int i = 0; i < HW_ROWS_KINDS; i++)
+		hw_metric_sample(b, "history_rows_total",
+		                 (const char *[]){"kind", hw_clerk_rows_name((enum hw_clerk_rows)i), NULL},
+		                 (double)v.rows[i]);
+	whole(b, "history_gaps_total", "counter", "Gaps in the streams that the database holds", (double)v.gaps);
+	whole(b, "history_lost_total", "counter", "Entries that were lost in them, as far as it is known",
+	      (double)v.lost);
+	whole(b, "history_unusable_total", "counter", "Entries that could not be read", (double)v.unusable);
+	whole(b, "history_yielded_total", "counter", "Batches that another worker was quicker with", (double)v.yielded);
+	whole(b, "history_sql_losses_total", "counter", "Times that SQL went away", (double)v.sql_losses);
+	whole(b, "history_up", "gauge", "1 while both SQL and Redis are there", v.sql && v.redis);
+	hw_metric_histogram(b, "history_batch_seconds", "Time of a batch's transaction", &v.batch);
+	hw_usage_metrics(b);
+	hw_reply_as(req, HTTP_OK, "text/plain; version=0.0.4", b);
+}
+
+static const struct hw_http_route routes[] = {
+	{EVHTTP_REQ_GET, "/v1/history/status", "", serve_status},
+	{EVHTTP_REQ_GET, "/v1/history/devices/", "", hw_serve_transitions_of},
+	{EVHTTP_REQ_GET, "/v1/history/outages", "", hw_serve_outages},
+	{EVHTTP_REQ_GET, "/v1/history/uptime", "", hw_serve_uptime},
+	{EVHTTP_REQ_GET, "/v1/history/badge/", "", hw_serve_badge},
+	{EVHTTP_REQ_GET, "/v1/history/events", "", hw_serve_old_events},
+	{EVHTTP_REQ_GET, "/healthz", "", serve_health},
+	{EVHTTP_REQ_GET, "/readyz", "", serve_ready},
+	{EVHTTP_REQ_GET, "/metrics", "", serve_metrics},
+};
+
+const struct hw_http_table hw_history_routes = {routes, sizeof(routes) / sizeof(routes[0])};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* What heartwheel-history answers on its socket: the table of routes. Reports go to the desk, the rest is answered at
+ * once. */
+#ifndef HW_HISTORY_API_H
+#define HW_HISTORY_API_H
+
+#include <stdint.h>
+
+#include "history/clerk.h"
+#include "history/desk.h"
+#include "http/router.h"
+
+/* The argument of the handlers. */
+struct hw_history_api {
+	struct hw_clerk *clerk;
+	struct hw_desk *desk;
+	const char *database; /* as configured: it holds no secret */
+	int64_t started_ms;   /* monotonic */
+};
+
+extern const struct hw_http_table hw_history_routes;
+
+#endif

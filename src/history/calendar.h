@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Months of UTC, as the number YYYYMM, and their bounds in milliseconds. Pure. */
+#ifndef HW_HISTORY_CALENDAR_H
+#define HW_HISTORY_CALENDAR_H
+
+#include <stdint.h>
+
+/* The month that a moment is in. */
+int hw_month_of(int64_t ms);
+/* Its first millisecond; the next month's is its end. */
+int64_t hw_month_begin(int month);
+int hw_month_next(int month);
+/* "2026-11" -> 202611, or -1. */
+int hw_month_parse(const char *text);
+
+#endif

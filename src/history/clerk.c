@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See clerk.h. Invariant: what the clerk believes of a stream's place is what SQL said, or what it has just committed
+ * itself. Whatever fails in SQL, it connects anew and asks: also whether the batch whose COMMIT had no answer is there.
+ */
+#include "history/clerk.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "history/ledger.h"
+#include "link/clock.h"
+
+#define LINES_MAX     64
+#define AGAIN_MAX_S   60
+#define EXPIRE_MS     60000 /* once that is clean, it is looked at again after so long */
+#define EXPIRE_ROUNDS 8     /* while there is much to read, a piece goes in every so many rounds */
+#define LAG_MS        1000
+#define REDIS_MS      1000
+
+static const double batch_bounds[] = {.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10};
+
+struct line {
+	enum hw_log_level level;
+	char text[700];
+};
+
+struct hw_clerk {
+	struct hw_clerk_conf conf;
+	const struct hw_clerk_ops *ops;
+	void *arg;
+	struct hw_source *source; /* owned */
+	pthread_t thread;
+	bool running;
+	int bell_fd;
+	struct event *bell;
+
+	pthread_mutex_t lock; /* of these */
+	struct hw_clerk_view view;
+	struct line lines[LINES_MAX];
+	unsigned n_lines, lost_lines;
+
+	/* the thread's own */
+	struct hw_ledger *ledger; /* NULL: SQL is away */
+	struct hw_place place[HW_STREAMS];
+	unsigned again_s, rounds;
+	int64_t expire_at_ms, lag_at_ms, owes_ms; /* monotonic, monotonic, the gap's time; 0: none */
+	bool refused[HW_STREAMS];                 /* Redis does not let it be read */
+	bool half_told, redis_told;
+};
+
+/* --- what it says ------------------------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) static void say(struct hw_clerk *c, enum hw_log_level level, const char *format,
+                                                      ...)
+{
+	uint64_t one = 1;
+	va_list args;
+	va_start(args, format);
+	pthread_mutex_lock(&c->lock);
+	if (c->n_lines == LINES_MAX) {
+		c->lost_lines++;
+	} else {
+		struct line *l = &c->lines[c->n_lines++];
+		l->level = level;
+		vsnprintf(l->text, sizeof(l->text), format, args);
+	}
+	pthread_mutex_unlock(&c->lock);
+	va_end(args);
+	(void)!write(c->bell_fd, &one, sizeof(one));
+}
+
+static void on_bell(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_clerk *c = arg;
+	struct line l;
+	uint64_t n;
+	bool more = true;
+	(void)what;
+	(void)!read(fd, &n, sizeof(n));
+	while (more) {
+		pthread_mutex_lock(&c->lock);
+		more = c->n_lines > 0;
+		if (more) {
+			l = c->lines[0];
+			memmove(c->lines, c->lines + 1, --c->n_lines * sizeof(l));
+		}
+		pthread_mutex_unlock(&c->lock);
+		if (more)
+			c->ops->on_line(c->arg, l.level, l.text);
+	}
+}
+
+static int64_t mono_ms(void)
+{
+	return hw_clock_mono().ns / HW_NS_PER_MS;
+}
+
+static void show_redis(struct hw_clerk *c, bool up)
+{
+	pthread_mutex_lock(&c->lock);
+	c->view.redis = up;
+	snprintf(c->view.redis_why, sizeof(c->view.redis_why), "%s", up ? "" : hw_source_why(c->source));
+	pthread_mutex_unlock(&c->lock);
+	if (up == c->redis_told)
+		return;
+	if (up)
+		say(c, HW_LOG_NOTICE, "Redis: connected");
+	else if (!hw_source_is_woken(c->source))
+		say(c, HW_LOG_WARNING, "Redis: %s", hw_source_why(c->source));
+	c->redis_told = up;
+}
+
+static void show_sql(struct hw_clerk *c, bool up, const char *why)
+{
+	int64_t gaps = 0, lost = 0;
+	bool known = up && hw_ledger_gaps(c->ledger, &gaps, &lost) == 0;
+	pthread_mutex_lock(&c->lock);
+	c->view.sql = up;
+	c->view.sql_losses += !up && c->again_s == 0;
+	snprintf(c->view.sql_why, sizeof(c->view.sql_why), "%s", why);
+	memcpy(c->view.place, c->place, sizeof(c->place));
+	if (known) {
+		c->view.gaps = gaps;
+		c->view.lost = lost;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* --- SQL ---------------------------------------------------------------------------------------------------------- */
+
+/* SQL is away, or full, or refuses: it is tried again after a while. */
+static void give_sql_up(struct hw_clerk *c, const char *why)
+{
+	char text[HW_SQL_WHY];
+	snprintf(text, sizeof(text), "%s", why);
+	hw_ledger_close(c->ledger);
+	c->ledger = NULL;
+	show_sql(c, false, text);
+	c->again_s = c->again_s == 0 ? 1 : c->again_s * 2 < AGAIN_MAX_S ? c->again_s * 2 : AGAIN_MAX_S;
+	say(c, HW_LOG_ERROR, "SQL: %s; trying again in %u s", text, c->again_s);
+	hw_source_pause(c->source, (int)c->again_s * 1000);
+}
+
+static int read_places(struct hw_clerk *c)
+{
+	int rc = 0;
+	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
+		rc = hw_ledger_place(c->ledger, (enum hw_stream)i, &c->place[i]);
+	return rc ? rc : hw_ledger_owes(c->ledger, &c->owes_ms);
+}
+
+static void open_sql(struct hw_clerk *c)
+{
+	char why[HW_SQL_WHY];
+	c->ledger = hw_ledger_open(&c->conf.sql, why);
+	if (!c->ledger) {
+		give_sql_up(c, why);
+		return;
+	}
+	if (read_places(c) != 0) {
+		give_sql_up(c, hw_ledger_error(c->ledger));
+		return;
+	}
+	say(c, HW_LOG_NOTICE, "SQL: connected");
+	show_sql(c, true, "");
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
+static int put(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t *fresh)
+{
+	int (*const into[])(struct hw_ledger *, const struct hw_entry *) = {
+		[HW_STREAM_SIGHT] = hw_ledger_sight, [HW_STREAM_TASKS] = hw_ledger_task};
+	for (size_t i = 0; i < p->n; i++) {
+		const struct hw_entry *e = &p->entries[i];
+		int rc = stream == HW_STREAM_EVENTS ? hw_ledger_event(c->ledger, e, false) : into[stream](c->ledger, e);
+		if (rc < 0)
+			return rc;
+		*fresh += (uint64_t)rc;
+	}
+	return p->gap.any ? hw_ledger_gap(c->ledger, stream, &p->gap, hw_clock_now().wall_ms) : 0;
+}
+
+static void tell_gap(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p)
+{
+	static const char *const names[] = {"device:sight", "device:events", "task:events"};
+	char lost[48] = "an unknown number of";
+	if (p->gap.lost >= 0)
+		snprintf(lost, sizeof(lost), "%" PRId64, p->gap.lost);
+	if (p->another)
+		say(c, HW_LOG_WARNING,
+		    "%s is another stream than the one that was read: emptied, or put back; it is read from its start, "
+		    "and %s "
+		    "entries before that are lost",
+		    names[stream], lost);
+	else
+		say(c, HW_LOG_WARNING, "%s entries of %s were trimmed before they were read; see [redis] events_max",
+		    lost, names[stream]);
+}
+
+static void account(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t fresh, double s)
+{
+	static const enum hw_clerk_rows kinds[] = {HW_ROWS_SIGHT, HW_ROWS_TRANSITION, HW_ROWS_TASK};
+	int64_t now_ms = hw_clock_now().wall_ms, lag_ms = now_ms - (int64_t)p->to.at.ms;
+	pthread_mutex_lock(&c->lock);
+	c->view.place[stream] = c->place[stream];
+	c->view.rows[kinds[stream]] += fresh;
+	c->view.unusable += p->unusable;
+	c->view.lag_ms[stream] = p->more && lag_ms > 0 ? lag_ms : 0;
+	if (!p->more)
+		c->view.lag_entries[stream] = 0;
+	if (p->gap.any) {
+		c->view.gaps++;
+		c->view.lost += p->gap.lost > 0 ? p->gap.lost : 0;
+	}
+	if (s > 0)
+		hw_histogram_add(&c->view.batch, s);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* One transaction: 0; or -EIO, and whether it happened is to be asked. */
+static int write_page(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p)
+{
+	struct hw_mono began = hw_clock_mono();
+	uint64_t fresh = 0;
+	int rc = hw_ledger_begin(c->ledger, stream, &p->from, &p->to);
+	if (rc == 0) { /* another worker was quicker */
+		pthread_mutex_lock(&c->lock);
+		c->view.yielded++;
+		pthread_mutex_unlock(&c->lock);
+		return read_places(c);
+	}
+	if (rc > 0)
+		rc = put(c, stream, p, &fresh);
+	if (rc == 0)
+		rc = hw_ledger_commit(c->ledger);
+	if (rc != 0)
+		return rc;
+	c->again_s = 0;
+	c->place[stream] = p->to;
+	if (p->gap.any && stream == HW_STREAM_EVENTS)
+		rc = hw_ledger_owes(c->ledger, &c->owes_ms);
+	account(c, stream, p, fresh, (double)(hw_clock_mono().ns - began.ns) / 1e9);
+	if (p->gap.any)
+		tell_gap(c, stream, p);
+	return rc;
+}
+
+static bool is_moved(const struct hw_source_page *p)
+{
+	return hw_event_id_compare(p->from.at, p->to.at) != 0 || p->from.n != p->to.n;
+}
+
+/* What is behind the place of a stream: *more if that was not all. 0, -ENOTCONN, or -EIO if SQL failed. */
+static int copy_page(struct hw_clerk *c, enum hw_stream stream, bool *more)
+{
+	struct hw_source_page page;
+	int rc = hw_source_read(c->source, stream, &c->place[stream], &page);
+	if (rc == -EIO) {
+		if (!c->refused[stream])
+			say(c, HW_LOG_ERROR, "Redis: a stream cannot be read: %s", hw_source_why(c->source));
+		c->refused[stream] = true;
+		return 0;
+	}
+	if (rc)
+		return rc;
+	c->refused[stream] = false;
+	*more |= page.more;
+	if (is_moved(&page))
+		return write_page(c, stream, &page);
+	account(c, stream, &page, 0, 0);
+	return 0;
+}
+
+/* --- read back from the hashes -------------------------------------------------------------------------------------
+ */
+
+/* The events are read to where they end now. */
+static int read_to_end(struct hw_clerk *c)
+{
+	bool more = true;
+	int rc = 0;
+	while (rc == 0 && more && !hw_source_is_woken(c->source)) {
+		more = false;
+		rc = copy_page(c, HW_STREAM_EVENTS, &more);
+	}
+	return hw_source_is_woken(c->source) ? -ENOTCONN : rc;
+}
+
+static int write_found(struct hw_clerk *c, const struct hw_entry *entries, size_t n)
+{
+	uint64_t fresh = 0;
+	int rc = hw_ledger_begin_found(c->ledger);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		int one = hw_ledger_event(c->ledger, &entries[i], true);
+		fresh += one > 0;
+		rc = one < 0 ? one : 0;
+	}
+	if (rc == 0)
+		rc = hw_ledger_commit(c->ledger);
+	pthread_mutex_lock(&c->lock);
+	c->view.rows[HW_ROWS_FOUND] += rc == 0 ? fresh : 0;
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+/*
+ * After a gap each device's hash tells its last transition. A hash and the stream's entry are written at once, so what
+ * a hash says and the stream does not, once it has been read to its end behind the hash, is what was lost.
+ */
+static int read_back(struct hw_clerk *c)
+{
+	struct hw_source_page page;
+	char cursor[32] = "0";
+	int64_t gap_ms = c->owes_ms;
+	int rc;
+	do {
+		rc = hw_source_scan(c->source, cursor, &page);
+		struct hw_entry *kept = rc == 0 && page.n > 0 ? malloc(page.n * sizeof(*kept)) : NULL;
+		if (rc || (page.n > 0 && !kept))
+			return rc ? rc : -ENOTCONN;
+		if (kept)
+			memcpy(kept, page.entries, page.n * sizeof(*kept));
+		rc = page.n > 0 ? read_to_end(c) : 0;
+		if (rc == 0 && page.n > 0)
+			rc = write_found(c, kept, page.n);
+		free(kept);
+	} while (rc == 0 && strcmp(cursor, "0") != 0);
+	if (rc == 0)
+		rc = hw_ledger_paid(c->ledger, gap_ms);
+	return rc ? rc : hw_ledger_owes(c->ledger, &c->owes_ms);
+}
+
+/* --- rounds ------------------------------------------------------------------------------------------------------- */
+
+static int look_at_lag(struct hw_clerk *c)
+{
+	int64_t lag[HW_STREAMS] = {0};
+	int rc = 0;
+	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
+		if (!c->refused[i] && c->place[i].at.ms > 0)
+			rc = hw_source_lag(c->source, (enum hw_stream)i, &c->place[i], &lag[i]);
+	if (rc)
+		return rc == -EIO ? 0 : rc;
+	bool half = lag[HW_STREAM_EVENTS] > c->conf.events_max / 2;
+	if (half && !c->half_told)
+		say(c, HW_LOG_WARNING,
+		    "%" PRId64 " events wait to be read, more than half of what Redis keeps: see [redis] events_max",
+		    lag[HW_STREAM_EVENTS]);
+	c->half_told = half;
+	pthread_mutex_lock(&c->lock);
+	memcpy(c->view.lag_entries, lag, sizeof(lag));
+	pthread_mutex_unlock(&c->lock);
+	return 0;
+}
+
+static int expire(struct hw_clerk *c, bool busy)
+{
+	int64_t now_ms = hw_clock_now().wall_ms, mono = mono_ms();
+	if (mono < c->expire_at_ms || (busy && c->rounds % EXPIRE_ROUNDS != 0))
+		return 0;
+	int rc = hw_ledger_expire(c->ledger, c->conf.keep_ms ? now_ms - c->conf.keep_ms : 0,
+	                          c->conf.keep_outages_ms ? now_ms - c->conf.keep_outages_ms : 0);
+	if (rc == 0)
+		c->expire_at_ms = mono + EXPIRE_MS;
+	return rc < 0 ? rc : 0;
+}
+
+/* A page of each stream; then what else is to be done; and where nothing is, it waits. */
+static int one_round(struct hw_clerk *c)
+{
+	bool more = false, more_events = false;
+	int rc = copy_page(c, HW_STREAM_SIGHT, &more);
+	if (rc == 0)
+		rc = copy_page(c, HW_STREAM_EVENTS, &more_events);
+	if (rc == 0)
+		rc = copy_page(c, HW_STREAM_TASKS, &more);
+	if (rc == 0 && c->owes_ms && !more_events)
+		rc = read_back(c);
+	more |= more_events;
+	c->rounds++;
+	if (rc == 0)
+		rc = expire(c, more);
+	if (rc == 0 && mono_ms() >= c->lag_at_ms) {
+		c->lag_at_ms = mono_ms() + LAG_MS;
+		rc = look_at_lag(c);
+	}
+	pthread_mutex_lock(&c->lock);
+	c->view.owes = c->owes_ms != 0;
+	pthread_mutex_unlock(&c->lock);
+	if (rc || more)
+		return rc;
+	rc = hw_source_wait(c->source, c->place, c->refused);
+	if (rc == -EIO) /* refused: told where it is read */
+		hw_source_pause(c->source, REDIS_MS);
+	return rc == -EIO ? 0 : rc;
+}
+
+static void *work(void *arg)
+{
+	struct hw_clerk *c = arg;
+	while (!hw_source_is_woken(c->source)) {
+		if (!c->ledger) {
+			open_sql(c);
+			continue;
+		}
+		bool up = hw_source_ready(c->source, REDIS_MS);
+		show_redis(c, up);
+		int rc = up ? one_round(c) : 0;
+		if (rc == -EIO)
+			give_sql_up(c, hw_ledger_error(c->ledger));
+	}
+	hw_ledger_close(c->ledger);
+	return NULL;
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+void hw_clerk_look(struct hw_clerk *c, struct hw_clerk_view *out)
+{
+	pthread_mutex_lock(&c->lock);
+	*out = c->view;
+	pthread_mutex_unlock(&c->lock);
+}
+
+const char *hw_clerk_rows_name(enum hw_clerk_rows kind)
+{
+	static const char *const names[] = {"transition", "found", "sight", "task"};
+	return names[kind];
+}
+
+/* Signals are the loop's. */
+static int start(struct hw_clerk *c)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	c->running = pthread_create(&c->thread, NULL, work, c) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return c->running ? 0 : -EAGAIN;
+}
+
+struct hw_clerk *hw_clerk_new(struct event_base *base, const struct hw_clerk_conf *conf, const struct hw_clerk_ops *ops,
+                              void *arg)
+{
+	struct hw_clerk *c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->conf = *conf;
+	c->ops = ops;
+	c->arg = arg;
+	pthread_mutex_init(&c->lock, NULL);
+	c->view.batch =
+		(struct hw_histogram){.bounds = batch_bounds, .n = sizeof(batch_bounds) / sizeof(*batch_bounds)};
+	c->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->source = hw_source_new(&conf->source);
+	c->bell = c->bell_fd >= 0 ? event_new(base, c->bell_fd, EV_READ | EV_PERSIST, on_bell, c) : NULL;
+	if (c->source && c->bell && event_add(c->bell, NULL) == 0 && start(c) == 0)
+		return c;
+	hw_clerk_free(c);
+	return NULL;
+}
+
+void hw_clerk_free(struct hw_clerk *c)
+{
+	if (!c)
+		return;
+	if (c->running) {
+		hw_source_wake(c->source);
+		pthread_join(c->thread, NULL);
+		on_bell(c->bell_fd, 0, c);
+	}
+	hw_source_free(c->source);
+	if (c->bell)
+		event_free(c->bell);
+	if (c->bell_fd >= 0)
+		close(c->bell_fd);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The clerk: a thread of its own that reads the streams from Redis and writes them into SQL, a batch at a time, until
+ * it is stopped. A thread, and not batches on the loop: how long a COMMIT takes is the disk's or a server's to say, and
+ * neither the watchdog nor a request may wait for it.
+ *
+ * What it says goes to the loop as lines, and what it has done as a view, both by value under one lock. Where SQL is
+ * away, or refuses, it connects anew after 1 s, doubling to 60 s; what Redis holds waits there.
+ */
+#ifndef HW_HISTORY_CLERK_H
+#define HW_HISTORY_CLERK_H
+
+#include "history/entry.h"
+#include "history/source.h"
+#include "history/sql.h"
+#include "http/metrics.h"
+#include "run/log.h"
+
+struct event_base;
+struct hw_clerk; /* opaque */
+
+struct hw_clerk_conf {
+	struct hw_source_conf source;
+	struct hw_sql_conf sql;
+	int64_t keep_ms, keep_outages_ms; /* 0: for ever */
+	int64_t events_max;               /* what the stream is kept at */
+};
+
+/* From the loop. */
+struct hw_clerk_ops {
+	void (*on_line)(void *arg, enum hw_log_level level, const char *text);
+};
+
+enum hw_clerk_rows { HW_ROWS_TRANSITION, HW_ROWS_FOUND, HW_ROWS_SIGHT, HW_ROWS_TASK, HW_ROWS_KINDS };
+
+struct hw_clerk_view {
+	bool sql, redis;
+	char sql_why[HW_SQL_WHY], redis_why[HW_SQL_WHY]; /* of the one that is not there */
+	struct hw_place place[HW_STREAMS];
+	int64_t lag_entries[HW_STREAMS]; /* -1: Redis does not tell */
+	int64_t lag_ms[HW_STREAMS];
+	int64_t gaps, lost; /* of all that SQL holds */
+	uint64_t rows[HW_ROWS_KINDS], unusable, yielded, sql_losses;
+	struct hw_histogram batch;
+	bool owes; /* hashes are to be read back */
+};
+
+/* Starts it. `conf` is copied but for its texts, which are borrowed; so is `ops`. NULL without memory. */
+struct hw_clerk *hw_clerk_new(struct event_base *base, const struct hw_clerk_conf *conf, const struct hw_clerk_ops *ops,
+                              void *arg);
+/* Stops it behind the batch that is being written. NULL may be given. */
+void hw_clerk_free(struct hw_clerk *c);
+void hw_clerk_look(struct hw_clerk *c, struct hw_clerk_view *out);
+/* The names of rows, as the metrics have them. */
+const char *hw_clerk_rows_name(enum hw_clerk_rows kind);
+
+#endif

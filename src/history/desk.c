@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See desk.h. A question belongs to the loop, but from its taking to its answer to the thread. One whose client has
+ * gone loses its request and is thrown away when its answer is there.
+ */
+#include "history/desk.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/http_struct.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "http/reply.h"
+
+struct question {
+	struct question *next;
+	struct hw_desk *d;
+	struct evhttp_request *req; /* the loop's; NULL: the client has gone */
+	hw_desk_question *ask;
+	struct hw_answer answer;
+	_Alignas(max_align_t) char args[HW_DESK_ARGS_MAX];
+};
+
+struct queue {
+	struct question *first, **end;
+};
+
+struct hw_desk {
+	struct hw_sql_conf conf;
+	struct event *bell;
+	int bell_fd;
+	pthread_t thread;
+	bool running;
+	unsigned n; /* questions under way: the loop's */
+
+	pthread_mutex_t lock; /* of these */
+	pthread_cond_t some;
+	struct queue asked, done;
+	bool stop;
+};
+
+static void push(struct queue *q, struct question *x)
+{
+	x->next = NULL;
+	*q->end = x;
+	q->end = &x->next;
+}
+
+static struct question *pop(struct queue *q)
+{
+	struct question *x = q->first;
+	if (x && !(q->first = x->next))
+		q->end = &q->first;
+	return x;
+}
+
+/* --- the thread --------------------------------------------------------------------------------------------------- */
+
+static void answer(struct hw_desk *d, struct hw_sql **sql, struct question *x)
+{
+	struct hw_answer *a = &x->answer;
+	if (!*sql)
+		*sql = hw_sql_open(&d->conf, a->why_text);
+	int rc = *sql ? x->ask(*sql, x->args, a) : -EIO;
+	if (rc == 0) {
+		hw_sql_finish_all(*sql);
+		return;
+	}
+	if (*sql)
+		snprintf(a->why_text, sizeof(a->why_text), "SQL: %.500s", hw_sql_error(*sql));
+	hw_sql_close(*sql);
+	*sql = NULL;
+	a->code = HTTP_SERVUNAVAIL;
+	a->why = a->why_text;
+}
+
+static void *work(void *arg)
+{
+	struct hw_desk *d = arg;
+	struct hw_sql *sql = NULL;
+	uint64_t one = 1;
+	pthread_mutex_lock(&d->lock);
+	while (!d->stop) {
+		struct question *x = pop(&d->asked);
+		if (!x) {
+			pthread_cond_wait(&d->some, &d->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&d->lock);
+		answer(d, &sql, x);
+		pthread_mutex_lock(&d->lock);
+		push(&d->done, x);
+		(void)!write(d->bell_fd, &one, sizeof(one));
+	}
+	pthread_mutex_unlock(&d->lock);
+	hw_sql_close(sql);
+	return NULL;
+}
+
+/* --- the loop ----------------------------------------------------------------------------------------------------- */
+
+static void end(struct question *x)
+{
+	x->d->n--;
+	if (x->answer.body)
+		evbuffer_free(x->answer.body);
+	free(x);
+}
+
+static void on_close(struct evhttp_connection *conn, void *arg)
+{
+	struct question *x = arg;
+	struct evhttp_request *req = x->req;
+	(void)conn;
+	x->req = NULL;
+	/* evhttp frees a request that is still on its connection; one that it took off is left to us. */
+	if (!evhttp_request_get_connection(req))
+		evhttp_request_free(req);
+}
+
+static void send_answer(struct question *x)
+{
+	struct evhttp_connection *conn = evhttp_request_get_connection(x->req);
+	struct hw_answer *a = &x->answer;
+	if (conn)
+		evhttp_connection_set_closecb(conn, NULL, NULL);
+	if (a->code != HTTP_OK) {
+		hw_reply_error(x->req, a->code, a->why);
+		return;
+	}
+	hw_reply_as(x->req, a->code, a->type, a->body);
+	a->body = NULL;
+}
+
+static void on_bell(evutil_socket_t fd, short what, void *arg)
+{
+	struct hw_desk *d = arg;
+	struct question *x;
+	uint64_t n;
+	(void)what;
+	(void)!read(fd, &n, sizeof(n));
+	do {
+		pthread_mutex_lock(&d->lock);
+		x = pop(&d->done);
+		pthread_mutex_unlock(&d->lock);
+		if (x && x->req)
+			send_answer(x);
+		if (x)
+			end(x);
+	} while (x);
+}
+
+void hw_desk_ask(struct hw_desk *d, struct evhttp_request *req, hw_desk_question *question, const void *args,
+                 size_t size)
+{
+	struct question *x = d->n < HW_DESK_MAX ? calloc(1, sizeof(*x)) : NULL;
+	assert(size <= HW_DESK_ARGS_MAX);
+	if (x)
+		x->answer = (struct hw_answer){.body = evbuffer_new(), .code = HTTP_OK, .type = "application/json"};
+	if (!x || !x->answer.body) {
+		free(x);
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "too many reports are asked for");
+		return;
+	}
+	x->d = d;
+	x->req = req;
+	x->ask = question;
+	memcpy(x->args, args, size);
+	d->n++;
+	evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_close, x);
+	pthread_mutex_lock(&d->lock);
+	push(&d->asked, x);
+	pthread_cond_signal(&d->some);
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+static int start(struct hw_desk *d)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old); /* signals are the loop's */
+	d->running = pthread_create(&d->thread, NULL, work, d) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return d->running ? 0 : -EAGAIN;
+}
+
+struct hw_desk *hw_desk_new(struct event_base *base, const struct hw_sql_conf *conf)
+{
+	struct hw_desk *d = calloc(1, sizeof(*d));
+	if (!d)
+		return NULL;
+	d->conf = *conf;
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->some, NULL);
+	d->asked.end = &d->asked.first;
+	d->done.end = &d->done.first;
+	d->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	d->bell = d->bell_fd >= 0 ? event_new(base, d->bell_fd, EV_READ | EV_PERSIST, on_bell, d) : NULL;
+	if (d->bell && event_add(d->bell, NULL) == 0 && start(d) == 0)
+		return d;
+	hw_desk_free(d);
+	return NULL;
+}
+
+void hw_desk_free(struct hw_desk *d)
+{
+	struct question *x;
+	if (!d)
+		return;
+	if (d->running) {
+		pthread_mutex_lock(&d->lock);
+		d->stop = true;
+		pthread_cond_signal(&d->some);
+		pthread_mutex_unlock(&d->lock);
+		pthread_join(d->thread, NULL);
+	}
+	while ((x = pop(&d->asked)) || (x = pop(&d->done)))
+		end(x);
+	if (d->bell)
+		event_free(d->bell);
+	if (d->bell_fd >= 0)
+		close(d->bell_fd);
+	pthread_cond_destroy(&d->some);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The desk: a thread that answers what is asked of SQL, one question after the other, on a connection of its own, so
+ * that neither the loop nor the clerk waits for a report. A question is a function and what it needs, by value; it
+ * fills an evbuffer, which the loop sends when it is done, if the client is still there.
+ */
+#ifndef HW_HISTORY_DESK_H
+#define HW_HISTORY_DESK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "history/sql.h"
+
+struct event_base;
+struct evbuffer;
+struct evhttp_request;
+struct hw_desk; /* opaque */
+
+#define HW_DESK_MAX      64   /* questions that may wait; one more is answered with 503 */
+#define HW_DESK_ARGS_MAX 1024 /* bytes of what a question needs */
+
+struct hw_answer {
+	struct evbuffer *body;
+	int code;         /* HTTP */
+	const char *type; /* of the body */
+	const char *why;  /* of an error: {"error":why} is sent. May point into why_text */
+	char why_text[HW_SQL_WHY];
+};
+
+/* Answers, in the desk's thread. `args`: as they were given. 0; or -EIO if SQL failed, and the connection is made anew.
+ */
+typedef int hw_desk_question(struct hw_sql *sql, const void *args, struct hw_answer *out);
+
+/* `conf` is copied but for its texts. NULL without memory. */
+struct hw_desk *hw_desk_new(struct event_base *base, const struct hw_sql_conf *conf);
+/* After hw_http_fini(): nobody waits for an answer. */
+void hw_desk_free(struct hw_desk *d);
+/* Has the request answered. */
+void hw_desk_ask(struct hw_desk *d, struct evhttp_request *req, hw_desk_question *question, const void *args,
+                 size_t size);
+
+#endif

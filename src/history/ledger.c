@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See ledger.h. Cost of a transition: five or six prepared statements, each one look into a tree that is in memory for
+ * the most part.
+ */
+#include "history/ledger.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "history/calendar.h"
+#include "history/schema.h"
+
+#define PIECE "1000" /* rows that go at a time */
+
+enum query {
+	PLACE_NEW,
+	PLACE,
+	MOVE,
+	DEVICE,
+	DEVICE_NEW,
+	DEVICE_SET,
+	TRANSITION_NEW,
+	OUTAGE_NEW,
+	OUTAGE_AGAIN,
+	OUTAGE_END,
+	MONTH_ADD,
+	SIGHT_PUT,
+	TASK_NEW,
+	TASK_SET,
+	GAP_NEW,
+	OWE,
+	OWES,
+	PAID,
+	GAPS,
+	EXPIRE_TRANSITIONS,
+	EXPIRE_TASKS,
+	EXPIRE_OUTAGES,
+	EXPIRE_SIGHT,
+	QUERIES
+};
+
+/* clang-format off */
+static const char *const texts[QUERIES][2] = {
+	[PLACE_NEW] = {"INSERT INTO position (stream, at, n) VALUES (?, ?, -1) ON CONFLICT DO NOTHING",
+		"INSERT INTO position (stream, at, n) VALUES (?, ?, -1) ON DUPLICATE KEY UPDATE stream = stream"},
+	[PLACE] = {"SELECT at, n FROM position WHERE stream = ?", NULL},
+	[MOVE] = {"UPDATE position SET at = ?, n = ? WHERE stream = ? AND at = ? AND n = ?", NULL},
+	[DEVICE] = {"SELECT dev, state, since_ms, seq FROM device WHERE id = ?", NULL},
+	[DEVICE_NEW] = {"INSERT INTO device (id, grp, first_ms, gone_ms, state, since_ms, seq) VALUES (?, ?, ?, ?, ?, ?, ?)", NULL},
+	[DEVICE_SET] = {"UPDATE device SET grp = ?, gone_ms = ?, state = ?, since_ms = ?, seq = ? WHERE dev = ?", NULL},
+	[TRANSITION_NEW] = {"INSERT INTO transition (dev, seq, at_ms, state, reason, last_seen_ms, grp, node, found, entry)"
+		" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		"INSERT INTO transition (dev, seq, at_ms, state, reason, last_seen_ms, grp, node, found, entry)"
+		" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE dev = dev"},
+	[OUTAGE_NEW] = {"INSERT INTO outage (dev, from_ms, to_ms, reason) VALUES (?, ?, NULL, ?) ON CONFLICT DO NOTHING",
+		"INSERT INTO outage (dev, from_ms, to_ms, reason) VALUES (?, ?, NULL, ?) ON DUPLICATE KEY UPDATE dev = dev"},
+	[OUTAGE_AGAIN] = {"UPDATE outage SET to_ms = NULL, reason = ? WHERE dev = ? AND from_ms = ?", NULL},
+	[OUTAGE_END] = {"UPDATE outage SET to_ms = ? WHERE dev = ? AND from_ms = ?", NULL},
+	[MONTH_ADD] = {"INSERT INTO month (dev, month, outages, down_ms, gone_ms) VALUES (?, ?, ?, ?, ?)"
+		" ON CONFLICT (month, dev) DO UPDATE SET outages = outages + excluded.outages, down_ms = down_ms + excluded.down_ms,"
+		" gone_ms = gone_ms + excluded.gone_ms",
+		"INSERT INTO month (dev, month, outages, down_ms, gone_ms) VALUES (?, ?, ?, ?, ?)"
+		" ON DUPLICATE KEY UPDATE outages = outages + VALUES(outages), down_ms = down_ms + VALUES(down_ms),"
+		" gone_ms = gone_ms + VALUES(gone_ms)"},
+	/* Where two entries begin at once, what was not seen wins. */
+	[SIGHT_PUT] = {"INSERT INTO sight (node, from_ms, to_ms, cause) VALUES (?, ?, ?, ?) ON CONFLICT (node, from_ms) DO UPDATE SET"
+		" to_ms = max(to_ms, excluded.to_ms), cause = CASE WHEN cause = '' THEN excluded.cause ELSE cause END",
+		"INSERT INTO sight (node, from_ms, to_ms, cause) VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE"
+		" to_ms = GREATEST(to_ms, VALUES(to_ms)), cause = CASE WHEN cause = '' THEN VALUES(cause) ELSE cause END"},
+	[TASK_NEW] = {"INSERT INTO task (task, receiver, sender, action, at_ms, state, tries, why, entry)"
+		" VALUES (?, ?, ?, NULL, ?, '', 0, '', -1) ON CONFLICT DO NOTHING",
+		"INSERT INTO task (task, receiver, sender, action, at_ms, state, tries, why, entry)"
+		" VALUES (?, ?, ?, NULL, ?, '', 0, '', -1) ON DUPLICATE KEY UPDATE task = task"},
+	[TASK_SET] = {"UPDATE task SET state = ?, why = ?, sent_ms = COALESCE(sent_ms, ?), acked_ms = COALESCE(acked_ms, ?),"
+		" ended_ms = ?, tries = tries + ?, entry = ? WHERE task = ? AND entry < ? AND ended_ms IS NULL", NULL},
+	[GAP_NEW] = {"INSERT INTO gap (stream, `after`, `before`, lost, found_ms) VALUES (?, ?, ?, ?, ?)", NULL},
+	[OWE] = {"UPDATE position SET at = 'owed', n = ? WHERE stream = 'device:state'", NULL},
+	[OWES] = {"SELECT n FROM position WHERE stream = 'device:state' AND at = 'owed'", NULL},
+	[PAID] = {"UPDATE position SET at = 'paid' WHERE stream = 'device:state' AND at = 'owed' AND n = ?", NULL},
+	[GAPS] = {"SELECT COUNT(*), COALESCE(SUM(lost), 0) FROM gap", NULL},
+	[EXPIRE_TRANSITIONS] = {"DELETE FROM transition WHERE (dev, seq) IN"
+		" (SELECT dev, seq FROM transition WHERE at_ms < ? ORDER BY at_ms LIMIT " PIECE ")",
+		"DELETE FROM transition WHERE at_ms < ? ORDER BY at_ms LIMIT " PIECE},
+	[EXPIRE_TASKS] = {"DELETE FROM task WHERE task IN (SELECT task FROM task WHERE ended_ms < ? LIMIT " PIECE ")",
+		"DELETE FROM task WHERE ended_ms < ? LIMIT " PIECE},
+	[EXPIRE_OUTAGES] = {"DELETE FROM outage WHERE (dev, from_ms) IN"
+		" (SELECT dev, from_ms FROM outage WHERE from_ms < ? AND to_ms < ? ORDER BY from_ms LIMIT " PIECE ")",
+		"DELETE FROM outage WHERE from_ms < ? AND to_ms < ? ORDER BY from_ms LIMIT " PIECE},
+	[EXPIRE_SIGHT] = {"DELETE FROM sight WHERE (node, from_ms) IN"
+		" (SELECT node, from_ms FROM sight WHERE to_ms < ? LIMIT " PIECE ")",
+		"DELETE FROM sight WHERE to_ms < ? LIMIT " PIECE},
+};
+/* clang-format on */
+
+static const char *const stream_names[HW_STREAMS] = {
+	[HW_STREAM_SIGHT] = "device:sight", [HW_STREAM_EVENTS] = "device:events", [HW_STREAM_TASKS] = "task:events"};
+
+struct hw_ledger {
+	struct hw_sql *sql; /* owned */
+	struct hw_sql_stmt *q[QUERIES];
+};
+
+/* A device as it is in its row. */
+struct device {
+	int64_t dev, since_ms, seq;
+	char state[HW_ENTRY_WORD];
+};
+
+const char *hw_ledger_error(struct hw_ledger *l)
+{
+	return hw_sql_error(l->sql);
+}
+
+/* --- life -------------------------------------------------------------------------------------------------------- */
+
+static int add_place(struct hw_ledger *l, const char *stream, const char *at)
+{
+	hw_sql_text(l->q[PLACE_NEW], 1, stream);
+	hw_sql_text(l->q[PLACE_NEW], 2, at);
+	return hw_sql_do(l->q[PLACE_NEW]) < 0 ? -EIO : 0;
+}
+
+static int ready(struct hw_ledger *l, char why[HW_SQL_WHY])
+{
+	int rc = hw_schema_ready(l->sql, why);
+	for (int i = 0; rc == 0 && i < QUERIES; i++) {
+		const char *mysql = texts[i][1] ? texts[i][1] : texts[i][0];
+		l->q[i] = hw_sql_prepare(l->sql, hw_sql_pick(l->sql, texts[i][0], mysql));
+		if (!l->q[i])
+			rc = -EIO;
+	}
+	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
+		rc = add_place(l, stream_names[i], "0-0");
+	if (rc == 0)
+		rc = add_place(l, "device:state", "paid");
+	if (rc == -EIO && !*why)
+		snprintf(why, HW_SQL_WHY, "%.500s", hw_sql_error(l->sql));
+	return rc;
+}
+
+struct hw_ledger *hw_ledger_open(const struct hw_sql_conf *c, char why[HW_SQL_WHY])
+{
+	struct hw_ledger *l = calloc(1, sizeof(*l));
+	why[0] = '\0';
+	if (!l) {
+		snprintf(why, HW_SQL_WHY, "out of memory");
+		return NULL;
+	}
+	l->sql = hw_sql_open(c, why);
+	if (l->sql && ready(l, why) == 0)
+		return l;
+	hw_ledger_close(l);
+	return NULL;
+}
+
+void hw_ledger_close(struct hw_ledger *l)
+{
+	if (!l)
+		return;
+	hw_sql_close(l->sql);
+	free(l);
+}
+
+/* --- places ------------------------------------------------------------------------------------------------------- */
+
+int hw_ledger_place(struct hw_ledger *l, enum hw_stream stream, struct hw_place *out)
+{
+	struct hw_sql_stmt *q = l->q[PLACE];
+	size_t len;
+	hw_sql_text(q, 1, stream_names[stream]);
+	int rc = hw_sql_step(q) == 1 ? 0 : -EIO;
+	if (rc == 0) {
+		const char *at = hw_sql_column_text(q, 0, &len);
+		if (hw_event_id_parse(at, len, &out->at) != 0)
+			rc = -EIO;
+		out->n = hw_sql_column_int(q, 1);
+	}
+	hw_sql_reset(q);
+	return rc;
+}
+
+int hw_ledger_begin(struct hw_ledger *l, enum hw_stream stream, const struct hw_place *from, const struct hw_place *to)
+{
+	char old[HW_EVENT_ID_TEXT], new[HW_EVENT_ID_TEXT];
+	struct hw_sql_stmt *q = l->q[MOVE];
+	if (hw_sql_begin(l->sql) != 0)
+		return -EIO;
+	hw_event_id_text(from->at, old);
+	hw_event_id_text(to->at, new);
+	hw_sql_text(q, 1, new);
+	hw_sql_int(q, 2, to->n);
+	hw_sql_text(q, 3, stream_names[stream]);
+	hw_sql_text(q, 4, old);
+	hw_sql_int(q, 5, from->n);
+	int64_t n = hw_sql_do(q);
+	if (n == 0)
+		hw_sql_rollback(l->sql);
+	return n < 0 ? -EIO : n > 0;
+}
+
+int hw_ledger_commit(struct hw_ledger *l)
+{
+	return hw_sql_commit(l->sql);
+}
+
+int hw_ledger_begin_found(struct hw_ledger *l)
+{
+	return hw_sql_begin(l->sql);
+}
+
+/* --- outages and months ------------------------------------------------------------------------------------------- */
+
+static int add_month(struct hw_ledger *l, int64_t dev, int month, int64_t outages, int64_t down_ms, int64_t gone_ms)
+{
+	struct hw_sql_stmt *q = l->q[MONTH_ADD];
+	hw_sql_int(q, 1, dev);
+	hw_sql_int(q, 2, month);
+	hw_sql_int(q, 3, outages);
+	hw_sql_int(q, 4, down_ms);
+	hw_sql_int(q, 5, gone_ms);
+	return hw_sql_do(q) < 0 ? -EIO : 0;
+}
+
+/* A device is down, or forgotten, from now on. */
+static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const char *reason, bool is_outage)
+{
+	struct hw_sql_stmt *q = l->q[OUTAGE_NEW];
+	hw_sql_int(q, 1, dev);
+	hw_sql_int(q, 2, at_ms);
+	hw_sql_text(q, 3, reason);
+	int64_t n = hw_sql_do(q);
+	if (n == 0) { /* one of no length began in the same millisecond: it goes on, under the new name */
+		q = l->q[OUTAGE_AGAIN];
+		hw_sql_text(q, 1, reason);
+		hw_sql_int(q, 2, dev);
+		hw_sql_int(q, 3, at_ms);
+		n = hw_sql_do(q);
+	}
+	if (n < 0)
+		return -EIO;
+	return is_outage ? add_month(l, dev, hw_month_of(at_ms), 1, 0, 0) : 0;
+}
+
+/* It was down, or forgotten, until now: its share of each month. */
+static int end_outage(struct hw_ledger *l, int64_t dev, int64_t from_ms, int64_t to_ms, bool is_outage)
+{
+	struct hw_sql_stmt *q = l->q[OUTAGE_END];
+	hw_sql_int(q, 1, to_ms);
+	hw_sql_int(q, 2, dev);
+	hw_sql_int(q, 3, from_ms);
+	int rc = hw_sql_do(q) < 0 ? -EIO : 0;
+	for (int month = hw_month_of(from_ms); rc == 0 && from_ms < to_ms; month = hw_month_next(month)) {
+		int64_t end_ms = hw_month_begin(hw_month_next(month));
+		if (end_ms > to_ms)
+			end_ms = to_ms;
+		int64_t ms = end_ms - from_ms;
+		rc = add_month(l, dev, month, 0, is_outage ? ms : 0, is_outage ? 0 : ms);
+		from_ms = end_ms;
+	}
+	return rc;
+}
+
+/* --- transitions -------------------------------------------------------------------------------------------------- */
+
+static bool is(const char *state, const char *name)
+{
+	return strcmp(state, name) == 0;
+}
+
+/* 1: it is known; 0: it is not; -EIO. */
+static int find_device(struct hw_ledger *l, const char *id, struct device *d)
+{
+	struct hw_sql_stmt *q = l->q[DEVICE];
+	size_t len;
+	hw_sql_text(q, 1, id);
+	int rc = hw_sql_step(q);
+	if (rc == 1) {
+		d->dev = hw_sql_column_int(q, 0);
+		snprintf(d->state, sizeof(d->state), "%s", hw_sql_column_text(q, 1, &len));
+		d->since_ms = hw_sql_column_int(q, 2);
+		d->seq = hw_sql_column_int(q, 3);
+	}
+	hw_sql_reset(q);
+	return rc;
+}
+
+static void bind_gone(struct hw_sql_stmt *q, int i, const struct hw_entry *e, int64_t at_ms)
+{
+	if (is(e->state, "forgotten"))
+		hw_sql_int(q, i, at_ms);
+	else
+		hw_sql_null(q, i);
+}
+
+static int add_device(struct hw_ledger *l, const struct hw_entry *e, struct device *d)
+{
+	struct hw_sql_stmt *q = l->q[DEVICE_NEW];
+	hw_sql_text(q, 1, e->id);
+	hw_sql_text(q, 2, e->group);
+	hw_sql_int(q, 3, e->time_ms);
+	bind_gone(q, 4, e, e->time_ms);
+	hw_sql_text(q, 5, e->state);
+	hw_sql_int(q, 6, e->time_ms);
+	hw_sql_int(q, 7, e->seq);
+	if (hw_sql_do(q) < 0)
+		return -EIO;
+	*d = (struct device){.dev = hw_sql_inserted(q), .since_ms = e->time_ms, .seq = e->seq};
+	if (is(e->state, "online"))
+		return 0;
+	return open_outage(l, d->dev, e->time_ms, is(e->state, "offline") ? e->why : e->state, is(e->state, "offline"));
+}
+
+static int set_device(struct hw_ledger *l, const struct device *d, const struct hw_entry *e, int64_t since_ms)
+{
+	struct hw_sql_stmt *q = l->q[DEVICE_SET];
+	hw_sql_text(q, 1, e->group);
+	bind_gone(q, 2, e, since_ms);
+	hw_sql_text(q, 3, e->state);
+	hw_sql_int(q, 4, since_ms);
+	hw_sql_int(q, 5, e->seq);
+	hw_sql_int(q, 6, d->dev);
+	return hw_sql_do(q) < 0 ? -EIO : 0;
+}
+
+/* The device's state changes: what lasted ends, what lasts begins. Told of the same state once more, it goes on. */
+static int change(struct hw_ledger *l, const struct device *d, const struct hw_entry *e)
+{
+	int64_t at_ms = e->time_ms > d->since_ms ? e->time_ms : d->since_ms;
+	int rc = 0;
+	if (is(d->state, e->state))
+		return set_device(l, d, e, d->since_ms);
+	if (!is(d->state, "online"))
+		rc = end_outage(l, d->dev, d->since_ms, at_ms, is(d->state, "offline"));
+	if (rc == 0 && is(e->state, "offline"))
+		rc = open_outage(l, d->dev, at_ms, e->why, true);
+	else if (rc == 0 && is(e->state, "forgotten"))
+		rc = open_outage(l, d->dev, at_ms, e->state, false);
+	return rc ? rc : set_device(l, d, e, at_ms);
+}
+
+/* 1: it was new; 0: it was there; -EIO. */
+static int add_transition(struct hw_ledger *l, int64_t dev, const struct hw_entry *e, bool found)
+{
+	struct hw_sql_stmt *q = l->q[TRANSITION_NEW];
+	hw_sql_int(q, 1, dev);
+	hw_sql_int(q, 2, e->seq);
+	hw_sql_int(q, 3, e->time_ms);
+	hw_sql_text(q, 4, e->state);
+	hw_sql_text(q, 5, e->why);
+	hw_sql_int(q, 6, e->last_seen_ms);
+	hw_sql_text(q, 7, e->group);
+	hw_sql_text(q, 8, e->node);
+	hw_sql_int(q, 9, found);
+	hw_sql_int(q, 10, hw_entry_number(e->at));
+	int64_t n = hw_sql_do(q);
+	return n < 0 ? -EIO : n > 0;
+}
+
+int hw_ledger_event(struct hw_ledger *l, const struct hw_entry *e, bool found)
+{
+	struct device d;
+	int known = find_device(l, e->id, &d);
+	if (known < 0 || (known == 0 && add_device(l, e, &d) != 0))
+		return -EIO;
+	if (found && known && e->seq <= d.seq)
+		return 0;
+	int fresh = add_transition(l, d.dev, e, found);
+	if (fresh == 1 && known && e->seq > d.seq && change(l, &d, e) != 0)
+		return -EIO;
+	return fresh;
+}
+
+/* --- sight and tasks ---------------------------------------------------------------------------------------------- */
+
+int hw_ledger_sight(struct hw_ledger *l, const struct hw_entry *e)
+{
+	struct hw_sql_stmt *q = l->q[SIGHT_PUT];
+	bool stop = is(e->state, "stopped"), down = is(e->state, "down");
+	if (e->time_ms >= e->last_seen_ms && !stop)
+		return 0; /* of no length */
+	hw_sql_text(q, 1, e->node);
+	hw_sql_int(q, 2, e->time_ms);
+	hw_sql_int(q, 3, e->last_seen_ms);
+	hw_sql_text(q, 4, stop || down ? e->state : is(e->state, "seeing") ? "" : *e->why ? e->why : "blind");
+	int64_t n = hw_sql_do(q);
+	return n < 0 ? -EIO : n > 0;
+}
+
+static void bind_if(struct hw_sql_stmt *q, int i, bool holds, int64_t v)
+{
+	if (holds)
+		hw_sql_int(q, i, v);
+	else
+		hw_sql_null(q, i);
+}
+
+int hw_ledger_task(struct hw_ledger *l, const struct hw_entry *e)
+{
+	static const char *const ends[] = {"complete", "failed", "expired", "cancelled"};
+	struct hw_sql_stmt *q = l->q[TASK_NEW];
+	bool sent = is(e->state, "sent"), ended = false;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		ended |= is(e->state, ends[i]);
+	hw_sql_text(q, 1, e->group);
+	hw_sql_text(q, 2, e->id);
+	hw_sql_text(q, 3, e->node);
+	hw_sql_int(q, 4, e->time_ms);
+	if (hw_sql_do(q) < 0)
+		return -EIO;
+	q = l->q[TASK_SET];
+	hw_sql_text(q, 1, e->state);
+	hw_sql_text(q, 2, e->why);
+	bind_if(q, 3, sent, e->time_ms);
+	bind_if(q, 4, is(e->state, "acked"), e->time_ms);
+	bind_if(q, 5, ended, e->time_ms);
+	hw_sql_int(q, 6, sent);
+	hw_sql_int(q, 7, hw_entry_number(e->at));
+	hw_sql_text(q, 8, e->group);
+	hw_sql_int(q, 9, hw_entry_number(e->at));
+	int64_t n = hw_sql_do(q);
+	return n < 0 ? -EIO : n > 0;
+}
+
+/* --- gaps --------------------------------------------------------------------------------------------------------- */
+
+int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_gap *gap, int64_t now_ms)
+{
+	char after[HW_EVENT_ID_TEXT], before[HW_EVENT_ID_TEXT];
+	struct hw_sql_stmt *q = l->q[GAP_NEW];
+	hw_event_id_text(gap->after, after);
+	hw_event_id_text(gap->before, before);
+	hw_sql_text(q, 1, stream_names[stream]);
+	hw_sql_text(q, 2, after);
+	hw_sql_text(q, 3, before);
+	bind_if(q, 4, gap->lost >= 0, gap->lost);
+	hw_sql_int(q, 5, now_ms);
+	if (hw_sql_do(q) < 0)
+		return -EIO;
+	if (stream != HW_STREAM_EVENTS)
+		return 0;
+	hw_sql_int(l->q[OWE], 1, now_ms);
+	return hw_sql_do(l->q[OWE]) < 0 ? -EIO : 0;
+}
+
+int hw_ledger_owes(struct hw_ledger *l, int64_t *gap_ms)
+{
+	int rc = hw_sql_step(l->q[OWES]);
+	*gap_ms = rc == 1 ? hw_sql_column_int(l->q[OWES], 0) : 0;
+	hw_sql_reset(l->q[OWES]);
+	return rc < 0 ? -EIO : 0;
+}
+
+int hw_ledger_paid(struct hw_ledger *l, int64_t gap_ms)
+{
+	hw_sql_int(l->q[PAID], 1, gap_ms);
+	return hw_sql_do(l->q[PAID]) < 0 ? -EIO : 0;
+}
+
+int hw_ledger_gaps(struct hw_ledger *l, int64_t *gaps, int64_t *lost)
+{
+	struct hw_sql_stmt *q = l->q[GAPS];
+	int rc = hw_sql_step(q);
+	if (rc == 1) {
+		*gaps = hw_sql_column_int(q, 0);
+		*lost = hw_sql_column_int(q, 1);
+	}
+	hw_sql_reset(q);
+	return rc < 0 ? -EIO : 0;
+}
+
+/* --- what is old -------------------------------------------------------------------------------------------------- */
+
+static int64_t expire(struct hw_ledger *l, enum query which, int64_t before_ms, int n_params)
+{
+	for (int i = 1; i <= n_params; i++)
+		hw_sql_int(l->q[which], i, before_ms);
+	return before_ms ? hw_sql_do(l->q[which]) : 0;
+}
+
+int hw_ledger_expire(struct hw_ledger *l, int64_t before_ms, int64_t outages_before_ms)
+{
+	int64_t n = expire(l, EXPIRE_TRANSITIONS, before_ms, 1);
+	int64_t all = n;
+	if (n >= 0)
+		n = expire(l, EXPIRE_TASKS, before_ms, 1);
+	all = n > all ? n : all;
+	if (n >= 0)
+		n = expire(l, EXPIRE_OUTAGES, outages_before_ms, 2);
+	all = n > all ? n : all;
+	if (n >= 0)
+		n = expire(l, EXPIRE_SIGHT, outages_before_ms, 1);
+	all = n > all ? n : all;
+	if (n < 0 || (all > 0 && !hw_sql_is_mysql(l->sql) && hw_sql_run(l->sql, "PRAGMA incremental_vacuum(256)") != 0))
+		return -EIO;
+	return all >= atoi(PIECE);
+}

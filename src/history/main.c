@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* heartwheel-history: reads the command line, becomes a daemon, keeps the history. See heartwheel-history(8). */
+#include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf/conf.h"
+#include "history/api.h"
+#include "history/settings.h"
+#include "http/server.h"
+#include "link/clock.h"
+#include "run/daemon.h"
+#include "run/loop.h"
+#include "run/manager.h"
+#include "run/options.h"
+
+struct app {
+	struct hw_log *log;
+	struct hw_history_settings *conf;
+	struct hw_loop loop;
+	struct hw_http http;
+	struct hw_history_api api;
+	char *redis_password, *sql_password;
+};
+
+static const struct hw_options_help help = {
+	"heartwheel-history", "Keeps in SQL what happened to each device of heartwheeld's, and reports on it.",
+	"SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."};
+
+/* --- the configuration -------------------------------------------------------------------------------------------- */
+
+/* What only this machine can tell: a user, readable files, a group. */
+static bool machine_is_right(const char *path, const struct hw_history_settings *c, struct hw_user *user)
+{
+	const struct {
+		const char *section, *key, *path;
+	} files[] = {{"history", "password_file", c->password_file},
+	             {"history", "tls_ca", c->tls_ca},
+	             {"redis", "password_file", c->redis.password_file}};
+	gid_t group;
+	bool right = hw_user_find(user, c->user) == 0;
+	if (!right)
+		hw_conf_say_wrong(
+			c, path, "history", "user",
+			"there is no user '%s'; make it (useradd --system %s), or leave the value empty to stay root",
+			c->user, c->user);
+	for (size_t k = 0; k < sizeof(files) / sizeof(*files); k++) {
+		if (!*files[k].path || access(files[k].path, R_OK) == 0)
+			continue;
+		hw_conf_say_wrong(c, path, files[k].section, files[k].key, "cannot read %s: %s", files[k].path,
+		                  strerror(errno));
+		right = false;
+	}
+	if (*c->socket_group && hw_socket_group(c->socket_group, &group)) {
+		hw_conf_say_wrong(c, path, "history", "socket_group", "there is no group '%s'", c->socket_group);
+		right = false;
+	}
+	return right;
+}
+
+/* Reads the configuration and finds the user, or exits after saying what is wrong. */
+static struct hw_history_settings *load(const struct hw_options *o, struct hw_user *user)
+{
+	struct hw_conf_errors errors = {0};
+	struct hw_history_settings *c = hw_conf_load(&hw_history_table, o->conf, &errors);
+	if (!c && errors.no_memory) {
+		fprintf(stderr, "heartwheel-history: cannot read %s: out of memory\n", o->conf);
+		exit(EXIT_FAILURE);
+	}
+	for (size_t k = 0; !c && k < errors.n; k++)
+		fprintf(stderr, "%s\n", errors.lines[k]);
+	hw_conf_errors_fini(&errors);
+	if (!c || !machine_is_right(o->conf, c, user))
+		exit(HW_EXIT_USAGE);
+	return c;
+}
+
+/* --- the daemon --------------------------------------------------------------------------------------------------- */
+
+static void on_line(void *arg, enum hw_log_level level, const char *text)
+{
+	hw_log(((struct app *)arg)->log, level, "%s", text);
+}
+
+static const struct hw_clerk_ops clerk_ops = {on_line};
+
+static void on_tick(void *arg)
+{
+	struct app *a = arg;
+	struct hw_clerk_view v;
+	char text[200];
+	hw_http_tick(&a->http);
+	hw_clerk_look(a->api.clerk, &v);
+	snprintf(text, sizeof(text), "STATUS=%s%s%lld entries read", v.sql ? "" : "SQL is away, ",
+	         v.redis ? "" : "Redis is away, ",
+	         (long long)(v.place[HW_STREAM_EVENTS].n > 0 ? v.place[HW_STREAM_EVENTS].n : 0));
+	hw_manager_tell(text);
+}
+
+static void on_stop(void *arg, int number)
+{
+	struct app *a = arg;
+	hw_log(a->log, HW_LOG_NOTICE, "stopping on %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
+	hw_manager_tell("STOPPING=1");
+	hw_loop_stop(&a->loop);
+}
+
+static void on_reload(void *arg)
+{
+	hw_log(((struct app *)arg)->log, HW_LOG_NOTICE, "SIGHUP: nothing of [history] changes without a restart");
+}
+
+static void on_reopen(void *arg)
+{
+	struct app *a = arg;
+	int rc = hw_log_reopen(a->log);
+	if (rc)
+		hw_log(a->log, HW_LOG_ERROR, "cannot reopen %s: %s; logging goes on where it was", a->conf->log,
+		       strerror(-rc));
+	else
+		hw_log(a->log, HW_LOG_NOTICE, "log reopened");
+}
+
+static const struct hw_loop_ops loop_ops = {
+	.on_tick = on_tick, .on_stop = on_stop, .on_reload = on_reload, .on_reopen = on_reopen};
+
+/* A password from its file. 0, or -errno after logging. */
+static int read_secret(struct app *a, const char *key, const char *path, char **out)
+{
+	*out = *path ? hw_conf_read_secret(path) : strdup("");
+	if (*out)
+		return 0;
+	int error = errno;
+	hw_log(a->log, HW_LOG_ERROR, "cannot read %s %s: %s", key, path, strerror(error));
+	return error ? -error : -EIO;
+}
+
+static int listen_local(struct app *a, struct hw_daemon *d)
+{
+	const struct hw_history_settings *c = a->conf;
+	hw_make_parent(c->socket, &d->user);
+	int rc = hw_http_listen(&a->http, c->socket, c->socket_group);
+	if (rc)
+		hw_log(a->log, HW_LOG_ERROR, "cannot open the socket %s: %s; see [history] socket and socket_group",
+		       c->socket, rc == -EADDRINUSE ? "another process answers on it" : strerror(-rc));
+	else if (d->user.drop && chown(c->socket, d->user.uid, *c->socket_group ? (gid_t)-1 : d->user.gid) != 0)
+		rc = -errno;
+	return rc;
+}
+
+/* The directory of a SQLite file is made too: what is above it has to be there. */
+static int start(struct app *a, struct hw_daemon *d)
+{
+	const struct hw_history_settings *c = a->conf;
+	struct hw_clerk_conf clerk = {
+		.source = {.key_prefix = c->redis.key_prefix, .task_prefix = "task:", .batch = (unsigned)c->batch},
+		.sql = {.password = a->sql_password, .tls_ca = c->tls_ca},
+		.keep_ms = c->keep_ms,
+		.keep_outages_ms = c->keep_outages_ms,
+		.events_max = c->redis.events_max};
+	clerk.source.at = hw_redis_address_of(&c->redis, a->redis_password);
+	(void)hw_sql_place_parse(c->database, &clerk.sql.place);
+	if (clerk.sql.place.path[0])
+		hw_make_parent(clerk.sql.place.path, &d->user);
+	int rc = hw_daemon_become(d);
+	if (!rc)
+		rc = hw_loop_start(&a->loop);
+	if (rc)
+		return rc;
+	a->api.database = c->database;
+	a->api.started_ms = hw_clock_mono().ns / HW_NS_PER_MS;
+	a->api.clerk = hw_clerk_new(a->loop.base, &clerk, &clerk_ops, a);
+	a->api.desk = hw_desk_new(a->loop.base, &clerk.sql);
+	return a->api.clerk && a->api.desk ? 0 : -ENOMEM;
+}
+
+static void app_fini(struct app *a)
+{
+	hw_http_fini(&a->http);
+	if (a->api.desk)
+		hw_desk_free(a->api.desk);
+	hw_clerk_free(a->api.clerk);
+	hw_loop_fini(&a->loop);
+	free(a->redis_password);
+	free(a->sql_password);
+	hw_conf_free(a->conf);
+}
+
+/* From the locked pid file to the end. Returns the exit status. */
+static int serve(struct hw_history_settings *c, struct hw_daemon *d)
+{
+	struct app a = {.log = &d->log, .conf = c};
+	int rc = hw_loop_init(&a.loop, &loop_ops, &a);
+	hw_http_init(&a.http, a.loop.base, &hw_history_routes, &a.api);
+	if (!rc)
+		rc = read_secret(&a, "[redis] password_file", c->redis.password_file, &a.redis_password);
+	if (!rc)
+		rc = read_secret(&a, "[history] password_file", c->password_file, &a.sql_password);
+	if (!rc)
+		rc = listen_local(&a, d);
+	if (!rc)
+		rc = start(&a, d);
+	if (!rc) {
+		hw_log(a.log, HW_LOG_NOTICE, "heartwheel-history " HW_VERSION " keeps %s", c->database);
+		hw_daemon_ready(d);
+		rc = hw_loop_run(&a.loop);
+	} else {
+		hw_log(a.log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
+	}
+	app_fini(&a);
+	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* The whole of -t, once the file has been read. */
+static void tell_test(const struct hw_history_settings *c, const struct hw_options *o)
+{
+	if (o->verbose) {
+		hw_conf_print(c, stdout);
+		hw_conf_print_foreign(c, stdout);
+	}
+	printf("%s: ok\n", o->conf);
+}
+
+static void on_libevent(int severity, const char *text)
+{
+	if (severity >= EVENT_LOG_ERR)
+		fprintf(stderr, "heartwheel-history: libevent: %s\n", text);
+}
+
+int main(int argc, char **argv)
+{
+	struct hw_options o;
+	struct hw_daemon d;
+	hw_options_parse(argc, argv, &help, &o);
+	signal(SIGPIPE, SIG_IGN);
+	event_set_log_callback(on_libevent);
+	hw_sql_init();
+	hw_daemon_init(&d, "heartwheel-history", "history");
+	struct hw_history_settings *c = load(&o, &d.user);
+	if (o.test) {
+		tell_test(c, &o);
+		hw_conf_free(c);
+		return 0;
+	}
+	int rc = hw_daemon_begin(&d, c->pid_file, c->log, o.verbose ? HW_LOG_DEBUG : c->log_level, o.foreground);
+	if (rc) {
+		hw_conf_free(c);
+		return 1;
+	}
+	int status = serve(c, &d);
+	hw_daemon_end(&d);
+	return status;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* The reports: each a question for the desk (desk.h), whose argument is a struct hw_report_asked. */
+#ifndef HW_HISTORY_REPORT_H
+#define HW_HISTORY_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "history/desk.h"
+
+struct hw_report_asked {
+	char device[256], group[256]; /* "": all */
+	int64_t since_ms, until_ms;   /* [since, until) */
+	bool month, csv;              /* the window is a month, as far as it has come */
+	int64_t after, after_dev;     /* of a page: behind this; INT64_MAX: the first */
+	int64_t min_ms;               /* outages of at least this length */
+	unsigned limit, offset;
+};
+
+hw_desk_question hw_report_transitions, hw_report_outages, hw_report_uptime, hw_report_badge, hw_report_events;
+
+#endif

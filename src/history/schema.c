@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See schema.h. A step's statements may be run again: where DDL ends a transaction (MariaDB, MySQL) a kill may leave
+ * half of them done.
+ */
+#include "history/schema.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* mysql NULL: nothing there; its indexes stand in the tables, since MySQL makes none if it is missing. */
+struct step {
+	const char *sqlite, *mysql;
+};
+
+#define ID   "VARBINARY(255) NOT NULL"
+#define WORD "VARCHAR(40) NOT NULL"
+#define NAME "VARCHAR(255) NOT NULL"
+#define BIG  "BIGINT NOT NULL"
+#define KIND " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+
+static const struct step version_1[] = {
+	{"CREATE TABLE IF NOT EXISTS device (dev INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, grp TEXT NOT NULL,"
+         " first_ms INTEGER NOT NULL, gone_ms INTEGER, state TEXT NOT NULL, since_ms INTEGER NOT NULL, seq INTEGER NOT "
+         "NULL)",
+         "CREATE TABLE IF NOT EXISTS device (dev BIGINT PRIMARY KEY AUTO_INCREMENT, id " ID " UNIQUE, grp " NAME ","
+         " first_ms " BIG ", gone_ms BIGINT, state " WORD ", since_ms " BIG ", seq " BIG ","
+         " INDEX device_grp (grp))" KIND},
+	{"CREATE INDEX IF NOT EXISTS device_grp ON device (grp)", NULL},
+	/* `entry`: its id in the stream, as one number. */
+	{"CREATE TABLE IF NOT EXISTS transition (dev INTEGER NOT NULL, seq INTEGER NOT NULL, at_ms INTEGER NOT NULL,"
+         " state TEXT NOT NULL, reason TEXT NOT NULL, last_seen_ms INTEGER NOT NULL, grp TEXT NOT NULL, node TEXT NOT "
+         "NULL,"
+         " found INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (dev, seq)) WITHOUT ROWID",
+         "CREATE TABLE IF NOT EXISTS transition (dev " BIG ", seq " BIG ", at_ms " BIG ", state " WORD ", reason " NAME
+         ","
+         " last_seen_ms " BIG ", grp " NAME ", node " NAME ", found INT NOT NULL, entry " BIG ","
+         " PRIMARY KEY (dev, seq), INDEX transition_at (at_ms), INDEX transition_entry (entry))" KIND},
+	{"CREATE INDEX IF NOT EXISTS transition_at ON transition (at_ms)", NULL},
+	{"CREATE INDEX IF NOT EXISTS transition_entry ON transition (entry)", NULL},
+	/* to_ms NULL: it lasts. reason `forgotten`: no outage; the device was not known. */
+	{"CREATE TABLE IF NOT EXISTS outage (dev INTEGER NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER, reason "
+         "TEXT NOT NULL,"
+         " PRIMARY KEY (dev, from_ms)) WITHOUT ROWID",
+         "CREATE TABLE IF NOT EXISTS outage (dev " BIG ", from_ms " BIG ", to_ms BIGINT, reason " NAME ","
+         " PRIMARY KEY (dev, from_ms), INDEX outage_from (from_ms))" KIND},
+	{"CREATE INDEX IF NOT EXISTS outage_from ON outage (from_ms)", NULL},
+	/* down_ms of outages that are over, outages of all that began; gone_ms: how long it was forgotten. By month,
+           for reports. */
+	{"CREATE TABLE IF NOT EXISTS month (dev INTEGER NOT NULL, month INTEGER NOT NULL, outages INTEGER NOT NULL,"
+         " down_ms INTEGER NOT NULL, gone_ms INTEGER NOT NULL, PRIMARY KEY (month, dev)) WITHOUT ROWID",
+         "CREATE TABLE IF NOT EXISTS month (dev " BIG ", month INT NOT NULL, outages " BIG ", down_ms " BIG
+         ", gone_ms " BIG ","
+         " PRIMARY KEY (month, dev))" KIND},
+	/* cause: '' where it saw, `stopped`, `down`, or what it was blind for. */
+	{"CREATE TABLE IF NOT EXISTS sight (node TEXT NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER NOT NULL,"
+         " cause TEXT NOT NULL, PRIMARY KEY (node, from_ms)) WITHOUT ROWID",
+         "CREATE TABLE IF NOT EXISTS sight (node " NAME ", from_ms " BIG ", to_ms " BIG ", cause " WORD ","
+         " PRIMARY KEY (node, from_ms))" KIND},
+	{"CREATE TABLE IF NOT EXISTS gap (stream TEXT NOT NULL, `after` TEXT NOT NULL, `before` TEXT NOT NULL, lost "
+         "INTEGER,"
+         " found_ms INTEGER NOT NULL)",
+         "CREATE TABLE IF NOT EXISTS gap (stream " NAME ", `after` " WORD ", `before` " WORD ", lost BIGINT,"
+         " found_ms " BIG ")" KIND},
+	/* `entry`: of the last entry about it. */
+	{"CREATE TABLE IF NOT EXISTS task (task TEXT NOT NULL PRIMARY KEY, receiver TEXT NOT NULL, sender TEXT NOT "
+         "NULL,"
+         " action TEXT, at_ms INTEGER NOT NULL, state TEXT NOT NULL, sent_ms INTEGER, acked_ms INTEGER, ended_ms "
+         "INTEGER,"
+         " tries INTEGER NOT NULL, why TEXT NOT NULL, entry INTEGER NOT NULL) WITHOUT ROWID",
+         "CREATE TABLE IF NOT EXISTS task (task " NAME " PRIMARY KEY, receiver " ID ", sender " NAME
+         ", action VARCHAR(255),"
+         " at_ms " BIG ", state " WORD ", sent_ms BIGINT, acked_ms BIGINT, ended_ms BIGINT, tries " BIG ", why " NAME
+         ","
+         " entry " BIG ", INDEX task_receiver (receiver, at_ms), INDEX task_ended (ended_ms))" KIND},
+	{"CREATE INDEX IF NOT EXISTS task_receiver ON task (receiver, at_ms)", NULL},
+	{"CREATE INDEX IF NOT EXISTS task_ended ON task (ended_ms)", NULL},
+	{NULL, NULL}};
+
+static const struct step *const versions[] = {version_1};
+_Static_assert(sizeof(versions) / sizeof(*versions) == HW_SCHEMA_VERSION, "a way to each version");
+
+static int failed(struct hw_sql *s, char why[HW_SQL_WHY])
+{
+	snprintf(why, HW_SQL_WHY, "%.500s", hw_sql_error(s));
+	return -EIO;
+}
+
+/* -1 without memory or on an error. */
+static int64_t version_of(struct hw_sql *s)
+{
+	struct hw_sql_stmt *q = hw_sql_prepare(s, "SELECT n FROM position WHERE stream = 'schema'");
+	int rc = q ? hw_sql_step(q) : -EIO;
+	int64_t version = rc < 0 ? -1 : rc == 0 ? 0 : hw_sql_column_int(q, 0);
+	if (q)
+		hw_sql_reset(q);
+	return version;
+}
+
+static int upgrade(struct hw_sql *s, int64_t from)
+{
+	char text[160];
+	for (int64_t v = from; v < HW_SCHEMA_VERSION; v++) {
+		for (const struct step *step = versions[v]; step->sqlite; step++) {
+			const char *statement = hw_sql_pick(s, step->sqlite, step->mysql);
+			if (statement && hw_sql_run(s, statement) != 0)
+				return -EIO;
+		}
+		snprintf(text, sizeof(text), "UPDATE position SET n = %d WHERE stream = 'schema'", (int)v + 1);
+		if (hw_sql_run(s, text) != 0)
+			return -EIO;
+	}
+	return 0;
+}
+
+int hw_schema_ready(struct hw_sql *s, char why[HW_SQL_WHY])
+{
+	static const char *const first[][2] = {
+		{"CREATE TABLE IF NOT EXISTS position (stream TEXT NOT NULL PRIMARY KEY, at TEXT NOT NULL, n INTEGER "
+	         "NOT NULL)"
+	         " WITHOUT ROWID",
+	         "CREATE TABLE IF NOT EXISTS position (stream " NAME " PRIMARY KEY, at " WORD ", n " BIG ")" KIND},
+		{"INSERT INTO position (stream, at, n) VALUES ('schema', '', 0) ON CONFLICT DO NOTHING",
+	         "INSERT INTO position (stream, at, n) VALUES ('schema', '', 0) ON DUPLICATE KEY UPDATE stream = "
+	         "stream"}};
+	int64_t version = -1;
+	if (hw_sql_begin(s) != 0)
+		return failed(s, why);
+	for (int i = 0; i < 2; i++)
+		if (hw_sql_run(s, hw_sql_pick(s, first[i][0], first[i][1])) != 0)
+			goto out;
+	version = version_of(s);
+	if (version > HW_SCHEMA_VERSION) {
+		hw_sql_rollback(s);
+		snprintf(why, HW_SQL_WHY,
+		         "its tables are of version %d, and this program knows %d: install the newer one", (int)version,
+		         HW_SCHEMA_VERSION);
+		return -ENOTSUP;
+	}
+	if (version < 0 || upgrade(s, version) != 0)
+		goto out;
+	if (hw_sql_commit(s) == 0)
+		return 0;
+out:
+	failed(s, why);
+	hw_sql_rollback(s);
+	return -EIO;
+}

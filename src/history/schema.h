@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables, and the way from an older version of them to this one. The version is the row `schema` of `position`, in
+ * its n.
+ */
+#ifndef HW_HISTORY_SCHEMA_H
+#define HW_HISTORY_SCHEMA_H
+
+#include "history/sql.h"
+
+#define HW_SCHEMA_VERSION 1
+
+/* Makes the tables, or brings them up to date. 0; or -EIO, or -ENOTSUP if a newer program has made them, with the
+ * reason in `why`. */
+int hw_schema_ready(struct hw_sql *s, char why[HW_SQL_WHY]);
+
+#endif

@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See source.h. hiredis frees a reply when its callback returns, so each is read in the callback, into entries of our
+ * own. Cost: a round trip a page; two where the place was trimmed.
+ */
+#include "history/source.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "link/link.h"
+#include "link/trouble.h"
+
+#define KEY_MAX   160
+#define WAIT_MS   "1000" /* far below HW_LINK_SILENCE_MS */
+#define SCAN_MORE 2      /* SCAN may answer more keys than it is asked for, which is a quarter of a batch */
+
+struct hw_source {
+	struct event_base *base; /* owned */
+	struct event *bell, *timer;
+	int bell_fd;
+	atomic_bool woken;
+	struct hw_redis_link link;
+	struct hw_redis_address at;
+	char keys[HW_STREAMS][KEY_MAX], state_prefix[KEY_MAX], state_match[2 * KEY_MAX];
+	unsigned batch;
+	size_t cap;
+	struct hw_entry *entries;
+	bool linked, up, timed_out;
+	unsigned awaited; /* answers that have not come */
+	int failed;       /* of the answers that were awaited: 0 or -errno */
+	char why[HW_TROUBLE_TEXT + 200];
+};
+
+/* --- waiting ------------------------------------------------------------------------------------------------------ */
+
+static void on_bell(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what, (void)arg; /* it stays readable: each turn ends at once */
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	((struct hw_source *)arg)->timed_out = true;
+}
+
+static void on_ready(void *arg)
+{
+	struct hw_source *s = arg;
+	s->up = true;
+	hw_redis_link_settled(&s->link);
+}
+
+static void on_lost(void *arg, const char *why)
+{
+	struct hw_source *s = arg;
+	char text[HW_TROUBLE_TEXT];
+	s->up = false;
+	if (hw_trouble_of(why) != HW_TROUBLE_OTHER) {
+		hw_trouble_text(why, text);
+		why = text;
+	}
+	snprintf(s->why, sizeof(s->why), "%.500s", why);
+}
+
+static const struct hw_redis_link_ops link_ops = {on_ready, on_lost, NULL};
+
+static void arm(struct hw_source *s, int ms)
+{
+	struct timeval tv = {ms / 1000, (suseconds_t)(ms % 1000 * 1000)};
+	s->timed_out = event_add(s->timer, &tv) != 0;
+}
+
+static bool turn(struct hw_source *s)
+{
+	return !atomic_load(&s->woken) && event_base_loop(s->base, EVLOOP_ONCE) >= 0;
+}
+
+void hw_source_pause(struct hw_source *s, int ms)
+{
+	for (arm(s, ms); !s->timed_out && turn(s);)
+		;
+}
+
+bool hw_source_ready(struct hw_source *s, int ms)
+{
+	if (!s->linked) {
+		const struct hw_redis_link_conf c = {.at = s->at, .seed = (uint64_t)(uintptr_t)s ^ (uint64_t)getpid()};
+		if (hw_redis_link_init(&s->link, s->base, &c, &link_ops, s) != 0)
+			return false;
+		s->linked = true;
+	}
+	hw_redis_link_tick(&s->link);
+	for (arm(s, ms); !s->up && !s->timed_out && turn(s);)
+		;
+	return s->up;
+}
+
+const char *hw_source_why(const struct hw_source *s)
+{
+	return s->why;
+}
+
+void hw_source_wake(struct hw_source *s)
+{
+	uint64_t one = 1;
+	atomic_store(&s->woken, true);
+	(void)!write(s->bell_fd, &one, sizeof(one));
+}
+
+bool hw_source_is_woken(const struct hw_source *s)
+{
+	return atomic_load(&s->woken);
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------- */
+
+/* Reads a reply; false: it makes no sense. */
+typedef bool reader(void *arg, const redisReply *reply);
+
+struct question {
+	struct hw_source *s;
+	reader *read; /* NULL: only that it is no error counts */
+	void *arg;
+};
+
+static int refused(struct hw_source *s, const char *error)
+{
+	hw_trouble_text(error, s->why);
+	return -EIO;
+}
+
+static void on_answer(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct question *q = arg;
+	struct hw_source *s = q->s;
+	const redisReply *reply = answer;
+	(void)ac;
+	s->awaited--;
+	if (!reply) {
+		s->failed = -ENOTCONN;
+		return;
+	}
+	hw_redis_link_got(&s->link);
+	if (reply->type == REDIS_REPLY_ERROR)
+		s->failed = refused(s, reply->str);
+	else if (q->read && !q->read(q->arg, reply))
+		s->failed = refused(s, "ERR the answer makes no sense");
+}
+
+/* Sends; the question must live until hw_... answers() returns. */
+static void send_question(struct question *q, int argc, const char **argv)
+{
+	struct hw_source *s = q->s;
+	size_t len[24];
+	for (int i = 0; i < argc; i++)
+		len[i] = strlen(argv[i]);
+	if (s->failed)
+		return;
+	s->failed = hw_redis_link_command(&s->link, on_answer, q, argc, argv, len);
+	s->awaited += s->failed == 0;
+}
+
+/* Waits for all answers: no callback may come later for what its caller has on the stack. */
+static int answers(struct hw_source *s)
+{
+	while (s->awaited > 0 && turn(s))
+		;
+	if (s->awaited > 0) { /* woken: nothing is waited for any more */
+		s->up = s->linked = false;
+		hw_redis_link_fini(&s->link);
+		s->failed = -ENOTCONN;
+	}
+	int rc = s->failed;
+	s->failed = 0;
+	return s->up ? rc : -ENOTCONN;
+}
+
+static int ask(struct hw_source *s, reader *read, void *arg, int argc, const char **argv)
+{
+	struct question q = {s, read, arg};
+	send_question(&q, argc, argv);
+	return answers(s);
+}
+
+/* --- entries ------------------------------------------------------------------------------------------------------ */
+
+static bool is_text(const redisReply *r)
+{
+	return r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS;
+}
+
+static void copy(char *to, size_t cap, const redisReply *from)
+{
+	size_t len = from->len < cap - 1 ? from->len : cap - 1;
+	memcpy(to, from->str, len);
+	to[len] = '\0';
+}
+
+static void take_number(int64_t *to, const redisReply *from)
+{
+	*to = strtoll(from->str, NULL, 10);
+}
+
+static void take_field(enum hw_stream stream, struct hw_entry *e, const char *name, const redisReply *v)
+{
+	static const struct {
+		const char *name[HW_STREAMS];
+		size_t at, size; /* size 0: a number */
+	} fields[] = {
+#define TEXT(field)   offsetof(struct hw_entry, field), sizeof(((struct hw_entry *)0)->field)
+#define NUMBER(field) offsetof(struct hw_entry, field), 0
+		{{"", "id", "receiver"}, TEXT(id)},
+		{{"node", "node", "sender"}, TEXT(node)},
+		{{"", "group", "task"}, TEXT(group)},
+		{{"state", "state", "state"}, TEXT(state)},
+		{{"cause", "reason", "why"}, TEXT(why)},
+		{{"from_ms", "time_ms", "time_ms"}, NUMBER(time_ms)},
+		{{"to_ms", "last_seen_ms", ""}, NUMBER(last_seen_ms)},
+		{{"", "seq", ""}, NUMBER(seq)},
+	};
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		if (strcmp(fields[i].name[stream], name) != 0)
+			continue;
+		if (fields[i].size)
+			copy((char *)e + fields[i].at, fields[i].size, v);
+		else
+			take_number((int64_t *)((char *)e + fields[i].at), v);
+	}
+}
+
+/* Whether it says what an entry of its stream has to. */
+static bool is_whole(enum hw_stream stream, const struct hw_entry *e)
+{
+	if (!*e->state || e->time_ms <= 0)
+		return false;
+	if (stream == HW_STREAM_SIGHT)
+		return *e->node && e->last_seen_ms > 0;
+	if (stream == HW_STREAM_TASKS)
+		return *e->group && *e->id;
+	return *e->id && e->seq > 0 &&
+	       (strcmp(e->state, "online") == 0 || strcmp(e->state, "offline") == 0 ||
+	        strcmp(e->state, "forgotten") == 0);
+}
+
+/* The id of an entry of a reply; false: it is none. */
+static bool id_of(const redisReply *r, struct hw_event_id *at)
+{
+	return r->type == REDIS_REPLY_ARRAY && r->elements == 2 && is_text(r->element[0]) &&
+	       hw_event_id_parse(r->element[0]->str, r->element[0]->len, at) == 0;
+}
+
+/* Appends an entry to the page, or counts it as unusable. */
+static void take_entry(struct hw_source *s, enum hw_stream stream, struct hw_event_id at, const redisReply *fields,
+                       struct hw_source_page *p)
+{
+	struct hw_entry *e = &s->entries[p->n];
+	memset(e, 0, sizeof(*e));
+	e->at = at;
+	for (size_t i = 0; fields->type == REDIS_REPLY_ARRAY && i + 1 < fields->elements; i += 2)
+		if (is_text(fields->element[i]) && is_text(fields->element[i + 1]))
+			take_field(stream, e, fields->element[i]->str, fields->element[i + 1]);
+	if (is_whole(stream, e))
+		p->n++;
+	else
+		p->unusable++;
+}
+
+/* --- a page ------------------------------------------------------------------------------------------------------- */
+
+/* What a reading is about. */
+struct reading {
+	struct hw_source *s;
+	enum hw_stream stream;
+	struct hw_source_page *page;
+	bool gone;                      /* the place to go on from is not there */
+	bool no_stream;                 /* there is nothing under that key */
+	int64_t added, length;          /* added < 0: it does not tell */
+	struct hw_event_id last, first; /* first {0, 0}: it is empty */
+};
+
+/* Entries of a range behind `after`; the entry at `after` is passed over. False: it makes no sense. */
+static bool take_range(struct reading *r, const redisReply *range, struct hw_event_id after)
+{
+	struct hw_source_page *p = r->page;
+	struct hw_event_id at;
+	if (range->type != REDIS_REPLY_ARRAY)
+		return false;
+	for (size_t i = 0; i < range->elements; i++) {
+		const redisReply *entry = range->element[i];
+		if (!id_of(entry, &at))
+			return false;
+		if (hw_event_id_compare(at, after) <= 0 || p->n == r->s->cap)
+			continue;
+		take_entry(r->s, r->stream, at, entry->element[1], p);
+		p->to.at = at;
+		p->to.n++;
+	}
+	p->more = range->elements > r->s->batch;
+	return true;
+}
+
+static bool read_page(void *arg, const redisReply *reply)
+{
+	struct reading *r = arg;
+	struct hw_event_id first = {0, 0};
+	if (reply->type != REDIS_REPLY_ARRAY || (reply->elements > 0 && !id_of(reply->element[0], &first)))
+		return false;
+	r->gone = hw_event_id_compare(first, r->page->from.at) != 0;
+	return r->gone || take_range(r, reply, r->page->from.at);
+}
+
+static bool read_number(const redisReply *r, int64_t *out)
+{
+	if (r->type == REDIS_REPLY_INTEGER)
+		*out = r->integer;
+	return r->type == REDIS_REPLY_INTEGER;
+}
+
+/* XINFO STREAM */
+static bool read_info(struct reading *r, const redisReply *info)
+{
+	r->added = r->length = -1;
+	if (info->type == REDIS_REPLY_ERROR) {
+		r->no_stream = strstr(info->str, "no such key") != NULL;
+		return r->no_stream;
+	}
+	for (size_t i = 0; info->type == REDIS_REPLY_ARRAY && i + 1 < info->elements; i += 2) {
+		const redisReply *name = info->element[i], *v = info->element[i + 1];
+		if (!is_text(name))
+			continue;
+		if (strcmp(name->str, "length") == 0)
+			read_number(v, &r->length);
+		else if (strcmp(name->str, "entries-added") == 0)
+			read_number(v, &r->added);
+		else if (strcmp(name->str, "last-generated-id") == 0 && is_text(v))
+			(void)hw_event_id_parse(v->str, v->len, &r->last);
+	}
+	return r->length >= 0;
+}
+
+/* The stream was read from its start: nothing was, or it is not the one that was read. */
+static bool start_over(struct reading *r, const redisReply *range, bool known)
+{
+	struct hw_source_page *p = r->page;
+	bool old = r->length > 0 && hw_event_id_compare(r->first, p->from.at) <= 0;
+	p->to.n = r->added >= 0 ? r->added - r->length : 0;
+	p->to.at = r->length > 0 ? (struct hw_event_id){0, 0} : r->last;
+	p->another = known;
+	/* One that was put back has lost, before its first entry, only what had been read of it then. */
+	if (known)
+		p->gap = (struct hw_gap){true, p->from.at, r->first,
+		                         r->added < 0 ? -1
+		                         : old        ? 0
+		                                      : r->added - r->length};
+	return take_range(r, range, (struct hw_event_id){0, 0});
+}
+
+/* It was trimmed past the place that was read last. */
+static bool go_on(struct reading *r, const redisReply *range)
+{
+	struct hw_source_page *p = r->page;
+	int64_t lost = r->added < 0 ? -1 : r->added - r->length - p->from.n;
+	bool fresh = hw_event_id_compare(r->last, p->from.at) > 0;
+	p->to = p->from;
+	if (!fresh)
+		return true; /* also what was read last is gone, and nothing has come since */
+	if (lost != 0)
+		p->gap = (struct hw_gap){true, p->from.at, r->length > 0 ? r->first : r->last, lost};
+	if (lost > 0)
+		p->to.n += lost;
+	if (r->length == 0)
+		p->to.at = r->last;
+	return take_range(r, range, p->from.at);
+}
+
+/* EXEC of XINFO STREAM, XRANGE - +, XRANGE from +. */
+static bool read_whole(void *arg, const redisReply *reply)
+{
+	struct reading *r = arg;
+	struct hw_source_page *p = r->page;
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || !read_info(r, reply->element[0]))
+		return false;
+	if (r->no_stream)
+		return true;
+	const redisReply *start = reply->element[1];
+	if (start->type != REDIS_REPLY_ARRAY || (start->elements > 0 && !id_of(start->element[0], &r->first)))
+		return false;
+	if (p->from.n < 0)
+		return start_over(r, start, false);
+	bool behind = hw_event_id_compare(r->last, p->from.at) < 0;
+	bool older = r->length > 0 && hw_event_id_compare(r->first, p->from.at) <= 0;
+	bool fewer = r->added >= 0 && (r->added < p->from.n || (r->length > 0 && r->added - r->length < p->from.n));
+	if (behind || older || fewer)
+		return start_over(r, start, true);
+	return go_on(r, reply->element[2]);
+}
+
+/* Redis says what has become of a stream whose place is missing: all of it at one moment. */
+static int look(struct hw_source *s, struct reading *r)
+{
+	char from[HW_EVENT_ID_TEXT], count[16];
+	const char *key = s->keys[r->stream];
+	struct question aside = {s, NULL, NULL}, whole = {s, read_whole, r};
+	hw_event_id_text(r->page->from.at, from);
+	snprintf(count, sizeof(count), "%u", s->batch + 1);
+	send_question(&aside, 1, (const char *[]){"MULTI"});
+	send_question(&aside, 3, (const char *[]){"XINFO", "STREAM", key});
+	send_question(&aside, 6, (const char *[]){"XRANGE", key, "-", "+", "COUNT", count});
+	send_question(&aside, 6, (const char *[]){"XRANGE", key, from, "+", "COUNT", count});
+	send_question(&whole, 1, (const char *[]){"EXEC"});
+	return answers(s);
+}
+
+int hw_source_read(struct hw_source *s, enum hw_stream stream, const struct hw_place *from, struct hw_source_page *out)
+{
+	char at[HW_EVENT_ID_TEXT], count[16];
+	*out = (struct hw_source_page){.entries = s->entries, .from = *from, .to = *from};
+	struct reading r = {.s = s, .stream = stream, .page = out};
+	if (from->n < 0 || from->at.ms == 0)
+		return look(s, &r);
+	hw_event_id_text(from->at, at);
+	snprintf(count, sizeof(count), "%u", s->batch + 1);
+	int rc = ask(s, read_page, &r, 6, (const char *[]){"XRANGE", s->keys[stream], at, "+", "COUNT", count});
+	return rc == 0 && r.gone ? look(s, &r) : rc;
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------ */
+
+int hw_source_wait(struct hw_source *s, const struct hw_place at[HW_STREAMS], const bool but[HW_STREAMS])
+{
+	char places[HW_STREAMS][HW_EVENT_ID_TEXT];
+	const char *argv[6 + 2 * HW_STREAMS] = {"XREAD", "COUNT", "1", "BLOCK", WAIT_MS, "STREAMS"};
+	int n = 0, k = 0;
+	for (int i = 0; i < HW_STREAMS; i++)
+		n += !but[i];
+	for (int i = 0; i < HW_STREAMS; i++) {
+		if (but[i])
+			continue;
+		hw_event_id_text(at[i].at, places[i]);
+		argv[6 + k] = s->keys[i];
+		argv[6 + n + k] = places[i];
+		k++;
+	}
+	return n > 0 ? ask(s, NULL, NULL, 6 + 2 * n, argv) : -EIO;
+}
+
+static bool read_lag(void *arg, const redisReply *reply)
+{
+	struct reading *r = arg;
+	return read_info(r, reply);
+}
+
+int hw_source_lag(struct hw_source *s, enum hw_stream stream, const struct hw_place *at, int64_t *out)
+{
+	struct reading r = {.s = s, .stream = stream};
+	int rc = ask(s, read_lag, &r, 3, (const char *[]){"XINFO", "STREAM", s->keys[stream]});
+	*out = rc || r.added < 0 || at->n < 0 || r.added < at->n ? -1 : r.added - at->n;
+	return rc;
+}
+
+/* --- hashes ------------------------------------------------------------------------------------------------------- */
+
+struct scan {
+	struct hw_source *s;
+	struct hw_source_page *page;
+	char *cursor;
+	size_t n; /* keys of this part */
+};
+
+static bool read_keys(void *arg, const redisReply *reply)
+{
+	struct scan *c = arg;
+	struct hw_source *s = c->s;
+	size_t prefix = strlen(s->state_prefix);
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !is_text(reply->element[0]) ||
+	    reply->element[1]->type != REDIS_REPLY_ARRAY)
+		return false;
+	snprintf(c->cursor, 32, "%s", reply->element[0]->str);
+	const redisReply *keys = reply->element[1];
+	for (size_t i = 0; i < keys->elements && c->n < s->cap; i++) {
+		const redisReply *key = keys->element[i];
+		if (!is_text(key) || key->len <= prefix || key->len - prefix >= HW_ENTRY_NAME)
+			continue;
+		struct hw_entry *e = &s->entries[c->n++];
+		memset(e, 0, sizeof(*e));
+		memcpy(e->id, key->str + prefix, key->len - prefix);
+	}
+	return true;
+}
+
+static bool read_hash(void *arg, const redisReply *reply)
+{
+	struct hw_entry *e = arg;
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 7)
+		return false;
+	for (size_t i = 0; i < 7; i++)
+		if (!is_text(reply->element[i]) && reply->element[i]->type != REDIS_REPLY_NIL)
+			return false;
+	redisReply *const *v = reply->element;
+	char *const texts[] = {e->state, e->why, e->group, e->node};
+	const size_t sizes[] = {sizeof(e->state), sizeof(e->why), sizeof(e->group), sizeof(e->node)};
+	for (size_t i = 0; i < 4; i++)
+		if (is_text(v[i]))
+			copy(texts[i], sizes[i], v[i]);
+	int64_t *const numbers[] = {&e->time_ms, &e->last_seen_ms, &e->seq};
+	for (size_t i = 0; i < 3; i++)
+		if (is_text(v[4 + i]))
+			take_number(numbers[i], v[4 + i]);
+	e->at = (struct hw_event_id){(uint64_t)e->time_ms, 0};
+	return true;
+}
+
+int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *out)
+{
+	struct scan c = {.s = s, .page = out, .cursor = cursor};
+	char count[16], at[32];
+	*out = (struct hw_source_page){.entries = s->entries};
+	snprintf(count, sizeof(count), "%u", s->batch / 4 + 1);
+	snprintf(at, sizeof(at), "%s", cursor);
+	int rc = ask(s, read_keys, &c, 6, (const char *[]){"SCAN", at, "MATCH", s->state_match, "COUNT", count});
+	struct question *q = rc == 0 && c.n > 0 ? calloc(c.n, sizeof(*q)) : NULL;
+	if (rc || !q)
+		return rc ? rc : c.n > 0 ? -ENOMEM : 0;
+	for (size_t i = 0; i < c.n; i++) {
+		char key[KEY_MAX + HW_ENTRY_NAME];
+		snprintf(key, sizeof(key), "%s%s", s->state_prefix, s->entries[i].id);
+		q[i] = (struct question){s, read_hash, &s->entries[i]};
+		send_question(&q[i], 9,
+		              (const char *[]){"HMGET", key, "state", "reason", "group", "node", "since", "last_seen",
+		                               "seq"});
+	}
+	rc = answers(s);
+	free(q);
+	for (size_t i = 0; rc == 0 && i < c.n; i++) {
+		if (!is_whole(HW_STREAM_EVENTS, &s->entries[i]))
+			out->unusable++;
+		else if (out->n++ != i)
+			s->entries[out->n - 1] = s->entries[i];
+	}
+	return rc;
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+/* What Redis' glob would take as special is escaped; anything else stands for itself. */
+static void escape(const char *text, char *to)
+{
+	for (; *text; text++) {
+		if (strchr("*?[]\\^-", *text))
+			*to++ = '\\';
+		*to++ = *text;
+	}
+	strcpy(to, "*");
+}
+
+static int make(struct hw_source *s, const struct hw_source_conf *c)
+{
+	snprintf(s->keys[HW_STREAM_SIGHT], KEY_MAX, "%.100ssight", c->key_prefix);
+	snprintf(s->keys[HW_STREAM_EVENTS], KEY_MAX, "%.100sevents", c->key_prefix);
+	snprintf(s->keys[HW_STREAM_TASKS], KEY_MAX, "%.100sevents", c->task_prefix);
+	snprintf(s->state_prefix, KEY_MAX, "%.100sstate:", c->key_prefix);
+	escape(s->state_prefix, s->state_match);
+	s->batch = c->batch;
+	s->cap = c->batch * SCAN_MORE + 1;
+	s->entries = calloc(s->cap, sizeof(*s->entries));
+	s->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->base = event_base_new();
+	if (!s->entries || s->bell_fd < 0 || !s->base || hw_redis_address_copy(&s->at, &c->at) != 0)
+		return -ENOMEM;
+	s->bell = event_new(s->base, s->bell_fd, EV_READ | EV_PERSIST, on_bell, s);
+	s->timer = event_new(s->base, -1, 0, on_timer, s);
+	return s->bell && s->timer && event_add(s->bell, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+struct hw_source *hw_source_new(const struct hw_source_conf *conf)
+{
+	struct hw_source *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->bell_fd = -1;
+	if (make(s, conf) == 0)
+		return s;
+	hw_source_free(s);
+	return NULL;
+}
+
+void hw_source_free(struct hw_source *s)
+{
+	if (!s)
+		return;
+	if (s->linked)
+		hw_redis_link_fini(&s->link);
+	if (s->bell)
+		event_free(s->bell);
+	if (s->timer)
+		event_free(s->timer);
+	if (s->base)
+		event_base_free(s->base);
+	if (s->bell_fd >= 0)
+		close(s->bell_fd);
+	hw_redis_address_fini(&s->at);
+	free(s->entries);
+	free(s);
+}

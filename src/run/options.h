@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line, which is the same for every daemon of ours. */
+#ifndef HW_RUN_OPTIONS_H
+#define HW_RUN_OPTIONS_H
+
+#include <stdbool.h>
+
+enum { HW_EXIT_USAGE = 2 }; /* wrong usage or configuration */
+
+struct hw_options {
+	const char *conf;
+	bool foreground, test, verbose;
+};
+
+/* What a program's help says of it. */
+struct hw_options_help {
+	const char *name, *what, *signals;
+};
+
+/* Fills in the options, or exits: after -h and -V, and with HW_EXIT_USAGE after what is no option. */
+void hw_options_parse(int argc, char **argv, const struct hw_options_help *help, struct hw_options *o);
+
+#endif

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: MIT
+"""heartwheel-history: SQL equals the streams entry by entry, whatever happens to it, to Redis and to SQL in between."""
+import os
+import signal
+import subprocess
+
+import pytest
+import redis as redis_client
+
+from hw_history import (BUILT, MARIADBD, History, MariaDB, Scribe, Sqlite, check_outages, gaps, in_sql, no_room, wait_read)
+from hw_wait import now_ms, wait_until
+
+pytestmark = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
+KINDS = ["sqlite", pytest.param("mariadb", marks=pytest.mark.skipif(not MARIADBD, reason="no mariadbd"))]
+
+
+@pytest.fixture
+def redis(env):
+    env.check_events = False
+    return env.own_redis()
+
+
+def database(env, kind="sqlite"):
+    if kind == "sqlite":
+        return Sqlite(env.own_dir("db"))
+    db = MariaDB(env.own_dir("db"))
+    env.servers.append(db)
+    return db.start()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_entry_is_kept_with_its_outages(env, redis, kind):
+    db, s = database(env, kind), Scribe(env, 1)
+    s.some(1500)
+    h = History(env, db, batch=100).start()
+    wait_read(h, env)
+    s.some(700)
+    s.write([s.entry("d1", "forgotten", s.now + 5), s.entry("a,\"b\" \u00e4", "online", s.now + 6),
+             s.entry("d1", "online", s.now + 1000)])
+    wait_read(h, env)
+    assert in_sql(db) == s.written
+    check_outages(db)
+    assert gaps(db) == []
+    at = db.rows("SELECT at, n FROM position WHERE stream = 'device:events'")
+    assert at == [(list(s.written)[-1], len(s.written))]
+    assert db.rows("SELECT COUNT(*) FROM outage WHERE reason = 'forgotten' AND to_ms - from_ms = 995") == [(1,)]
+    status = h.status()
+    assert status["sql"] == status["redis"] == "up" and status["n"] == len(s.written) and status["lag_entries"] == 0, status
+    assert h.metrics().get("history_rows_total", kind="transition") == len(s.written)
+    h.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kill_in_the_midst_of_a_batch_loses_and_repeats_nothing(env, redis, kind):
+    db, s = database(env, kind), Scribe(env, 2)
+    h = History(env, db, batch=200)
+    s.some(20000 if kind == "sqlite" else 4000, batch=1000)
+    for _ in range(int(os.environ.get("HW_ROUNDS", "5"))):
+        h.start()
+        n = h.status()["n"]
+        wait_until(lambda: h.status()["n"] > n or h.status()["n"] == len(s.written), what="a batch")
+        h.die()
+        s.some(500, batch=250)
+    h.start()
+    wait_read(h, env)
+    assert in_sql(db) == s.written
+    check_outages(db)
+    assert gaps(db) == []
+
+
+def test_what_was_trimmed_is_counted_and_the_last_of_it_found(env, redis):
+    db, s = database(env), Scribe(env, 3)
+    h = History(env, db, batch=100).start()
+    lost = 0
+    for round_ in range(4):
+        s.some(300)
+        wait_read(h, env)
+        h.stop()
+        before = dict(in_sql(db))
+        s.some(400, maxlen=100)
+        h.start()
+        wait_read(h, env)
+        lost += 300
+        assert [g[3] for g in gaps(db)] == [300] * (round_ + 1), gaps(db)
+        have = in_sql(db)
+        rest = dict(env.redis.xrange(s.stream))
+        assert have == {**before, **{k: v for k, v in s.written.items() if k in rest}}
+        assert h.status()["lost"] == lost and h.status()["gaps"] == round_ + 1
+        # Each device's state is the last one, also of those whose entry was trimmed.
+        now = dict(db.rows("SELECT id, state FROM device"))
+        assert now == {d: s.state[d] for d in s.state}
+    assert db.rows("SELECT COUNT(*) FROM transition WHERE found = 1")[0][0] > 0
+    check_outages(db)
+
+
+def test_a_stream_that_is_gone_altogether_is_a_gap_too(env, redis):
+    db, s = database(env), Scribe(env, 4)
+    h = History(env, db).start()
+    s.some(50)
+    wait_read(h, env)
+    h.stop()
+    s.some(70)
+    env.redis.xtrim(s.stream, maxlen=0)
+    h.start()
+    wait_read(h, env)
+    assert [g[3] for g in gaps(db)] == [70]
+    s.some(10)
+    wait_read(h, env)
+    assert [g[3] for g in gaps(db)] == [70] and len(in_sql(db)) == 60
+    assert h.status()["n"] == 130
+
+
+def test_an_emptied_redis_is_read_from_its_start(env, redis):
+    db, s = database(env), Scribe(env, 5)
+    h = History(env, db, batch=50).start()
+    s.some(200)
+    wait_read(h, env)
+    env.redis.flushall()
+    s.some(120, maxlen=100)
+    wait_read(h, env)
+    assert len(gaps(db)) in (0, 1)
+    wait_until(lambda: gaps(db), what="the gap")
+    wait_read(h, env)
+    have = in_sql(db)
+    assert all(have[k] == v for k, v in env.redis.xrange(s.stream))
+    assert set(have) <= set(s.written) and len(have) >= 300
+
+
+def test_a_redis_that_was_put_back_repeats_nothing(env, redis):
+    db, s = database(env), Scribe(env, 6)
+    h = History(env, db, batch=50).start()
+    s.some(150)
+    raw = redis_client.Redis("127.0.0.1", env.redis_server.port)
+    old = raw.dump(s.stream)
+    s.some(100)
+    wait_read(h, env)
+    before = in_sql(db)
+    assert len(before) == 250
+    raw.restore(s.stream, 0, old, replace=True)
+    s.some(60)
+    wait_until(lambda: gaps(db), what="the gap")
+    wait_read(h, env)
+    assert in_sql(db) == s.written
+    assert [g[3] for g in gaps(db)] == [0], gaps(db)
+    check_outages(db)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_workers_write_each_entry_once(env, redis, kind):
+    db, s = database(env, kind), Scribe(env, 7)
+    n = 6000 if kind == "sqlite" else 2000
+    workers = [History(env, db, batch=50) for _ in range(2)]
+    s.some(n // 2)
+    for h in workers:
+        h.start()
+    s.some(n // 2, batch=50)
+    for h in workers:
+        wait_read(h, env)
+    assert in_sql(db) == s.written
+    check_outages(db)
+    rows = [h.metrics().get("history_rows_total", kind="transition") for h in workers]
+    assert sum(rows) == n, rows
+
+
+@pytest.mark.skipif(not MARIADBD, reason="no mariadbd")
+def test_mariadb_that_is_away_is_waited_for(env, redis):
+    db, s = database(env, "mariadb"), Scribe(env, 8)
+    h = History(env, db, batch=50).start()
+    s.some(300)
+    wait_read(h, env)
+    db.stop(signal.SIGKILL)
+    s.some(300)
+    wait_until(lambda: h.status()["sql"] != "up", what="the loss of SQL to be noticed")
+    assert h.get("/readyz").status == 503 and h.get("/healthz").status == 200
+    db.start()
+    wait_read(h, env, timeout=90)
+    assert in_sql(db) == s.written
+    check_outages(db)
+
+
+def test_a_full_disk_is_waited_for(env, redis):
+    place = env.own_dir("small")
+    if not no_room(place):
+        pytest.skip("no right to mount a file system of 4 MB")
+    try:
+        db, s = Sqlite(place), Scribe(env, 9)
+        h = History(env, db, batch=200).start()
+        s.some(500)
+        wait_read(h, env)
+        filler = place / "filler"
+        fd = os.open(filler, os.O_WRONLY | os.O_CREAT)
+        with pytest.raises(OSError):
+            while True:
+                os.write(fd, b"x" * 4096)
+        os.close(fd)
+        s.some(3000, batch=1000)
+        wait_until(lambda: h.status()["sql"] != "up", what="the full disk to be noticed")
+        assert "full" in h.status()["sql"] or "disk" in h.status()["sql"], h.status()
+        filler.unlink()
+        wait_read(h, env, timeout=90)
+        assert in_sql(db) == s.written
+        check_outages(db)
+        h.stop()
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+def test_tasks_are_followed_to_their_end(env, redis):
+    db, s = database(env), Scribe(env, 10)
+    t = now_ms() - 60_000
+
+    def entry(task, state, at, why=""):
+        env.redis.xadd(s.tasks, {"task": task, "receiver": "pump-7", "sender": "alice", "msg_id": "m", "state": state, "why": why,
+                                 "time_ms": at, "node": "n"})
+    for task, steps in {"t1": ["scheduled", "sent", "sent", "acked", "complete"], "t2": ["held", "expired"], "t3": ["sent"]}.items():
+        for i, state in enumerate(steps):
+            entry(task, state, t + i, "no answer" if state == "expired" else "")
+    h = History(env, db).start()
+    wait_read(h, env, "task:events")
+    assert db.rows("SELECT task, receiver, sender, at_ms, state, sent_ms, acked_ms, ended_ms, tries, why FROM task ORDER BY task") == [
+        ("t1", "pump-7", "alice", t, "complete", t + 1, t + 3, t + 4, 2, ""),
+        ("t2", "pump-7", "alice", t, "expired", None, None, t + 1, 0, "no answer"),
+        ("t3", "pump-7", "alice", t, "sent", t, None, None, 1, "")]
+    entry("t1", "sent", t + 9)
+    wait_read(h, env, "task:events")
+    assert db.rows("SELECT state, tries FROM task WHERE task = 't1'") == [("complete", 2)], "what has ended never changes"
+
+
+def test_old_rows_go_and_months_stay(env, redis):
+    db, s = database(env), Scribe(env, 11, start_ms=1_700_000_000_000)
+    s.some(3000)
+    h = History(env, db, keep="1d", keep_outages="1d").start()
+    wait_read(h, env)
+    wait_until(lambda: db.rows("SELECT COUNT(*) FROM transition") == [(0,)], what="old transitions to go")
+    wait_until(lambda: db.rows("SELECT COUNT(*) FROM outage WHERE to_ms IS NOT NULL") == [(0,)], what="old outages to go")
+    assert db.rows("SELECT COUNT(*) FROM device") == [(len(s.state),)]
+    edges = sum(e["state"] == "offline" for e in s.written.values())
+    assert db.rows("SELECT SUM(outages) FROM month") == [(edges,)]
+    assert db.rows("SELECT COUNT(*) FROM transition") == [(0,)]
+    assert gaps(db) == []
+
+
+def test_what_the_monitor_writes_arrives(env):
+    """The whole way: heartbeats, a death, a stop of the monitor."""
+    env.own_redis()
+    d = env.daemon(timeout="1s")
+    db = database(env)
+    h = History(env, db).start()
+    with env.beating(["a"], 0.1):
+        env.beat("b")
+        env.wait_store("b", "offline")
+        wait_until(lambda: db.rows("SELECT id, state FROM device ORDER BY id") == [("a", "online"), ("b", "offline")],
+                   what="both devices in SQL")
+        wait_until(lambda: db.rows("SELECT COUNT(*) FROM sight WHERE cause = ''")[0][0] > 0, what="what the monitor saw")
+        env.daemons.remove(d)
+        d.stop()
+    wait_until(lambda: db.rows("SELECT COUNT(*) FROM sight WHERE cause = 'stopped'") == [(1,)], what="the stop")
+    check_outages(db)
+    h.stop()
