@@ -70,6 +70,9 @@ void hw_schedule_down(struct hw_schedule *s, struct hw_mono now);
 
 /* An answer of Redis says what time it has: every script's does. Orders' answers say it themselves. */
 void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms);
+/* What every call of a script is told: the time that Redis cannot have yet, its clock being believed. 0 while it is
+ * not; as late as can be before any answer. */
+int64_t hw_schedule_latest_ms(const struct hw_schedule *s, struct hw_mono now);
 /* Whether the clock is not believed now: nothing may be claimed or expired by anybody's order. */
 bool hw_schedule_clock_held(const struct hw_schedule *s, struct hw_mono now);
 /* Redis' wall clock as it is guessed to be at `now`; 0 before any answer. */

@@ -23,6 +23,7 @@
 #define READY_ENOUGH 4096 /* the look reads no further page while so many are due */
 #define RETRY_MS     1000 /* what failed is tried again */
 #define IDLE_MS      60000
+#define LATEST_MS    INT64_C(253402300800000) /* the year 10000 */
 
 struct claim {
 	uint64_t serial; /* 0: not out */
@@ -211,6 +212,13 @@ void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_
 bool hw_schedule_clock_held(const struct hw_schedule *s, struct hw_mono now)
 {
 	return s->held && now.ns < s->hold_until.ns;
+}
+
+int64_t hw_schedule_latest_ms(const struct hw_schedule *s, struct hw_mono now)
+{
+	if (!s->n_offsets || s->conf.clock_hold_ms == 0)
+		return LATEST_MS;
+	return hw_schedule_clock_held(s, now) ? 0 : hw_schedule_redis_ms(s, now) + HW_CLOCK_STEP_MS;
 }
 
 /* --- ranks -------------------------------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ static void put_key(struct hw_eval *e, const char *prefix, const char *name)
 		hw_eval_key(e, key, (size_t)len);
 }
 
-void hw_tasks_begin(struct hw_eval *e, const struct hw_task_rules *rules, bool expire)
+void hw_tasks_begin(struct hw_eval *e, const struct hw_task_rules *rules, int64_t latest_ms)
 {
 	hw_eval_begin(e);
 	put_key(e, rules->prefix, "due");
@@ -26,7 +26,7 @@ void hw_tasks_begin(struct hw_eval *e, const struct hw_task_rules *rules, bool e
 	hw_eval_put_text(e, HW_AT_CALL_PREFIX, rules->prefix);
 	hw_eval_put_text(e, HW_AT_CALL_DEVICE, rules->device_prefix);
 	hw_eval_put_text(e, HW_AT_CALL_NODE, rules->node);
-	hw_eval_put_int(e, HW_AT_CALL_EXPIRE, expire);
+	hw_eval_put_int(e, HW_AT_CALL_LATEST, latest_ms);
 	hw_eval_put_int(e, HW_AT_CALL_WINDOW, rules->window);
 	hw_eval_put_int(e, HW_AT_CALL_ACK_WAIT, rules->ack_wait_ms);
 	hw_eval_put_int(e, HW_AT_CALL_RETRY_MAX, rules->retry_max_ms);

@@ -3,7 +3,7 @@
  * The scripts' calls: building their arguments, reading their answers. Each takes up to HW_TASK_CALL_ITEMS items (a
  * page: none), is atomic, and may be repeated when nobody knows what became of it. See README for their order.
  *
- *     hw_tasks_begin(&eval, &rules, expire);
+ *     hw_tasks_begin(&eval, &rules, hw_schedule_latest_ms(schedule, now));
  *     hw_tasks_put_submission(&eval, &submission);          as often as there are items
  *     hw_scripts_call(&scripts, HW_TASKS_SUBMIT, &eval, fn, arg);
  *   and in fn
@@ -22,8 +22,9 @@
 
 /* --- building ----------------------------------------------------------------------------------------------------- */
 
-/* `expire`: what time has ended may be ended by the call; no while the clock is held (hw_schedule_clock_held()). */
-void hw_tasks_begin(struct hw_eval *e, const struct hw_task_rules *rules, bool expire);
+/* A Redis whose clock shows `latest_ms` or more is not believed: the call claims nothing, and ends nothing for the sake
+ * of time. See hw_schedule_latest_ms(). */
+void hw_tasks_begin(struct hw_eval *e, const struct hw_task_rules *rules, int64_t latest_ms);
 
 void hw_tasks_put_submission(struct hw_eval *e, const struct hw_task_submission *s);
 void hw_tasks_put_claim(struct hw_eval *e, const struct hw_task_id *task);

@@ -11,7 +11,7 @@ static const char *const lie_names[TWIN_LIES] = {
 	[TWIN_LIE_LEASE] = "lease",   [TWIN_LIE_BACKOFF] = "backoff",   [TWIN_LIE_REPEAT] = "repeat",
 	[TWIN_LIE_LATE] = "late",     [TWIN_LIE_FOREIGN] = "foreign",   [TWIN_LIE_CANCEL] = "cancel",
 	[TWIN_LIE_ONLINE] = "online", [TWIN_LIE_WINDOWED] = "windowed", [TWIN_LIE_RUN] = "run",
-	[TWIN_LIE_FORGET] = "forget"};
+	[TWIN_LIE_FORGET] = "forget", [TWIN_LIE_CLOCK] = "clock"};
 
 const char *twin_lie_name(enum twin_lie lie)
 {
@@ -97,11 +97,16 @@ size_t twin_waiting(const struct twin *t)
 	return n;
 }
 
-void twin_begin(struct twin *t, int64_t now, bool expire)
+void twin_begin(struct twin *t, int64_t now, int64_t latest)
 {
 	t->now = now;
-	t->expire = expire;
+	t->latest = latest;
 	t->n_wakes = 0;
+}
+
+static bool is_believed(const struct twin *t)
+{
+	return t->now < t->latest || t->lie == TWIN_LIE_CLOCK;
 }
 
 static void tell(struct twin *t, const struct twin_task *k, const char *state, const char *why)
@@ -154,10 +159,13 @@ static void fill_window(struct twin *t, const struct twin_text *receiver)
 	if (receiver->len == 0 || twin_is_offline(t, twin_span(receiver)) || t->lie == TWIN_LIE_WINDOWED)
 		return;
 	struct twin_task *k = ranked(t, twin_span(receiver), t->rules.window - 1);
-	if (!k || (k->state != HW_TASK_SCHEDULED && k->state != HW_TASK_HELD) || k->at > t->now || k->due <= t->now)
+	if (!k || (k->state != HW_TASK_SCHEDULED && k->state != HW_TASK_HELD))
 		return;
-	k->due = t->now;
-	wake(t, k, t->now);
+	int64_t due = k->at > t->now ? k->at : t->now;
+	if (k->due <= due)
+		return;
+	k->due = due;
+	wake(t, k, due);
 }
 
 /* --- ends --------------------------------------------------------------------------------------------------------- */
@@ -177,7 +185,7 @@ static void finish(struct twin *t, struct twin_task *k, enum hw_task_state state
 
 static void end_overdue(struct twin *t, struct twin_task *k)
 {
-	if (!t->expire || hw_task_has_ended(k->state))
+	if (!is_believed(t) || hw_task_has_ended(k->state))
 		return;
 	if (k->state == HW_TASK_ACKED) {
 		if (t->now >= k->acked + k->run && t->lie != TWIN_LIE_RUN)
@@ -351,6 +359,11 @@ void twin_claim(struct twin *t, const struct hw_task_id *task, struct hw_task_cl
 		over(k, out);
 		return;
 	}
+	if (!is_believed(t)) {
+		int64_t due = due_of(t, k) > 1 ? due_of(t, k) : 1;
+		*out = (struct hw_task_claimed){.verdict = HW_TASK_EARLY, .state = k->state, .due_ms = due};
+		return;
+	}
 	if (due_of(t, k) > t->now) {
 		k->due = due_of(t, k);
 		*out = (struct hw_task_claimed){.verdict = HW_TASK_EARLY, .state = k->state, .due_ms = k->due};
@@ -359,10 +372,7 @@ void twin_claim(struct twin *t, const struct hw_task_id *task, struct hw_task_cl
 	end_overdue(t, k);
 	if (hw_task_has_ended(k->state) && t->lie != TWIN_LIE_ENDED && t->lie != TWIN_LIE_CANCEL)
 		over(k, out);
-	else if (k->state == HW_TASK_ACKED || (t->now >= k->exp && t->lie != TWIN_LIE_EXP)) {
-		k->due = t->now + t->rules.ack_wait_ms;
-		*out = (struct hw_task_claimed){.verdict = HW_TASK_EARLY, .state = k->state, .due_ms = k->due};
-	} else if (twin_is_offline(t, twin_span(&k->receiver)) && t->lie != TWIN_LIE_OFFLINE)
+	else if (twin_is_offline(t, twin_span(&k->receiver)) && t->lie != TWIN_LIE_OFFLINE)
 		hold(t, k, out);
 	else if (k->receiver.len && k->tries == 0 && rank(t, k) >= t->rules.window && t->lie != TWIN_LIE_WINDOW)
 		later(t, k, HW_TASK_WAIT, HW_TASK_LOOK_MS, out);

@@ -35,6 +35,7 @@ enum twin_lie {
 	TWIN_LIE_WINDOWED, /* nor does a window that has room again */
 	TWIN_LIE_RUN,      /* an acknowledged task may run for ever */
 	TWIN_LIE_FORGET,   /* an ended task's record goes at once */
+	TWIN_LIE_CLOCK,    /* any time is believed */
 	TWIN_LIES
 };
 const char *twin_lie_name(enum twin_lie lie);
@@ -78,8 +79,7 @@ struct twin {
 	struct twin_text offline[TWIN_RECEIVERS];
 	size_t n_offline;
 	/* of the present call */
-	int64_t now;
-	bool expire;
+	int64_t now, latest;
 	struct twin_wake wakes[TWIN_WAKES];
 	size_t n_wakes;
 	struct twin_event events[TWIN_EVENTS]; /* the last ones */
@@ -99,7 +99,7 @@ void twin_forget(struct twin *t, int64_t now);
 size_t twin_waiting(const struct twin *t);
 
 /* A call: begins, has its items, and leaves its wakes. */
-void twin_begin(struct twin *t, int64_t now, bool expire);
+void twin_begin(struct twin *t, int64_t now, int64_t latest);
 void twin_submit(struct twin *t, const struct hw_task_submission *s, struct hw_task_submitted *out);
 void twin_claim(struct twin *t, const struct hw_task_id *task, struct hw_task_claimed *out);
 void twin_answer(struct twin *t, const struct hw_task_answer *a, struct hw_task_answered *out);

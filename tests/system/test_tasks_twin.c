@@ -273,10 +273,11 @@ static bool call(enum hw_tasks_script script, size_t items, struct hw_tasks_repl
 	return true;
 }
 
-static void begin(bool expire)
+static void begin(void)
 {
-	hw_tasks_begin(&redis.eval, &rules, expire);
-	twin_begin(&twin, redis.now_ms, expire);
+	int64_t latest = chance(0.9) ? redis.now_ms + 1 : chance(0.5) ? redis.now_ms : 0;
+	hw_tasks_begin(&redis.eval, &rules, latest);
+	twin_begin(&twin, redis.now_ms, latest);
 }
 
 static int64_t some_time(void)
@@ -325,7 +326,7 @@ static void submit(void)
 	struct hw_tasks_reply r;
 	struct hw_task_submission s[4];
 	size_t n = 0;
-	begin(chance(0.9));
+	begin();
 	for (int64_t k = below(4); k >= 0; k--) {
 		unsigned sender = (unsigned)below(SENDERS), msg = (unsigned)below(MSG_IDS);
 		struct given *g = &given[sender][msg];
@@ -377,7 +378,7 @@ static void claim(void)
 	struct hw_tasks_reply r;
 	struct hw_task_id ids[8];
 	size_t n = 0;
-	begin(chance(0.9));
+	begin();
 	for (size_t k = 0; k < twin.n && n < 6; k++)
 		if ((twin.tasks[k].due >= 0 && twin.tasks[k].due <= redis.now_ms && chance(0.8)) || chance(0.01))
 			ids[n++] = twin.tasks[k].task;
@@ -401,7 +402,7 @@ static void answer(void)
 	struct hw_tasks_reply r;
 	struct hw_task_answer a[3];
 	size_t n = 1 + (size_t)below(3);
-	begin(chance(0.9));
+	begin();
 	for (size_t k = 0; k < n; k++) {
 		a[k] = (struct hw_task_answer){.task = waiting_task(),
 		                               .kind = (enum hw_task_answer_kind)below(HW_ANSWER_KINDS)};
@@ -434,7 +435,7 @@ static void cancel(void)
 	struct hw_tasks_reply r;
 	struct hw_task_cancel c[2];
 	size_t n = 1 + (size_t)below(2);
-	begin(chance(0.9));
+	begin();
 	for (size_t k = 0; k < n; k++) {
 		c[k] = (struct hw_task_cancel){.task = waiting_task(), .force = chance(0.3)};
 		if (chance(0.5))
@@ -458,7 +459,7 @@ static void online(void)
 {
 	struct hw_tasks_reply r;
 	struct hw_text who[2] = {text_of(receivers[below(RECEIVERS)]), text_of(receivers[below(RECEIVERS)])};
-	begin(true);
+	begin();
 	hw_tasks_put_place(&redis.eval, text_of(chance(0.5) ? "1-1" : ""));
 	for (size_t k = 0; k < 2; k++)
 		hw_tasks_put_online(&redis.eval, who[k]);
@@ -480,7 +481,7 @@ static void page(void)
 	                              .until_ms = chance(0.5) ? INT64_MAX : some_time() + MINUTE,
 	                              .skip = (size_t)below(3),
 	                              .count = 1 + (size_t)below(40)};
-	begin(true);
+	begin();
 	hw_tasks_put_page(&redis.eval, &o);
 	if (!call(HW_TASKS_PAGE, 0, &r))
 		return;

@@ -5,7 +5,7 @@
 --
 --   ARGV  of each its name
 --
--- Of each what CLAIMED in places says; behind due only for SEND.
+-- Of each what CLAIMED in places says; behind due only for SEND. Where the time is not believed all is EARLY.
 
 include common
 
@@ -76,16 +76,15 @@ return each(CALL.next, CLAIM.next, function(a)
 	if r.state == 'acked' then
 		due = math.max(due, r.acked + r.run)
 	end
-	if due > now then
+	if not BELIEVED then
+		return { 'EARLY', r.state, math.max(due, 1) }
+	elseif due > now then
 		look_at(task, due)
 		return { 'EARLY', r.state, due }
 	end
 	end_overdue(task, r)
 	if ENDED[r.state] then
 		return { 'OVER', r.state, 0 }
-	elseif r.state == 'acked' or now >= r.exp then
-		look_at(task, now + ACK_WAIT)
-		return { 'EARLY', r.state, now + ACK_WAIT }
 	elseif is_offline(r.receiver) then
 		return hold(task, r)
 	elseif r.receiver ~= '' and r.tries == 0 and not is_in_window(task, r) then

@@ -4,7 +4,7 @@
 --
 --   KEYS  due, events, at
 --   ARGV  what CALL in places says: prefix of the keys; of those that say that a receiver is offline; this instance;
---         expire: '1' if what time has ended may be ended; the rules; then items
+--         latest, the time that Redis cannot have yet as far as the caller knows ('0': nothing is believed); the rules; items
 --
 -- The answer: now; one element for each item; and the wakes: tasks that are to be looked at because of this call, each with
 -- its receiver and when. An item that failed with an error is that error's text.
@@ -16,7 +16,7 @@
 -- script ends tasks of a Redis without memory, it begins with a ZREM, which is always taken.
 
 local PREFIX, DEVICE, NODE = ARGV[CALL.prefix], ARGV[CALL.device], ARGV[CALL.node]
-local EXPIRE, WINDOW = ARGV[CALL.expire] == '1', tonumber(ARGV[CALL.window])
+local WINDOW = tonumber(ARGV[CALL.window])
 local ACK_WAIT, RETRY_MAX = tonumber(ARGV[CALL.ack_wait]), tonumber(ARGV[CALL.retry_max])
 local EXP, RUN, KEEP = tonumber(ARGV[CALL.exp]), tonumber(ARGV[CALL.run]), tonumber(ARGV[CALL.keep])
 local MAX, MAX_PER_RECEIVER = tonumber(ARGV[CALL.max]), tonumber(ARGV[CALL.max_per_receiver])
@@ -27,6 +27,7 @@ local ENDED = { complete = true, failed = true, expired = true, cancelled = true
 local call = redis.call
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local BELIEVED = now < tonumber(ARGV[CALL.latest])
 local wakes, n_wakes = {}, 0
 
 local function whole(n)
@@ -75,12 +76,12 @@ local function fill_window(receiver, first)
 	end
 	local found = call('ZRANGE', set_of(receiver), first, WINDOW - 1, 'WITHSCORES')
 	for k = 1, #found, 2 do
-		local task = found[k]
-		local waits = tonumber(found[k + 1]) <= now and tonumber(call('ZSCORE', DUE, task) or now) > now
+		local task, due = found[k], math.max(tonumber(found[k + 1]), now)
+		local waits = due < BEHIND and tonumber(call('ZSCORE', DUE, task) or due) > due
 		local state = waits and call('HGET', PREFIX .. task, 'state')
 		if state == 'scheduled' or state == 'held' then
-			look_at(task, now)
-			wake(task, receiver, now)
+			look_at(task, due)
+			wake(task, receiver, due)
 		end
 	end
 end
@@ -114,9 +115,9 @@ local function finish(task, r, state, why)
 	fill_window(r.receiver, WINDOW - 1)
 end
 
--- Ends a task that time has ended.
+-- Ends a task that time has ended, if the time is believed.
 local function end_overdue(task, r)
-	if not EXPIRE or ENDED[r.state] then
+	if not BELIEVED or ENDED[r.state] then
 		return
 	end
 	if r.state == 'acked' then

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A world of tasks in virtual time: instances, each with the real scheduler, and the scripts' naive twin in the place
+ * of Redis (tests/property/twin_tasks.h; test_tasks_twin holds it equal to the scripts). Around them models of the
+ * network, of devices that answer or do not, come and go, of submitters that ask again, and of trouble. An oracle that
+ * knows no rule of the twin's or the scheduler's watches what goes out and what is written.
+ */
+#ifndef TASKS_WORLD_H
+#define TASKS_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "../property/twin_tasks.h"
+#include "heartwheel/schedule.h"
+#include "sim_random.h"
+
+#define TW_STEP_MS   25
+#define TW_INSTANCES 3
+#define TW_DEVICES   5
+#define TW_TASKS     48
+#define TW_PACKETS   1024
+#define TW_BEGIN_MS  INT64_C(1790000000000)
+
+enum tw_trouble {
+	TW_CRASH,  /* an instance dies, and comes back or not */
+	TW_PAUSE,  /* one stands still */
+	TW_REDIS,  /* Redis cannot be reached: calls, or their answers, are lost */
+	TW_CLOCK,  /* Redis' clock is set ahead, and back */
+	TW_BACK,   /* Redis' clock goes back */
+	TW_FLUSH,  /* Redis is emptied */
+	TW_FLAP,   /* devices come and go fast */
+	TW_LOSS,   /* messages are lost, delayed, doubled */
+	TW_EVENTS, /* online events are lost */
+	TW_TROUBLES
+};
+const char *tw_trouble_name(enum tw_trouble k);
+
+/* What the wiring does wrong on purpose; the twin's lies come behind. */
+enum tw_lie {
+	TW_HONEST,
+	TW_LIE_LOOK,    /* what the look finds is thrown away */
+	TW_LIE_HOLD,    /* no clock is held */
+	TW_LIE_EXPIRED, /* a message goes out although its exp has passed */
+	TW_LIE_TWICE,   /* a device does each message that it gets */
+	TW_LIES
+};
+
+struct tw_packet {
+	enum tw_packet_kind { TW_CALL, TW_REPLY, TW_MESSAGE, TW_RESPONSE, TW_SUBMIT, TW_ONLINE } kind;
+	int64_t at;
+	unsigned instance, run; /* who sent it, or is to get it: of this run of it */
+	bool lost;              /* the call is carried out, its answer is lost */
+	struct hw_schedule_order order;
+	int64_t latest, redis_ms;
+	struct hw_schedule_claimed claimed[HW_CLAIM_MAX];
+	unsigned send[HW_CLAIM_MAX]; /* the submission that is to be sent; TW_TASKS: none */
+	struct twin_wake found[TW_TASKS * 2];
+	size_t n;
+	unsigned task, device;
+	int64_t exp;
+	enum hw_task_answer_kind answer;
+};
+
+struct tw_instance {
+	bool alive;
+	unsigned run;
+	struct hw_schedule *schedule;
+	int64_t paused_until, back_at; /* 0: it does not come back by itself */
+	char name[16];
+};
+
+struct tw_device {
+	char name[16];
+	bool online, known_offline;
+	bool untold; /* it came, and nobody has heard of it yet */
+	int64_t changes_at,
+		known_at;       /* when it comes or goes next; when the monitor knows of the last time (0: it does) */
+	int64_t told_at;        /* the last online event that reached somebody */
+	double answers;         /* how likely it answers a message at all */
+	bool acks, slow, rogue; /* rogue: answers for others */
+};
+
+struct tw_task {
+	struct hw_task_submission s;
+	char msg_id[16];
+	struct hw_task_id id;
+	int64_t submit_at, resubmit_at, cancel_at;
+	unsigned device;
+	bool told, flushed, repeats;
+	unsigned effects; /* at its device */
+	bool has_effect;
+	/* as the oracle saw it */
+	enum hw_task_state state;
+	bool exists;
+	int64_t at, exp, run, sent_at, acked_at, sent_redis;
+	unsigned tries;
+	bool woken; /* an online event came since it was sent last */
+	int64_t window_since;
+	enum hw_task_answer_kind said; /* its device's last answer, once it has_effect */
+};
+
+struct tw_count {
+	uint64_t tasks, sends, retries, held, complete, failed, expired, cancelled, late, deaths, calls, overdue, holds;
+};
+
+struct tw_world {
+	uint64_t seed;
+	struct sim_random random;
+	enum tw_lie lie;
+	bool troubles[TW_TROUBLES];
+	double rate; /* of each, a second */
+	FILE *tell, *trace;
+	unsigned breaches;
+
+	int64_t now;        /* ms since the machine's start: BOOTTIME */
+	int64_t quiet_from; /* from then on no trouble */
+	int64_t end;
+	int64_t clock_ms; /* by how much Redis' clock is ahead of the truth */
+	int64_t clock_back_at;
+	int64_t redis_until; /* Redis cannot be reached until then */
+	int64_t calm_since;  /* the last trouble that may delay */
+	bool flushed;
+	struct twin twin;
+	struct hw_task_rules rules;
+	struct hw_schedule_conf conf;
+	struct tw_instance instances[TW_INSTANCES];
+	unsigned n_instances, n_devices, n_tasks;
+	struct tw_device devices[TW_DEVICES];
+	struct tw_task tasks[TW_TASKS];
+	struct tw_packet packets[TW_PACKETS];
+	unsigned active[TW_PACKETS], spare[TW_PACKETS]; /* of the packets: under way, and free */
+	unsigned n_active, n_spare;
+	uint64_t seen_events; /* of the twin's */
+	struct tw_count count;
+};
+
+void tw_init(struct tw_world *w, uint64_t seed);
+/* Only this kind of trouble. */
+void tw_only(struct tw_world *w, enum tw_trouble k);
+/* Something is done wrong on purpose. */
+void tw_lie(struct tw_world *w, enum tw_lie lie, enum twin_lie twin);
+void tw_run(struct tw_world *w);
+void tw_fini(struct tw_world *w);
+
+/* --- among the files ---------------------------------------------------------------------------------------------- */
+
+int64_t tw_redis_ms(const struct tw_world *w);
+int64_t tw_true_ms(const struct tw_world *w);
+struct tw_task *tw_task_of(struct tw_world *w, const struct hw_task_id *id);
+struct hw_text tw_text(const char *s);
+void tw_delay(struct tw_world *w); /* something happened that may delay */
+
+void tw_breach(struct tw_world *w, const struct tw_task *t, const char *what);
+/* The oracle: a claim was answered with SEND; a message leaves; a device does it; events were written; time went on. */
+void tw_saw_send(struct tw_world *w, struct tw_task *t);
+void tw_saw_message(struct tw_world *w, const struct tw_task *t);
+void tw_saw_effect(struct tw_world *w, struct tw_task *t);
+void tw_saw_events(struct tw_world *w);
+void tw_watch(struct tw_world *w);
+void tw_judge(struct tw_world *w);
+
+/* The trouble of this step. */
+void tw_make_trouble(struct tw_world *w);
+void tw_start(struct tw_world *w, unsigned i);
+void tw_kill(struct tw_world *w, unsigned i);
+
+#endif

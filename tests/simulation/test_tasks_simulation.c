@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The simulation of tasks, as a test: some seeds without a breach, of all kinds of trouble and of each alone; a seed
+ * that replays itself; and an oracle that finds lies out.
+ *
+ * HW_SEED sets the first seed of the many (1, unless it is set), HW_RUNS how many.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "../suite.h"
+#include "tasks_world.h"
+
+#define RUNS 150
+
+static struct tw_world w;
+
+static uint64_t from_env(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+	return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+static unsigned run(uint64_t seed, int trouble, enum tw_lie lie, enum twin_lie twin)
+{
+	tw_init(&w, seed);
+	if (trouble >= 0)
+		tw_only(&w, (enum tw_trouble)trouble);
+	tw_lie(&w, lie, twin);
+	w.tell = lie == TW_HONEST && twin == TWIN_HONEST ? stdout : NULL;
+	tw_run(&w);
+	tw_fini(&w);
+	return w.breaches;
+}
+
+START_TEST(test_no_seed_breaks_a_promise)
+{
+	uint64_t seed = from_env("HW_SEED", 1), runs = from_env("HW_RUNS", RUNS), sends = 0, retries = 0, ends = 0;
+	unsigned breaches = 0;
+	printf("HW_SEED=%" PRIu64 " HW_RUNS=%" PRIu64 "\n", seed, runs);
+	for (uint64_t k = 0; k < runs; k++) {
+		breaches += run(seed + k, -1, TW_HONEST, TWIN_HONEST);
+		sends += w.count.sends;
+		retries += w.count.retries;
+		ends += w.count.complete;
+	}
+	fflush(stdout);
+	ck_assert_uint_eq(breaches, 0);
+	ck_assert_uint_gt(sends, 10 * runs); /* the runs are no empty ones */
+	ck_assert_uint_gt(retries, 2 * runs);
+	ck_assert_uint_gt(ends, 5 * runs);
+}
+END_TEST
+
+START_TEST(test_no_trouble_alone_breaks_a_promise)
+{
+	unsigned breaches = 0;
+	for (uint64_t seed = 1; seed <= 10; seed++)
+		breaches += run(seed, _i, TW_HONEST, TWIN_HONEST);
+	ck_assert_msg(breaches == 0, "%s: %u breaches", tw_trouble_name((enum tw_trouble)_i), breaches);
+}
+END_TEST
+
+START_TEST(test_a_seed_replays_its_run)
+{
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		run(seed, -1, TW_HONEST, TWIN_HONEST);
+		struct tw_count first = w.count;
+		uint64_t drawn = w.random.state;
+		run(seed, -1, TW_HONEST, TWIN_HONEST);
+		ck_assert_mem_eq(&first, &w.count, sizeof(first));
+		ck_assert_uint_eq(drawn, w.random.state);
+	}
+}
+END_TEST
+
+#define ANY (-1)
+
+/* Under which trouble each lie shows. */
+static const struct {
+	enum tw_lie lie;
+	int trouble;
+} lies[] = {{TW_LIE_LOOK, TW_CRASH}, {TW_LIE_HOLD, TW_CLOCK}, {TW_LIE_EXPIRED, TW_PAUSE}, {TW_LIE_TWICE, TW_LOSS}};
+
+/* One seed in which it is found is enough; the same without it breaks nothing. */
+static void find_out(int trouble, enum tw_lie lie, enum twin_lie twin, const char *name)
+{
+	for (uint64_t seed = 1; seed <= 60; seed++)
+		if (run(seed, trouble, lie, twin) > 0) {
+			ck_assert_uint_eq(run(seed, trouble, TW_HONEST, TWIN_HONEST), 0);
+			return;
+		}
+	ck_abort_msg("nobody noticed the lie: %s", name);
+}
+
+START_TEST(test_the_oracle_finds_lies_of_the_wiring_out)
+{
+	static const char *const names[TW_LIES] = {
+		[TW_LIE_LOOK] = "look", [TW_LIE_HOLD] = "hold", [TW_LIE_EXPIRED] = "expired", [TW_LIE_TWICE] = "twice"};
+	find_out(lies[_i].trouble, lies[_i].lie, TWIN_HONEST, names[lies[_i].lie]);
+}
+END_TEST
+
+START_TEST(test_the_oracle_finds_lies_of_the_scripts_out)
+{
+	find_out(_i == TWIN_LIE_CLOCK ? TW_CLOCK : ANY, TW_HONEST, (enum twin_lie)_i, twin_lie_name((enum twin_lie)_i));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("simulation of tasks");
+	TCase *tc = tcase_create("runs");
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, test_no_seed_breaks_a_promise);
+	tcase_add_loop_test(tc, test_no_trouble_alone_breaks_a_promise, 0, TW_TROUBLES);
+	tcase_add_test(tc, test_a_seed_replays_its_run);
+	tcase_add_loop_test(tc, test_the_oracle_finds_lies_of_the_wiring_out, 0, (int)(sizeof(lies) / sizeof(*lies)));
+	tcase_add_loop_test(tc, test_the_oracle_finds_lies_of_the_scripts_out, TWIN_HONEST + 1, TWIN_LIES);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}
