@@ -15,6 +15,7 @@
 #include "heartwheel/topic.h"
 
 #define HW_GROUPS_MAX 4096 /* 12 bits in a record */
+#define HW_PROBES_MAX 3
 
 /* How the payloads of a group's heartbeats are read. */
 enum hw_format {
@@ -58,8 +59,11 @@ struct hw_group_spec {
 	int64_t max_age_ms;        /* 0: off */
 	unsigned max_offline_rate; /* per second; 0: off */
 	enum hw_format format;
-	bool batch;  /* a message is an array of heartbeats */
-	bool canary; /* the monitor may publish on its filters, to prove that they bring something */
+	bool batch;        /* a message is an array of heartbeats */
+	bool canary;       /* the monitor may publish on its filters, to prove that they bring something */
+	const char *probe; /* what a silent device is asked with: kept for whoever asks it; NULL or "": none is asked */
+	int64_t probe_after_ms; /* silence before the first probe, of the group's timeout; less than that */
+	unsigned probes;        /* 1 .. HW_PROBES_MAX in a silence */
 };
 
 struct hw_group {
@@ -83,6 +87,9 @@ struct hw_group {
 	struct hw_field *field;
 	struct hw_reading reading; /* of what is read as JSON */
 	bool batch, canary;
+	unsigned probes; /* 0: none */
+	int64_t probe_after_ms;
+	char *probe;   /* never NULL */
 	unsigned rank; /* its place in the configuration file: the lowest that matches takes a device */
 	bool retired;
 };
@@ -112,6 +119,7 @@ enum hw_match {
 	HW_MATCH_HEARTBEAT,
 	HW_MATCH_GOODBYE,  /* on a goodbye's filter: a heartbeat, unless hw_group_says_goodbye() */
 	HW_MATCH_STATUS,   /* the group's status topic, on which no group hears heartbeats */
+	HW_MATCH_ANSWER,   /* not of a group: the topic on which probes are answered (monitor.h) */
 	HW_MATCH_IGNORED,  /* on a filter that the group ignores */
 	HW_MATCH_CLEARING, /* an empty payload on the group's status topic: somebody clears a retained status; or on a
 	                      goodbye's filter that is no heartbeat's: somebody clears a retained goodbye */

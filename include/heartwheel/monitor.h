@@ -61,13 +61,15 @@ struct hw_monitor_conf {
 	int64_t forget_after_ms, forget_once_after_ms; /* 0: never */
 	int64_t grace_ms;                              /* [mqtt] reconnect_grace */
 	int64_t barrier_slow_ms, barrier_timeout_ms;
-	unsigned readers;      /* 1 .. HW_READERS_MAX: sources that are there from the start */
-	int ttl_factor;        /* how many timeouts a refresh lasts: paces the sweep while blind */
-	const char *node;      /* whose messages are this monitor's own, by their `by`; NULL: unknown; borrowed */
-	bool canaries;         /* filters must prove that they bring something; false: no group is ever deaf */
-	const char *adopt_by;  /* NULL, or the node whose retained statuses make devices known; borrowed */
-	bool several;          /* one of several nodes: it decides about nothing until hw_monitor_role() says so */
-	bool loading;          /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
+	unsigned readers;          /* 1 .. HW_READERS_MAX: sources that are there from the start */
+	int ttl_factor;            /* how many timeouts a refresh lasts: paces the sweep while blind */
+	const char *node;          /* whose messages are this monitor's own, by their `by`; NULL: unknown; borrowed */
+	bool canaries;             /* filters must prove that they bring something; false: no group is ever deaf */
+	const char *adopt_by;      /* NULL, or the node whose retained statuses make devices known; borrowed */
+	bool several;              /* one of several nodes: it decides about nothing until hw_monitor_role() says so */
+	bool loading;              /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
+	unsigned probe_rate;       /* probes a second, of all groups; 0: no bound */
+	const char *probe_answers; /* the topic on which the msg_id of a probe is its answer; NULL: none; borrowed */
 	const char *key_group; /* NULL: keys are not looked at; or the group of devices known by keys alone; borrowed */
 };
 
@@ -92,8 +94,9 @@ enum hw_out_kind {
 	HW_OUT_CANARY,         /* .canary: publish it (QoS 1, not retained) */
 	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do. Once, until one does */
 	HW_OUT_DEAF,           /* .deaf: a group became deaf, or is so no more */
-	HW_OUT_UNWRITTEN /* .device: taken over with a state that the store does not have (hw_monitor_unsay()): give it
-	                    a seq with hw_monitor_adopt_seq(), and owe it */
+	HW_OUT_UNWRITTEN, /* .device: taken over with a state that the store does not have (hw_monitor_unsay()): give it
+	                     a seq with hw_monitor_adopt_seq(), and owe it */
+	HW_OUT_PROBE      /* .probe: ask the device, as its group says. Lost, nothing is owed */
 };
 
 /* What the broker said to a canary. */
@@ -111,6 +114,10 @@ struct hw_out {
 		struct hw_ref device;
 		uint64_t barrier;
 		unsigned source;
+		struct {
+			struct hw_ref device; /* as in .device */
+			int64_t left_ns;      /* until the device's deadline; above 0 */
+		} probe;
 		struct {
 			bool begun;
 			enum hw_cause cause; /* that began the period */
@@ -146,11 +153,12 @@ enum hw_refused {
 	                           refused */
 	HW_REFUSED_TOPIC,       /* on no group's topic */
 	HW_REFUSED_MEMORY,      /* no memory for a new device */
+	HW_REFUSED_PROBE,       /* a probe's answer that no probe asked for: forged, or its silence is over */
 	HW_REFUSED_BATCH,       /* a batch that is no JSON array, or is cut off; or an element that names no device */
 	HW_REFUSED_KINDS
 };
 
-/* "id", "max_devices", "timeout", "stale", "retained", "monitor", "topic", "memory", "batch". */
+/* "id", "max_devices", "timeout", "stale", "retained", "monitor", "topic", "memory", "probe", "batch". */
 const char *hw_refused_name(enum hw_refused k);
 
 #define HW_STATES  4
@@ -165,6 +173,9 @@ struct hw_monitor_stats {
 	                         */
 	uint64_t peer_messages; /* of one of several nodes: the others', whose statuses all come by */
 	uint64_t goodbyes_void;
+	uint64_t probes_sent;     /* handed out with HW_OUT_PROBE */
+	uint64_t probes_answered; /* silences in which the device was heard after a probe, in whatever way */
+	uint64_t probes_dropped;  /* that probe_rate could not have sent before the deadline */
 	uint64_t barriers_sent, barriers_back;
 	uint64_t relinks;          /* entries put elsewhere in the wheel when they came due */
 	int64_t barrier_rtt_ns;    /* smoothed; 0: none yet */
@@ -184,8 +195,8 @@ struct hw_group_stats {
 	uint32_t count[HW_STATES];
 };
 
-/* Takes `groups` as the first set, `key` (16 random bytes) for the registry's hash. The monitor starts blind, with
- * cause link. NULL without memory or if a group is wrong. */
+/* Takes `groups` as the first set, `key` (16 random bytes) for the registry's hash and the tags of probes. The monitor
+ * starts blind, with cause link. NULL without memory or if a group is wrong. */
 struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const struct hw_group_spec *groups,
                                   size_t n_groups, const uint8_t key[16], struct hw_now now);
 void hw_monitor_free(struct hw_monitor *m);
@@ -255,6 +266,29 @@ void hw_monitor_drained(struct hw_monitor *m, struct hw_now now);
 void hw_monitor_suspended(struct hw_monitor *m, struct hw_now now, struct hw_mono since);
 /* Messages may have been lost on a source since its last good barrier: its receive buffer was nearly full. */
 void hw_monitor_loss(struct hw_monitor *m, struct hw_now now, unsigned source);
+
+/* --- probes
+ * --------------------------------------------------------------------------------------------------------------------------
+ */
+
+/*
+ * A device that is online and silent, in a group with probes, is handed out with HW_OUT_PROBE before its deadline, for
+ * whoever drives the monitor to ask it (probe.h in src/core has the rule). A probe is no evidence and moves no
+ * deadline; an answer is a heartbeat like any other: on a heartbeat filter; on the topic `probe_answers`, with the
+ * msg_id that hw_probe_id() gave; or by whatever other way, with hw_monitor_answered().
+ */
+#define HW_PROBE_ID_SIZE 31 /* with the NUL */
+
+/* conf.probe_answers. */
+const char *hw_monitor_probe_answers(const struct hw_monitor *m);
+/* Writes the msg_id of a probe of this silence of a device: its index, generation, and a keyed tag over both and the
+ * silence. False: the device is not there. */
+bool hw_probe_id(const struct hw_monitor *m, struct hw_ref device, char id[HW_PROBE_ID_SIZE]);
+/* Whether a probe of a device is still of use: it is online, its deadline is ahead, and the monitor sees. False too if
+ * it was heard since it was asked. `left_ns` as in HW_OUT_PROBE. */
+bool hw_probe_is_wanted(const struct hw_monitor *m, struct hw_now now, struct hw_ref device, int64_t *left_ns);
+/* The device has answered a probe: a heartbeat. Does nothing if it is not there, or was forgotten. */
+void hw_monitor_answered(struct hw_monitor *m, struct hw_now now, struct hw_ref device);
 
 /* --- keys
  * ----------------------------------------------------------------------------------------------------------------------------

@@ -97,4 +97,8 @@ void hw_payload_fini(struct hw_payload *p);
  */
 int hw_payload_member_is(const void *bytes, size_t len, const char *path, const char *value);
 
+/* The text of the member at `path` of a JSON object, with a NUL, as far as `cap` goes. Returns its length (it may be
+ * more than fits); -EINVAL: there is no such text; or -ENOMEM. */
+int hw_payload_text(const void *bytes, size_t len, const char *path, char *text, size_t cap);
+
 #endif

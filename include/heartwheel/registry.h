@@ -50,7 +50,8 @@ struct hw_extra {
 enum { HW_SOURCE_MQTT = 1, HW_SOURCE_KEY = 2 };
 
 struct hw_device {
-	struct hw_node node;    /* 16 bytes; node.user holds enum hw_state (2 bits), enum hw_reason (3), source (2) */
+	struct hw_node node;    /* 16 bytes; node.user holds enum hw_state (2 bits), enum hw_reason (3), source (2),
+	                           HW_USER_PROBED */
 	int64_t last_seen_ns;   /* struct hw_seen of the last heartbeat, by the clock of its group */
 	uint8_t *id;            /* length byte, then the id; owned by the registry; NULL: a free record */
 	struct hw_extra *extra; /* owned by the registry; NULL: none */
@@ -73,7 +74,8 @@ enum {
 	HW_FLAG_ONCE = 1 << 0,    /* heard only once so far */
 	HW_FLAG_GOODBYE = 1 << 1, /* a goodbye is waiting to be judged */
 	HW_FLAG_HELD = 1 << 2,    /* ... and is held for the group's goodbye_delay first */
-	HW_FLAG_PACED = 1 << 3,   /* its turn under max_offline_rate is reserved: the wheel holds it until then */
+	HW_FLAG_PACED = 1 << 3,   /* its turn is reserved: the wheel holds it until then. Past its deadline that is one
+	                             under max_offline_rate, before it one under probe_rate */
 	HW_FLAG_KEYED = 1 << 4,   /* the wheel that it is armed in is the keys' */
 
 	/* What is noted of a device that another node decides about. */
@@ -153,6 +155,14 @@ static inline unsigned hw_device_partition(const struct hw_device *d)
 	return hw_partition_of(id.text, id.len);
 }
 
+/* In node.user of a device that is online: it was asked, and has not been heard since. A new state clears it. */
+#define HW_USER_PROBED 0x80
+
+static inline bool hw_device_is_probed(const struct hw_device *d)
+{
+	return d->node.user & HW_USER_PROBED;
+}
+
 static inline enum hw_state hw_device_state(const struct hw_device *d)
 {
 	return (enum hw_state)(d->node.user & 3);
@@ -176,7 +186,7 @@ static inline void hw_device_set_state(struct hw_device *d, enum hw_state state,
 
 static inline void hw_device_set_source(struct hw_device *d, unsigned source)
 {
-	d->node.user = (uint8_t)((d->node.user & 0x1f) | (source & 3) << 5);
+	d->node.user = (uint8_t)((d->node.user & 0x9f) | (source & 3) << 5);
 }
 
 /* Whether it has any of these HW_NOTE()s. */

@@ -23,7 +23,7 @@ struct hw_conf_mqtt {
 	int protocol; /* 5 or 311 */
 	int64_t readers, qos;
 	int64_t keepalive_ms, barrier_slow_ms, barrier_timeout_ms, reconnect_grace_ms;
-	int64_t republish_rate;
+	int64_t republish_rate, probe_rate;
 	char *username, *password_file;
 	char *tls_ca, *tls_cert, *tls_key;
 	char *client_id_prefix;
@@ -57,6 +57,7 @@ extern const struct hw_conf_choice hw_conf_protocols[], hw_conf_stores[];
 	{"mqtt", "barrier_timeout", HW_CONF_DURATION, HW_CONF_AT(type, member.barrier_timeout_ms), .min = 100, .max = HW_CONF_HOUR, .dflt = "5s"}, \
 	{"mqtt", "reconnect_grace", HW_CONF_DURATION, HW_CONF_AT(type, member.reconnect_grace_ms), .min = 0, .max = HW_CONF_DAY, .dflt = "15s"}, \
 	{"mqtt", "republish_rate", HW_CONF_INT, HW_CONF_AT(type, member.republish_rate), .min = 0, .max = 1000000, .unit = "statuses a second", .dflt = "5000"}, \
+	{"mqtt", "probe_rate", HW_CONF_INT, HW_CONF_AT(type, member.probe_rate), .min = 1, .max = 1000000, .unit = "probes a second", .dflt = "1000", .live = true}, \
 	{"mqtt", "username", HW_CONF_STRING, HW_CONF_AT(type, member.username), .max = HW_CONF_TEXT_MAX, .dflt = ""}, \
 	{"mqtt", "password_file", HW_CONF_PATH, HW_CONF_AT(type, member.password_file), .max = HW_CONF_TEXT_MAX, .dflt = ""}, \
 	{"mqtt", "tls_ca", HW_CONF_PATH, HW_CONF_AT(type, member.tls_ca), .max = HW_CONF_TEXT_MAX, .dflt = ""}, \

@@ -9,6 +9,8 @@
  */
 #include "arm.h"
 
+#include "probe_time.h"
+
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)
 {
 	const struct hw_group *g = m->groups.all[d->group];
@@ -85,8 +87,11 @@ void hw_monitor_arm_deaf(struct hw_monitor *m, struct hw_now now, uint32_t i)
 
 struct hw_seen hw_monitor_arm_point(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
-	struct hw_seen at = hw_monitor_deadline(m, now, d);
-	int64_t latest = hw_monitor_seen(m, now).ns + HW_ARM_MAX_NS;
+	struct hw_seen at = hw_monitor_deadline(m, now, d), seen = hw_monitor_seen(m, now);
+	const struct hw_group *g = m->groups.all[d->group];
+	if (g->probes)
+		at = hw_probe_point(g, d, hw_monitor_timeout_ms(m, d), at, seen);
+	int64_t latest = seen.ns + HW_ARM_MAX_NS;
 	return (struct hw_seen){at.ns < latest ? at.ns : latest};
 }
 

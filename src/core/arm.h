@@ -14,7 +14,8 @@
 /* When a device that stays silent is overdue, on the monitor's seeing clock. Its group's own clock, which the deadline
  * is reckoned by, may be behind that one. */
 struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
-/* Where an online device's entry belongs: at its deadline, but never more than HW_ARM_MAX_NS ahead. */
+/* Where an online device's entry belongs: at its deadline, or where it may have to be probed before that, but never
+ * more than HW_ARM_MAX_NS ahead. */
 struct hw_seen hw_monitor_arm_point(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 /* (Re-)arms a device for its state: its deadline, its forgetting, or nothing. Takes it off wherever it is. */
 void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i);

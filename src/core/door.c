@@ -11,6 +11,7 @@
 #include "gate.h"
 #include "key.h"
 #include "out.h"
+#include "probe.h"
 
 /* --- states ------------------------------------------------------------------- */
 
@@ -112,8 +113,9 @@ void hw_monitor_void_goodbye(struct hw_monitor *m, uint32_t i)
 static void goes_on(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
+	bool put_off = hw_probe_heard(m, i);
 	d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_PACED);
-	if (d->flags & HW_FLAG_SILENT)
+	if (d->flags & HW_FLAG_SILENT || put_off)
 		hw_monitor_arm(m, now, i);
 }
 

@@ -11,6 +11,7 @@
 #include "follow.h"
 #include "key.h"
 #include "out.h"
+#include "probe.h"
 
 #define REFRESH_CHUNK 256 /* records a step of the sweep while blind */
 
@@ -199,11 +200,12 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 		hw_follow_take_over(m, now, i); /* before its turn, or it would be forgotten though it lives */
 		return true;
 	}
-	hw_monitor_rule(m, now, i,
-	                &(struct hw_evidence){.said = HW_SAID_DUE,
-	                                      .by_key = hw_monitor_is_keyed(m, d),
-	                                      .deaf = hw_hearing_is_deaf(&m->hearing, d->group),
-	                                      .late_ns = seen.ns - hw_monitor_deadline(m, now, d).ns});
+	struct hw_evidence e = {.said = HW_SAID_DUE,
+	                        .by_key = hw_monitor_is_keyed(m, d),
+	                        .deaf = hw_hearing_is_deaf(&m->hearing, d->group),
+	                        .late_ns = seen.ns - hw_monitor_deadline(m, now, d).ns};
+	if (!m->groups.all[d->group]->probes || !hw_probe_due(m, now, i, &e))
+		hw_monitor_rule(m, now, i, &e);
 	return true;
 }
 

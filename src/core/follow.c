@@ -21,6 +21,7 @@
 #include "gate.h"
 #include "key.h"
 #include "out.h"
+#include "probe.h"
 
 #define SAID                                                                                                           \
 	(HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_HEARD | HW_FLAG_TOUCHED) /* void with a new state */
@@ -240,6 +241,6 @@ void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		take_over_new(m, now, i);
 	else if ((d->flags & HW_FLAG_SILENT) && (d->flags & HW_FLAG_GOODBYE))
 		hw_monitor_candidate(m, i);
-	else if (d->flags & HW_FLAG_SILENT)
+	else if (hw_probe_taken_over(m, now, i) || d->flags & HW_FLAG_SILENT)
 		hw_monitor_arm(m, now, i);
 }

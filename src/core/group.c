@@ -38,6 +38,7 @@ static void group_free(struct hw_group *group)
 	free(group->field);
 	hw_topic_fini(&group->status);
 	hw_topic_fini(&group->form);
+	free(group->probe);
 	free(group->id_prefix);
 	free(group->name);
 	free(group);
@@ -210,7 +211,7 @@ static int compile_topics(struct hw_group *group, const struct hw_group_spec *sp
 
 static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_group **out)
 {
-	const char *prefix = spec->id_prefix ? spec->id_prefix : "";
+	const char *prefix = spec->id_prefix ? spec->id_prefix : "", *probe = spec->probe ? spec->probe : "";
 	struct hw_group *group = calloc(1, sizeof(*group));
 	if (!group)
 		return -ENOMEM;
@@ -222,11 +223,14 @@ static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_
 	                           .format = spec->format,
 	                           .batch = spec->batch,
 	                           .canary = spec->canary,
+	                           .probes = *probe ? spec->probes : 0,
+	                           .probe_after_ms = spec->probe_after_ms,
+	                           .probe = strdup(probe),
 	                           .rank = rank,
 	                           .name = strdup(spec->name),
 	                           .id_prefix = strdup(prefix),
 	                           .id_prefix_len = strlen(prefix)};
-	int rc = group->name && group->id_prefix ? compile_topics(group, spec) : -ENOMEM;
+	int rc = group->name && group->id_prefix && group->probe ? compile_topics(group, spec) : -ENOMEM;
 	if (rc != 0)
 		group_free(group);
 	else
@@ -265,8 +269,10 @@ static int grow(struct hw_groups *g, const struct hw_group_spec *specs, size_t n
 /* Cannot fail. What was in the table before is left in `fresh`. */
 static void install(struct hw_groups *g, struct hw_group **fresh, size_t n, uint16_t *order)
 {
-	for (size_t i = 0; i < g->n; i++)
+	for (size_t i = 0; i < g->n; i++) {
 		g->all[i]->retired = true;
+		g->all[i]->probes = 0; /* the file does not ask for them any more */
+	}
 	for (size_t i = 0; i < n; i++) {
 		int at = hw_groups_find(g, fresh[i]->name);
 		if (at < 0) {

@@ -14,6 +14,7 @@
 #include "core/batch.h"
 #include "door.h"
 #include "out.h"
+#include "probe.h"
 
 #define BYTES_AN_ELEMENT 1024 /* of a batch are judged in the time that an element takes */
 
@@ -186,6 +187,19 @@ static void apply(struct hw_monitor *m, struct hw_now now, uint16_t group, struc
 		goodbye_known(m, now, i);
 	else
 		heartbeat_known(m, now, i);
+}
+
+static void answered(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	apply(m, now, d->group, hw_device_id(d), i, NULL);
+}
+
+void hw_monitor_answered(struct hw_monitor *m, struct hw_now now, struct hw_ref device)
+{
+	const struct hw_device *d = hw_registry_get(m->registry, device);
+	if (d && hw_device_state(d) != HW_STATE_FORGOTTEN)
+		answered(m, now, device.index);
 }
 
 void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t group, const char *id, size_t len,
@@ -456,6 +470,17 @@ static bool take_batch(struct hw_monitor *m, struct hw_now now, struct hw_messag
 	return true;
 }
 
+/* --- answers to probes -------------------------------------------------------- */
+
+static void take_answer(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg)
+{
+	uint32_t i = msg->retained ? HW_NIL : hw_probe_answered_by(m, now, msg);
+	if (i != HW_NIL)
+		answered(m, now, i);
+	else
+		refuse(m, msg->retained ? HW_REFUSED_RETAINED : HW_REFUSED_PROBE);
+}
+
 /* --- a message of any kind ---------------------------------------------------- */
 
 /* Finds group and id; puts the group's prefix before it, or the id together, in `room`. */
@@ -502,9 +527,13 @@ struct batch {
 /* While memory is on its way for one message, the next one is matched. */
 static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t n, struct batch *b)
 {
+	size_t answers = m->conf.probe_answers ? strlen(m->conf.probe_answers) : 0;
 	for (size_t k = 0; k < n; k++) {
 		struct intake *in = &b->in[k];
-		match(m, &msgs[k], in, b->room[k]);
+		if (answers > 0 && hw_probe_is_answer(m, answers, &msgs[k]))
+			*in = (struct intake){.match = HW_MATCH_ANSWER};
+		else
+			match(m, &msgs[k], in, b->room[k]);
 		bool known = in->match == HW_MATCH_HEARTBEAT || in->match == HW_MATCH_GOODBYE;
 		bool usable = known && in->id_len > 0 && in->id_len <= HW_ID_MAX;
 		b->ids[k] = usable ? (struct hw_id){in->id, in->id_len} : (struct hw_id){"", 0};
@@ -523,7 +552,8 @@ static bool take_plain(struct hw_monitor *m, const struct moment *t, const struc
 	if (i == HW_NIL || in->match != HW_MATCH_HEARTBEAT || msg->payload_len > 0 || msg->retained || msg->truncated)
 		return false;
 	struct hw_device *d = hw_monitor_at(m, i);
-	if (hw_device_state(d) != HW_STATE_ONLINE || hw_device_source(d) == HW_SOURCE_KEY || d->group != in->group ||
+	if (hw_device_state(d) != HW_STATE_ONLINE || hw_device_is_probed(d) || hw_device_source(d) == HW_SOURCE_KEY ||
+	    d->group != in->group ||
 	    d->flags & (HW_FLAG_ONCE | HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_SILENT))
 		return false;
 	m->hearing.brought[in->filter] = t->mark.ns;
@@ -561,7 +591,9 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 		if (take_plain(m, &t, &msgs[k], in, b.found[k]) || in->match == HW_MATCH_CLEARING)
 			continue;
 		skip_byte_order_mark(&msgs[k]);
-		if (in->match == HW_MATCH_IGNORED)
+		if (in->match == HW_MATCH_ANSWER)
+			take_answer(m, now, &msgs[k]);
+		else if (in->match == HW_MATCH_IGNORED)
 			take_ignored(m, now, &msgs[k]);
 		else if (in->match == HW_MATCH_NONE)
 			refuse(m, HW_REFUSED_TOPIC);

@@ -92,6 +92,7 @@ struct hw_monitor *hw_monitor_new(const struct hw_monitor_conf *conf, const stru
 	if (!m)
 		return NULL;
 	m->conf = *conf;
+	memcpy(m->probe.key, key, sizeof(m->probe.key));
 	init_gate(&m->gate, conf->several);
 	m->started = now.mono;
 	m->own_timeout.in_force_ms = m->own_timeout.noted_ms = INT64_MAX;
@@ -272,6 +273,6 @@ int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now)
 const char *hw_refused_name(enum hw_refused k)
 {
 	static const char *const names[HW_REFUSED_KINDS] = {"id",      "max_devices", "timeout", "stale", "retained",
-	                                                    "monitor", "topic",       "memory",  "batch"};
+	                                                    "monitor", "topic",       "memory",  "probe", "batch"};
 	return (unsigned)k < HW_REFUSED_KINDS ? names[k] : "unknown";
 }

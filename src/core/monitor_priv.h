@@ -83,6 +83,11 @@ struct hw_monitor {
 	struct hw_mono refresh_next;
 	int64_t forget_was_ms, forget_once_was_ms; /* before the reload that the relink sweep serves */
 
+	struct {
+		uint8_t key[16]; /* of the tags */
+		int64_t free_ns; /* seeing clock: when probe_rate has its next turn free */
+	} probe;
+
 	struct hw_mono stepped; /* the turn in which sight was looked at last */
 	int64_t pace_ns;        /* of steady barriers */
 	unsigned outs_head, outs_n;

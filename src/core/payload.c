@@ -410,22 +410,37 @@ static bool is_written(const cJSON *v, const char *text)
 	return end != text && !*end && number == v->valuedouble;
 }
 
-int hw_payload_member_is(const void *bytes, size_t len, const char *path, const char *value)
+/* NULL: it is none, or (starved) could not be read. */
+static cJSON *object_of(const void *bytes, size_t len)
 {
 	const unsigned char *s = bytes;
 	while (len > 0 && is_space(*s)) {
 		s++;
 		len--;
 	}
-	if (len == 0 || *s != '{')
-		return 0;
 	starved = false;
-	cJSON *object = parse_object(s, len);
+	return len > 0 && *s == '{' ? parse_object(s, len) : NULL;
+}
+
+int hw_payload_member_is(const void *bytes, size_t len, const char *path, const char *value)
+{
+	cJSON *object = object_of(bytes, len);
 	if (!object)
 		return starved ? -ENOMEM : 0;
 	bool same = is_written(find_member(object, path), value);
 	cJSON_Delete(object);
 	return same;
+}
+
+int hw_payload_text(const void *bytes, size_t len, const char *path, char *text, size_t cap)
+{
+	cJSON *object = object_of(bytes, len);
+	if (!object)
+		return starved ? -ENOMEM : -EINVAL;
+	const cJSON *v = find_member(object, path);
+	int rc = cJSON_IsString(v) ? snprintf(text, cap, "%s", v->valuestring) : -EINVAL;
+	cJSON_Delete(object);
+	return rc;
 }
 
 void hw_payload_fini(struct hw_payload *p)

@@ -25,6 +25,7 @@
 #include "keys.h"
 #include "observe.h"
 #include "presence.h"
+#include "probes.h"
 #include "reload.h"
 #include "run/manager.h"
 #include "sightings.h"
@@ -259,7 +260,7 @@ static bool make_monitor(struct hw_app *a)
 		return false;
 	errno = ENOMEM;
 	struct hw_group_spec *specs = hw_app_group_specs(a->conf);
-	struct hw_monitor_conf mc = hw_app_monitor_conf(a->conf);
+	struct hw_monitor_conf mc = hw_app_monitor_conf(a->conf, a->probe_answers);
 	if (specs)
 		a->monitor = hw_monitor_new(&mc, specs, a->conf->n_groups, key, hw_app_now());
 	free(specs);
@@ -290,6 +291,7 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_settings *conf)
 	hw_owed_init(&a->discovery, &hw_discovery_kind);
 	snprintf(a->barrier_topic, sizeof(a->barrier_topic), "heartwheel/%s/barrier", conf->node_id);
 	snprintf(a->presence_topic, sizeof(a->presence_topic), "heartwheel/%s/status", conf->node_id);
+	hw_app_probes_init(a);
 	if (!make_events(a) || !make_monitor(a))
 		goto failed;
 	a->notifier = hw_notifier_new(a->loop.base, a->monitor, hw_app_notify_trouble, a);
@@ -339,6 +341,7 @@ void hw_app_free(struct hw_app *a)
 		hw_redis_free(a->redis);
 	hw_keyspace_free(a->keyspace);
 	hw_notifier_free(a->notifier);
+	hw_app_probes_free(a);
 	hw_owed_fini(&a->status);
 	hw_owed_fini(&a->discovery);
 	hw_monitor_free(a->monitor);

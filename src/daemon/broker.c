@@ -8,6 +8,7 @@
 #include "connections.h"
 #include "deaf.h"
 #include "debts.h"
+#include "probes.h"
 #include "turn.h"
 #include "wake.h"
 
@@ -86,12 +87,16 @@ static void acked(struct hw_app *a, struct hw_now now, const struct hw_publisher
 {
 	if (is_nodes(ev->token))
 		hw_app_cluster_answered(a, now, ev);
-	else
+	else if (ev->token != HW_PROBE_TOKEN)
 		hw_owed_acked(sink_of(a, ev->token), ev->token);
 }
 
 static void refused(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev)
 {
+	if (ev->token == HW_PROBE_TOKEN) {
+		hw_app_probe_refused(a, ev->text);
+		return;
+	}
 	if (is_nodes(ev->token)) {
 		hw_app_cluster_answered(a, now, ev);
 		return;

@@ -33,7 +33,11 @@ static uint64_t hash_group(uint64_t h, const struct hw_settings_group *g)
 	h = hash_text(hash_text(hash_text(hash_text(h, g->name), g->status), g->id), g->id_prefix);
 	h = hash_list(hash_list(h, g->heartbeat, g->n_heartbeat), g->goodbye, g->n_goodbye);
 	h = hash_list(hash_list(h, g->ignore, g->n_ignore), g->field, g->n_field);
-	return hw_fnv64(h, numbers, sizeof(numbers));
+	h = hw_fnv64(h, numbers, sizeof(numbers));
+	if (!*g->probe)
+		return h;
+	const int64_t probes[] = {g->probe_after_ms, g->probes};
+	return hw_fnv64(hash_text(h, g->probe), probes, sizeof(probes));
 }
 
 /* Where a difference matters: nodes that do not agree here call the same device otherwise. */

@@ -8,7 +8,8 @@
  *                     what readers, Redis, the publisher, the keyspace listener and the control API say or ask
  *     turn            the loop, a turn at a time: what the core says is pulled out,
  *     fanout          ... and handed on to the sinks
- *     deaf, reload    groups that do not hear; a new configuration
+ *     deaf, probes, reload
+ *                     groups that do not hear; silent devices that are asked; a new configuration
  *     cluster         ... and cluster_*: one of several nodes
  *     debts, presence, share, subscriptions, connections, hooks
  *     wake            the time, and what the loop is woken by
@@ -38,6 +39,7 @@
 
 struct event;
 struct hw_app_cluster;
+struct hw_app_probes;
 
 /* A reader and what the loop knows of it. */
 struct hw_app_reader {
@@ -96,13 +98,14 @@ struct hw_app {
 	struct hw_share share;
 	struct hw_app_alone alone;
 	struct hw_app_sightings sightings;
+	struct hw_app_probes *probes;   /* owned; NULL: none was asked yet */
 	struct hw_app_cluster *cluster; /* owned; NULL: [cluster] mode = off */
 
 	struct event *due, *publisher_readable;
 
 	/* Texts that the parts borrow for as long as they live. */
 	char *mqtt_password, *redis_password;
-	char barrier_topic[256], presence_topic[256], publisher_id[256], share_group[128];
+	char barrier_topic[256], presence_topic[256], probe_answers[128], publisher_id[256], share_group[128];
 	struct hw_mqtt_conf publisher_conf;
 
 	uint64_t run_mark; /* random, of this run */

@@ -9,6 +9,7 @@
 #include "cluster_broker.h"
 #include "deaf.h"
 #include "debts.h"
+#include "probes.h"
 #include "sightings.h"
 
 /* --- out of the core --------------------------------------------------------- */
@@ -148,5 +149,8 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		break;
 	case HW_OUT_UNWRITTEN:
 		hw_app_store_newer(a, out->device, 0);
+		break;
+	case HW_OUT_PROBE:
+		hw_app_probe(a, now, out);
 	}
 }

@@ -11,6 +11,7 @@
 #include "cluster_show.h"
 #include "cluster_view.h"
 #include "debts.h"
+#include "probes.h"
 #include "reload.h"
 #include "turn.h"
 #include "wake.h"
@@ -192,6 +193,11 @@ static void core_metrics(const struct hw_app *a, struct evbuffer *b)
 	one(b, "barriers_sent_total", "counter", "Barriers sent through the broker.", (double)s->barriers_sent);
 	one(b, "barriers_back_total", "counter", "Barriers that came back.", (double)s->barriers_back);
 	one(b, "goodbyes_void_total", "counter", "Goodbyes that were not believed.", (double)s->goodbyes_void);
+	struct hw_probe_counts probes = hw_app_probe_counts(a);
+	hw_metric_family(b, "probes_total", "counter", "Devices asked in their silence, and what became of it.");
+	labelled(b, "probes_total", "result", "sent", (double)probes.sent);
+	labelled(b, "probes_total", "result", "answered", (double)probes.answered);
+	labelled(b, "probes_total", "result", "dropped", (double)probes.dropped);
 	one(b, "relinks_total", "counter", "Entries of the wheel put elsewhere when they came due.",
 	    (double)s->relinks);
 	const struct hw_wheel *keys = hw_monitor_key_wheel(a->monitor);

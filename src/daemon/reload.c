@@ -115,7 +115,7 @@ static void switch_log(struct hw_app *a, const struct hw_settings *to)
 static int apply(struct hw_app *a, struct hw_settings *to)
 {
 	struct hw_group_spec *specs = hw_app_group_specs(to);
-	struct hw_monitor_conf mc = hw_app_monitor_conf(to);
+	struct hw_monitor_conf mc = hw_app_monitor_conf(to, a->probe_answers);
 	int rc = specs ? hw_monitor_reconfigure(a->monitor, hw_app_now(), &mc, specs, to->n_groups) : -ENOMEM;
 	free(specs);
 	if (rc)

@@ -39,6 +39,19 @@ static bool is_http_url(const char *text)
 	return n && text[n] && text[n] != '/';
 }
 
+bool hw_settings_is_url(const char *text)
+{
+	return strchr(text, ':');
+}
+
+int64_t hw_settings_probe_after_ms(const struct hw_settings_group *g)
+{
+	int64_t after_ms = g->timeout_ms / 3 * 2, most_ms = g->timeout_ms - HW_PROBE_WINDOW_MS;
+	if (g->probe_after_ms > 0)
+		return g->probe_after_ms;
+	return after_ms < most_ms ? after_ms : most_ms;
+}
+
 static bool has_group(const struct hw_settings *c, const char *name)
 {
 	for (size_t i = 0; i < c->n_groups; i++)
@@ -240,6 +253,39 @@ static void check_payload(struct hw_conf_draft *d, const struct hw_settings_grou
 		              "$state is the device's own: give another topic, such as heartwheel-homie/{id}/status");
 }
 
+static bool is_action(const char *text)
+{
+	static const char chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	size_t len = strlen(text);
+	return len <= HW_CONF_NAME_MAX && strspn(text, chars) == len;
+}
+
+static void check_probes(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_marks *marks)
+{
+	const struct hw_conf_mark *probe = mark(d, marks, "probe"), *after = mark(d, marks, "probe_after");
+	int64_t most_ms = g->timeout_ms - HW_PROBE_WINDOW_MS;
+	char most[32];
+	if (probe->bad || !*g->probe)
+		return;
+	bool is_url = hw_settings_is_url(g->probe);
+	if (is_url && (!is_http_url(g->probe) || !strstr(g->probe, "{id}")))
+		hw_conf_wrong(&d->errors, probe->line, "key", "probe",
+		              "a URL must be http:// or https:// and have {id} in it");
+	else if (!is_url && !is_action(g->probe))
+		hw_conf_wrong(&d->errors, probe->line, "key", "probe",
+		              "must be an action, of at most 64 letters, digits, '.', '_' and '-', or an http:// or "
+		              "https:// URL with {id}");
+	if (mark(d, marks, "timeout")->bad || after->bad)
+		return;
+	if (most_ms <= 0)
+		hw_conf_wrong(&d->errors, probe->line, "key", "probe",
+		              "this group's timeout leaves no time for it: remove it, or give more than 1s");
+	else if (g->probe_after_ms > most_ms)
+		hw_conf_wrong(&d->errors, after->line, "key", "probe_after",
+		              "must be at least 1s less than this group's timeout: give %s or less",
+		              hw_conf_duration_format(most_ms, most, sizeof(most)));
+}
+
 static void complete_group(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_marks *marks)
 {
 	char section[80] = "group ";
@@ -259,6 +305,7 @@ static void complete_group(struct hw_conf_draft *d, struct hw_settings_group *g,
 	check_id(d, g, marks);
 	check_filters(d, g, marks);
 	check_payload(d, g, marks);
+	check_probes(d, g, marks);
 }
 
 void hw_settings_judge(struct hw_conf_draft *d)

@@ -31,7 +31,10 @@ struct hw_settings_group {
 	char *id_prefix; /* "" : none */
 	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
 	int64_t max_offline_rate; /* per second; 0: off */
-	int payload;              /* enum hw_format */
+	char *probe;              /* an action or an http(s) URL; "": none */
+	int64_t probe_after_ms;   /* 0: hw_settings_probe_after_ms() says */
+	int64_t probes;
+	int payload; /* enum hw_format */
 	bool batch;
 	bool canary;
 };
@@ -89,5 +92,12 @@ struct hw_settings {
 };
 
 extern const struct hw_conf_table hw_settings_table;
+
+/* Whether a group's probe is a URL, and no action asked with over MQTT. */
+bool hw_settings_is_url(const char *text);
+/* The silence before a group's first probe: two thirds of the timeout if the file does not say, but at least
+ * HW_PROBE_WINDOW_MS less than it. */
+int64_t hw_settings_probe_after_ms(const struct hw_settings_group *g);
+#define HW_PROBE_WINDOW_MS 1000
 
 #endif

@@ -26,6 +26,9 @@ struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)
 		                                  .goodbye_delay_ms = g->goodbye_delay_ms,
 		                                  .max_age_ms = g->max_age_ms,
 		                                  .max_offline_rate = (unsigned)g->max_offline_rate,
+		                                  .probe = g->probe,
+		                                  .probe_after_ms = hw_settings_probe_after_ms(g),
+		                                  .probes = (unsigned)g->probes,
 		                                  .format = (enum hw_format)g->payload,
 		                                  .batch = g->batch,
 		                                  .canary = g->canary};
@@ -33,7 +36,16 @@ struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)
 	return specs;
 }
 
-struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c)
+/* Whether any group asks over MQTT, so that answers may come on the topic for them. */
+static bool asks_by_mqtt(const struct hw_settings *c)
+{
+	for (size_t k = 0; k < c->n_groups; k++)
+		if (*c->groups[k].probe && !hw_settings_is_url(c->groups[k].probe))
+			return true;
+	return false;
+}
+
+struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c, const char *probe_answers)
 {
 	return (struct hw_monitor_conf){.max_devices = (uint32_t)c->max_devices,
 	                                .forget_after_ms = c->forget_after_ms,
@@ -48,5 +60,7 @@ struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c)
 	                                .canaries = true,
 	                                .adopt_by = c->store == HW_STORE_MEMORY ? c->node_id : NULL,
 	                                .loading = c->store == HW_STORE_REDIS,
+	                                .probe_rate = (unsigned)c->mqtt.probe_rate,
+	                                .probe_answers = asks_by_mqtt(c) ? probe_answers : NULL,
 	                                .key_group = c->keyspace_enabled ? c->keyspace_group : NULL};
 }

@@ -8,6 +8,7 @@
 
 /* The groups, on the heap; NULL without memory. Their texts are the configuration's. */
 struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c);
-struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c);
+/* `probe_answers`: the topic on which this node's probes are answered; borrowed. */
+struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c, const char *probe_answers);
 
 #endif

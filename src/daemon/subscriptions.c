@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OF_NODES 2 /* filters that bring what nodes say of themselves */
+#define OF_NODES  2 /* filters that bring what nodes say of themselves */
+#define OF_PROBES 1
 
 /* Filters that are put together, each with the topic that it is of. */
 struct wanted {
@@ -51,6 +52,20 @@ static void drop_covered(struct wanted *w)
 	}
 }
 
+/* The topic of probes' answers, in `answers`. */
+static int add_answers(struct hw_app *a, struct wanted *w, struct hw_topic *answers)
+{
+	const char *why, *text = hw_monitor_probe_answers(a->monitor);
+	size_t n = w->n;
+	int rc = text ? hw_topic_compile(answers, text, HW_TOPIC_ANY, &why) : 0;
+	if (!text || rc)
+		return rc;
+	add_filter(w, answers, false);
+	if (w->n > n)
+		w->filters[n].filter = text; /* which stays */
+	return 0;
+}
+
 /*
  * Every group's filters, without those that others cover. Without a store also its status topic, for the retained
  * messages that are all that is left of the run before.
@@ -61,7 +76,7 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 	size_t most = 0;
 	for (size_t k = 0; k < g->n_order; k++)
 		most += g->all[g->order[k]]->n_heartbeat + g->all[g->order[k]]->n_goodbye + 1;
-	most += OF_NODES;
+	most += OF_NODES + OF_PROBES;
 	struct wanted w = {calloc(most, sizeof(*w.filters)), calloc(most, sizeof(*w.topics)), 0};
 	if (!w.filters || !w.topics) {
 		free(w.filters);
@@ -78,11 +93,16 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 		if (memory && group->status.filter)
 			add_filter(&w, &group->status, true);
 	}
+	struct hw_topic answers = {0};
+	int rc = add_answers(a, &w, &answers);
 	drop_covered(&w);
 	free(w.topics);
-	*out = w.filters;
-	*n_out = w.n;
-	return 0;
+	hw_topic_fini(&answers);
+	if (rc)
+		free(w.filters);
+	*out = rc ? NULL : w.filters;
+	*n_out = rc ? 0 : w.n;
+	return rc;
 }
 
 size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n)

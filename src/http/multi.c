@@ -85,6 +85,41 @@ int hw_multi_init(struct hw_multi *m, struct event_base *base, hw_multi_done *do
 	return 0;
 }
 
+static size_t throw_away(char *bytes, size_t size, size_t n, void *arg)
+{
+	(void)bytes;
+	(void)arg;
+	return size * n;
+}
+
+CURL *hw_multi_outward(void)
+{
+	CURL *easy = curl_easy_init();
+	if (!easy)
+		return NULL;
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_USERAGENT, "heartwheel/" HW_VERSION);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, throw_away);
+	curl_easy_setopt(easy, CURLOPT_PROXY, "");
+#if LIBCURL_VERSION_NUM >= 0x075500
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700
+	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
+	return easy;
+}
+
+long hw_multi_status(CURL *easy, CURLcode code)
+{
+	long status = 0;
+	if (code == CURLE_OK)
+		curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+	return status;
+}
+
 int hw_multi_add(struct hw_multi *m, CURL *easy)
 {
 	return curl_multi_add_handle(m->curl, easy) ? -ENOMEM : 0;

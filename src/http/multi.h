@@ -21,6 +21,15 @@ struct hw_multi {
 
 /* Readies caller's storage. 0; or -ENOMEM, and hw_multi_fini() is still to be called. */
 int hw_multi_init(struct hw_multi *m, struct event_base *base, hw_multi_done *done, void *arg);
+/*
+ * A handle for requests to some other's web server, whose answers' status alone counts: what else is sent is thrown
+ * away, a redirection is not followed, and no proxy is used, whatever the environment says. Names are resolved in a
+ * thread of libcurl's, and a time-out does not wait for that one. NULL without memory; the caller's, for
+ * curl_easy_cleanup().
+ */
+CURL *hw_multi_outward(void);
+/* The status of a transfer that has ended well, or 0. */
+long hw_multi_status(CURL *easy, CURLcode code);
 /* Starts a transfer, which stays the caller's. 0 or -ENOMEM. */
 int hw_multi_add(struct hw_multi *m, CURL *easy);
 /* Gives one up; done() is not called. Not from one of its own libcurl callbacks. */

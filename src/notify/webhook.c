@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A message to a web server: one POST at a time. An answer of 2xx is success; a redirection is not followed, and no
- * proxy is used, whatever the environment says. What the server sends is thrown away.
- *
- * Names are resolved in a thread of libcurl's. A time-out must not wait for that thread: CURLOPT_QUICK_EXIT.
- */
+/* A message to a web server: one POST at a time. An answer of 2xx is success; see hw_multi_outward() for the rest. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -30,21 +25,13 @@ static void on_done(void *arg, CURL *easy, CURLcode code)
 {
 	struct hw_webhook *w = arg;
 	char why[CURL_ERROR_SIZE + 32] = "";
-	long status = 0;
-	curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+	long status = hw_multi_status(easy, code);
 	w->busy = false;
 	if (code != CURLE_OK)
 		snprintf(why, sizeof(why), "%s", w->error[0] ? w->error : curl_easy_strerror(code));
 	else if (status < 200 || status > 299)
 		snprintf(why, sizeof(why), "the server answered with status %ld", status);
 	w->done(w->arg, why[0] ? why : NULL);
-}
-
-static size_t throw_away(char *bytes, size_t size, size_t n, void *arg)
-{
-	(void)bytes;
-	(void)arg;
-	return size * n;
 }
 
 /* --- making and ending -------------------------------------------------------- */
@@ -58,20 +45,8 @@ static int set_up(struct hw_webhook *w)
 			return -ENOMEM;
 		w->headers = more;
 	}
-	curl_easy_setopt(w->easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(w->easy, CURLOPT_ERRORBUFFER, w->error);
 	curl_easy_setopt(w->easy, CURLOPT_HTTPHEADER, w->headers);
-	curl_easy_setopt(w->easy, CURLOPT_USERAGENT, "heartwheel/" HW_VERSION);
-	curl_easy_setopt(w->easy, CURLOPT_WRITEFUNCTION, throw_away);
-	curl_easy_setopt(w->easy, CURLOPT_PROXY, "");
-#if LIBCURL_VERSION_NUM >= 0x075500
-	curl_easy_setopt(w->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-	curl_easy_setopt(w->easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075700
-	curl_easy_setopt(w->easy, CURLOPT_QUICK_EXIT, 1L);
-#endif
 	return 0;
 }
 
@@ -83,7 +58,7 @@ struct hw_webhook *hw_webhook_new(struct event_base *base, hw_carrier_done *done
 	w->done = done;
 	w->arg = arg;
 	int rc = hw_multi_init(&w->multi, base, on_done, w);
-	w->easy = rc == 0 ? curl_easy_init() : NULL;
+	w->easy = rc == 0 ? hw_multi_outward() : NULL;
 	if (w->easy && set_up(w) == 0)
 		return w;
 	hw_webhook_free(w);

@@ -12,6 +12,8 @@
  *   - each transition changes the state, and seq grows;
  *   - in quiet, whoever is silent is judged at most a tick and a pair of barriers after the deadline;
  *   - until the moment that hw_monitor_due() names there is nothing to do, and then there is;
+ *   - who is asked (probes) is online, silent for long enough, and before its deadline, no more often than its group
+ *     says, nor faster than probe_rate; in quiet, everybody is; what it answers counts while its silence lasts;
  *   - the counts agree with a walk.
  *
  * The seed is printed; HW_SEED sets it.
@@ -135,6 +137,41 @@ static void beat(struct device *d)
 	say(d, payload, false, own_ms);
 }
 
+static uint64_t acks_refused(void)
+{
+	return hw_monitor_stats(t.m)->refused[HW_REFUSED_PROBE];
+}
+
+/* The msg_id of its silence; or another, which is nobody's. */
+static void answer(struct device *d)
+{
+	uint32_t i = hw_registry_find(hw_monitor_registry(t.m), d->id, strlen(d->id));
+	char msg_id[HW_PROBE_ID_SIZE], payload[64];
+	if (i == HW_NIL || d->read_at < 0 || (d->state != HW_STATE_ONLINE && d->state != HW_STATE_OFFLINE))
+		return;
+	MUST(hw_probe_id(t.m, hw_registry_ref(hw_monitor_registry(t.m), i), msg_id));
+	bool forged = one_in(4);
+	int64_t late_ns = d->state == HW_STATE_OFFLINE ? seen(t.now.mono.ns) - deadline(d) - timeout_ns(d) : 0;
+	bool late = late_ns > 0;
+	if (late && late_ns <= twin_put_back(&t.clock))
+		return; /* the clock may have been put back since the end of a blindness */
+	if (forged)
+		msg_id[HW_PROBE_ID_SIZE - 2 - below(16)] ^= 1;
+	snprintf(payload, sizeof(payload), "{\"msg_id\":\"%s\"}", msg_id);
+	struct hw_message msg = {
+		.topic = ANSWERS, .topic_len = strlen(ANSWERS), .payload = payload, .payload_len = strlen(payload)};
+	uint64_t refused = acks_refused();
+	if (!forged && !late) {
+		d->goodbye = false;
+		d->read_at = t.now.mono.ns;
+		t.acks++;
+	}
+	hw_monitor_messages(t.m, t.now, &msg, 1);
+	MUST(acks_refused() == refused + (forged || late));
+	drain();
+	MUST(forged || late || d->state == HW_STATE_ONLINE);
+}
+
 static void stall(int64_t length_ns)
 {
 	struct hw_mono planned = t.now.mono;
@@ -190,12 +227,23 @@ static struct hw_group_spec group(void)
 	                              .heartbeat = filter,
 	                              .n_heartbeat = 1,
 	                              .timeout_ms = t.timeout_ms,
-	                              .timeout_max_ms = 86400000};
+	                              .timeout_max_ms = 86400000,
+	                              .probe = t.probes ? "ping" : NULL,
+	                              .probe_after_ms = t.after_ms,
+	                              .probes = t.probes};
+}
+
+static void draw_group(void)
+{
+	t.timeout_ms = 500 + 250 * below(40);
+	t.probes = (unsigned)below(HW_PROBES_MAX + 1);
+	t.after_ms = 1 + below(t.timeout_ms - 1);
 }
 
 static void reload(void)
 {
-	t.timeout_ms = 500 + 250 * below(40);
+	draw_group();
+	t.reloads++;
 	struct hw_group_spec g = group();
 	MUST(hw_monitor_reconfigure(t.m, t.now, &t.conf, &g, 1) == 0);
 	drain();
@@ -222,6 +270,7 @@ static void load(struct device *d)
 	d->read_at = -1;
 	d->loaded = silence_ms * MS;
 	d->loaded_at = t.now.mono.ns;
+	t.loads++;
 	d->own_ms = 0;
 	d->goodbye = false;
 	MUST(hw_monitor_load(t.m, t.now, &s) == 0);
@@ -278,6 +327,10 @@ static void act(void)
 		else if (some_source() < SOURCES)
 			source_goes(some_source());
 		break;
+	case 12:
+	case 13:
+		answer(d);
+		break;
 	case 9:
 		t.now.wall_ms += below(2 * 86400000) - 86400000;
 		break;
@@ -320,6 +373,7 @@ static void quiet(void)
 		link_to(r, true);
 	t.n_waiting = 0;
 	t.faithful = true;
+	t.quiet_since = INT64_MAX;
 	/* What was lost before may yet be found out, and close a connection once more. */
 	for (int k = 0; k < 6 || (k < 60 && hw_blind_now(hw_monitor_blind(t.m))); k++) {
 		pass(S);
@@ -327,6 +381,7 @@ static void quiet(void)
 			link_to(r, true);
 	}
 	MUST(!hw_blind_now(hw_monitor_blind(t.m)));
+	t.quiet_since = seen(t.now.mono.ns) + twin_put_back(&t.clock); /* the wheel does not turn back */
 	for (int k = 0; k < 40; k++) {
 		pass(below(S));
 		int64_t late_ns = twin_put_back(&t.clock) + TICK_NS + 4 * RTT_NS + 2 * MS + 200 * MS;
@@ -345,7 +400,7 @@ static void begin(void)
 	t.now = (struct hw_now){.mono = {1000 * S + below(S)}, .wall_ms = 1700000000000};
 	t.started = t.now.mono.ns;
 	t.clock.lossy_end = INT64_MIN / 4;
-	t.timeout_ms = 500 + 250 * below(40);
+	draw_group();
 	t.conf = (struct hw_monitor_conf){.max_devices = 1000,
 	                                  .forget_after_ms = one_in(2) ? 0 : 20000,
 	                                  .forget_once_after_ms = one_in(2) ? 0 : 10000,
@@ -353,7 +408,9 @@ static void begin(void)
 	                                  .barrier_slow_ms = 100 + below(400),
 	                                  .barrier_timeout_ms = 1000 + below(4000),
 	                                  .readers = 1 + (unsigned)below(READERS),
-	                                  .ttl_factor = 3};
+	                                  .ttl_factor = 3,
+	                                  .probe_answers = ANSWERS,
+	                                  .probe_rate = one_in(2) ? 0 : 1 + (unsigned)below(20)};
 	for (int i = 0; i < DEVICES; i++) {
 		t.device[i] = (struct device){.state = HW_STATE_FORGOTTEN, .read_at = -1, .loaded = -1};
 		snprintf(t.device[i].id, sizeof(t.device[i].id), "d%02d", i);
@@ -371,7 +428,7 @@ static void begin(void)
 
 START_TEST(the_rules_hold_whatever_happens)
 {
-	uint64_t offline = 0;
+	uint64_t offline = 0, asked = 0, acks = 0;
 	for (int round = 0; round < ROUNDS; round++) {
 		begin();
 		for (int step = 0; step < STEPS; step++) {
@@ -385,9 +442,13 @@ START_TEST(the_rules_hold_whatever_happens)
 		count();
 		offline += hw_monitor_stats(t.m)->transitions[HW_REASON_TIMEOUT] +
 		           hw_monitor_stats(t.m)->transitions[HW_REASON_WILL];
+		MUST(t.probes_out == hw_monitor_stats(t.m)->probes_sent);
+		asked += t.probes_out;
+		acks += t.acks;
 		hw_monitor_free(t.m);
 	}
-	MUST(offline > 10 * ROUNDS);
+	MUST(quiet_deaths > ROUNDS / 20 && fully_asked * 20 >= quiet_deaths * 19);
+	MUST(offline > 10 * ROUNDS && asked > 10 * ROUNDS && acks > 2 * ROUNDS);
 }
 END_TEST
 

@@ -31,6 +31,8 @@
 #define SOURCES 5
 #define NUMBERS 8192
 #define WAITING 512
+#define PROBES  64
+#define ANSWERS "nodes/twin/ack"
 #define RTT_NS  (2 * MS)
 
 struct device {
@@ -43,6 +45,11 @@ struct device {
 	int64_t own_ms;
 	bool goodbye; /* one waits: no heartbeat since, no blindness */
 	uint64_t goodbye_step;
+	unsigned asked; /* probes since `asked_for` */
+	struct {
+		int64_t read_at, lossy_end;
+		uint64_t reloads, loads;
+	} asked_for; /* the silence, and what else its deadline follows from */
 };
 
 struct twin {
@@ -65,11 +72,21 @@ struct twin {
 		unsigned source;
 	} waiting[WAITING]; /* barriers on their way back, in any order */
 	int n_waiting;
+	unsigned probes;  /* in a silence; 0: none */
+	int64_t after_ms; /* ... and the silence before them */
+	uint64_t reloads, loads;
+	int64_t quiet_since; /* on the seeing clock */
+	struct {
+		int64_t at[PROBES]; /* on the seeing clock */
+		uint64_t n, periods;
+	} probe;
+	uint64_t probes_out, acks;
 	bool faithful; /* the broker sends every barrier back, at once and once */
 	uint64_t outs;
 };
 
 static struct twin t;
+static uint64_t quiet_deaths, fully_asked; /* in all rounds */
 
 static int64_t below(int64_t n)
 {
@@ -171,6 +188,67 @@ static uint64_t first_of_pair(void)
 	return back - 1;
 }
 
+/* --- probes ------------------------------------------------------------------ */
+
+/* What is left of its timeout when a device may be asked first. */
+static int64_t window(const struct device *d)
+{
+	return (int64_t)((double)timeout_ns(d) * (double)(t.timeout_ms - t.after_ms) / (double)t.timeout_ms);
+}
+
+static void count_probe(struct device *d)
+{
+	bool same = d->asked_for.read_at == d->read_at && d->asked_for.lossy_end == t.clock.lossy_end &&
+	            d->asked_for.reloads == t.reloads && d->asked_for.loads == t.loads;
+	if (!same)
+		d->asked = 0;
+	d->asked++;
+	d->asked_for.read_at = d->read_at;
+	d->asked_for.lossy_end = t.clock.lossy_end;
+	d->asked_for.reloads = t.reloads;
+	d->asked_for.loads = t.loads;
+}
+
+/* In a second of the seeing clock; which blindness may put back. */
+static void check_rate(void)
+{
+	uint64_t most = t.conf.probe_rate + t.conf.probe_rate / HW_TICKS_PER_S + 2,
+		 periods = hw_monitor_blind(t.m)->periods;
+	if (t.probe.periods != periods)
+		t.probe.n = 0;
+	t.probe.periods = periods;
+	int64_t now = seen(t.now.mono.ns);
+	if (t.conf.probe_rate && t.probe.n >= most)
+		MUST(now - t.probe.at[(t.probe.n - most) % PROBES] >= S - TICK_NS);
+	t.probe.at[t.probe.n++ % PROBES] = now;
+}
+
+static void on_probe(struct device *d, int64_t left_ns)
+{
+	int64_t now = seen(t.now.mono.ns);
+	MUST(t.probes > 0);
+	MUST(d->state == HW_STATE_ONLINE);
+	MUST(!hw_blind_now(hw_monitor_blind(t.m)));
+	MUST(left_ns > 0 && left_ns >= deadline(d) - now);
+	MUST(left_ns <= window(d) + 1);
+	count_probe(d);
+	MUST(d->asked <= t.probes);
+	check_rate();
+	t.probes_out++;
+}
+
+/*
+ * Whoever was silent in quiet alone was asked as often as can be; but for a few whose deadline has come nearer than
+ * where their entries stood, because the begin of a blindness was put back. So this is counted.
+ */
+static void count_asked(const struct device *d)
+{
+	if (!t.faithful || !t.probes || t.conf.probe_rate || window(d) < S || deadline(d) - window(d) <= t.quiet_since)
+		return;
+	quiet_deaths++;
+	fully_asked += d->asked == t.probes;
+}
+
 static void check_offline(struct device *d, const struct hw_transition *tr)
 {
 	if (d->state != HW_STATE_ONLINE) {
@@ -187,6 +265,7 @@ static void check_offline(struct device *d, const struct hw_transition *tr)
 	MUST(tr->reason == HW_REASON_TIMEOUT);
 	int64_t due = deadline(d);
 	MUST(seen(t.now.mono.ns) >= due);
+	count_asked(d);
 	MUST(seen(t.sent_at[first % NUMBERS]) >= due);
 	MUST(tr->delay_ns >= 0);
 }
@@ -284,6 +363,8 @@ static void take(const struct hw_out *out)
 		on_transition(&out->transition);
 	else if (out->kind == HW_OUT_BARRIER)
 		on_barrier(out->barrier);
+	else if (out->kind == HW_OUT_PROBE)
+		on_probe(by_ref(out->probe.device), out->probe.left_ns);
 	else if (out->kind == HW_OUT_RECONNECT)
 		link_to(out->source, false);
 }

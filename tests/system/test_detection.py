@@ -20,10 +20,10 @@ def percentile(values, p):
 BOUND = float(os.environ.get("HW_BOUND", "0.053"))
 
 
-def thousand_deaths(env):
+def thousand_deaths(env, **options):
     """What the simulated fleet and its own observer say, beside a default mosquitto, and its daemon."""
     env.own_broker(settings=())
-    d = env.daemon(timeout="2s")
+    d = env.daemon(timeout="2s", **options)
     out = subprocess.run(
         [str(FLEET), "--port", str(env.broker.port), "--devices", "1000", "--connections", "50", "--interval-ms",
          "500", "--timeout-ms", "2000", "--silent", "1000", "--silent-at-ms", "1500", "--silent-spread-ms", "2000",

@@ -204,9 +204,9 @@ static struct hw_settings *load_with(const struct hw_conf_option *o, const char 
 /* Every key of the table: its change is told, alone, with its name; and a restart-only one is kept at a reload. */
 START_TEST(every_key_is_compared_and_kept)
 {
-	static const char *const live[] = {"monitor.log",          "monitor.log_level",         "monitor.max_devices",
-	                                   "monitor.forget_after", "monitor.forget_once_after", "notify.exec",
-	                                   "notify.webhook",       "notify.notify_interval"};
+	static const char *const live[] = {"monitor.log",     "monitor.log_level",    "monitor.max_devices",
+	                                   "mqtt.probe_rate", "monitor.forget_after", "monitor.forget_once_after",
+	                                   "notify.exec",     "notify.webhook",       "notify.notify_interval"};
 	char value[64], expected[128];
 	for (size_t i = 0; i < hw_settings_table.n_options; i++) {
 		const struct hw_conf_option *o = &hw_settings_table.options[i];

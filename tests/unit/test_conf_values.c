@@ -131,6 +131,39 @@ START_TEST(notify)
 }
 END_TEST
 
+START_TEST(probes)
+{
+	static const struct {
+		const char *lines, *wrong;
+	} bad[] = {{"probe = http://a/b\n", ":2: key 'probe': a URL must be http:// or https:// and have {id}"},
+	           {"probe = ftp://{id}/b\n", ":2: key 'probe': a URL must be http:// or https:// and have {id}"},
+	           {"probe = a/b\n", ":2: key 'probe': must be an action"},
+	           {"probe = \"\n", ":2: key 'probe': must be an action"},
+	           {"probe = ping\ntimeout = 1s\n", ":2: key 'probe': this group's timeout leaves no time"},
+	           {"probe = ping\nprobe_after = 29001ms\n",
+	            ":3: key 'probe_after': must be at least 1s less than this "
+	            "group's timeout: give 29s or less"},
+	           {"probes = 4\n", ":2: key 'probes': "}};
+	char text[128];
+	struct hw_settings *c = load("[group default]\nprobe = http://{id}.example/\nprobe_after = 29s\nprobes = 3\n"
+	                             "[group b]\nheartbeat = b/{id}\nprobe = Ping_1.x-y\ntimeout = 1m\n"
+	                             "[group c]\nheartbeat = c/{id}\nprobe = ping\ntimeout = 2s\n"
+	                             "[group d]\nheartbeat = d/{id}\nprobe_after = 5m\n");
+	ck_assert(hw_settings_is_url(c->groups[0].probe) && !hw_settings_is_url(c->groups[1].probe));
+	ck_assert_int_eq(c->groups[0].probes, 3);
+	ck_assert_int_eq(hw_settings_probe_after_ms(&c->groups[0]), 29000);
+	ck_assert_int_eq(c->groups[1].probes, 1);
+	ck_assert_int_eq(hw_settings_probe_after_ms(&c->groups[1]), 40000);
+	ck_assert_int_eq(hw_settings_probe_after_ms(&c->groups[2]), 1000);
+	ck_assert_int_eq(c->mqtt.probe_rate, 1000);
+	hw_conf_free(c);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(text, sizeof(text), "[group default]\n%s", bad[i].lines);
+		REFUSE(text, bad[i].wrong);
+	}
+}
+END_TEST
+
 START_TEST(values_of_every_type)
 {
 	struct hw_settings *c =
@@ -420,6 +453,7 @@ int main(void)
 	tcase_add_test(t, empty_file_has_the_documented_defaults);
 	tcase_add_test(t, homeassistant_prefixes);
 	tcase_add_test(t, notify);
+	tcase_add_test(t, probes);
 	tcase_add_test(t, values_of_every_type);
 	tcase_add_test(t, table);
 	tcase_add_test(t, wrong_values);

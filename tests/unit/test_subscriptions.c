@@ -29,6 +29,8 @@ int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filt
 	return 0;
 }
 
+static const char *answers; /* of probes */
+
 static void begin(enum hw_store_type store)
 {
 	static const char *const a[] = {"a/{id}/x", "a/{id}/#", "a/+/{id}"}, *const b[] = {"b/{id}"};
@@ -53,7 +55,8 @@ static void begin(enum hw_store_type store)
 	                                               .id_prefix = "b-",
 	                                               .timeout_ms = 1000,
 	                                               .timeout_max_ms = 1000}};
-	static const struct hw_monitor_conf conf = {.max_devices = 10, .readers = 2, .ttl_factor = 3};
+	const struct hw_monitor_conf conf = {
+		.max_devices = 10, .readers = 2, .ttl_factor = 3, .probe_answers = answers};
 	static const unsigned char key[16];
 	static char readers[2]; /* which nobody looks into */
 	for (unsigned i = 0; i < 2; i++)
@@ -100,6 +103,24 @@ START_TEST(reader_0_hears_the_other_nodes)
 }
 END_TEST
 
+/* The topic on which probes are answered, unless a group's filter brings it. */
+START_TEST(answers_to_probes_are_subscribed_to)
+{
+	answers = "nodes/n/ack";
+	begin(HW_STORE_REDIS);
+	refused_from = 2;
+	ck_assert_int_eq(hw_app_subscribe(&app), 0);
+	ck_assert_str_eq(told, "a/+/# b/+ c/+ nodes/n/ack ");
+	end();
+	answers = "a/n/ack";
+	begin(HW_STORE_REDIS);
+	ck_assert_int_eq(hw_app_subscribe(&app), 0);
+	ck_assert_str_eq(told, "a/+/# b/+ c/+ ");
+	end();
+	answers = NULL;
+}
+END_TEST
+
 /* Retained statuses are asked for, also where a heartbeat's filter brings the same topics without them. */
 START_TEST(without_a_store_statuses_are_replayed)
 {
@@ -137,6 +158,7 @@ int main(void)
 	TCase *t = tcase_create("all");
 	tcase_add_test(t, the_groups_filters_are_subscribed_to);
 	tcase_add_test(t, reader_0_hears_the_other_nodes);
+	tcase_add_test(t, answers_to_probes_are_subscribed_to);
 	tcase_add_test(t, without_a_store_statuses_are_replayed);
 	tcase_add_test(t, what_cannot_be_set_is_freed);
 	suite_add_tcase(s, t);
