@@ -468,6 +468,8 @@ const struct hw_wheel *hw_monitor_wheel_of(const struct hw_monitor *m, const str
 const struct hw_groups *hw_monitor_groups(const struct hw_monitor *m);
 const struct hw_group *hw_monitor_group_of(const struct hw_monitor *m, const struct hw_device *d);
 const struct hw_blind *hw_monitor_blind(const struct hw_monitor *m);
+/* Whether it is blind for nothing but the grace after a loss: what devices send is read. */
+bool hw_monitor_in_grace(const struct hw_monitor *m);
 
 /* What is not heard now: everything, or, with cause HW_CAUSE_DEAF, some groups. */
 struct hw_blindness {

@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/http.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "control/parts.h"
+#include "http/json.h"
 
 static void serve_reload(void *arg, struct evhttp_request *req, const char *rest)
 {
@@ -43,6 +45,36 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/web/", "", hw_serve_web},
 };
 
+/* What a node that stands by answers for itself; of the fleet it knows nothing. */
+static hw_http_handler *const its_own[] = {hw_serve_status, hw_serve_nodes,   serve_reload, hw_serve_health,
+                                           hw_serve_ready,  hw_serve_metrics, hw_serve_web};
+
+static void refer(struct evhttp_request *req, const char *owner)
+{
+	char why[512] = "this node stands by, and no node owns the fleet now: try again";
+	struct hw_json j;
+	struct evbuffer *body = hw_answer_begin(req, &j);
+	if (!body)
+		return;
+	if (*owner)
+		snprintf(why, sizeof(why), "this node stands by: '%s' owns the fleet, ask that one", owner);
+	hw_json_text(&j, "error", why);
+	hw_json_text(&j, "owner", *owner ? owner : NULL);
+	hw_answer_end_as(req, HTTP_SERVUNAVAIL, &j, body);
+}
+
+static bool admits(void *arg, struct evhttp_request *req, const struct hw_http_route *route)
+{
+	const struct hw_control *c = arg;
+	const char *owner = c->ops->standby ? c->ops->standby(c->arg) : NULL;
+	for (size_t i = 0; owner && i < sizeof(its_own) / sizeof(*its_own); i++)
+		if (route->serve == its_own[i])
+			return true;
+	if (owner)
+		refer(req, owner);
+	return !owner;
+}
+
 static const struct hw_http_table table = {routes, sizeof(routes) / sizeof(routes[0])};
 
 static int make_parts(struct hw_control *c)
@@ -55,24 +87,48 @@ static int make_parts(struct hw_control *c)
 	return c->pager && c->hub && c->history && c->samples && c->asks ? 0 : -ENOMEM;
 }
 
+/* One that does not listen yet, or NULL. */
+static struct hw_control *make(struct event_base *base, const struct hw_monitor *m, const struct hw_control_ops *ops,
+                               void *arg)
+{
+	struct hw_control *c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	*c = (struct hw_control){.base = base, .monitor = m, .ops = ops, .arg = arg};
+	hw_http_init(&c->http, base, &table, c);
+	c->http.admits = admits;
+	if (make_parts(c) == 0)
+		return c;
+	hw_control_free(c);
+	return NULL;
+}
+
+/* Hands it out, or frees it. */
+static int hand_out(struct hw_control **out, struct hw_control *c, int rc)
+{
+	*out = rc < 0 ? NULL : c;
+	if (rc < 0)
+		hw_control_free(c);
+	return rc;
+}
+
 int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
                    const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg)
 {
-	struct hw_control *c = calloc(1, sizeof(*c));
-	*out = NULL;
-	if (!c)
-		return -ENOMEM;
-	*c = (struct hw_control){.base = base, .monitor = m, .ops = ops, .arg = arg};
-	hw_http_init(&c->http, base, &table, c);
-	int rc = make_parts(c);
-	if (rc == 0)
-		rc = hw_http_listen(&c->http, path, group);
-	if (rc < 0) {
-		hw_control_free(c);
-		return rc;
-	}
-	*out = c;
-	return 0;
+	struct hw_control *c = make(base, m, ops, arg);
+	return hand_out(out, c, c ? hw_http_listen(&c->http, path, group) : -ENOMEM);
+}
+
+int hw_control_keep(struct hw_control *c, struct hw_http_kept *out)
+{
+	return hw_http_keep(&c->http, out);
+}
+
+int hw_control_resume(struct hw_control **out, struct event_base *base, struct hw_http_kept *kept,
+                      const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg)
+{
+	struct hw_control *c = make(base, m, ops, arg);
+	return hand_out(out, c, c ? hw_http_resume(&c->http, kept) : -ENOMEM);
 }
 
 int hw_control_listen(struct hw_control *c, const char *address, bool *local)

@@ -18,6 +18,7 @@ struct event_base;
 struct evbuffer;
 struct hw_control;
 struct hw_control_nodes;
+struct hw_http_kept;
 
 /* GET /v1/status. Strings are borrowed for the call. */
 struct hw_control_status {
@@ -64,6 +65,9 @@ struct hw_control_ops {
 	 * borrowed until the next turn; NULL: nobody does. */
 	void (*nodes)(void *arg, struct hw_control_nodes *out);
 	const char *(*owner)(void *arg, const struct hw_device *d);
+	/* One of several nodes of which one alone knows the fleet (NULL: it is none): the node that does, borrowed
+	 * until the next turn, "" while none does; NULL if it is this one. */
+	const char *(*standby)(void *arg);
 };
 
 /*
@@ -73,6 +77,11 @@ struct hw_control_ops {
  */
 int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
                    const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
+/* Its listening sockets, for another one in the same process: see hw_http_keep(). 0 or -errno. */
+int hw_control_keep(struct hw_control *c, struct hw_http_kept *out);
+/* As hw_control_new(), with these sockets, which are its own then; after an error what is left is the caller's. */
+int hw_control_resume(struct hw_control **out, struct event_base *base, struct hw_http_kept *kept,
+                      const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
 /*
  * Serves what only reads on a TCP address as well: "127.0.0.1:8731" or "[::1]:8731". `*local`: it is a loopback
  * address. 0; -EINVAL if it is none; or -errno (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES).

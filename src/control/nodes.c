@@ -167,6 +167,28 @@ void hw_serve_nodes(void *arg, struct evhttp_request *req, const char *rest)
 	hw_answer_end(req, &j, body);
 }
 
+static const char *own_name(const struct hw_control *c)
+{
+	struct hw_control_status s = {0};
+	c->ops->status(c->arg, &s);
+	return s.node;
+}
+
+bool hw_stands_by(const struct hw_control *c)
+{
+	return c->ops->standby && c->ops->standby(c->arg);
+}
+
+/* Where one node alone knows the fleet: whether another one does, and which. */
+static void write_standby(struct hw_json *j, const struct hw_control *c)
+{
+	if (!c->ops->standby)
+		return;
+	const char *owner = c->ops->standby(c->arg);
+	hw_json_bool(j, "standing_by", owner != NULL);
+	hw_json_text(j, "owner", owner ? (*owner ? owner : NULL) : own_name(c));
+}
+
 void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
 {
 	struct hw_control_nodes n;
@@ -186,6 +208,7 @@ void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
 	hw_json_uint(j, "partitions", n.partitions);
 	hw_json_uint(j, "owned", n.owned);
 	hw_json_uint(j, "unowned", n.unowned);
+	write_standby(j, c);
 	hw_json_close(j, '}');
 }
 
@@ -212,6 +235,11 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 	if (!nodes.member)
 		n += (size_t)snprintf(why + n, cap - n, "%snot a member of the nodes '%.64s'", n ? "; " : "",
 		                      nodes.name);
+	const char *owner = c->ops->standby ? c->ops->standby(c->arg) : NULL;
+	if (owner && *owner)
+		n += (size_t)snprintf(why + n, cap - n, "%sstanding by: '%.64s' owns the fleet", n ? "; " : "", owner);
+	else if (owner)
+		n += (size_t)snprintf(why + n, cap - n, "%sstanding by: no node owns the fleet", n ? "; " : "");
 	const struct hw_control_node *other = stranger(&nodes, &what);
 	if (other)
 		n += (size_t)snprintf(why + n, cap - n, "%snode '%.64s' is of another %s", n ? "; " : "", other->node,
@@ -233,8 +261,11 @@ static void labelled(struct evbuffer *b, const char *name, const char *key, cons
 	hw_metric_sample(b, name, labels, value);
 }
 
-void hw_control_nodes_metrics(struct evbuffer *b, const struct hw_control_nodes *n)
+void hw_control_nodes_metrics(struct evbuffer *b, const struct hw_control_nodes *n, bool stands_by)
 {
+	if (strcmp(n->mode, "standby") == 0)
+		one(b, "standing_by", "gauge",
+		    "1 while another node is to hear the fleet: nothing is known of it here.", stands_by);
 	hw_metric_family(b, "nodes", "gauge", "Nodes, this one included, as it sees them.");
 	for (size_t i = 0; i < N_STATES; i++)
 		labelled(b, "nodes", "state", states[i], count(n, states[i]));

@@ -57,6 +57,6 @@ unsigned hw_control_differs(const char *ours, const char *theirs);
 const char *hw_control_difference(unsigned i);
 
 /* The families of metrics that several nodes have. */
-void hw_control_nodes_metrics(struct evbuffer *b, const struct hw_control_nodes *n);
+void hw_control_nodes_metrics(struct evbuffer *b, const struct hw_control_nodes *n, bool stands_by);
 
 #endif

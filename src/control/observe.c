@@ -24,6 +24,15 @@ static uint64_t transitions_of(const struct hw_monitor_stats *stats)
 	return n;
 }
 
+/* A node that stands by does not know how many there are. */
+static void write_count(struct hw_json *j, const char *key, bool unknown, uint64_t count)
+{
+	if (unknown)
+		hw_json_null(j, key);
+	else
+		hw_json_uint(j, key, count);
+}
+
 void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_control *c = arg;
@@ -37,6 +46,8 @@ void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
 	if (!body)
 		return;
 	c->ops->status(c->arg, &s);
+	bool stands_by = hw_stands_by(c);
+	b.blind &= !stands_by;
 	uint64_t online = stats->count[HW_STATE_ONLINE], offline = stats->count[HW_STATE_OFFLINE];
 	hw_json_text(&j, "node", s.node);
 	hw_json_text(&j, "version", s.version);
@@ -54,9 +65,9 @@ void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
 	else
 		hw_json_bool(&j, "redis_writable", s.store == HW_REDIS_WRITES);
 	hw_json_bool(&j, "loading", s.loading);
-	hw_json_uint(&j, "devices", online + offline);
-	hw_json_uint(&j, "online", online);
-	hw_json_uint(&j, "offline", offline);
+	write_count(&j, "devices", stands_by, online + offline);
+	write_count(&j, "online", stands_by, online);
+	write_count(&j, "offline", stands_by, offline);
 	hw_json_uint(&j, "candidates", stats->candidates);
 	hw_json_uint(&j, "owed", s.owed);
 	hw_json_int(&j, "owed_oldest_ms", s.owed_oldest_ms);
@@ -93,7 +104,7 @@ void hw_serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 	size_t n = 0;
 	(void)rest;
 	c->ops->status(c->arg, &s);
-	if (b.blind)
+	if (b.blind && !hw_stands_by(c))
 		n += (size_t)snprintf(why + n, sizeof(why) - n, "blind: %s", hw_cause_name(b.cause));
 	if (s.loading)
 		n += (size_t)snprintf(why + n, sizeof(why) - n, "%sloading devices from the store", n ? "; " : "");
@@ -153,14 +164,14 @@ static int64_t blind_ns(const struct hw_monitor *m, struct hw_now now, enum hw_c
 	return blind->cause_ns[cause] + (lasts ? now.mono.ns - blind->cause_since[cause].ns : 0);
 }
 
-static void blind_metrics(const struct hw_monitor *m, struct hw_now now, struct evbuffer *b)
+static void blind_metrics(const struct hw_monitor *m, struct hw_now now, bool stands_by, struct evbuffer *b)
 {
 	struct hw_blindness is = hw_monitor_blindness(m);
 	hw_metric_family(b, "blind", "gauge",
 	                 "1 for the cause for which the monitor cannot hear the fleet; all are 0 while it can.");
 	for (unsigned i = 0; i < HW_CAUSES; i++) {
 		const char *labels[] = {"cause", hw_cause_name((enum hw_cause)i), NULL};
-		hw_metric_sample(b, "blind", labels, is.blind && is.cause == (enum hw_cause)i);
+		hw_metric_sample(b, "blind", labels, !stands_by && is.blind && is.cause == (enum hw_cause)i);
 	}
 	hw_metric_family(b, "blind_seconds_total", "counter",
 	                 "Time in which a cause of blindness was active; several may be at once.");
@@ -170,7 +181,7 @@ static void blind_metrics(const struct hw_monitor *m, struct hw_now now, struct 
 	}
 }
 
-static void core_metrics(const struct hw_monitor *m, struct hw_now now, struct evbuffer *b)
+static void core_metrics(const struct hw_monitor *m, struct hw_now now, bool stands_by, struct evbuffer *b)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(m);
 	group_metrics(m, b);
@@ -179,7 +190,7 @@ static void core_metrics(const struct hw_monitor *m, struct hw_now now, struct e
 		const char *labels[] = {"reason", hw_reason_name((enum hw_reason)i), NULL};
 		hw_metric_sample(b, "transitions_total", labels, (double)s->transitions[i]);
 	}
-	blind_metrics(m, now, b);
+	blind_metrics(m, now, stands_by, b);
 	hw_metric_family(b, "refused_total", "counter",
 	                 "Messages that were not taken as a heartbeat, by what was wrong.");
 	for (unsigned i = 0; i < HW_REFUSED_KINDS; i++) {
@@ -278,10 +289,10 @@ void hw_serve_metrics(void *arg, struct evhttp_request *req, const char *rest)
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
 		return;
 	}
-	core_metrics(c->monitor, c->ops->now(c->arg), body);
+	core_metrics(c->monitor, c->ops->now(c->arg), hw_stands_by(c), body);
 	struct hw_control_nodes nodes;
 	if (hw_nodes_of(c, &nodes))
-		hw_control_nodes_metrics(body, &nodes);
+		hw_control_nodes_metrics(body, &nodes, hw_stands_by(c));
 	if (c->ops->metrics)
 		c->ops->metrics(c->arg, body);
 	hw_usage_metrics(body);

@@ -58,6 +58,8 @@ void hw_asks_free(struct hw_asks *a);
 hw_http_handler hw_serve_nodes;
 /* What is known of them. False: this one is alone. */
 bool hw_nodes_of(const struct hw_control *c, struct hw_control_nodes *out);
+/* Whether another node is to hear the fleet: nothing is known of it here. */
+bool hw_stands_by(const struct hw_control *c);
 /* The member of /v1/status; nothing is written by one that is alone. */
 void hw_write_cluster(struct hw_json *j, const struct hw_control *c);
 /* Appends why this node is not ready, as one of several, to what stands in `why`. Its new length. */

@@ -233,6 +233,11 @@ const struct hw_blind *hw_monitor_blind(const struct hw_monitor *m)
 	return &m->sight.blind;
 }
 
+bool hw_monitor_in_grace(const struct hw_monitor *m)
+{
+	return hw_sight_in_grace(&m->sight);
+}
+
 struct hw_blindness hw_monitor_blindness(const struct hw_monitor *m)
 {
 	const struct hw_blind *b = &m->sight.blind;

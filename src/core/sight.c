@@ -302,6 +302,14 @@ void hw_sight_suspended(struct hw_sight *s, struct hw_mono since, struct hw_mono
 	end_cause(s, HW_CAUSE_SUSPEND, now, true);
 }
 
+bool hw_sight_in_grace(const struct hw_sight *s)
+{
+	for (int c = 0; c < HW_CAUSES; c++)
+		if (s->blind.active >> c & 1 && !s->hold[c].ns)
+			return false;
+	return s->blind.active != 0;
+}
+
 bool hw_sight_all_up(const struct hw_sight *s)
 {
 	return all_up(s);

@@ -121,6 +121,8 @@ bool hw_sight_proven(const struct hw_sight *s, uint64_t tag);
 /* When the first of the two barriers that prove this tag was sent; long ago if that is not known any more. */
 struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag);
 
+/* Whether nothing blinds but the grace after what is over: what devices send is read. */
+bool hw_sight_in_grace(const struct hw_sight *s);
 /* Whether every source is up; the last barrier that is back on all of them; and when that was sent: what is
  * read now came through the broker later. */
 bool hw_sight_all_up(const struct hw_sight *s);

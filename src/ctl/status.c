@@ -180,18 +180,37 @@ static void print_cluster(const struct hw_ctl *ctl, const cJSON *c)
 	line(ctl, "nodes", lost > 0 || unowned > 0 || !is_true(c, "member") ? HW_BAD : HW_GOOD, text);
 }
 
+/* Of the fleet it knows nothing. */
+static void print_standby(const struct hw_ctl *ctl, const cJSON *c)
+{
+	char text[512] = "for a fleet that no node owns now";
+	if (hw_member_has(c, "owner"))
+		snprintf(text, sizeof(text), "'%s' owns the fleet: ask that one for its devices",
+		         hw_member_text(c, "owner"));
+	line(ctl, "standing by", hw_member_has(c, "owner") ? HW_PLAIN : HW_BAD, text);
+}
+
+static void print_fleet(struct hw_ctl *ctl, const cJSON *s)
+{
+	print_seeing(ctl, s);
+	print_devices(ctl, s);
+	print_groups(ctl);
+	print_last(ctl);
+	print_rates(ctl, s);
+}
+
 static void print_status(struct hw_ctl *ctl, const cJSON *s)
 {
 	char up[HW_SPAN_MAX], text[512];
 	snprintf(text, sizeof(text), "%s, version %s, up %s", hw_member_text(s, "node"), hw_member_text(s, "version"),
 	         hw_text_span(hw_member_int(s, "uptime_s") * 1000, up));
 	line(ctl, "node", HW_PLAIN, text);
-	print_cluster(ctl, cJSON_GetObjectItemCaseSensitive(s, "cluster"));
-	print_seeing(ctl, s);
-	print_devices(ctl, s);
-	print_groups(ctl);
-	print_last(ctl);
-	print_rates(ctl, s);
+	const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(s, "cluster");
+	print_cluster(ctl, cluster);
+	if (is_true(cluster, "standing_by"))
+		print_standby(ctl, cluster);
+	else
+		print_fleet(ctl, s);
 	print_links(ctl, s);
 	print_owed(ctl, s);
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +18,13 @@
 #include "broker.h"
 #include "cluster.h"
 #include "cluster_broker.h"
+#include "cluster_priv.h"
 #include "context.h"
 #include "debts.h"
 #include "dial.h"
 #include "feed.h"
 #include "hooks.h"
+#include "http/server.h"
 #include "keys.h"
 #include "observe.h"
 #include "presence.h"
@@ -37,19 +40,46 @@
 #define DISCOVERIES_A_SECOND 1000              /* Home Assistant makes an entity of each */
 #define LOAD_PATIENCE_NS     (5 * HW_NS_PER_S) /* without Redis at the start, what is heard is news after this */
 #define REFUSED_RETRY_MS     60000
+#define ANEW_WITHIN_MS       2000 /* what is another node's now is not waited for */
 
 static const double detection_bounds[] = {.01, .02, .033, .05, .1, .25, 1, 5};
 static const double turn_bounds[] = {.0001, .0005, .001, .005, .01, .05, .1, .5, 1};
 static const double cpu_bounds[] = {.0005, .001, .002, .003, .004, .005, .006, .008, .01, .02, .05, .1};
 
+/* --- the end ----------------------------------------------------------------- */
+
+/* What is owed is flushed, and what is owned released, for so long at most. */
+static void begin_stop(struct hw_app *a, struct hw_now now, int64_t within_ms)
+{
+	a->stopping = true;
+	a->presence_due = a->publisher_up;
+	hw_notifier_flush(a->notifier);
+	hw_owed_end_sweeps(&a->status);
+	hw_owed_end_sweeps(&a->discovery);
+	a->discovery.line.rate = 0; /* what is in line now goes as fast as it can */
+	a->stop_by = hw_mono_add(now.mono, within_ms * HW_NS_PER_MS);
+	for (unsigned i = 0; i < a->n_readers; i++)
+		if (a->reader[i].readable)
+			event_del(a->reader[i].readable);
+	hw_app_sightings_end(a, now);
+	hw_app_cluster_stop(a, now);
+	hw_loop_tick_every(&a->loop, 20);
+	hw_app_turn(a);
+}
+
 static void on_due(evutil_socket_t fd, short what, void *arg)
 {
+	struct hw_app *a = arg;
 	(void)fd;
 	(void)what;
-	if (hw_app_read_on(arg))
+	if (a->anew && !a->stopping) {
+		begin_stop(a, hw_app_woke(a), ANEW_WITHIN_MS);
 		return;
-	hw_app_woke(arg);
-	hw_app_turn(arg);
+	}
+	if (hw_app_read_on(a))
+		return;
+	hw_app_woke(a);
+	hw_app_turn(a);
 }
 
 /* --- each second ------------------------------------------------------------- */
@@ -104,7 +134,8 @@ static void tell_faults(struct hw_app *a)
 /* Redis that is not there at the start must not keep the monitor from its work for long. */
 static void check_loading(struct hw_app *a, struct hw_now now)
 {
-	if (!a->loading || a->redis_ever_up || now.mono.ns - a->started.ns < LOAD_PATIENCE_NS)
+	if (!a->loading || a->redis_ever_up || a->start->cluster_mode == HW_CLUSTER_STANDBY ||
+	    now.mono.ns - a->started.ns < LOAD_PATIENCE_NS)
 		return;
 	hw_log(a->log, HW_LOG_WARNING,
 	       "Redis is not there: going on with what is heard; devices that died before the start are found when it "
@@ -118,9 +149,13 @@ static void tell_manager(struct hw_app *a)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
 	struct hw_blindness b = hw_monitor_blindness(a->monitor);
-	char text[sizeof(a->manager_told)];
+	char text[sizeof(a->manager_told)], stands[sizeof(text) - sizeof("STATUS=")];
 	snprintf(text, sizeof(text), "STATUS=%u online, %u offline%s%s", s->count[HW_STATE_ONLINE],
 	         s->count[HW_STATE_OFFLINE], b.blind ? ", blind: " : "", b.blind ? hw_cause_name(b.cause) : "");
+	if (hw_app_stands_by(a)) {
+		hw_app_standby_text(a, stands, sizeof(stands));
+		snprintf(text, sizeof(text), "STATUS=%s", stands);
+	}
 	if (strcmp(text, a->manager_told) == 0)
 		return;
 	memcpy(a->manager_told, text, sizeof(text));
@@ -136,7 +171,7 @@ static void check_stop(struct hw_app *a, struct hw_now now)
 	            hw_notifier_idle(a->notifier) && hw_app_cluster_stopped(a);
 	if (!a->stopping || (!idle && now.mono.ns < a->stop_by.ns))
 		return;
-	if (!idle) {
+	if (!idle && !a->anew) {
 		int64_t oldest;
 		hw_log(a->log, HW_LOG_WARNING,
 		       "stopping with %llu devices still owed: stop_timeout is over; Redis keeps what was written",
@@ -185,26 +220,14 @@ static void on_stop(void *arg, int number)
 {
 	struct hw_app *a = arg;
 	struct hw_now now = hw_app_woke(a);
-	if (a->stopping) {
+	if (a->stopping && !a->anew) {
 		hw_loop_stop(&a->loop);
 		return;
 	}
 	hw_log(a->log, HW_LOG_NOTICE, "stopping on %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
 	hw_manager_tell("STOPPING=1");
-	a->stopping = true;
-	a->presence_due = a->publisher_up;
-	hw_notifier_flush(a->notifier);
-	hw_owed_end_sweeps(&a->status);
-	hw_owed_end_sweeps(&a->discovery);
-	a->discovery.line.rate = 0; /* what is in line now goes as fast as it can */
-	a->stop_by = hw_mono_add(now.mono, a->start->stop_timeout_ms * HW_NS_PER_MS);
-	for (unsigned i = 0; i < a->n_readers; i++)
-		if (a->reader[i].readable)
-			event_del(a->reader[i].readable);
-	hw_app_sightings_end(a, now);
-	hw_app_cluster_stop(a, now);
-	hw_loop_tick_every(&a->loop, 20);
-	hw_app_turn(a);
+	a->anew = false;
+	begin_stop(a, now, a->start->stop_timeout_ms);
 }
 
 static void on_reload(void *arg)
@@ -278,6 +301,7 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_settings *conf)
 	a->conf = a->start = conf;
 	a->started = hw_app_now().mono;
 	a->n_readers = (unsigned)conf->mqtt.readers;
+	a->stands_by = conf->cluster_mode == HW_CLUSTER_STANDBY;
 	a->loading = conf->store == HW_STORE_REDIS;
 	hw_share_init(a);
 	hw_app_sightings_init(a, hw_app_now());
@@ -321,10 +345,10 @@ static void free_event(struct event *e)
 		event_free(e);
 }
 
-void hw_app_free(struct hw_app *a)
+/* Frees all but the running configuration, and returns that. */
+static struct hw_settings *take_apart(struct hw_app *a)
 {
-	if (!a)
-		return;
+	struct hw_settings *conf = a->conf;
 	for (unsigned i = 0; i < a->n_readers; i++) {
 		free_event(a->reader[i].readable);
 		hw_copies_of_fini(&a->reader[i].copies);
@@ -350,10 +374,16 @@ void hw_app_free(struct hw_app *a)
 	hw_loop_fini(&a->loop);
 	free(a->mqtt_password);
 	free(a->redis_password);
-	if (a->conf != a->start)
-		hw_conf_free(a->conf);
-	hw_conf_free(a->start);
+	if (a->start != conf)
+		hw_conf_free(a->start);
 	free(a);
+	return conf;
+}
+
+void hw_app_free(struct hw_app *a)
+{
+	if (a)
+		hw_conf_free(take_apart(a));
 }
 
 /* A password from its file. 0, or -errno after logging. */
@@ -388,6 +418,15 @@ static int listen_remote(struct hw_app *a)
 	return rc;
 }
 
+static const struct hw_control_ops *control_ops(const struct hw_settings *c)
+{
+	if (c->store != HW_STORE_REDIS)
+		return &hw_app_control_ops_memory;
+	return c->cluster_mode == HW_CLUSTER_OFF      ? &hw_app_control_ops
+	       : c->cluster_mode == HW_CLUSTER_MIRROR ? &hw_app_control_ops_nodes
+	                                              : &hw_app_control_ops_standby;
+}
+
 int hw_app_listen(struct hw_app *a)
 {
 	const struct hw_settings *c = a->start;
@@ -396,10 +435,8 @@ int hw_app_listen(struct hw_app *a)
 		rc = read_secret(a, "[redis] password_file", c->redis.password_file, &a->redis_password);
 	if (rc)
 		return rc;
-	const struct hw_control_ops *ops = c->store != HW_STORE_REDIS          ? &hw_app_control_ops_memory
-	                                   : c->cluster_mode != HW_CLUSTER_OFF ? &hw_app_control_ops_nodes
-	                                                                       : &hw_app_control_ops;
-	rc = hw_control_new(&a->control, a->loop.base, c->http_socket, c->http_socket_group, a->monitor, ops, a);
+	rc = hw_control_new(&a->control, a->loop.base, c->http_socket, c->http_socket_group, a->monitor, control_ops(c),
+	                    a);
 	if (rc == -EADDRINUSE)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "control socket %s is in use by another process: stop it, or set [http] socket", c->http_socket);
@@ -413,7 +450,7 @@ int hw_app_listen(struct hw_app *a)
 static int start_redis(struct hw_app *a)
 {
 	const struct hw_settings *c = a->start;
-	bool several = c->cluster_mode != HW_CLUSTER_OFF;
+	bool several = c->cluster_mode != HW_CLUSTER_OFF, standby = c->cluster_mode == HW_CLUSTER_STANDBY;
 	if (c->store != HW_STORE_REDIS)
 		return 0;
 	a->redis_conf = (struct hw_redis_conf){.at = hw_redis_address_of(&c->redis, a->redis_password),
@@ -424,17 +461,15 @@ static int start_redis(struct hw_app *a)
 	                                       .run_mark = a->run_mark,
 	                                       .ttl_more_ms = several ? 2 * c->cluster_lease_ms : 0,
 	                                       .keyspace = c->keyspace_enabled};
-	a->redis = hw_redis_new(a->loop.base, &a->redis_conf, a->monitor,
-	                        several ? &hw_app_redis_ops_several : &hw_app_redis_ops, a);
+	const struct hw_redis_ops *ops = standby   ? &hw_app_redis_ops_standby
+	                                 : several ? &hw_app_redis_ops_several
+	                                           : &hw_app_redis_ops;
+	a->redis = hw_redis_new(a->loop.base, &a->redis_conf, a->monitor, ops, a);
 	if (!a->redis)
 		return -ENOMEM;
-	if (!several) /* else once the place in the stream is known */
+	if (!several) /* else once the place in the stream is known, or the fleet is this node's */
 		hw_app_alone_start(a);
-	if (!c->keyspace_enabled)
-		return 0;
-	const struct hw_keyspace_conf keyspace = {.redis = &a->redis_conf, .configure = c->keyspace_configure};
-	a->keyspace = hw_keyspace_new(a->loop.base, &keyspace, a->redis, a->monitor, &hw_app_keyspace_ops, a);
-	return a->keyspace ? 0 : -ENOMEM;
+	return standby ? 0 : hw_app_start_keyspace(a);
 }
 
 int hw_app_start(struct hw_app *a)
@@ -452,4 +487,75 @@ int hw_app_start(struct hw_app *a)
 		hw_log(a->log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
 	hw_control_tick(a->control, hw_app_now()); /* the first sample is there before anybody can ask */
 	return rc;
+}
+
+/* --- once more --------------------------------------------------------------- */
+
+bool hw_app_is_anew(const struct hw_app *a)
+{
+	return a->anew && !a->failed;
+}
+
+/* What outlives the daemon within its process. */
+struct kept {
+	struct hw_log *log;
+	struct hw_mono started;
+	char *mqtt_password, *redis_password;
+	struct hw_http_kept http;
+	struct hw_cluster_totals totals;
+	bool was_blind;
+};
+
+/* 0 or -errno: then the sockets are gone. */
+static int keep(struct hw_app *a, struct kept *k)
+{
+	*k = (struct kept){.log = a->log,
+	                   .started = a->started,
+	                   .mqtt_password = a->mqtt_password,
+	                   .redis_password = a->redis_password,
+	                   .was_blind = a->cluster->standby.goes_blind};
+	a->mqtt_password = a->redis_password = NULL;
+	hw_app_cluster_totals(a, &k->totals);
+	return hw_control_keep(a->control, &k->http);
+}
+
+static int start_anew(struct hw_app *a, struct kept *k)
+{
+	a->started = k->started;
+	int rc = hw_control_resume(&a->control, a->loop.base, &k->http, a->monitor, control_ops(a->start), a);
+	if (rc)
+		hw_log(a->log, HW_LOG_ERROR, "cannot go on with the control socket: %s", strerror(-rc));
+	else
+		rc = hw_app_start(a);
+	if (rc)
+		return rc;
+	a->cluster->seen.before = k->totals;
+	hw_app_standby_after(a, k->was_blind);
+	return 0;
+}
+
+/* A signal waits until there is somebody to take it. */
+struct hw_app *hw_app_anew(struct hw_app *old)
+{
+	struct kept k;
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	int rc = keep(old, &k);
+	struct hw_settings *conf = take_apart(old);
+	struct hw_app *a = hw_app_new(k.log, conf);
+	if (!a) {
+		free(k.mqtt_password);
+		free(k.redis_password);
+	} else {
+		a->mqtt_password = k.mqtt_password;
+		a->redis_password = k.redis_password;
+	}
+	if (!a || rc || start_anew(a, &k)) {
+		hw_http_kept_fini(&k.http);
+		hw_app_free(a);
+		a = NULL;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return a;
 }

@@ -24,7 +24,7 @@ static struct hw_nodes *make_nodes(const struct hw_app *a)
 {
 	const struct hw_nodes_conf conf = {.node = a->start->node_id,
 	                                   .run = a->run_mark,
-	                                   .mode = HW_NODES_MIRROR,
+	                                   .mode = a->cluster->standby.is ? HW_NODES_STANDBY : HW_NODES_MIRROR,
 	                                   .lease_ms = a->start->cluster_lease_ms,
 	                                   .keepalive_ms = a->start->mqtt.keepalive_ms};
 	return hw_nodes_new(&conf, hw_app_now());
@@ -39,12 +39,13 @@ int hw_app_cluster_start(struct hw_app *a)
 		return -ENOMEM;
 	c->app = a;
 	a->status.owed_of = c->gate.owed_status;
+	c->standby.is = a->start->cluster_mode == HW_CLUSTER_STANDBY;
 	c->nodes = make_nodes(a);
 	c->due = evtimer_new(a->loop.base, on_due, a);
 	if (!c->nodes || !c->due)
 		return -ENOMEM;
 	int rc = hw_app_cluster_redis_start(a);
-	return rc ? rc : hw_app_cluster_stream_start(a);
+	return rc || c->standby.is ? rc : hw_app_cluster_stream_start(a);
 }
 
 void hw_app_cluster_free(struct hw_app *a)
@@ -141,6 +142,7 @@ void hw_app_cluster_turn(struct hw_app *a, struct hw_now now)
 	hw_app_cluster_gate(a, now);
 	while (hw_nodes_next(a->cluster->nodes, now, &o))
 		carry_out(a, now, &o);
+	hw_app_standby_turn(a, now);
 	hw_app_cluster_open(a);
 	dial(a, now);
 	plan(a, now);
@@ -151,7 +153,8 @@ void hw_app_cluster_tick(struct hw_app *a, struct hw_now now)
 	if (!a->cluster)
 		return;
 	hw_app_cluster_redis_tick(a, now);
-	hw_app_cluster_stream_tick(a);
+	if (!a->cluster->standby.is)
+		hw_app_cluster_stream_tick(a);
 	hw_app_tell_strangers(a);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One of several nodes ([cluster] mode = mirror): src/nodes says what is to be done, and the daemon's files do it. What
- * happens is put into hw_app_nodes(); hw_app_cluster_turn() pulls out what follows and hands it on:
+ * One of several nodes ([cluster] mode = mirror or standby): src/nodes says what is to be done, and the daemon's files
+ * do it. What happens is put into hw_app_nodes(); hw_app_cluster_turn() pulls out what follows and hands it on:
  *
  *     cluster_redis     what is asked of Redis, over a link of its own
  *     cluster_gate      what is owned, and lost; what of it is decided, drained, flushed
- *     cluster_stream    what the other nodes have written
+ *     cluster_stream    what the other nodes have written; not where mode = standby
  *     cluster_broker    presence, barriers, and who is cut off from the broker
+ *     cluster_standby   where mode = standby: when the fleet is this node's to hear
  *
  * mode = off: there is none of it, and each function returns at once.
  */

@@ -120,7 +120,7 @@ static const char *state_of(const struct hw_app *a, bool online)
 		return "leaving";
 	if (!hw_nodes_is_member(a->cluster->nodes))
 		return "joining";
-	return a->fleet_blind ? "blind" : "ready";
+	return a->fleet_blind && !hw_app_stands_by(a) ? "blind" : "ready";
 }
 
 int hw_app_cluster_presence(const struct hw_app *a, bool online, char *buf, size_t cap)

@@ -162,6 +162,7 @@ static void own(struct hw_app *a, struct hw_now now, const struct hw_nodes_order
 	if (hw_event_id_compare(o->last, g->last) > 0)
 		g->last = o->last;
 	set_roles(a, &o->set, HW_ROLE_OWNS);
+	hw_app_standby_won(a);
 	hw_app_cluster_won(a, &o->set, &unclean);
 }
 
@@ -181,6 +182,7 @@ static void lose(struct hw_app *a, struct hw_now now, const struct hw_partitions
 void hw_app_cluster_released(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
 {
 	lose(a, now, set);
+	hw_app_standby_released(a);
 }
 
 static void resume(struct hw_app *a, const struct hw_partitions *set)
@@ -202,6 +204,7 @@ void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_no
 		hw_app_cluster_lost(a, &o->set);
 		lose(a, now, &o->set);
 		begin_unsaying(a, &o->set);
+		hw_app_standby_lost(a);
 		break;
 	case HW_NODES_DRAIN:
 		add_all(&gate_of(a)->drained, &o->set);
@@ -218,7 +221,7 @@ void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_no
 /* What the predecessor may have owed: its outbox, each device's keys, each status. */
 static void make_good(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
 {
-	if (!hw_partitions_any(set))
+	if (!hw_partitions_any(set) || hw_app_standby_loaded(a))
 		return;
 	hw_redis_compare(a->redis);
 	hw_owed_republish_of(&a->status, set, now.mono.ns / HW_NS_PER_MS);
@@ -231,6 +234,8 @@ void hw_app_cluster_gap(struct hw_app *a)
 
 static bool is_followed(const struct hw_app *a)
 {
+	if (a->cluster->standby.is)
+		return a->cluster->standby.fleet && !a->loading && !hw_app_cluster_unsays_any(a);
 	return hw_app_cluster_is_read(a) && hw_event_id_compare(hw_app_cluster_place(a), gate_of(a)->last) >= 0;
 }
 
@@ -285,11 +290,14 @@ void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 	bool blind = hw_blind_now(hw_monitor_blind(a->monitor));
 	if (hw_app_cluster_unsays_any(a))
 		unsay_on(a);
-	hw_app_cluster_read_on(a, now);
+	bool standby = a->cluster->standby.is;
+	if (!standby)
+		hw_app_cluster_read_on(a, now);
+	bool ready = standby ? hw_app_standby_ready(a, now) : !blind && hw_app_cluster_is_read(a);
 	decide(a, now);
 	settle(a, now);
-	hw_nodes_blind(a->cluster->nodes, now, blind);
-	hw_nodes_ready(a->cluster->nodes, now, !blind && !a->stopping && hw_app_cluster_is_read(a));
+	hw_nodes_blind(a->cluster->nodes, now, standby ? hw_app_standby_blind(a) : blind);
+	hw_nodes_ready(a->cluster->nodes, now, ready && !a->stopping);
 }
 
 void hw_app_cluster_gate_free(struct hw_app *a)

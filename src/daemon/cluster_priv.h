@@ -8,6 +8,7 @@
 #include "cluster_gate.h"
 #include "cluster_redis.h"
 #include "cluster_requests.h"
+#include "cluster_standby.h"
 #include "cluster_strangers.h"
 #include "cluster_stream.h"
 #include "cluster_view.h"
@@ -24,6 +25,7 @@ struct hw_app_cluster {
 	struct hw_cluster_broker broker;
 	struct hw_cluster_seen seen; /* cluster_view.c's */
 	struct hw_cluster_strangers strangers;
+	struct hw_cluster_standby standby;
 };
 
 #endif

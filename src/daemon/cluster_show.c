@@ -10,7 +10,7 @@ _Static_assert(HW_CONTROL_NODES_MAX >= HW_MEMBERS_MAX + HW_CLUSTER_LOST_MAX, "wh
 void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out)
 {
 	struct hw_cluster_view v;
-	*out = (struct hw_control_nodes){.mode = "mirror",
+	*out = (struct hw_control_nodes){.mode = hw_app_cluster_mode(a),
 	                                 .name = a->start->cluster_name,
 	                                 .lease_ms = a->start->cluster_lease_ms,
 	                                 .partitions = HW_PARTITIONS};
@@ -28,14 +28,14 @@ void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out)
 	out->lapsed = v.lapsed;
 	out->owned = v.owned;
 	out->unowned = v.unowned;
-	out->takeovers_clean = v.takeovers_clean;
-	out->takeovers_unclean = v.takeovers_unclean;
-	out->claims = v.claims;
-	out->releases = v.releases;
-	out->evictions = v.evictions;
-	out->fenced_redis = v.fenced_redis;
-	out->fenced_broker = v.fenced_broker;
+	out->takeovers_clean = v.totals.takeovers_clean;
+	out->takeovers_unclean = v.totals.takeovers_unclean;
+	out->claims = v.totals.claims;
+	out->releases = v.totals.releases;
+	out->evictions = v.totals.evictions;
+	out->fenced_redis = v.totals.fenced_redis;
+	out->fenced_broker = v.totals.fenced_broker;
 	out->peer_messages = hw_monitor_stats(a->monitor)->peer_messages;
 	out->stream_lag_ms = v.stream_lag_ms;
-	out->takeover_s = v.takeover_s_last;
+	out->takeover_s = v.totals.takeover_s_last;
 }

@@ -113,6 +113,8 @@ static const struct hw_tail_ops tail_ops = {on_link, on_page, on_gap, on_trouble
 void hw_app_cluster_reread(struct hw_app *a, bool keeps)
 {
 	struct hw_cluster_stream *s = stream_of(a);
+	if (!s->tail) /* mode = standby: all is dropped once a part of it is lost */
+		return;
 	s->wanted = true;
 	s->keeps |= keeps;
 }
@@ -163,7 +165,7 @@ static void begin(struct hw_app *a)
 
 bool hw_app_cluster_reloaded(struct hw_app *a)
 {
-	if (!a->cluster)
+	if (!a->cluster || !stream_of(a)->tail)
 		return false;
 	struct hw_cluster_stream *s = stream_of(a);
 	bool again = s->reading == HW_CLUSTER_REREADS;

@@ -57,6 +57,8 @@ static const char *state_of(const struct hw_app *a, const struct hw_nodes_order 
 		return "ready";
 	if (a->stopping)
 		return "leaving";
+	if (a->cluster->standby.is)
+		return o->kind == HW_NODES_JOIN ? "joining" : "blind";
 	return hw_app_cluster_is_read(a) ? "blind" : "joining";
 }
 
@@ -97,12 +99,12 @@ void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_no
 	(void)now;
 	snprintf(buf, HW_CLUSTER_JSON, "{\"state\":\"%s\"}", state_of(a, o));
 	snprintf(hash, sizeof(hash), "%016" PRIx64, hash_config(a->conf));
-	cJSON_AddStringToObject(j, "mode", "mirror");
+	cJSON_AddStringToObject(j, "mode", hw_app_cluster_mode(a));
 	cJSON_AddStringToObject(j, "name", c->cluster_name);
 	cJSON_AddNumberToObject(j, "protocol", HW_CLUSTER_PROTOCOL);
 	cJSON_AddStringToObject(j, "version", HW_VERSION);
 	cJSON_AddStringToObject(j, "state", state_of(a, o));
-	if (b.blind)
+	if (b.blind && !hw_app_stands_by(a))
 		cJSON_AddStringToObject(j, "blind_cause", hw_cause_name(b.cause));
 	cJSON_AddStringToObject(j, "config", hash);
 	add_numbers(a, j);
@@ -319,13 +321,35 @@ static void fill_one(const struct hw_app *a, struct hw_cluster_one *one, size_t 
 	                               .owns = owned_by(a->cluster->nodes, s->at[i].node)};
 }
 
+void hw_app_cluster_totals(const struct hw_app *a, struct hw_cluster_totals *out)
+{
+	const struct hw_nodes_stats *s = hw_nodes_stats(a->cluster->nodes);
+	const struct hw_cluster_seen *seen = &a->cluster->seen;
+	*out = seen->before;
+	out->claims += s->claims;
+	out->releases += s->released;
+	out->evictions += s->evictions;
+	out->joins += s->joins;
+	out->removals += s->removals;
+	out->fenced_redis += s->fenced_redis;
+	out->fenced_broker += seen->fenced_broker;
+	out->takeovers_clean += seen->takeovers_clean;
+	out->takeovers_unclean += seen->takeovers_unclean;
+	if (seen->takeover_s_last > 0)
+		out->takeover_s_last = seen->takeover_s_last;
+}
+
+const char *hw_app_cluster_mode(const struct hw_app *a)
+{
+	return a->start->cluster_mode == HW_CLUSTER_STANDBY ? "standby" : "mirror";
+}
+
 bool hw_app_cluster_view(const struct hw_app *a, struct hw_now now, struct hw_cluster_view *out)
 {
 	const struct hw_app_cluster *c = a->cluster;
 	*out = (struct hw_cluster_view){0};
 	if (!c)
 		return false;
-	const struct hw_nodes_stats *s = hw_nodes_stats(c->nodes);
 	for (size_t i = 0; i < c->seen.n; i++)
 		fill_one(a, &out->at[out->n++], i);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
@@ -333,17 +357,8 @@ bool hw_app_cluster_view(const struct hw_app *a, struct hw_now now, struct hw_cl
 	out->unowned = unowned(c->nodes);
 	out->member = hw_nodes_is_member(c->nodes);
 	out->lapsed = hw_nodes_lapsed(c->nodes, now);
-	out->claims = s->claims;
-	out->releases = s->released;
-	out->evictions = s->evictions;
-	out->joins = s->joins;
-	out->removals = s->removals;
-	out->fenced_redis = s->fenced_redis;
-	out->fenced_broker = c->seen.fenced_broker;
-	out->takeovers_clean = c->seen.takeovers_clean;
-	out->takeovers_unclean = c->seen.takeovers_unclean;
-	out->takeover_s_last = c->seen.takeover_s_last;
-	out->stream_lag_ms = hw_app_cluster_lag_ms(a, now);
+	hw_app_cluster_totals(a, &out->totals);
+	out->stream_lag_ms = c->standby.is ? 0 : hw_app_cluster_lag_ms(a, now);
 	return true;
 }
 

@@ -18,6 +18,14 @@
 
 struct hw_app;
 
+/* What is counted. */
+struct hw_cluster_totals {
+	uint64_t claims, releases, evictions, joins, removals;
+	uint64_t takeovers_clean, takeovers_unclean; /* partitions taken over */
+	uint64_t fenced_redis, fenced_broker;
+	double takeover_s_last; /* from the claim to deciding; 0: none yet */
+};
+
 /* A node, valid until the next turn. */
 struct hw_cluster_one {
 	const char *node;
@@ -35,11 +43,8 @@ struct hw_cluster_view {
 	unsigned owned;   /* partitions of ours */
 	unsigned unowned; /* partitions that nobody owns */
 	bool member, lapsed;
-	uint64_t claims, releases, evictions, joins, removals;
-	uint64_t takeovers_clean, takeovers_unclean; /* partitions taken over */
-	uint64_t fenced_redis, fenced_broker;
-	int64_t stream_lag_ms;  /* since when the end of the stream was not reached; 0: it is */
-	double takeover_s_last; /* from the claim to deciding; 0: none yet */
+	struct hw_cluster_totals totals;
+	int64_t stream_lag_ms; /* since when the end of the stream was not reached; 0: it is */
 };
 
 /* What is remembered for it: a node that is, or was. */
@@ -56,6 +61,7 @@ struct hw_cluster_seen {
 	size_t n;
 	uint64_t takeovers_clean, takeovers_unclean, fenced_broker;
 	double takeover_s_last;
+	struct hw_cluster_totals before; /* of the daemons that were before this one in the same process */
 };
 
 void hw_app_cluster_view_free(struct hw_app *a);
@@ -74,6 +80,9 @@ void hw_app_cluster_leaves(struct hw_app *a, const char *node);
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
                          char buf[HW_CLUSTER_JSON]);
 
+/* Of one of several nodes, as it is configured. */
+const char *hw_app_cluster_mode(const struct hw_app *a);
+void hw_app_cluster_totals(const struct hw_app *a, struct hw_cluster_totals *out);
 /* False: mode = off. */
 bool hw_app_cluster_view(const struct hw_app *a, struct hw_now now, struct hw_cluster_view *out);
 /* The node that owns this device, valid until the next turn; NULL: mode = off, or nobody does. */

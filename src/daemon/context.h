@@ -72,7 +72,8 @@ struct hw_app_alone {
 
 /* sightings.h's: the period that lasts, as the stream device:sight is told of it. */
 struct hw_app_sightings {
-	int64_t from_ms; /* wall clock */
+	int64_t from_ms;  /* wall clock */
+	int64_t floor_ms; /* nothing before is told of */
 	bool blind;
 	enum hw_cause cause;   /* of blindness */
 	struct hw_mono next;   /* when it is told of again */
@@ -129,8 +130,10 @@ struct hw_app {
 	int64_t presence_ms; /* monotonic, of the last one; 0: none */
 
 	struct hw_copies copies;
+	bool stands_by; /* see hw_app_stands_by() */
 	bool stopping;
 	bool failed; /* it stops because it cannot go on: exit status 1 */
+	bool anew;   /* it stops to be made anew: see hw_app_anew() */
 	struct hw_mono stop_by;
 
 	uint64_t refused_told[HW_REFUSED_KINDS];
@@ -147,6 +150,12 @@ struct hw_app {
 	struct hw_mono store_moved;         /* when that was seen to grow last, or nothing was owed */
 	bool held;                          /* nobody is judged until Redis has written more */
 };
+
+/* Whether another node is to hear the fleet: nothing is subscribed or known. False where mode is not standby. */
+static inline bool hw_app_stands_by(const struct hw_app *a)
+{
+	return a->stands_by;
+}
 
 /* NULL: it is gone. */
 static inline struct hw_device *hw_app_device(const struct hw_app *a, struct hw_ref ref)

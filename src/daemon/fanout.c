@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cluster_broker.h"
+#include "cluster_standby.h"
 #include "deaf.h"
 #include "debts.h"
 #include "probes.h"
@@ -92,6 +93,7 @@ static void on_reconnect(struct hw_app *a, unsigned reader)
 /* Presence follows at once: a period that was over when it was found out shows in it too. */
 static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 {
+	int64_t length_ns = hw_app_standby_since(a, now, out->blind.length_ns);
 	const char *cause = hw_cause_name(out->blind.cause);
 	a->fleet_blind = out->blind.begun;
 	a->fleet_cause = out->blind.cause;
@@ -102,8 +104,8 @@ static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	else if (out->blind.begun)
 		hw_log(a->log, HW_LOG_WARNING, "blind (%s): nobody is judged until this is over", cause);
 	else
-		hw_log(a->log, HW_LOG_NOTICE, "seeing again after %.3f s blind (%s%s)",
-		       (double)out->blind.length_ns / 1e9, cause, out->blind.lossy ? ", silence counts anew" : "");
+		hw_log(a->log, HW_LOG_NOTICE, "seeing again after %.3f s blind (%s%s)", (double)length_ns / 1e9, cause,
+		       out->blind.lossy ? ", silence counts anew" : "");
 	/* A will that was lost meanwhile may stand where a retained status was. */
 	if (!out->blind.begun && out->blind.lossy && !a->loading)
 		hw_app_republish(a, now);

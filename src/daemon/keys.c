@@ -2,6 +2,8 @@
 /* From the keyspace listener into the core. */
 #include "keys.h"
 
+#include <errno.h>
+
 #include "turn.h"
 #include "wake.h"
 
@@ -60,9 +62,19 @@ static void on_trouble(void *arg, const char *what)
 	hw_log_limited(a->log, HW_LIMIT_KEYSPACE_TROUBLE, HW_LOG_WARNING, "keyspace: %s", what);
 }
 
-const struct hw_keyspace_ops hw_app_keyspace_ops = {.on_link = on_link,
-                                                    .on_sight = on_sight,
-                                                    .on_key = on_key,
-                                                    .on_loss = on_loss,
-                                                    .on_back = on_back,
-                                                    .on_trouble = on_trouble};
+static const struct hw_keyspace_ops ops = {.on_link = on_link,
+                                           .on_sight = on_sight,
+                                           .on_key = on_key,
+                                           .on_loss = on_loss,
+                                           .on_back = on_back,
+                                           .on_trouble = on_trouble};
+
+int hw_app_start_keyspace(struct hw_app *a)
+{
+	const struct hw_settings *c = a->start;
+	if (!c->keyspace_enabled)
+		return 0;
+	const struct hw_keyspace_conf conf = {.redis = &a->redis_conf, .configure = c->keyspace_configure};
+	a->keyspace = hw_keyspace_new(a->loop.base, &conf, a->redis, a->monitor, &ops, a);
+	return a->keyspace ? 0 : -ENOMEM;
+}

@@ -5,6 +5,7 @@
 
 #include "context.h"
 
-extern const struct hw_keyspace_ops hw_app_keyspace_ops;
+/* Listens to keys, where that is configured. 0 or -ENOMEM. */
+int hw_app_start_keyspace(struct hw_app *a);
 
 #endif

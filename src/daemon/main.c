@@ -159,6 +159,10 @@ static int serve(struct hw_settings *c, struct hw_daemon *d)
 	}
 	hw_daemon_ready(d);
 	int status = hw_app_run(a);
+	while (a && hw_app_is_anew(a)) {
+		a = hw_app_anew(a);
+		status = a ? hw_app_run(a) : 1;
+	}
 	hw_app_free(a);
 	return status;
 }

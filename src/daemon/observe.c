@@ -9,6 +9,7 @@
 
 #include "cluster_requests.h"
 #include "cluster_show.h"
+#include "cluster_standby.h"
 #include "cluster_view.h"
 #include "debts.h"
 #include "probes.h"
@@ -65,7 +66,7 @@ static void status(void *arg, struct hw_control_status *out)
 		out->store = hw_redis_refusal(a->redis) ? HW_REDIS_REFUSES
 		             : a->redis_up              ? HW_REDIS_WRITES
 		                                        : HW_REDIS_AWAY;
-	out->loading = a->loading;
+	out->loading = a->loading && !hw_app_stands_by(a);
 	out->owed = hw_app_owed(a, now, &out->owed_oldest_ms);
 }
 
@@ -188,7 +189,7 @@ static void core_metrics(const struct hw_app *a, struct evbuffer *b)
 	labelled(b, "link_up", "link", "publisher", a->publisher_up);
 	if (a->redis)
 		labelled(b, "link_up", "link", "redis", a->redis_up);
-	one(b, "loading", "gauge", "1 while devices are read from the store.", a->loading);
+	one(b, "loading", "gauge", "1 while devices are read from the store.", a->loading && !hw_app_stands_by(a));
 	one(b, "candidates", "gauge", "Devices past their deadline that wait for their barriers.", s->candidates);
 	one(b, "barriers_sent_total", "counter", "Barriers sent through the broker.", (double)s->barriers_sent);
 	one(b, "barriers_back_total", "counter", "Barriers that came back.", (double)s->barriers_back);
@@ -281,6 +282,11 @@ static const char *owner(void *arg, const struct hw_device *d)
 	return hw_app_cluster_owner(arg, d);
 }
 
+static const char *standby(void *arg)
+{
+	return hw_app_stands_by(arg) ? hw_app_standby_owner(arg) : NULL;
+}
+
 const struct hw_control_ops hw_app_control_ops = {.now = now_of,
                                                   .status = status,
                                                   .forget = forget,
@@ -297,5 +303,15 @@ const struct hw_control_ops hw_app_control_ops_nodes = {.now = now_of,
                                                         .events_last = events_last,
                                                         .nodes = nodes,
                                                         .owner = owner};
+const struct hw_control_ops hw_app_control_ops_standby = {.now = now_of,
+                                                          .status = status,
+                                                          .forget = forget,
+                                                          .reload = reload,
+                                                          .metrics = metrics,
+                                                          .events_after = events_after,
+                                                          .events_last = events_last,
+                                                          .nodes = nodes,
+                                                          .owner = owner,
+                                                          .standby = standby};
 const struct hw_control_ops hw_app_control_ops_memory = {
 	.now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics};

@@ -25,7 +25,7 @@ int hw_app_presence_payload(struct hw_app *a, struct hw_now now, bool online, ch
 		return -1;
 	if (hw_json_quote(a->conf->node_id, strlen(a->conf->node_id), by, sizeof(by)) >= sizeof(by))
 		return -1;
-	if (a->blind_told)
+	if (a->blind_told && !hw_app_stands_by(a))
 		snprintf(blind, sizeof(blind), "\"%s\"", hw_cause_name(a->blind_cause));
 	a->presence_seq = next_seq(a, now);
 	uint32_t offline = s->count[HW_STATE_OFFLINE];

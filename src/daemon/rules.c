@@ -75,15 +75,13 @@ static void check_keyspace(struct hw_conf_draft *d, const struct hw_settings *c)
 
 static void check_cluster(struct hw_conf_draft *d, const struct hw_settings *c)
 {
-	hw_conf_draft_require(d, c->cluster_mode != HW_CLUSTER_STANDBY, "cluster", "mode", "name",
-	                      "standby is not available yet: give mirror, or off");
 	hw_conf_draft_require(d,
 	                      c->cluster_mode == HW_CLUSTER_OFF || c->store == HW_STORE_REDIS ||
 	                              hw_conf_draft_mark(d, &d->marks, "store", "type")->bad,
 	                      "cluster", "mode", "name",
 	                      "needs [store] type = redis: that is where several nodes agree");
-	hw_conf_draft_require(d, c->cluster_mode == HW_CLUSTER_OFF || !c->keyspace_enabled, "cluster", "mode", "name",
-	                      "[keyspace] enabled = yes is not available beside it yet: remove one of the two");
+	hw_conf_draft_require(d, c->cluster_mode != HW_CLUSTER_MIRROR || !c->keyspace_enabled, "cluster", "mode",
+	                      "name", "[keyspace] enabled = yes is not available beside it yet: remove one of the two");
 }
 
 static void check_timeouts(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_marks *marks)

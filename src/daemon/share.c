@@ -7,6 +7,12 @@
 
 #define WAIT_MAX_MS 60000
 
+/* A node that stands by hears other nodes by its readers, and not the fleet. */
+static void link_reader(struct hw_app *a, struct hw_now now, unsigned reader, bool up)
+{
+	hw_monitor_link(a->monitor, now, reader, up && !hw_app_stands_by(a));
+}
+
 static bool can_ask(const struct hw_app *a)
 {
 	for (unsigned i = 0; i < a->n_readers; i++)
@@ -39,7 +45,7 @@ static void prove(struct hw_app *a, struct hw_now now)
 	s->asking = s->told = false;
 	s->wait_ms = 0;
 	for (unsigned i = 0; i < a->n_readers; i++)
-		hw_monitor_link(a->monitor, now, i, true);
+		link_reader(a, now, i, true);
 }
 
 /* Shared subscriptions do not work: one log line for as long as that lasts, and another try, later each time. */
@@ -92,7 +98,7 @@ void hw_share_reader(struct hw_app_reader *r, struct hw_now now, bool up)
 {
 	struct hw_app *a = r->app;
 	if (a->n_readers < 2 || !up)
-		hw_monitor_link(a->monitor, now, r->number, up);
+		link_reader(a, now, r->number, up);
 	if (a->n_readers < 2)
 		return;
 	a->share.proven = false;

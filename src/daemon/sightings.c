@@ -37,7 +37,17 @@ static void begin(struct hw_app *a, struct hw_now now, int64_t from_ms)
 
 void hw_app_sightings_init(struct hw_app *a, struct hw_now now)
 {
-	a->sightings = (struct hw_app_sightings){.from_ms = now.wall_ms, .blind = true, .cause = HW_CAUSE_LINK};
+	a->sightings = (struct hw_app_sightings){
+		.from_ms = now.wall_ms, .blind = true, .cause = HW_CAUSE_LINK, .ended = hw_app_stands_by(a)};
+}
+
+void hw_app_sightings_begin(struct hw_app *a, struct hw_now now)
+{
+	a->sightings = (struct hw_app_sightings){.from_ms = now.wall_ms,
+	                                         .floor_ms = now.wall_ms,
+	                                         .blind = true,
+	                                         .cause = HW_CAUSE_LINK,
+	                                         .down_told = true};
 }
 
 void hw_app_sightings_turn(struct hw_app *a, struct hw_now now)
@@ -50,6 +60,8 @@ void hw_app_sightings_turn(struct hw_app *a, struct hw_now now)
 	/* While it lasted its begin may have been found to be earlier. */
 	if (s->blind && wall_of(now, b->since) < s->from_ms)
 		s->from_ms = wall_of(now, b->since);
+	if (s->from_ms < s->floor_ms)
+		s->from_ms = s->floor_ms;
 	tell_period(a, at_ms);
 	begin(a, now, at_ms);
 }

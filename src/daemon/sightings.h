@@ -12,8 +12,9 @@
 
 #include "context.h"
 
-/* The run begins, blind. */
+/* The run begins, blind; or it stands by, and nothing is told of it until the fleet is this node's. */
 void hw_app_sightings_init(struct hw_app *a, struct hw_now now);
+void hw_app_sightings_begin(struct hw_app *a, struct hw_now now);
 /* The core has said that a blindness begins or ends: hw_monitor_blind() has when. */
 void hw_app_sightings_turn(struct hw_app *a, struct hw_now now);
 /* Each second. */

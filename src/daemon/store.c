@@ -93,7 +93,7 @@ static void on_link(void *arg, bool up, const char *why)
 	}
 	a->redis_up = up;
 	a->redis_ever_up |= up;
-	hw_control_store(a->control, up);
+	hw_control_store(a->control, up && !hw_app_stands_by(a)); /* it answers for nothing before */
 	if (up) {
 		hw_app_alone_look(a);
 		hw_app_cluster_relinked(a);
@@ -210,4 +210,7 @@ static void on_emptied(void *arg)
 const struct hw_redis_ops hw_app_redis_ops = {OPS, .on_event = on_event};
 /* Of several nodes all events come from the stream, whoever wrote them: each serves the same ones. */
 const struct hw_redis_ops hw_app_redis_ops_several = {OPS, .owner = owner, .on_fenced = on_fenced,
+                                                      .on_dropped = on_dropped};
+/* ... but where one alone writes them. */
+const struct hw_redis_ops hw_app_redis_ops_standby = {OPS, .on_event = on_event, .owner = owner, .on_fenced = on_fenced,
                                                       .on_dropped = on_dropped};

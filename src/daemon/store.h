@@ -7,5 +7,6 @@
 
 extern const struct hw_redis_ops hw_app_redis_ops;
 extern const struct hw_redis_ops hw_app_redis_ops_several; /* of one of several nodes */
+extern const struct hw_redis_ops hw_app_redis_ops_standby; /* ... which stand by */
 
 #endif

@@ -55,7 +55,7 @@ static void drop_covered(struct wanted *w)
 /* The topic of probes' answers, in `answers`. */
 static int add_answers(struct hw_app *a, struct wanted *w, struct hw_topic *answers)
 {
-	const char *why, *text = hw_monitor_probe_answers(a->monitor);
+	const char *why, *text = hw_app_stands_by(a) ? NULL : hw_monitor_probe_answers(a->monitor);
 	size_t n = w->n;
 	int rc = text ? hw_topic_compile(answers, text, HW_TOPIC_ANY, &why) : 0;
 	if (!text || rc)
@@ -68,13 +68,13 @@ static int add_answers(struct hw_app *a, struct wanted *w, struct hw_topic *answ
 
 /*
  * Every group's filters, without those that others cover. Without a store also its status topic, for the retained
- * messages that are all that is left of the run before.
+ * messages that are all that is left of the run before. None of a node that stands by.
  */
 int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 {
 	const struct hw_groups *g = hw_monitor_groups(a->monitor);
-	size_t most = 0;
-	for (size_t k = 0; k < g->n_order; k++)
+	size_t most = 0, n_groups = hw_app_stands_by(a) ? 0 : g->n_order;
+	for (size_t k = 0; k < n_groups; k++)
 		most += g->all[g->order[k]]->n_heartbeat + g->all[g->order[k]]->n_goodbye + 1;
 	most += OF_NODES + OF_PROBES;
 	struct wanted w = {calloc(most, sizeof(*w.filters)), calloc(most, sizeof(*w.topics)), 0};
@@ -84,7 +84,7 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 		return -ENOMEM;
 	}
 	bool memory = a->conf->store == HW_STORE_MEMORY;
-	for (size_t k = 0; k < g->n_order; k++) {
+	for (size_t k = 0; k < n_groups; k++) {
 		const struct hw_group *group = g->all[g->order[k]];
 		for (size_t h = 0; h < group->n_heartbeat; h++)
 			add_filter(&w, &group->heartbeat[h], false);

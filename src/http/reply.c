@@ -64,11 +64,16 @@ struct evbuffer *hw_answer_begin(struct evhttp_request *req, struct hw_json *j)
 
 void hw_answer_end(struct evhttp_request *req, struct hw_json *j, struct evbuffer *body)
 {
+	hw_answer_end_as(req, HTTP_OK, j, body);
+}
+
+void hw_answer_end_as(struct evhttp_request *req, int code, struct hw_json *j, struct evbuffer *body)
+{
 	hw_json_close(j, '}');
 	if (hw_json_end(j) < 0 || evbuffer_add(body, "\n", 1) < 0) {
 		evbuffer_free(body);
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
 		return;
 	}
-	hw_reply(req, HTTP_OK, body);
+	hw_reply(req, code, body);
 }

@@ -25,5 +25,6 @@ void hw_reply_error(struct evhttp_request *req, int code, const char *why);
  * hw_answer_end() closes that and sends it. */
 struct evbuffer *hw_answer_begin(struct evhttp_request *req, struct hw_json *j);
 void hw_answer_end(struct evhttp_request *req, struct hw_json *j, struct evbuffer *body);
+void hw_answer_end_as(struct evhttp_request *req, int code, struct hw_json *j, struct evbuffer *body);
 
 #endif

@@ -59,7 +59,8 @@ static void refuse_method(struct evhttp_request *req, const char *allow, bool re
 	                         : "this path does not have that method");
 }
 
-void hw_http_route(const struct hw_http_table *t, bool read_only, struct evhttp_request *req, void *arg)
+void hw_http_route(const struct hw_http_table *t, hw_http_admits *admits, bool read_only, struct evhttp_request *req,
+                   void *arg)
 {
 	enum evhttp_cmd_type method = evhttp_request_get_command(req);
 	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req));
@@ -75,7 +76,8 @@ void hw_http_route(const struct hw_http_table *t, bool read_only, struct evhttp_
 			continue;
 		}
 		if (r->method == wanted) {
-			r->serve(arg, req, rest);
+			if (!admits || admits(arg, req, r))
+				r->serve(arg, req, rest);
 			return;
 		}
 		if (*allow)

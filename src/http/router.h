@@ -25,7 +25,11 @@ struct hw_http_table {
 	size_t n;
 };
 
-/* Calls the handler, or answers 404 or 405. `read_only`: only GET has handlers. */
-void hw_http_route(const struct hw_http_table *t, bool read_only, struct evhttp_request *req, void *arg);
+/* Whether a request is for its route's handler now; otherwise it has been answered. */
+typedef bool hw_http_admits(void *arg, struct evhttp_request *req, const struct hw_http_route *route);
+
+/* Calls the handler, or answers 404 or 405. `read_only`: only GET has handlers. `admits`: NULL, all are admitted. */
+void hw_http_route(const struct hw_http_table *t, hw_http_admits *admits, bool read_only, struct evhttp_request *req,
+                   void *arg);
 
 #endif

@@ -7,6 +7,7 @@
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/listener.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,7 +24,7 @@
 static void on_request(struct evhttp_request *req, void *arg)
 {
 	const struct hw_http_front *front = arg;
-	hw_http_route(front->h->table, front->read_only, req, front->h->arg);
+	hw_http_route(front->h->table, front->h->admits, front->read_only, req, front->h->arg);
 }
 
 /*
@@ -160,6 +161,43 @@ int hw_http_listen_tcp(struct hw_http *h, const char *address, bool *local)
 	if (rc < 0)
 		stop_front(&h->remote);
 	return rc;
+}
+
+static int second(const struct hw_http_front *front)
+{
+	int fd = front->http ? fcntl(evconnlistener_get_fd(front->listener), F_DUPFD_CLOEXEC, 0) : -1;
+	return fd < 0 && front->http ? -errno : fd;
+}
+
+int hw_http_keep(struct hw_http *h, struct hw_http_kept *out)
+{
+	*out = (struct hw_http_kept){.socket = h->socket, .remote = second(&h->remote)};
+	out->socket.fd = second(&h->local);
+	h->socket = (struct hw_socket){.fd = -1};
+	int rc = out->socket.fd < 0 ? out->socket.fd : out->remote < -1 ? out->remote : 0;
+	if (rc < 0)
+		hw_http_kept_fini(out);
+	return rc;
+}
+
+int hw_http_resume(struct hw_http *h, struct hw_http_kept *kept)
+{
+	int fd = kept->socket.fd, remote = kept->remote;
+	h->socket = kept->socket;
+	h->socket.fd = -1;
+	*kept = (struct hw_http_kept){.socket = {.fd = -1}, .remote = -1};
+	int rc = start_front(&h->local, fd);
+	if (rc < 0 && remote >= 0)
+		close(remote);
+	return rc < 0 || remote < 0 ? rc : start_front(&h->remote, remote);
+}
+
+void hw_http_kept_fini(struct hw_http_kept *kept)
+{
+	if (kept->remote >= 0)
+		close(kept->remote);
+	hw_socket_fini(&kept->socket);
+	kept->remote = -1;
 }
 
 void hw_http_fini(struct hw_http *h)

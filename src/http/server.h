@@ -31,6 +31,7 @@ struct hw_http_front {
 struct hw_http {
 	struct event_base *base;           /* borrowed */
 	const struct hw_http_table *table; /* borrowed */
+	hw_http_admits *admits;            /* NULL; the program may set it */
 	void *arg;                         /* of the handlers */
 	struct hw_http_front local;        /* the unix socket */
 	struct hw_http_front remote;       /* .http NULL: none */
@@ -46,6 +47,20 @@ int hw_http_listen(struct hw_http *h, const char *path, const char *group);
 int hw_http_listen_tcp(struct hw_http *h, const char *address, bool *local);
 /* Each second: what a timer that found no memory has left undone. */
 void hw_http_tick(struct hw_http *h);
+/*
+ * The listening sockets alone, for another server of this process, on another loop perhaps. Take them before
+ * hw_http_fini(), which then leaves the socket file: whoever connects meanwhile waits. Both own nothing if they fail:
+ * hw_http_keep() -errno, hw_http_resume() -ENOMEM.
+ */
+struct hw_http_kept {
+	struct hw_socket socket;
+	int remote; /* -1: there was none */
+};
+int hw_http_keep(struct hw_http *h, struct hw_http_kept *out);
+int hw_http_resume(struct hw_http *h, struct hw_http_kept *kept);
+/* Of one that was not taken over: closes them. */
+void hw_http_kept_fini(struct hw_http_kept *kept);
+
 /* Closes the listeners and every connection, and removes the socket. Not from a handler. */
 void hw_http_fini(struct hw_http *h);
 

@@ -409,6 +409,17 @@ void hw_redis_load(struct hw_redis *r)
 		r->load.unarmed = event_add(r->load.again, &now) != 0;
 }
 
+/* What other nodes have marked since is read first. A link that is lost meanwhile does the same when it is back. */
+void hw_redis_load_late(struct hw_redis *r)
+{
+	r->started_wall_ms = hw_clock_now().wall_ms;
+	r->mark.read = r->mark.searched = false;
+	r->mark.saw_ms = r->mark.newest_ms = 0;
+	r->load.stage = HW_LOAD_WANTED;
+	if (r->up)
+		hw_mark_read(r, hw_redis_load);
+}
+
 void hw_load_tick(struct hw_redis *r)
 {
 	if (r->load.unarmed)

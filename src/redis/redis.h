@@ -116,6 +116,8 @@ void hw_redis_free(struct hw_redis *r);
 /* Reads every device and the outbox once the link is up. Call it before any transition; and again, of one of several
  * nodes, when the stream was not to be followed: not before on_loaded(). */
 void hw_redis_load(struct hw_redis *r);
+/* The first load, of one that did nothing until now although the link may be up for long: as if it was made now. */
+void hw_redis_load_late(struct hw_redis *r);
 
 /* Looks at who is a member of a cluster on this prefix: `fn` is called with the ops' argument, `any` says whether
  * anybody is, and `hash` changes while one of them lives. 0; or -ENOTCONN or -ENOMEM; `fn` is not called if the link is

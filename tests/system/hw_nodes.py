@@ -32,6 +32,8 @@ def fair_share(n):
 class Mirror:
     """Nodes NAME-a, NAME-b, ... of an `env`. `cuttable`: each reaches Redis and the broker by relays of its own."""
 
+    mode = "mirror"
+
     def __init__(self, env, n=2, lease=1.0, timeout=1.5, cuttable=False, guarded=None, broker=None, **options):
         self.env, self.lease, self.timeout, self.guarded = env, lease, timeout, guarded
         if guarded is None:
@@ -60,7 +62,7 @@ class Mirror:
             mqtt["port"] = ways["broker"][0].port
         return {"timeout": self.ms(self.timeout), "redis": store, "mqtt": mqtt,
                 "monitor": {"node_id": name, "log_level": "info", **(self.options.get("monitor") or {})},
-                "cluster": {"mode": "mirror", "lease": self.ms(self.lease)}}
+                "cluster": {"mode": self.mode, "lease": self.ms(self.lease)}}
 
     def add(self, name):
         if self.cuttable:
@@ -93,10 +95,17 @@ class Mirror:
     def start(self, nodes=None, patience=PATIENCE):
         for d in nodes or self.nodes:
             d.start(seeing=False)
-        for d in nodes or self.nodes:
-            d.wait_seeing(patience)
+        self.wait_seeing(nodes or self.nodes, patience)
         self.wait_shared(patience=patience)
         return self
+
+    def wait_seeing(self, nodes, patience=PATIENCE):
+        for d in nodes:
+            d.wait_seeing(patience)
+
+    def who_answer(self, nodes):
+        """Those of them that answer for the fleet."""
+        return nodes
 
     def herd(self, n, name="d%d", **options):
         h = Herd(self.env.broker.port, self.env.topic, [name % k for k in range(n)], **options)
@@ -193,6 +202,58 @@ class Mirror:
         node.signal(number)
         if number == signal.SIGKILL:
             node.wait()
+
+
+class Standby(Mirror):
+    """Nodes of which one has the fleet, and the others stand by."""
+
+    mode = "standby"
+    grace = 0.5
+
+    def configuration(self, name):
+        conf = super().configuration(name)
+        conf["mqtt"].setdefault("reconnect_grace", self.ms(self.grace))
+        return conf
+
+    def wait_seeing(self, nodes, patience=PATIENCE):
+        pass
+
+    def head(self, nodes=None):
+        """The daemon that owns the fleet, if it is one of these; or None."""
+        shares = self.shares()
+        return next((d for d in nodes or self.nodes if shares[d.node] == PARTITIONS), None)
+
+    def who_answer(self, nodes):
+        return [self.head(nodes)]
+
+    def is_shared(self, nodes):
+        return self.head(nodes) is not None
+
+    def is_settled(self, nodes):
+        """And it has loaded, and sees."""
+        if not super().is_settled(nodes):
+            return False
+        try:
+            s = self.head(nodes).status()
+        except (OSError, http.client.HTTPException, ValueError):
+            return False
+        return not (s["blind"] or s["loading"] or s["cluster"]["standing_by"])
+
+    def wait_calm(self, patience=PATIENCE):
+        """Until nothing has moved for more than a second."""
+        seen, since = None, time.monotonic()
+
+        def look():
+            nonlocal seen, since
+            now = self.owners()
+            if now != seen:
+                seen, since = now, time.monotonic()
+            return time.monotonic() - since > 1.2 and self.is_settled([d for d in self.nodes if d.alive])
+        wait_until(look, patience, "nothing to move", interval=0.05)
+
+    def takeover(self):
+        """T + start + grace (10.9): a timeout more, and a device is found that died meanwhile."""
+        return super().takeover() + 1.0 + self.grace
 
 
 class Told:

@@ -364,7 +364,10 @@ START_TEST(several_nodes_need_redis)
 	REFUSE("[store]\ntype = memory\n[cluster]\nmode = mirror\n", ":4: key 'mode': needs [store] type = redis");
 	REFUSE("[keyspace]\nenabled = yes\n[cluster]\nmode = mirror\n",
 	       ":4: key 'mode': [keyspace] enabled = yes is not available beside it yet");
-	REFUSE("[cluster]\nmode = standby\n", ":2: key 'mode': standby is not available yet");
+	REFUSE("[store]\ntype = memory\n[cluster]\nmode = standby\n", ":4: key 'mode': needs [store] type = redis");
+	c = load("[keyspace]\nenabled = yes\n[cluster]\nmode = standby\n");
+	ck_assert_int_eq(c->cluster_mode, HW_CLUSTER_STANDBY);
+	hw_conf_free(c);
 }
 END_TEST
 

@@ -10,7 +10,7 @@ import { ago, ask, byId, clock, count, element, moment, now, setClass, setNow, s
 
 const FEED = 60;
 const STATUS_MS = 2000, SAMPLES_MS = 10000, WHEEL_MS = 1000, AGES_MS = 1000, EVENTS_MS = 200;
-let fresh = [], timer = null, source = null, lastId = "", down = false, newest = null, oldest = null, offline = 0;
+let fresh = [], timer = null, source = null, lastId = "", down = false, standing = false, newest = null, oldest = null, offline = 0;
 
 // --- the state of the monitor
 
@@ -57,9 +57,31 @@ function showSince() {
 		setText(note, "");
 }
 
+// One that stands by knows nothing of the fleet: nothing is shown rather than that there are no devices.
+function showStandby(s) {
+	standing = Boolean(s.cluster?.standing_by);
+	byId("standby").hidden = !standing;
+	document.querySelector("main").hidden = standing;
+	if (!standing)
+		return;
+	const owner = s.cluster.owner, pill = byId("seeing");
+	setText(byId("standby"), owner ? `This node stands by. ${owner} owns the fleet: its dashboard shows the devices.`
+		: "This node stands by, and no node owns the fleet now.");
+	setText(pill, "Standing by");
+	pill.className = `pill ${owner ? "warn" : "bad"}`;
+	document.title = "standby heartwheel";
+}
+
 function showStatus(s) {
+	const stood = standing;
 	setNow(s.now_ms);
 	setText(byId("node"), `${s.node} · ${s.version} · up ${span(s.uptime_s * 1000)}`);
+	quietly(() => nodes.show(s.cluster));
+	showStandby(s);
+	if (standing)
+		return;
+	if (stood)
+		everything();
 	showSeeing(s);
 	showOffline(s);
 	setText(byId("rate"), s.heartbeats_per_s >= 100 ? count(Math.round(s.heartbeats_per_s)) : `${s.heartbeats_per_s}`);
@@ -67,7 +89,6 @@ function showStatus(s) {
 	showLink("mqtt", s.mqtt === "up" ? `up, ${s.barrier_ms.toFixed(1)} ms` : s.mqtt, s.mqtt === "up");
 	showLink("redis", s.redis === "off" ? "not used" : s.redis, s.redis === "up" || s.redis === "off");
 	showOwed(s);
-	quietly(() => nodes.show(s.cluster));
 }
 
 function showTrouble(error) {
@@ -213,6 +234,8 @@ async function groups() {
 }
 
 function everything() {
+	if (standing)
+		return;
 	quietly(async () => {
 		const { transitions } = await ask(`v1/transitions?limit=${FEED}`);
 		byId("feed").replaceChildren();
@@ -224,7 +247,7 @@ function everything() {
 }
 
 // Not while nobody looks.
-const every = (ms, f) => setInterval(() => { if (!document.hidden) quietly(async () => f()); }, ms);
+const every = (ms, f) => setInterval(() => { if (!document.hidden && (!standing || f === status)) quietly(async () => f()); }, ms);
 
 charts.start();
 wheel.start();

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: MIT
+"""Nodes of which one hears the fleet and the others stand by: nobody who beats is called offline whatever becomes of the one
+that has it; each true death is told once, by whoever has it then; and those that stand by cost the broker nothing, and say
+who can be asked."""
+import json
+import signal
+
+import pytest
+
+from hw_nodes import PARTITIONS, Standby, Told
+from hw_wait import in_time, pass_time, throughout, wait_until
+
+HERD = 40
+BROKER = {"settings": ["max_queued_messages 100000", "max_inflight_messages 1000", "set_tcp_nodelay true",
+                       "log_type subscribe", "log_type unsubscribe"]}
+
+
+@pytest.fixture
+def make(env):
+    """make(n, ...): a Standby of n nodes, of which one has the fleet, a herd that beats, and what is told of it."""
+    made = []
+
+    def build(n=2, herd=HERD, interval=0.25, **options):
+        m = Standby(env, n, broker=BROKER, **options)
+        m.start()
+        m.wait_calm()
+        h = m.herd(herd, interval=interval)
+        made.append((m, h))
+        h.__enter__()
+        h.revive()
+        wait_until(lambda: all(map(h.heard, h.beasts)), what="the herd to beat")
+        t = Told(m, h)
+        t.agree()
+        return m, h, t
+    yield build
+    for m, h in made:
+        h.stop()
+        m.close()
+
+
+def parts(m):
+    """The one that has the fleet, and the others."""
+    head = m.head()
+    return head, [d for d in m.nodes if d is not head]
+
+
+def die_and_return(h, t, *devices):
+    h.kill(*devices)
+    t.wait()
+    h.revive(*devices)
+    t.wait()
+
+
+def all_in_time(m, t, more=0.0):
+    """No death was told later than the contract has it: T + start + grace + timeout, from its own timeout on (10.9)."""
+    in_time(t.latest(), m.takeover() + m.timeout + more, "a death that was told late")
+
+
+def subscribed(env, node):
+    """The filters that a node's readers have subscribed to at the broker since they last connected, by its log."""
+    have = set()
+    for line in env.broker.log().splitlines():
+        words = line.split()
+        if "heartwheel-%s-r0" % node in line and (" as heartwheel-%s-r0" % node in line or "disconnected" in line):
+            have.clear()
+        elif len(words) == 4 and words[1] == "heartwheel-%s-r0" % node:
+            have.add(words[3])
+        elif len(words) == 3 and words[1] == "heartwheel-%s-r0" % node:
+            have.discard(words[2])
+    return have
+
+
+def of_the_fleet(env, node):
+    return {f for f in subscribed(env, node) if not f.startswith("heartwheel/")}
+
+
+def stands_by(m, d, head):
+    """As it says itself."""
+    c = d.status()["cluster"]
+    return c["standing_by"] and c["owner"] == head.node
+
+
+# --- who has it, and what the others say
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_one_has_the_fleet(env, make, n):
+    m, h, t = make(n)
+    head, others = parts(m)
+    assert of_the_fleet(env, head.node), subscribed(env, head.node)
+    for d in others:
+        assert subscribed(env, d.node) >= {"heartwheel/+/status", "heartwheel/+/known"}
+        assert not of_the_fleet(env, d.node), "it hears the fleet: %s" % subscribed(env, d.node)
+        assert d.metrics().get("heartbeats_total", group="default") == 0
+    die_and_return(h, t, "d0", "d1", "d2")
+    t.agree().agree_all([head])
+    assert {e["node"] for entries in t.entries.values() for e in entries} == {head.node}
+    for d in others:
+        assert d.metrics().get("heartbeats_total", group="default") == 0
+    all_in_time(m, t)
+
+
+def test_what_they_say(env, make):
+    m, h, t = make(2)
+    head, (other,) = parts(m)
+    wait_until(lambda: stands_by(m, other, head))
+    for path in "/v1/devices", "/v1/devices/d0", "/v1/groups", "/v1/events", "/v1/transitions", "/v1/samples", "/v1/wheel":
+        reply = other.get(path)
+        assert reply.status == 503 and json.loads(reply.body)["owner"] == head.node, (path, reply.status, reply.body)
+        assert head.node in json.loads(reply.body)["error"]
+    assert other.request("DELETE", "/v1/devices/d0").status == 503
+    ready = other.get("/readyz")
+    assert ready.status == 503 and "standing by: '%s' owns the fleet" % head.node in ready.body.decode()
+    assert head.get("/readyz").status == 200
+    for path in "/healthz", "/v1/nodes", "/metrics", "/", "/web/app.js":
+        assert other.get(path).status == 200, path
+    s = other.status()
+    assert s["blind"] is False and s["loading"] is False and s["mqtt"] == "up" and s["redis"] == "up"
+    assert s["devices"] is None and s["online"] is None and s["offline"] is None
+    assert s["cluster"]["owned"] == 0 and s["cluster"]["unowned"] == 0 and s["cluster"]["state"] == "ready"
+    c = head.status()["cluster"]
+    assert c["mode"] == "standby" and c["standing_by"] is False and c["owner"] == head.node and c["owned"] == PARTITIONS
+    assert other.metrics().get("standing_by") == 1 and head.metrics().get("standing_by") == 0
+    for cause in "link", "barrier", "standstill":
+        assert other.metrics().get("blind", cause=cause) == 0
+    presence = env.retained("heartwheel/%s/status" % other.node).popitem()[1].json()
+    assert presence["online"] is True and presence["blind"] is False and presence["claims"] == ""
+    shown = other.ctl("status")
+    assert shown.returncode == 0 and "standing by" in shown.stdout and head.node in shown.stdout, shown.stdout
+    assert "online" not in shown.stdout and "blind" not in shown.stdout, shown.stdout
+    refused = other.ctl("list")
+    assert refused.returncode == 1 and head.node in refused.stderr
+    assert other.ctl("nodes").stdout.count(" ready ") == 2
+    assert other.request("POST", "/v1/reload").status == 200 and head.request("POST", "/v1/reload").status == 200
+    assert "seeing again" not in other.log() and "seeing again" in head.log()
+    assert head.forget("d0").status == 204
+
+
+def test_calm(env, make):
+    """Nothing moves while nothing happens."""
+    m, h, t = make(2)
+    before = env.redis.hgetall(env.key("owners"))
+    throughout(lambda: env.redis.hgetall(env.key("owners")) == before, 3 * m.lease)
+    t.agree()
+
+
+# --- the one that has it is lost
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_it_is_killed(env, make, n):
+    m, h, t = make(n)
+    head, others = parts(m)
+    h.kill("d0")
+    t.wait()
+    h.kill("d1")
+    pass_time(0.5 * m.timeout)
+    m.crash(head)
+    h.kill("d2")
+    h.revive("d0")
+    m.wait_shared(others)
+    new = m.head(others)
+    assert of_the_fleet(env, new.node)
+    t.wait()
+    for d in others:
+        assert bool(of_the_fleet(env, d.node)) == (d is new)
+    h.revive("d1", "d2")
+    t.agree().agree_all([new])
+    head.start(seeing=False)
+    m.wait_calm()
+    die_and_return(h, t, "d3", "d4")
+    t.agree().agree_all([m.head()])
+    all_in_time(m, t)
+
+
+def test_it_stands_still_for_longer_than_its_lease(env, make):
+    """When it wakes up it says nothing of the fleet, forgets it, and stands by in the same process."""
+    m, h, t = make(2)
+    head, (other,) = parts(m)
+    pid = head.proc.pid
+    h.kill("d0")
+    pass_time(0.5 * m.timeout)
+    m.crash(head, signal.SIGSTOP)
+    h.kill("d1")
+    m.wait_shared([other])
+    t.wait()
+    h.revive("d0")
+    t.wait()
+    epoch = int(t.entries["d0"][-1]["epoch"])
+    h.kill("d2")
+    head.signal(signal.SIGCONT)
+    wait_until(lambda: "stands by again" in head.log(), what="it to stand by again")
+    m.wait_calm()
+    assert head.alive and head.proc.pid == pid
+    t.wait()
+    assert int(t.entries["d2"][-1]["epoch"]) >= epoch
+    h.revive("d1", "d2")
+    t.agree().agree_all([m.head()])
+    head, (other,) = parts(m)
+    wait_until(lambda: stands_by(m, other, head))
+    assert not of_the_fleet(env, other.node)
+    assert other.get("/v1/devices").status == 503
+    all_in_time(m, t)
+
+
+@pytest.mark.parametrize("silently", [True, False], ids=["silently", "closed"])
+def test_it_is_cut_from_redis(env, make, silently):
+    m, h, t = make(2, cuttable=True)
+    head, (other,) = parts(m)
+    for r in m.from_redis(head):
+        r.cut(silently)
+    h.kill("d0")
+    m.wait_shared([other])
+    t.wait()
+    wait_until(lambda: not of_the_fleet(env, head.node), what="it to hear the fleet no more")
+    for r in m.from_redis(head):
+        r.mend()
+    m.wait_calm()
+    die_and_return(h, t, "d1")
+    h.revive("d0")
+    t.agree().agree_all([m.head()])
+    all_in_time(m, t)
+
+
+@pytest.mark.parametrize("silently", [True, False], ids=["silently", "closed"])
+def test_it_is_cut_from_the_broker(env, make, silently):
+    m, h, t = make(2, cuttable=True, mqtt={"barrier_timeout": "1s"})
+    head, (other,) = parts(m)
+    for r in m.from_broker(head):
+        r.cut(silently)
+    h.kill("d0")
+    wait_until(lambda: m.is_shared([other]), what="the other to have it")
+    t.wait()
+    for r in m.from_broker(head):
+        r.mend()
+    m.wait_shared()
+    die_and_return(h, t, "d1")
+    h.revive("d0")
+    t.agree().agree_all([m.head()])
+    all_in_time(m, t, m.lease + 1)
+
+
+def test_it_is_stopped(env, make):
+    """What it had is another's at once, which starts with it as after a start."""
+    m, h, t = make(2)
+    head, (other,) = parts(m)
+    h.kill("d0")
+    head.stop()
+    h.kill("d1")
+    m.wait_shared([other])
+    t.wait()
+    h.revive("d0", "d1")
+    t.agree().agree_all([other])
+    all_in_time(m, t)
+
+
+def test_a_stop_is_quick(env, make):
+    m, h, t = make(2)
+    head, (other,) = parts(m)
+    head.stop()
+    in_time(wait_until_timed(lambda: m.is_shared([other])), 1.0, "a handover")
+
+
+def wait_until_timed(predicate):
+    import time
+    began = time.monotonic()
+    wait_until(predicate, interval=0.02)
+    return time.monotonic() - began
+
+
+def test_rolling_restart(env, make):
+    m, h, t = make(3)
+    for k, d in enumerate(m.nodes):
+        victims = ["d%d" % i for i in range(4 * k, 4 * k + 4)]
+        h.kill(*victims[:2])
+        d.stop()
+        h.kill(*victims[2:])
+        d.start(seeing=False)
+        m.wait_shared()
+        t.wait()
+        h.revive(*victims)
+    m.wait_calm()
+    t.agree().agree_all([m.head()])
+
+
+def test_the_broker_is_restarted(env, make):
+    """The one that has the fleet keeps it: no other would see sooner."""
+    m, h, t = make(2, lease=1.0, mqtt={"reconnect_grace": "3s"})
+    before = env.redis.hgetall(env.key("owners"))
+    t.hear()
+    env.broker.stop()
+    pass_time(0.3)
+    env.broker.start()
+    m.wait_shared()
+    assert env.redis.hgetall(env.key("owners")) == before
+    t.newest.clear()
+    t.agree().agree_all([m.head()])
+    die_and_return(h, t, "d0", "d1")
+    t.agree()
+
+
+def test_who_cannot_hear_it_leaves_it_to_others(env, make):
+    """The one that is wanted may not read its own barriers: it does not take the fleet again and again."""
+    m, h, t = make(2, mqtt={"barrier_timeout": "500ms"})
+    head, (other,) = parts(m)
+    env.broker.acl = "topic readwrite #\ntopic deny heartwheel/%s/barrier\n" % head.node
+    env.broker.stop()
+    t.newest.clear()
+    env.broker.start()
+    wait_until(lambda: "an hour" in head.log(), 60, "it to leave the fleet to the other")
+    wait_until(lambda: m.is_shared([other]), what="the other to have it")
+    before = env.redis.hgetall(env.key("owners"))
+    throughout(lambda: env.redis.hgetall(env.key("owners")) == before, 4 * m.lease)
+    assert m.members()[head.node]["state"] == "blind" and m.members()[other.node]["state"] == "ready"
+    other.stop()
+    wait_until(lambda: m.is_shared([head]), what="it to have it, since there is no other")
+
+
+def test_redis_is_away(env, make):
+    """The one that has the fleet goes on by MQTT; the others stand by. Redis comes back empty: what was known is there again."""
+    m, h, t = make(2)
+    h.kill("d9")
+    t.wait()
+    head, (other,) = parts(m)
+    env.redis_server.stop()
+    start = len(t.observer.messages)
+    h.kill("d0")
+    wait_until(lambda: [x for x in t.observer.on(env.status_topic("d0"), start) if x.json().get("online") is False],
+               what="d0 to be told")
+    assert other.get("/v1/devices").status == 503
+    env.redis_server.start()
+    m.wait_shared()
+    wait_until(lambda: not t.differences(), what="all to be there again")
+    assert {e["id"] for e in env.events() if e["state"] == "offline"} <= {"d0", "d9"}
+    assert m.head() is head and "stands by again" not in head.log()
+
+
+def test_what_was_seen_is_counted_from_who_had_it_last(env, make):
+    """Redis has when a device was heard last as it was refreshed last, which may be a timeout ago; and nobody heard it since
+    the one that had the fleet died: neither is silence. Devices beat just within their timeout."""
+    m, h, t = make(2, lease=2.0, interval=1.2)
+    head, (other,) = parts(m)
+    m.crash(head)
+    m.wait_shared([other])
+    throughout(lambda: not [e for e in t.read().entries.values() if e[-1]["state"] == "offline"], 2 * m.timeout)
+    t.agree()
