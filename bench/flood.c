@@ -7,9 +7,10 @@
  * socket, less those that wait in there), which needs no help from it: a packet is as long for it as it was for us. So
  * all subscribers are measured alike, and none is burdened with answering.
  *
- *     flood PORT CONNECTIONS DEVICES SECONDS WINDOW PAYLOAD SUBSCRIBER_PORT...
+ *     flood PORT CONNECTIONS DEVICES SECONDS WINDOW PAYLOAD [each] SUBSCRIBER_PORT...
  *
- * The subscriber's ports are its ends of its connections to the broker. SECONDS 0: every device once, in order.
+ * The subscriber's ports are its ends of its connections to the broker, which share the messages; or, `each`, of
+ * several subscribers, of whom each gets all of them: then the slowest counts. SECONDS 0: every device once, in order.
  * Prints `sent N`, `seconds S` (from the first write until the last message was read) and `unread N` (0, or lost).
  */
 #include <arpa/inet.h>
@@ -43,9 +44,11 @@ struct flood {
 	unsigned n_connections, n_ports;
 	int fd[CONNECTIONS_MAX], diag;
 	uint16_t subscriber[PORTS_MAX];
-	uint64_t window, sent, read_before; /* window in messages, read_before in bytes */
-	size_t at;                          /* the next frame */
-	unsigned turn;                      /* the next connection */
+	bool each;
+	uint64_t read_before[PORTS_MAX]; /* bytes */
+	uint64_t window, sent;           /* messages */
+	size_t at;                       /* the next frame */
+	unsigned turn;                   /* the next connection */
 };
 
 static double now_s(void)
@@ -109,18 +112,22 @@ static uint64_t ask(const struct flood *f, uint16_t port)
 	return read_by(&answer.h);
 }
 
+/* Bytes, by all subscribers, or by the slowest of those who get each message. */
 static uint64_t read_so_far(const struct flood *f)
 {
-	uint64_t bytes = 0;
-	for (unsigned i = 0; i < f->n_ports; i++)
-		bytes += ask(f, f->subscriber[i]);
-	return bytes;
+	uint64_t sum = 0, least = UINT64_MAX;
+	for (unsigned i = 0; i < f->n_ports; i++) {
+		uint64_t bytes = ask(f, f->subscriber[i]) - f->read_before[i];
+		sum += bytes;
+		least = bytes < least ? bytes : least;
+	}
+	return f->each ? least : sum;
 }
 
 /* Messages under way. What the subscriber reads besides (answers, barriers) is little, and cannot make it negative. */
 static uint64_t under_way(const struct flood *f)
 {
-	uint64_t read = (read_so_far(f) - f->read_before) / f->frames.len;
+	uint64_t read = read_so_far(f) / f->frames.len;
 	return read < f->sent ? f->sent - read : 0;
 }
 
@@ -204,9 +211,11 @@ static double wait_for_the_last(const struct flood *f)
 int main(int argc, char **argv)
 {
 	static struct flood f;
-	if (argc < 8 || argc - 7 > PORTS_MAX || atoi(argv[2]) < 1 || atoi(argv[2]) > CONNECTIONS_MAX ||
+	f.each = argc > 7 && strcmp(argv[7], "each") == 0;
+	int first = f.each ? 8 : 7;
+	if (argc <= first || argc - first > PORTS_MAX || atoi(argv[2]) < 1 || atoi(argv[2]) > CONNECTIONS_MAX ||
 	    atoi(argv[3]) < 1) {
-		fprintf(stderr, "usage: %s PORT CONNECTIONS DEVICES SECONDS WINDOW PAYLOAD SUBSCRIBER_PORT...\n",
+		fprintf(stderr, "usage: %s PORT CONNECTIONS DEVICES SECONDS WINDOW PAYLOAD [each] SUBSCRIBER_PORT...\n",
 		        argv[0]);
 		return 2;
 	}
@@ -214,9 +223,9 @@ int main(int argc, char **argv)
 	f.n_connections = (unsigned)atoi(argv[2]);
 	double seconds = atof(argv[4]);
 	f.window = strtoull(argv[5], NULL, 10);
-	f.n_ports = (unsigned)argc - 7;
+	f.n_ports = (unsigned)(argc - first);
 	for (unsigned i = 0; i < f.n_ports; i++)
-		f.subscriber[i] = (uint16_t)atoi(argv[7 + i]);
+		f.subscriber[i] = (uint16_t)atoi(argv[first + (int)i]);
 	if (frames_make(&f.frames, (size_t)atoi(argv[3]), argv[6]))
 		die("frames");
 	if (seconds > 0)
@@ -226,7 +235,8 @@ int main(int argc, char **argv)
 		die("sock_diag");
 	for (unsigned i = 0; i < f.n_connections; i++)
 		f.fd[i] = connected(f.port, i);
-	f.read_before = read_so_far(&f);
+	for (unsigned i = 0; i < f.n_ports; i++)
+		f.read_before[i] = ask(&f, f.subscriber[i]);
 	double began = now_s();
 	publish(&f, seconds);
 	double ended = wait_for_the_last(&f);
