@@ -592,6 +592,8 @@ void hw_schedule_up(struct hw_schedule *s, struct hw_mono now)
 	s->up = true;
 	s->tokens_at = now;
 	s->read_until_ms = 0;
+	if (s->held) /* nobody could see it go back meanwhile */
+		s->hold_until = after_ms(now, s->conf.clock_hold_ms);
 	for (enum walk_kind k = LOOK; k < WALKS; k++)
 		s->walks[k] = (struct walk){.next = now};
 }

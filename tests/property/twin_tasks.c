@@ -495,10 +495,13 @@ unsigned twin_online(struct twin *t, struct hw_text receiver)
 		return 0;
 	for (unsigned r = 0; r < t->rules.window; r++) {
 		struct twin_task *k = ranked(t, receiver, r);
-		if (!k || k->state == HW_TASK_ACKED || k->at > t->now)
+		if (!k || k->state == HW_TASK_ACKED)
 			continue;
-		int64_t due =
-			k->tries && k->sent + t->rules.ack_wait_ms > t->now ? k->sent + t->rules.ack_wait_ms : t->now;
+		int64_t due = k->at > t->now ? k->at : t->now;
+		if (k->tries && k->sent + t->rules.ack_wait_ms > due)
+			due = k->sent + t->rules.ack_wait_ms;
+		if (k->due >= 0 && k->due <= due && k->at > t->now)
+			continue;
 		if (k->due < 0 || k->due > due)
 			k->due = due;
 		wake(t, k, k->due);

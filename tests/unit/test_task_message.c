@@ -233,7 +233,7 @@ END_TEST
 START_TEST(test_a_message_has_at_most_64_kib)
 {
 	static const char head[] = "{\"msg_id\":\"1\",\"action\":\"deliver\",\"payload\":{\"receiver\":\"p\","
-	                           "\"action\":\"a\",\"payload\":\"";
+				   "\"action\":\"a\",\"payload\":\"";
 	char *text = malloc(HW_TASK_BYTES_MAX + 2);
 	ck_assert_ptr_nonnull(text);
 	memset(text, 'x', HW_TASK_BYTES_MAX + 1);

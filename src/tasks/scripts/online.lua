@@ -15,12 +15,15 @@ local function make_due(task, receiver)
 	if not h[1] or ENDED[h[1]] then
 		call('ZREM', set_of(receiver), task)
 		return false
-	elseif h[1] == 'acked' or tonumber(h[4]) > now then
+	elseif h[1] == 'acked' then
 		return false
 	end
-	local due = tonumber(h[2]) > 0 and math.max(now, tonumber(h[3]) + ACK_WAIT) or now
-	local old = tonumber(call('ZSCORE', DUE, task))
+	local at, old = tonumber(h[4]), tonumber(call('ZSCORE', DUE, task))
+	local due = math.max(now, at, tonumber(h[2]) > 0 and tonumber(h[3]) + ACK_WAIT or 0)
 	if old and old <= due then
+		if at > now then
+			return false
+		end
 		due = old
 	else
 		look_at(task, due)
