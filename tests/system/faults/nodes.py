@@ -370,7 +370,13 @@ def stop_amid_deaths(world, rng):
         time.sleep(rng.uniform(0.5, 2) * world.mirror.lease)
         world.env.broker.signal(signal.SIGCONT)
         world.take_over(began, left)
-        world.listening(lambda: all(world.is_told(v) for v in world.herd.dead() & set(victims)))
+        pending = set(victims)
+
+        def are_told():  # some have come back since, and some of those died anew
+            dead = world.herd.dead()
+            pending.difference_update({v for v in pending if v not in dead or world.is_told(v)})
+            return not pending
+        world.listening(are_told)
         world.herd.revive(*victims)
         world.listen_for(rng.uniform(0, 1))
         still.signal(signal.SIGCONT)
