@@ -358,7 +358,8 @@ def stop_amid_deaths(world, rng):
     victims = world.mirror.owned_by(still, sorted(world.herd.living()))
     with world.troubles():
         since = world.herd.hasten(victims)
-        wait_until(lambda: all(world.herd.last(v) >= since for v in victims), PATIENCE, "all to have beaten", interval=0.005)
+        wait_until(lambda: all(world.herd.last(v) >= since for v in set(victims) - world.herd.dead()), PATIENCE,
+                   "all to have beaten", interval=0.005)
         world.herd.kill(*victims)
         wait_until(lambda: any(world.is_told(v) for v in victims if world.told.hear()), PATIENCE, "the first to be told",
                    interval=0.001)
@@ -401,13 +402,18 @@ def backlog(world, rng):
         claims = world.env.retained(presence)[presence].payload
         old = RawMqtt(world.env.broker.port, client_id="heartwheel-%s-pub" % still.node, will=(presence, claims, True))
         old.publish((presence, claims), retain=True)
+        world.told.observer.fence()
+        world.told.hear()
         stale = {v: dict(status_of(world, v), stale=True) for v in victims}
         wait_until(lambda: world.env.retained(presence)[presence].payload == claims, PATIENCE, "the old claims")
         world.env.broker.signal(signal.SIGSTOP)
         began = time.monotonic()
         some = [(world.env.status_topic(v), json.dumps(stale[v])) for v in (victims * WAITING)[:WAITING]]
         old.sock.settimeout(PATIENCE)
-        old.publish(*some, retain=True)
+        try:
+            old.publish(*some, retain=True)
+        except OSError as e:
+            raise Void("it was cut off before the broker stood still: %s" % e) from e
         world.note_waiting(sock=old.sock, statuses=some)
         time.sleep(rng.uniform(0.5, 2) * world.mirror.lease)
         world.env.broker.signal(signal.SIGCONT)
