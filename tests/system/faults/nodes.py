@@ -378,7 +378,9 @@ def stop_amid_deaths(world, rng):
             pending.difference_update({v for v in pending if v not in dead or world.is_told(v)})
             return not pending
         world.listening(are_told)
-        world.herd.revive(*victims)
+        for v in world.herd.dead() & set(victims):
+            if world.is_told(v):
+                world.herd.revive(v)
         world.listen_for(rng.uniform(0, 1))
         still.signal(signal.SIGCONT)
         world.listening(world.is_settled)
