@@ -197,6 +197,27 @@ static void own_is_missing(struct hw_app *a, struct hw_now now)
 }
 
 /*
+ * Nothing that is retained has come in this connection, though our own words are: perhaps they were not there yet when
+ * reader 0 subscribed, so it asks once more. A broker that never sends them cannot tell a node what its peers claim.
+ */
+static void none_is_retained(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_broker *b = broker_of(a);
+	bool asked = b->peers.asked_for;
+	if (asked && now.mono.ns - b->peers.since.ns < SAY_AGAIN_MS * HW_NS_PER_MS)
+		return;
+	if (asked && !b->unretained_told)
+		hw_log(a->log, HW_LOG_ERROR,
+		       "the broker sends no retained messages to who subscribes to heartwheel/+/status, so that nodes "
+		       "do "
+		       "not learn what others claim: nothing is published for the devices that this node owns, and "
+		       "only Redis has their states; use another broker for several nodes, or [cluster] mode = off");
+	b->unretained_told |= asked;
+	b->peers.asked_for = true;
+	hw_app_cluster_lossy(&a->reader[0], now);
+}
+
+/*
  * Whether reader 0 may have missed a presence since what is retained was asked for: anything but a lost link has
  * hindered the monitor then, and it is not known yet whether messages were lost. A link that was lost has its own
  * begin.
@@ -232,8 +253,19 @@ static void tell_back(struct hw_app *a, struct hw_now now)
 			own_is_missing(a, now);
 		return;
 	}
+	if (!b->peers.retained) {
+		if (least == b->barrier)
+			none_is_retained(a, now);
+		return;
+	}
+	if (least <= b->peers.early_barrier) {
+		if (least == b->barrier)
+			send_barrier(a, now);
+		return;
+	}
 	b->back_told = least;
-	b->unread_told = false;
+	b->proven = true;
+	b->unread_told = b->unretained_told = false;
 	hw_nodes_barrier_back(a->cluster->nodes, now, least);
 }
 

@@ -43,7 +43,8 @@ struct hw_cluster_broker {
 	uint64_t barrier_seq;          /* a presence with this number is to be read before it */
 	uint64_t back[HW_READERS_MAX]; /* the greatest that came back */
 	uint64_t back_told;
-	bool unread_told;
+	bool proven; /* since reader 0 asked for what is retained, a barrier counted */
+	bool unread_told, unretained_told;
 
 	struct hw_partitions passes; /* whose statuses may go out, as the sinks know */
 	struct hw_cluster_peers peers;

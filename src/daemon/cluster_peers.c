@@ -62,7 +62,7 @@ static void begin_reading(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_peers *p = peers_of(a);
 	p->reading = true;
-	p->asked = p->again = false;
+	p->asked = p->again = a->cluster->broker.proven = false;
 	hw_nodes_reader(a->cluster->nodes, now, true);
 	for (size_t i = 0; i < p->n; i++)
 		tell(a, now, p->early[i].node, p->early[i].claims, NULL);
@@ -82,10 +82,12 @@ void hw_app_cluster_reader(struct hw_app_reader *r, struct hw_now now, bool up)
 {
 	if (!r->app->cluster || r->number != 0)
 		return;
-	if (up)
+	if (up) {
 		begin_reading(r->app, now);
-	else
-		end_reading(r->app, now);
+		return;
+	}
+	end_reading(r->app, now);
+	peers_of(r->app)->retained = peers_of(r->app)->asked_for = false;
 }
 
 /* --- after messages may have been lost --------------------------------------------- */
@@ -160,6 +162,31 @@ static int read_known(struct hw_app *a, struct hw_now now, const char *node, con
 	return 0;
 }
 
+/*
+ * Where retained messages keep their place, none comes behind a barrier that was sent after the subscription was
+ * granted: then nodes' claims are read again, and whoever is in the way is cut off, though it may have published
+ * meanwhile.
+ */
+static void note_retained(struct hw_app_reader *r, struct hw_now now, const struct hw_reader_event *ev)
+{
+	struct hw_cluster_broker *b = &r->app->cluster->broker;
+	bool late = b->peers.reading && b->proven;
+	b->peers.retained = true;
+	b->peers.early_barrier = b->barrier;
+	if (!late)
+		return;
+	if (!b->peers.disorder_told)
+		hw_log(r->app->log, HW_LOG_WARNING,
+		       "the broker sends what it has retained (%.*s) behind later messages: what another node claims "
+		       "may "
+		       "be known too late, and a status of that node's stay in the place of this one's; use another "
+		       "broker "
+		       "for several nodes",
+		       (int)ev->topic_len, ev->topic);
+	b->peers.disorder_told = true;
+	hw_app_cluster_lossy(r, now);
+}
+
 bool hw_app_cluster_message(struct hw_app_reader *r, struct hw_now now, const struct hw_reader_event *ev)
 {
 	char node[HW_NODE_ID_MAX + 1];
@@ -169,6 +196,8 @@ bool hw_app_cluster_message(struct hw_app_reader *r, struct hw_now now, const st
 		return false;
 	if (r->number != 0) /* it matches a filter for heartbeats, too */
 		return true;
+	if (ev->retained)
+		note_retained(r, now, ev);
 	int rc = ev->truncated             ? -EMSGSIZE
 	         : topic == HW_PEER_STATUS ? read_status(a, now, node, ev)
 	                                   : read_known(a, now, node, ev);

@@ -3,7 +3,8 @@
  * What nodes say of themselves at the broker, as reader 0 reads it: heartwheel/+/status and heartwheel/+/known.
  *
  * A broker may send what is retained ahead of the answer to the subscription, and src/nodes begins anew with that
- * answer: so what was claimed until then is kept, and said once more behind it.
+ * answer: so what was claimed until then is kept, and said once more behind it. Others send it behind later messages:
+ * a barrier counts only if no such presence was read since it was sent.
  */
 #ifndef HW_CLUSTER_PEERS_H
 #define HW_CLUSTER_PEERS_H
@@ -31,6 +32,10 @@ struct hw_cluster_peers {
 	struct hw_cluster_early *early; /* owned: read since `reading` was false */
 	size_t n, cap;
 	uint64_t own_status, own_known; /* the greatest numbers of our own that were read */
+	bool retained;                  /* in this connection something was read that the broker had retained */
+	bool asked_for;                 /* it was asked for again, since nothing had */
+	uint64_t early_barrier;         /* the last that was sent when such a presence was read: it proves nothing */
+	bool disorder_told;
 };
 
 /* A reader is subscribed, or lost. */

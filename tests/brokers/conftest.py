@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ import hw_void  # noqa: E402
 from adapters import ADAPTERS  # noqa: E402
 from hw_env import Env  # noqa: E402
 from hw_servers import Redis  # noqa: E402
+from hw_wait import wait_until  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -151,6 +153,25 @@ class BrokerEnv(Env):
             path.write_text(self.broker.credentials["password"] + "\n")
             credentials = {"username": self.broker.credentials["username"], "password_file": path}
         return super().sections(mqtt={**credentials, **(mqtt or {})}, directory=directory, **options)
+
+    def retained(self, *filters):
+        """What a new subscriber gets. Some of these brokers send it behind later messages: until a while nothing comes."""
+        c = self.connect()
+        try:
+            for f in filters:
+                c.subscribe(f)
+            c.fence()
+            seen, since = len(c.messages), time.monotonic()
+
+            def is_quiet():
+                nonlocal seen, since
+                if len(c.messages) != seen:
+                    seen, since = len(c.messages), time.monotonic()
+                return time.monotonic() - since > 0.3
+            wait_until(is_quiet, 20, "what is retained", interval=0.02)
+            return {m.topic: m for m in c.messages if m.retain}
+        finally:
+            c.close()
 
     def offlines(self, names):
         """The offline transitions of these devices."""

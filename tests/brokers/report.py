@@ -23,6 +23,7 @@ ROWS = [
      lambda r: "yes" if r["shared"]["3.1.1"] and (r["shared"]["5"] or not r["v5"]) else "no: `readers = 1`"),
     ("a filter such as `nodes/+/status` brings the retained statuses", lambda r: "yes" if r["retained"]["wildcard"]
      else "no: the topic itself does" if r["retained"]["exact"] else "no"),
+    ("several nodes (`mode = mirror`)", lambda r: {True: "yes", False: "no: Redis alone has the states", None: "-"}[r.get("mirror")]),
     ("stopped, it publishes the devices' wills", lambda r: {True: "yes", False: "no", None: "-"}[r.get("wills_at_stop")]),
     ("a barrier keeps its place behind 3,600 waiting messages, QoS 0", order("0")),
     ("the same, QoS 1", order("1")),

@@ -273,6 +273,33 @@ def test_an_eviction_that_is_refused(env, protocol):
         wait_owned(env, {OLD, NEW})
 
 
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_broker_that_keeps_nothing(env, protocol):
+    """Nodes would not learn who claims what: one line says so, nothing is published for the devices, and Redis is right."""
+    env.own_broker(settings=["set_tcp_nodelay true", "max_inflight_messages 1000"])
+    env.own_redis()
+    d = node(env, OLD, {"protocol": protocol}).start()
+    wait_owned(env, {OLD})
+    with env.beating(DEVICES[:3]):
+        wait_until(lambda: len(retained(env, DEVICES[:3])) == 3, what="all to be told")
+        d.stop()
+    env.broker.stop()
+    env.broker.settings.append("retain_available false")
+    env.broker.start()
+    env._publisher = None
+    observer = env.observer()
+    d.start()
+
+    def said():
+        return [l for l in d.log().splitlines() if " error: " in l and "sends no retained messages" in l]
+    with env.beating(DEVICES[:3]):
+        wait_until(lambda: all(env.hash(x).get("state") == "online" for x in DEVICES[:3]), what="Redis to have them")
+        wait_until(said, what="a line that says what the broker lacks; is\n" + d.log())
+    wait_until(lambda: all(env.hash(x).get("state") == "offline" for x in DEVICES[:3]), what="their deaths in Redis")
+    throughout(lambda: not [m for x in DEVICES[:3] for m in observer.on(env.status_topic(x))], 3, "nothing is published")
+    assert len(said()) == 1 and "mode = off" in said()[0], d.log()
+
+
 def test_a_broker_that_restarts_is_told_at_once(env):
     """It has forgotten everything; statuses do not wait until silence counts again."""
     env.own_broker()
