@@ -320,7 +320,7 @@ START_TEST(with_the_token_that_it_was_decided_with)
 	g->epoch[hw_partition_of("b", 1)] = 0;  /* it is another's now */
 	g->epoch[hw_partition_of("c", 1)] = 51; /* it was, meanwhile */
 	change_master();
-	expect_stream("a+");
+	expect_stream("a+ c+"); /* the latter as what is written anew: its own is not sent */
 	rig_expect(g, "50 node-1", "HGET device:owners %u", hw_partition_of("a", 1));
 	rig_expect(g, "50", "HGET device:state:a epoch");
 	rig_expect(g, NULL, "HGET device:owners %u", hw_partition_of("b", 1));
