@@ -1,224 +1,260 @@
 /* SPDX-License-Identifier: MIT */
-/* A broker: one session a client id, which a newer one ends; what it has read of an old one is all that it passes on.
- */
+/* A broker: one connection a client id, which a newer one ends; what it has read of an old one is all that it passes
+ * on. What is retained comes before or behind the answer to a subscription. */
 #include <stdlib.h>
 
 #include "nodes_world.h"
-
-void nw_presence_unref(struct nw_presence *p)
-{
-	if (p && --p->refs == 0)
-		free(p);
-}
 
 bool nw_broker_reachable(const struct nw_world *w, const struct nw_host *h)
 {
 	return h->cut_broker <= w->t && w->broker.stopped_until <= w->t;
 }
 
-static void to_reader(struct nw_world *w, int host, struct nw_msg msg)
+/* --- what is passed on ------------------------------------------------------------------------------------------- */
+
+static void to_reader(struct nw_world *w, int name, struct nw_msg msg)
 {
-	msg.conn = w->broker.reader[host];
+	const struct nw_client *r = &w->broker.reader[name];
+	msg.conn = r->conn;
 	if (msg.conn)
-		nw_send(w, &w->host[host], NW_READ, msg);
+		nw_send(w, &w->host[r->host], NW_READ, msg);
+	else
+		nw_msg_fini(&msg);
 }
 
-static void tell_presence(struct nw_world *w, int host, struct nw_presence *p)
+static void tell(struct nw_world *w, int name, struct nw_text *t, bool retained)
 {
-	if (!w->broker.reader[host])
-		return;
-	p->refs++;
-	to_reader(w, host, (struct nw_msg){.what = NW_PRESENCE, .body = p});
+	if (w->broker.reader[name].conn)
+		to_reader(w, name, (struct nw_msg){.what = NW_MESSAGE, .text = nw_text_ref(t), .retained = retained});
 }
 
-/* Retained, and to every reader. Takes over the reference. */
-static void keep_presence(struct nw_world *w, struct nw_presence *p)
+static void tell_all(struct nw_world *w, struct nw_text *t)
 {
-	nw_presence_unref(w->broker.presence[p->name]);
-	w->broker.presence[p->name] = p;
-	for (int i = 0; i < w->plan.hosts; i++)
-		tell_presence(w, i, p);
+	for (int name = 0; name < NW_HOSTS; name++)
+		tell(w, name, t, false);
 }
 
-/* A will, or what an evictor says in its place: nothing is claimed. What is known is a topic of its own, and stays. */
-static void keep_offline(struct nw_world *w, int name)
+static void tell_retained(struct nw_world *w, int name)
 {
-	const struct nw_presence *last = w->broker.presence[name];
-	struct nw_presence *p = nw_alloc(sizeof(*p));
-	p->refs = 1;
-	p->name = name;
-	if (last && w->lie != NW_LIE_WILL)
-		memcpy(p->known, last->known, sizeof(p->known));
-	keep_presence(w, p);
-}
-
-void nw_broker_end(struct nw_world *w, int name, bool will)
-{
-	struct nw_broker *b = &w->broker;
-	uint64_t session = b->session[name];
-	if (!session)
-		return;
-	b->session[name] = 0;
-	b->lapse[name] = INT64_MAX;
-	nw_trace(w, "broker: session %d of %s ends", (int)session, nw_names[name]);
-	if (will && w->plan.wills)
-		keep_offline(w, name);
-	nw_send(w, &w->host[b->host_of[name]], NW_FROM_BROKER, (struct nw_msg){.what = NW_CLOSED, .conn = session});
-}
-
-static void connect_session(struct nw_world *w, struct nw_host *h, uint64_t id)
-{
-	nw_broker_end(w, h->name, true);
-	w->broker.session[h->name] = id;
-	w->broker.host_of[h->name] = h->index;
-	nw_trace(w, "broker: session %d of %s", (int)id, nw_names[h->name]);
-	nw_send(w, h, NW_FROM_BROKER, (struct nw_msg){.what = NW_CONNACK, .conn = id});
-}
-
-static void evict(struct nw_world *w, struct nw_host *h, int name)
-{
-	if (w->plan.denied) {
-		nw_send(w, h, NW_FROM_BROKER, (struct nw_msg){.what = NW_REFUSED, .device = name});
-		return;
+	for (int k = 0; k < NW_HOSTS; k++) {
+		if (w->broker.presence[k])
+			tell(w, name, w->broker.presence[k], true);
+		if (w->broker.known[k])
+			tell(w, name, w->broker.known[k], true);
 	}
-	w->count.evictions++;
-	nw_trace(w, "broker: %s evicts %s", nw_names[h->name], nw_names[name]);
-	nw_broker_end(w, name, true);
-	keep_offline(w, name);
 }
 
-static void status(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg)
+static void keep(struct nw_text **at, struct nw_text *t)
 {
-	nw_oracle_status(w, msg->device, &msg->token);
-	w->broker.retained[msg->device] =
-		(struct nw_stored){.state = msg->state, .seq = msg->number, .token = msg->token};
+	nw_text_unref(*at);
+	*at = t->len ? nw_text_ref(t) : NULL;
+}
+
+/* What a status says of itself: its token is what the oracle compares. */
+static void take_status(struct nw_world *w, const struct nw_text *t)
+{
+	struct nw_kept k = {.what = NW_K_OFFLINE};
+	const char *json = nw_payload(t), *by = strstr(json, "\"by\":\""), *epoch = strstr(json, "\"epoch\":"),
+		   *seq = strstr(json, "\"seq\":");
+	k.token = hw_token_make(epoch ? strtoull(epoch + 8, NULL, 10) : 0, by ? (char[]){by[6], '\0'} : "");
+	k.seq = seq ? strtoull(seq + 6, NULL, 10) : 0;
+	if (strstr(json, "\"online\":true"))
+		k.what = NW_K_ONLINE;
+	nw_oracle_status(w, t->device, &k.token);
+	w->broker.retained[t->device] = k;
 	w->count.statuses++;
-	nw_send(w, h, NW_FROM_BROKER,
-	        (struct nw_msg){.what = NW_PUBACK, .conn = msg->conn, .device = msg->device, .number = msg->number});
+	nw_trace(w, "broker: dev-%d (%u) %s, (%d %s) seq %d", t->device, w->part[t->device],
+	         k.what == NW_K_ONLINE ? "online" : "offline", (int)k.token.epoch, k.token.node, (int)k.seq);
 }
 
-static void publish(struct nw_world *w, struct nw_host *h, struct nw_msg *msg)
+/* Takes a message: retained where it is to be, and to every reader. */
+static void take(struct nw_world *w, struct nw_text *t)
 {
-	if (w->broker.session[h->name] != msg->conn)
+	if (t->kind == NW_PRESENCE)
+		keep(&w->broker.presence[t->name], t);
+	else if (t->kind == NW_KNOWN)
+		keep(&w->broker.known[t->name], t);
+	else if (t->kind == NW_STATUS)
+		take_status(w, t);
+	else if (t->kind == NW_GOODBYE)
+		w->broker.retained[t->device].what = NW_K_WILL;
+	tell_all(w, t);
+}
+
+/* --- connections ------------------------------------------------------------------------------------------------- */
+
+/* A lie: what was known goes with the will, too. */
+static void forget_known(struct nw_world *w, int name)
+{
+	if (!w->broker.known[name])
+		return;
+	nw_text_unref(w->broker.known[name]);
+	w->broker.known[name] = NULL;
+}
+
+void nw_broker_end(struct nw_world *w, int name, bool reader, bool will)
+{
+	struct nw_client *c = reader ? &w->broker.reader[name] : &w->broker.session[name];
+	struct nw_client was = *c;
+	if (!was.conn)
+		return;
+	*c = (struct nw_client){.lapse = INT64_MAX};
+	nw_trace(w, "broker: %s %d of %s ends", reader ? "reader" : "session", (int)was.conn, nw_names[name]);
+	if (will && was.will && w->plan.wills) {
+		take(w, was.will);
+		if (w->lie == NW_LIE_WILL)
+			forget_known(w, name);
+	}
+	nw_text_unref(was.will);
+	nw_send(w, &w->host[was.host], reader ? NW_READ : NW_FROM_BROKER,
+	        (struct nw_msg){.what = NW_CLOSED, .conn = was.conn});
+}
+
+static void connect_client(struct nw_world *w, struct nw_host *h, struct nw_msg *msg, bool reader)
+{
+	struct nw_client *c = reader ? &w->broker.reader[h->name] : &w->broker.session[h->name];
+	nw_broker_end(w, h->name, reader, true);
+	*c = (struct nw_client){.conn = msg->conn, .host = h->index, .lapse = INT64_MAX, .will = msg->text};
+	msg->text = NULL;
+	nw_trace(w, "broker: %s %d of %s", reader ? "reader" : "session", (int)msg->conn, nw_names[h->name]);
+	if (!reader)
+		nw_send(w, h, NW_FROM_BROKER, (struct nw_msg){.what = NW_CONNACK, .conn = msg->conn});
+}
+
+static void answer_subscription(struct nw_world *w, struct nw_host *h, enum nw_what how)
+{
+	bool ahead = sim_chance(&w->random, 0.3);
+	if (ahead)
+		tell_retained(w, h->name);
+	to_reader(w, h->name, (struct nw_msg){.what = how});
+	if (!ahead)
+		tell_retained(w, h->name);
+}
+
+static void evict(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg)
+{
+	enum nw_what how = w->plan.denied ? NW_REFUSED : NW_EVICTED;
+	if (!w->plan.denied) {
+		w->count.evictions++;
+		nw_trace(w, "broker: %s evicts %s", nw_names[h->name], nw_names[msg->text->name]);
+		if (w->lie != NW_LIE_EVICT)
+			nw_broker_end(w, msg->text->name, false, true);
+		take(w, msg->text);
+	}
+	nw_send(w, h, NW_FROM_EVICT, (struct nw_msg){.what = how, .number = msg->number});
+}
+
+static void publish(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg)
+{
+	if (w->broker.session[h->name].conn != msg->conn)
 		return;
 	if (msg->what == NW_BARRIER) {
-		to_reader(w, h->index, (struct nw_msg){.what = NW_BARRIER, .number = msg->number});
-	} else if (msg->what == NW_STATUS) {
-		status(w, h, msg);
-	} else {
-		nw_send(w, h, NW_FROM_BROKER,
-		        (struct nw_msg){.what = NW_PUBACK, .conn = msg->conn, .device = -1, .number = msg->number});
-		keep_presence(w, msg->body);
-		msg->body = NULL;
-	}
-}
-
-void nw_broker_serve(struct nw_world *w, struct nw_host *h, struct nw_msg *msg)
-{
-	if (msg->what == NW_CONNECT)
-		connect_session(w, h, msg->conn);
-	else if (msg->what == NW_EVICT)
-		evict(w, h, msg->device);
-	else if (msg->what != NW_CLOSED)
-		publish(w, h, msg);
-	else if (w->broker.session[h->name] == msg->conn)
-		nw_broker_end(w, h->name, true);
-}
-
-void nw_broker_subscribe(struct nw_world *w, struct nw_host *h)
-{
-	uint64_t id = ++w->broker.ids;
-	w->broker.reader[h->index] = id;
-	h->reader = id;
-	nw_wire_clear(&h->wire[NW_READ]);
-	to_reader(w, h->index, (struct nw_msg){.what = NW_SUBACK});
-	for (int name = 0; name < NW_HOSTS; name++)
-		if (w->broker.presence[name])
-			tell_presence(w, h->index, w->broker.presence[name]);
-}
-
-/* --- heartbeats -------------------------------------------------------------------------------------------------- */
-
-/* In standby only the owner of all subscribes to them. */
-static bool hears(const struct nw_world *w, const struct nw_host *h)
-{
-	if (!w->plan.standby)
-		return true;
-	for (unsigned p = 0; h->n && p < HW_PARTITIONS; p++)
-		if (!hw_nodes_owns(h->n, p))
-			return false;
-	return h->n != NULL;
-}
-
-static void pass_on(struct nw_world *w, int device)
-{
-	for (int i = 0; i < w->plan.hosts; i++)
-		if (w->broker.reader[i] && hears(w, &w->host[i]))
-			to_reader(w, i, (struct nw_msg){.what = NW_BEAT, .device = device});
-}
-
-/* While it stands still they wait before it, and are served first. */
-void nw_broker_beat(struct nw_world *w, int device)
-{
-	struct nw_broker *b = &w->broker;
-	if (b->stopped_until <= w->t) {
-		pass_on(w, device);
+		to_reader(w, h->name, (struct nw_msg){.what = NW_BARRIER, .number = msg->number, .mark = msg->mark});
 		return;
 	}
-	if (b->n_held == b->cap_held) {
-		size_t cap = b->cap_held ? 2 * b->cap_held : 64;
-		struct nw_msg *held = nw_alloc(cap * sizeof(*held));
-		if (b->n_held)
-			memcpy(held, b->held, b->n_held * sizeof(*held));
-		free(b->held);
-		b->held = held;
-		b->cap_held = cap;
-	}
-	b->held[b->n_held++] = (struct nw_msg){.device = device};
+	take(w, msg->text);
+	nw_send(w, h, NW_FROM_BROKER,
+	        (struct nw_msg){.what = NW_PUBACK, .conn = msg->conn, .number = msg->number, .mark = msg->mark});
 }
 
-static void lapse(struct nw_world *w)
+static void serve_reader(struct nw_world *w, struct nw_host *h, struct nw_msg *msg)
 {
-	for (int name = 0; name < NW_HOSTS; name++) {
-		struct nw_broker *b = &w->broker;
-		const struct nw_host *h = &w->host[b->host_of[name]];
-		bool reached = h->alive && nw_host_acts(w, h) && h->cut_broker <= w->t;
-		if (reached || !b->session[name])
-			b->lapse[name] = INT64_MAX;
-		else if (b->lapse[name] == INT64_MAX)
-			b->lapse[name] = w->t;
-		else if (w->t - b->lapse[name] > w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS)
-			nw_broker_end(w, name, true);
+	bool ours = w->broker.reader[h->name].conn == msg->conn;
+	if (msg->what == NW_SUBSCRIBE) {
+		connect_client(w, h, msg, true);
+		answer_subscription(w, h, NW_SUBACK);
+	} else if (ours && msg->what == NW_REPLAY) {
+		answer_subscription(w, h, NW_REPLAYED);
+	} else if (ours) {
+		nw_broker_end(w, h->name, true, false);
 	}
+}
+
+void nw_broker_serve(struct nw_world *w, struct nw_host *h, enum nw_wires k, struct nw_msg *msg)
+{
+	if (k == NW_TO_READER)
+		serve_reader(w, h, msg);
+	else if (k == NW_TO_EVICT)
+		evict(w, h, msg);
+	else if (msg->what == NW_CONNECT)
+		connect_client(w, h, msg, false);
+	else if (msg->what != NW_CLOSED)
+		publish(w, h, msg);
+	else if (w->broker.session[h->name].conn == msg->conn)
+		nw_broker_end(w, h->name, false, msg->number == 0);
+}
+
+/* --- devices ----------------------------------------------------------------------------------------------------- */
+
+/* While it stands still they wait before it, and are served first. */
+void nw_broker_hears(struct nw_world *w, struct nw_text *t)
+{
+	struct nw_broker *b = &w->broker;
+	if (b->stopped_until <= w->t)
+		take(w, t);
+	else if (b->n_held < sizeof(b->held) / sizeof(*b->held))
+		b->held[b->n_held++] = t;
+}
+
+static void lapse(struct nw_world *w, int name, bool reader)
+{
+	struct nw_client *c = reader ? &w->broker.reader[name] : &w->broker.session[name];
+	const struct nw_host *h = &w->host[c->host];
+	bool reached = h->app && nw_host_acts(w, h) && h->cut_broker <= w->t;
+	if (reached || !c->conn)
+		c->lapse = INT64_MAX;
+	else if (c->lapse == INT64_MAX)
+		c->lapse = w->t;
+	else if (w->t - c->lapse > w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS)
+		nw_broker_end(w, name, reader, true);
 }
 
 void nw_broker_step(struct nw_world *w)
 {
-	if (w->broker.stopped_until > w->t)
+	struct nw_broker *b = &w->broker;
+	if (b->stopped_until > w->t)
 		return;
-	for (size_t i = 0; i < w->broker.n_held; i++)
-		pass_on(w, w->broker.held[i].device);
-	w->broker.n_held = 0;
-	lapse(w);
+	for (size_t i = 0; i < b->n_held; i++)
+		take(w, b->held[i]);
+	b->n_held = 0;
+	for (int name = 0; name < NW_HOSTS; name++) {
+		lapse(w, name, false);
+		lapse(w, name, true);
+	}
 }
 
-/* All connections end; without persistence what was retained is gone, too. */
+/* All connections end; without persistence what was retained is gone, too. One that is stopped says the wills of all
+ * who are connected before that. */
 void nw_broker_restart(struct nw_world *w, bool keeps)
 {
 	struct nw_broker *b = &w->broker;
-	nw_trace(w, "broker: restarts, and %s", keeps ? "remembers" : "forgets");
-	for (int name = 0; name < NW_HOSTS; name++)
-		nw_broker_end(w, name, true);
+	bool clean = sim_chance(&w->random, 0.5);
+	nw_trace(w, "broker: restarts%s, and %s", clean ? " cleanly" : "", keeps ? "remembers" : "forgets");
+	nw_fleet_torn(w, clean);
+	for (int name = 0; name < NW_HOSTS; name++) {
+		nw_broker_end(w, name, false, clean);
+		nw_broker_end(w, name, true, false);
+	}
 	for (int i = 0; i < NW_HOSTS; i++) {
-		b->reader[i] = 0;
-		nw_wire_clear(&w->host[i].wire[NW_READ]);
 		nw_wire_clear(&w->host[i].wire[NW_TO_BROKER]);
+		nw_wire_clear(&w->host[i].wire[NW_TO_READER]);
 	}
 	for (int name = 0; name < NW_HOSTS && !keeps; name++) {
-		nw_presence_unref(b->presence[name]);
-		b->presence[name] = NULL;
+		nw_text_unref(b->presence[name]);
+		nw_text_unref(b->known[name]);
+		b->presence[name] = b->known[name] = NULL;
 	}
 	if (!keeps)
 		memset(b->retained, 0, sizeof(b->retained));
 	memset(b->most, 0, sizeof(b->most));
+}
+
+void nw_broker_fini(struct nw_world *w)
+{
+	for (int name = 0; name < NW_HOSTS; name++) {
+		nw_text_unref(w->broker.presence[name]);
+		nw_text_unref(w->broker.known[name]);
+		nw_text_unref(w->broker.session[name].will);
+		nw_text_unref(w->broker.reader[name].will);
+	}
 }

@@ -9,6 +9,7 @@
 #include "nodes_world.h"
 
 #define TIMEOUT_SLACK_NS (60 * HW_NS_PER_MS)
+#define PAUSES_NS        HW_NS_PER_S /* of a host, or its broker, that are too short to be noticed (DESIGN, 9) */
 
 static int64_t lease_ns(const struct nw_world *w)
 {
@@ -23,13 +24,26 @@ static int64_t takeover_ns(const struct nw_world *w)
 
 /* --- 1: no false offline, by the announcing host's own sight ------------------------------------------------------ */
 
-void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device)
+/*
+ * A host may call a device offline that was silent for a timeout of the time in which it could read; one that is dead
+ * also by the clock alone. A goodbye must be the device's own, and the last that was read of it.
+ */
+void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason)
 {
-	int64_t timeout = w->plan.timeout_ms * HW_NS_PER_MS, heard = w->heard[h->index][device];
-	int64_t from = heard > w->subscribed[h->index] ? heard : w->subscribed[h->index];
-	if (!h->reader || w->subscribed[h->index] == INT64_MAX || w->t - from < timeout - TIMEOUT_SLACK_NS)
-		nw_breach(w, "1: %s calls dev-%d offline that it heard, or did not hear for, %.3f s ago",
-		          nw_names[h->name], device, (double)(w->t - from) / 1e9);
+	const struct nw_life *life = &w->device[device];
+	int64_t timeout = h->group.timeout_ms * HW_NS_PER_MS, heard = h->heard[device];
+	int64_t sight = h->sight - h->heard_sight[device];
+	bool lives = life->alive && life->since <= (heard ? heard : h->started);
+	if (reason == HW_REASON_WILL) {
+		if (h->bye[device] <= heard && !(h->bye[device] && h->bye[device] == heard))
+			nw_breach(w, "1: %s believes a goodbye that dev-%d did not say", nw_names[h->name], device);
+	} else if (heard && w->t - heard < timeout - TIMEOUT_SLACK_NS) {
+		nw_breach(w, "1: %s calls dev-%d offline that it heard %.3f s ago, of %.3f s", nw_names[h->name],
+		          device, (double)(w->t - heard) / 1e9, (double)timeout / 1e9);
+	} else if ((lives || !heard) && sight < timeout - (lives ? TIMEOUT_SLACK_NS : PAUSES_NS)) {
+		nw_breach(w, "1: %s calls dev-%d (%s) offline, having listened for %.3f s of %.3f s", nw_names[h->name],
+		          device, !heard ? "not heard" : "alive", (double)sight / 1e9, (double)timeout / 1e9);
+	}
 }
 
 /* --- 2: in each store accepted tokens never fall, one node a token ------------------------------------------------ */
@@ -90,8 +104,7 @@ void nw_oracle_entry(struct nw_world *w, int instance, const struct nw_entry *e)
 		if (old->device != e->device)
 			continue;
 		if (old->state == e->state)
-			nw_breach(w, "4: dev-%d is %s twice in redis %d", e->device,
-			          e->state == NW_ONLINE ? "online" : "offline", instance);
+			nw_breach(w, "4: dev-%d is %s twice in redis %d", e->device, hw_state_name(e->state), instance);
 		if (old->seq >= e->seq)
 			nw_breach(w, "4: dev-%d has seq %" PRIu64 " after %" PRIu64, e->device, e->seq, old->seq);
 		return;
@@ -100,11 +113,17 @@ void nw_oracle_entry(struct nw_world *w, int instance, const struct nw_entry *e)
 
 /* --- 5: every death is found in time ------------------------------------------------------------------------------ */
 
+/* Of all hosts' timeouts. */
+static int64_t longest_ns(const struct nw_world *w)
+{
+	return (w->plan.timeout_ms + (w->plan.other_timeouts ? 700 * w->plan.hosts : 0)) * HW_NS_PER_MS;
+}
+
 /* When the last trouble is over, connections are to be made again, a lease passes, a grace, and a timeout. */
 static int64_t recovered(const struct nw_world *w)
 {
 	int64_t silence = lease_ns(w) * 12 / 5 + w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS;
-	return w->last_event + silence + w->plan.timeout_ms * HW_NS_PER_MS + 10 * HW_NS_PER_S +
+	return w->last_event + silence + longest_ns(w) + 15 * HW_NS_PER_S +
 	       (w->plan.denied ? w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS + 10 * HW_NS_PER_S : 0);
 }
 
@@ -112,13 +131,13 @@ static int64_t recovered(const struct nw_world *w)
  * it is dead by then nobody knows of it (10.9). */
 static bool is_forgotten(const struct nw_world *w, int device)
 {
-	return w->redis[w->master].d.device[device].state == NW_NONE;
+	return !w->redis[w->master].d.device[device].there;
 }
 
 static void check_deaths(struct nw_world *w)
 {
 	const struct nw_data *d = &w->redis[w->master].d;
-	int64_t timeout = w->plan.timeout_ms * HW_NS_PER_MS;
+	int64_t timeout = longest_ns(w);
 	for (int i = 0; i < w->plan.devices; i++) {
 		const struct nw_life *life = &w->device[i];
 		int64_t from = life->since + timeout > recovered(w) ? life->since + timeout : recovered(w);
@@ -126,7 +145,7 @@ static void check_deaths(struct nw_world *w)
 			continue;
 		if (is_forgotten(w, i))
 			continue;
-		if (d->device[i].state == NW_ONLINE || w->broker.retained[i].state == NW_ONLINE)
+		if (d->device[i].state == HW_STATE_ONLINE || w->broker.retained[i].what == NW_K_ONLINE)
 			nw_breach(w, "5: dev-%d is dead for %.2f s, and not told", i,
 			          (double)(w->t - life->since) / 1e9);
 	}
@@ -134,16 +153,22 @@ static void check_deaths(struct nw_world *w)
 
 /* --- 6: no partition unowned longer than T + lease while a ready node reaches Redis ------------------------------- */
 
+static const struct hw_nodes *nodes_of(const struct nw_host *h)
+{
+	return h->app->cluster->nodes;
+}
+
 static bool is_good(const struct nw_world *w, const struct nw_host *h)
 {
-	return nw_host_acts(w, h) && h->cut_redis <= w->t && h->cut_broker <= w->t && h->instance == w->master &&
-	       h->reader && h->session && !h->stopping && w->redis_stands <= w->t && w->broker.stopped_until <= w->t;
+	return nw_host_acts(w, h) && h->cut_redis <= w->t && nw_broker_reachable(w, h) && w->redis_stands <= w->t &&
+	       h->link[NW_L_CLUSTER].instance == w->master && h->app->publisher_up && h->app->reader[0].up &&
+	       !h->stopping;
 }
 
 static bool is_owned(const struct nw_world *w, unsigned p)
 {
 	for (int i = 0; i < w->plan.hosts; i++)
-		if (nw_host_acts(w, &w->host[i]) && w->host[i].n && hw_nodes_owns(w->host[i].n, p))
+		if (nw_host_acts(w, &w->host[i]) && hw_nodes_owns(nodes_of(&w->host[i]), p))
 			return true;
 	return false;
 }
@@ -191,21 +216,22 @@ static bool has_entry(const struct nw_redis *r, const struct nw_edge_seen *e)
 }
 
 /* An edge to the state that is stored already is confirmed and has no entry: no transition. */
-void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg)
+void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_item *item)
 {
-	struct nw_edge_seen e = {.device = msg->device,
+	int instance = h->link[NW_L_SINK].instance;
+	struct nw_edge_seen e = {.device = item->device,
 	                         .host = h->index,
-	                         .seq = msg->number,
-	                         .token = msg->token,
+	                         .seq = item->to.seq,
+	                         .token = item->to.token,
 	                         .confirmed = w->t,
 	                         .lost = INT64_MAX,
 	                         .forgotten = INT64_MAX};
-	bool entered = has_entry(&w->redis[msg->instance], &e);
+	bool entered = has_entry(&w->redis[instance], &e);
 	for (size_t i = 0; i < w->n_seen; i++) {
 		struct nw_edge_seen *old = &w->seen[i];
 		if (old->device != e.device || old->seq != e.seq)
 			continue;
-		if (!entered && msg->instance == w->master)
+		if (!entered && instance == w->master)
 			old->forgotten = w->t; /* sent again, and another's says the same already */
 		return;
 	}
@@ -220,17 +246,17 @@ void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_m
 		w->seen = seen;
 		w->cap_seen = cap;
 	}
-	if (msg->instance != w->master)
+	if (instance != w->master)
 		e.lost = w->t;
 	w->seen[w->n_seen++] = e;
 }
 
 /* Its host has lost the partition, or died: nobody keeps it any more. */
-void nw_oracle_forgets(struct nw_world *w, struct nw_host *h, int device)
+void nw_oracle_forgets(struct nw_world *w, struct nw_host *h, const struct hw_partitions *set)
 {
 	for (size_t i = 0; i < w->n_seen; i++) {
 		struct nw_edge_seen *e = &w->seen[i];
-		if (e->host == h->index && (device < 0 || e->device == device) && e->forgotten == INT64_MAX)
+		if (e->host == h->index && hw_partitions_has(set, w->part[e->device]) && e->forgotten == INT64_MAX)
 			e->forgotten = w->t;
 	}
 }
@@ -286,14 +312,14 @@ static void check_owners(struct nw_world *w)
 		int owners = 0;
 		for (int i = 0; i < w->plan.hosts; i++) {
 			const struct nw_host *h = &w->host[i];
-			if (!h->alive || !hw_nodes_owns(h->n, p))
+			if (!h->app || !hw_nodes_owns(nodes_of(h), p))
 				continue;
-			struct hw_token t = hw_nodes_token(h->n, p);
+			struct hw_token t = hw_nodes_token(nodes_of(h), p);
 			owners++;
 			if (hw_token_compare(&t, &d->owner[p].token) != 0)
 				nw_breach(w, "8: in the end %s owns %u, and Redis says %s", nw_names[h->name], p,
 				          d->owner[p].token.node);
-			if (!hw_nodes_publishes(h->n, p))
+			if (!hw_nodes_publishes(nodes_of(h), p))
 				nw_breach(w, "8: in the end %s owns %u, and may not publish", nw_names[h->name], p);
 		}
 		if (owners != 1)
@@ -301,12 +327,23 @@ static void check_owners(struct nw_world *w)
 	}
 }
 
-static void check_views(struct nw_world *w, int device, enum nw_state truth)
+static enum hw_state view_of(const struct nw_host *h, int device)
 {
-	for (int i = 0; i < w->plan.hosts; i++)
-		if (w->host[i].alive && hw_nodes_is_member(w->host[i].n) && w->host[i].device[device].state != truth)
-			nw_breach(w, "8: in the end %s has dev-%d as %d", nw_names[w->host[i].name], device,
-			          w->host[i].device[device].state);
+	char id[16];
+	int len = snprintf(id, sizeof(id), "dev-%d", device);
+	const struct hw_registry *r = hw_monitor_registry(h->app->monitor);
+	uint32_t i = hw_registry_find(r, id, (size_t)len);
+	return i == HW_NIL ? HW_STATE_FORGOTTEN : hw_device_state(hw_registry_at(r, i));
+}
+
+static void check_views(struct nw_world *w, int device, enum hw_state truth)
+{
+	for (int i = 0; i < w->plan.hosts; i++) {
+		const struct nw_host *h = &w->host[i];
+		if (h->app && hw_nodes_is_member(nodes_of(h)) && view_of(h, device) != truth)
+			nw_breach(w, "8: in the end %s has dev-%d as %s", nw_names[h->name], device,
+			          hw_state_name(view_of(h, device)));
+	}
 }
 
 void nw_oracle_end(struct nw_world *w)
@@ -314,14 +351,15 @@ void nw_oracle_end(struct nw_world *w)
 	const struct nw_data *d = &w->redis[w->master].d;
 	check_owners(w);
 	for (int i = 0; i < w->plan.devices; i++) {
-		enum nw_state truth = w->device[i].alive ? NW_ONLINE : NW_OFFLINE;
-		if (truth == NW_OFFLINE && is_forgotten(w, i))
+		bool lives = w->device[i].alive;
+		enum hw_state truth = lives ? HW_STATE_ONLINE : HW_STATE_OFFLINE;
+		if (!lives && is_forgotten(w, i))
 			continue;
-		if (d->device[i].state != truth)
-			nw_breach(w, "8: in the end Redis has dev-%d as %d", i, d->device[i].state);
-		if (w->broker.retained[i].state != truth)
+		if (!d->device[i].there || d->device[i].state != truth)
+			nw_breach(w, "8: in the end Redis has dev-%d as %s", i, hw_state_name(d->device[i].state));
+		if (w->broker.retained[i].what != (lives ? NW_K_ONLINE : NW_K_OFFLINE))
 			nw_breach(w, "8: in the end the retained status of dev-%d is %d", i,
-			          w->broker.retained[i].state);
+			          (int)w->broker.retained[i].what);
 		check_views(w, i, truth);
 	}
 	check_edges(w);
@@ -329,7 +367,8 @@ void nw_oracle_end(struct nw_world *w)
 
 void nw_oracle_step(struct nw_world *w)
 {
+	if (w->t / NW_STEP_NS % 5 != 0)
+		return;
 	check_deaths(w);
-	if (w->t / NW_STEP_NS % 5 == 0)
-		check_owned(w);
+	check_owned(w);
 }

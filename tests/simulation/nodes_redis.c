@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A Redis, as far as the scripts of several nodes go; instances that fail over with what their replica had. */
+/* A Redis, as far as the scripts go, those of several nodes and those of devices; instances that fail over with what
+ * their replica had. */
 #include <stdlib.h>
 
 #include "nodes_world.h"
@@ -123,52 +124,82 @@ static void release(struct nw_world *w, struct nw_redis *r, const struct nw_orde
 	}
 }
 
-static void view(struct nw_world *w, struct nw_host *h, struct nw_redis *r, bool full, struct nw_answer *a)
+static void view(struct nw_host *h, struct nw_redis *r, struct nw_order *o)
 {
 	size_t n = 0;
+	struct nw_link *l = &h->link[NW_L_CLUSTER];
 	for (int name = 0; name < NW_HOSTS; name++) {
 		const struct nw_member *m = &r->d.member[name];
 		if (m->there)
-			a->member[n++] = (struct hw_member_entry){
+			o->member[n++] = (struct hw_member_entry){
 				.node = nw_names[name], .run = m->run, .count = m->count, .ready = m->ready};
 	}
-	(void)w;
-	a->nodes.members = a->member;
-	a->nodes.n_members = n;
-	if (!full && h->version_told == r->d.version)
+	o->answer.members = o->member;
+	o->answer.n_members = n;
+	if (!o->full && l->version_told == r->d.version)
 		return;
-	h->version_told = r->d.version;
-	memcpy(a->owner, r->d.owner, sizeof(a->owner));
-	a->nodes.owners = a->owner;
+	l->version_told = r->d.version;
+	memcpy(o->owner, r->d.owner, sizeof(o->owner));
+	o->answer.owners = o->owner;
 }
 
-static void order(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg, struct nw_answer *a)
+static void order(struct nw_world *w, struct nw_host *h, int instance, struct nw_order *o)
 {
-	struct nw_redis *r = at(w, msg->instance);
-	const struct nw_order *o = msg->body;
-	a->nodes.serial = o->o.serial;
+	struct nw_redis *r = at(w, instance);
+	o->answer.serial = o->o.serial;
 	if (o->o.kind == HW_NODES_JOIN)
-		a->nodes.result = join(w, r, h->name, &o->o);
+		o->answer.result = join(w, r, h->name, &o->o);
 	else if (o->o.kind == HW_NODES_RENEW)
-		a->nodes.result = renew(w, msg->instance, h->name, o);
+		o->answer.result = renew(w, instance, h->name, o);
 	else if (o->o.kind == HW_NODES_REMOVE)
 		remove_member(w, r, &o->o);
 	else if (o->o.kind == HW_NODES_CLAIM)
-		a->nodes.result = claim(w, msg->instance, h->name, o, &a->nodes.won);
+		o->answer.result = claim(w, instance, h->name, o, &o->answer.won);
 	else if (o->o.kind == HW_NODES_RELEASE)
 		release(w, r, o);
 	else if (r->d.member[h->name].run == o->o.run)
 		r->d.member[h->name].there = false;
-	a->nodes.last = (struct hw_event_id){.ms = r->d.n_entries};
-	view(w, h, r, o->full, a);
+	if (w->lie != NW_LIE_FOLLOW)
+		o->answer.last = r->d.last;
+	view(h, r, o);
 }
 
-/* --- transitions ------------------------------------------------------------------------------------------------- */
+/* --- the stream -------------------------------------------------------------------------------------------------- */
 
-static void append(struct nw_world *w, int instance, const struct nw_entry *e)
+/* Whoever waits for more is told that there is. */
+static void wake(struct nw_world *w, int instance)
 {
 	struct nw_redis *r = at(w, instance);
-	nw_oracle_entry(w, instance, e);
+	for (int i = 0; i < w->plan.hosts; i++) {
+		uint64_t conn = r->blocked[i].conn;
+		r->blocked[i].conn = 0;
+		if (conn)
+			nw_send(w, &w->host[i], NW_FROM_REDIS + NW_L_TAIL,
+			        (struct nw_msg){.what = NW_BLOCK, .conn = conn, .instance = instance});
+	}
+}
+
+/* "*": by the clock of Redis' host, but never back. */
+static struct hw_event_id next_id(const struct nw_world *w, const struct nw_redis *r)
+{
+	int64_t ms = NW_WALL_MS + (w->t + w->redis_wall_off) / HW_NS_PER_MS;
+	if ((uint64_t)ms > r->d.last.ms)
+		return (struct hw_event_id){(uint64_t)ms, 0};
+	return (struct hw_event_id){r->d.last.ms, r->d.last.n + 1};
+}
+
+static void append(struct nw_world *w, int instance, const struct nw_item *i)
+{
+	struct nw_redis *r = at(w, instance);
+	struct nw_entry e = {.at = next_id(w, r),
+	                     .device = i->device,
+	                     .state = i->to.state,
+	                     .reason = i->to.reason,
+	                     .time_ms = i->to.since_ms,
+	                     .last_seen_ms = i->to.last_seen_ms,
+	                     .token = i->to.token,
+	                     .seq = i->to.seq};
+	nw_oracle_entry(w, instance, &e);
 	if (r->d.n_entries == r->cap) {
 		size_t cap = r->cap ? 2 * r->cap : 64;
 		struct nw_entry *entry = nw_alloc(cap * sizeof(*entry));
@@ -178,67 +209,191 @@ static void append(struct nw_world *w, int instance, const struct nw_entry *e)
 		r->entry = entry;
 		r->cap = cap;
 	}
-	r->entry[r->d.n_entries++] = *e;
+	nw_trace(w, "redis %d: entry: dev-%d is %s, (%d %s) seq %d", instance, e.device, hw_state_name(e.state),
+	         (int)e.token.epoch, e.token.node, (int)e.seq);
+	r->entry[r->d.n_entries++] = e;
+	r->d.last = e.at;
+	if (w->plan.trims && r->d.n_entries - r->d.first > 12)
+		r->d.first = r->d.n_entries - 6;
 	w->count.entries += instance == w->master;
+	wake(w, instance);
 }
 
-static int edge(struct nw_world *w, const struct nw_msg *msg, struct nw_answer *a)
+/* The page that begins with the place itself, as the follower asks for it. */
+static void range(const struct nw_world *w, int instance, struct nw_range *g)
 {
-	struct nw_redis *r = at(w, msg->instance);
-	struct nw_stored *s = &r->d.device[msg->device];
-	unsigned p = w->part[msg->device];
-	if (!admits(w, msg->instance, p, &msg->token)) {
-		a->owner[p] = r->d.owner[p];
-		return NW_FENCED;
+	const struct nw_redis *r = &w->redis[instance];
+	bool start = g->after.ms == 0 && g->after.n == 0;
+	size_t i = r->d.first;
+	g->server = instance;
+	g->last = g->after;
+	if (g->end) {
+		g->last = r->d.n_entries > r->d.first ? r->entry[r->d.n_entries - 1].at : (struct hw_event_id){0, 0};
+		return;
 	}
-	if (msg->number <= s->seq) {
-		a->stored[msg->device] = *s;
-		bool same = msg->number == s->seq && hw_token_compare(&msg->token, &s->token) == 0;
-		return same ? NW_WRITTEN : NW_NEWER;
+	while (i < r->d.n_entries && hw_event_id_compare(r->entry[i].at, g->after) < 0)
+		i++;
+	/* At the start it would not be noticed; but that takes events_max entries between two looks. */
+	g->gone = start ? i > 0 : i == r->d.n_entries || hw_event_id_compare(r->entry[i].at, g->after) != 0;
+	if (g->gone)
+		return;
+	for (i += !start; i < r->d.n_entries && g->n < NW_PAGE; i++) {
+		g->entry[g->n++] = r->entry[i];
+		g->last = r->entry[i].at;
 	}
-	struct nw_entry e = {.device = msg->device, .state = msg->state, .token = msg->token, .seq = msg->number};
-	if (s->state != msg->state || w->lie == NW_LIE_TWICE)
-		append(w, msg->instance, &e);
-	*s = (struct nw_stored){.state = msg->state, .seq = msg->number, .token = msg->token};
+	g->more = i < r->d.n_entries;
+}
+
+static bool has_more(const struct nw_world *w, int instance, struct hw_event_id place)
+{
+	const struct nw_redis *r = &w->redis[instance];
+	return r->d.n_entries > r->d.first && hw_event_id_compare(r->d.last, place) > 0;
+}
+
+/* --- devices ----------------------------------------------------------------------------------------------------- */
+
+static enum nw_result newer(struct nw_item *i, uint64_t stored)
+{
+	i->stored = stored;
+	return NW_NEWER;
+}
+
+/* transition.lua. */
+static enum nw_result edge(struct nw_world *w, int instance, struct nw_item *i)
+{
+	struct nw_redis *r = at(w, instance);
+	struct nw_hash *h = &r->d.device[i->device];
+	bool ours = hw_token_compare(&h->token, &i->to.token) == 0, is_edge = i->kind == NW_EDGE;
+	if (h->there && h->seq > i->to.seq)
+		return newer(i, h->seq);
+	if (h->there && h->seq == i->to.seq && is_edge)
+		return ours ? NW_WRITTEN : newer(i, h->seq);
+	bool quiet = h->there && h->state == i->to.state && (w->lie != NW_LIE_TWICE || !is_edge);
+	if (!quiet && (is_edge || w->lie != NW_LIE_REWRITE))
+		append(w, instance, i);
+	*h = i->to;
+	h->there = true;
+	if (i->outbox)
+		r->d.outbox[i->device] = true;
+	return quiet ? NW_WRITTEN : NW_ENTERED;
+}
+
+static enum nw_result refresh(struct nw_redis *r, const struct nw_item *i)
+{
+	struct nw_hash *h = &r->d.device[i->device];
+	if (!h->there || h->seq != i->to.seq || h->state != i->to.state)
+		return NW_ANEW;
+	h->last_seen_ms = i->to.last_seen_ms;
+	h->once = i->to.once;
+	h->own_timeout_ms = i->to.own_timeout_ms;
 	return NW_WRITTEN;
 }
 
-static void follow(struct nw_world *w, const struct nw_msg *msg, struct nw_answer *a)
+static enum nw_result acknowledge(struct nw_redis *r, const struct nw_item *i)
 {
-	const struct nw_redis *r = at(w, msg->instance);
-	a->last = r->d.n_entries;
-	a->stream = r->d.stream;
-	for (size_t i = msg->number; i < r->d.n_entries && a->n_entries < 64; i++)
-		a->entry[a->n_entries++] = r->entry[i];
+	const struct nw_hash *h = &r->d.device[i->device];
+	if (h->there && h->seq == i->to.seq)
+		r->d.outbox[i->device] = false;
+	return NW_WRITTEN;
 }
 
-static void load(struct nw_world *w, const struct nw_msg *msg, struct nw_answer *a)
+static enum nw_result item(struct nw_world *w, int instance, struct nw_item *i)
 {
-	const struct nw_redis *r = at(w, msg->instance);
-	a->last = r->d.n_entries;
-	a->stream = r->d.stream;
-	memcpy(a->stored, r->d.device, sizeof(a->stored));
+	struct nw_redis *r = at(w, instance);
+	unsigned p = w->part[i->device];
+	if (!admits(w, instance, p, &i->to.token)) {
+		i->newer = r->d.owner[p].token;
+		return NW_FENCED;
+	}
+	if (i->kind == NW_ACK)
+		return acknowledge(r, i);
+	return i->kind == NW_REFRESH ? refresh(r, i) : edge(w, instance, i);
 }
 
-void nw_redis_serve(struct nw_world *w, struct nw_host *h, struct nw_msg *msg)
+static void call(struct nw_world *w, int instance, struct nw_call *c)
 {
-	struct nw_answer *a;
-	if (!at(w, msg->instance)->up)
+	for (size_t k = 0; k < c->n; k++)
+		c->item[k].result = item(w, instance, &c->item[k]);
+}
+
+static void load(const struct nw_redis *r, uint64_t from, struct nw_hashes *out)
+{
+	for (uint64_t k = 0; k < NW_HASHES && from + k < NW_DEVICES; k++)
+		out->hash[k] = r->d.device[from + k];
+	memcpy(out->outbox, r->d.outbox, sizeof(out->outbox));
+}
+
+static void mark(struct nw_redis *r, int name, bool put, struct nw_mark *m)
+{
+	struct nw_mark was = r->d.mark[name];
+	if (put)
+		r->d.mark[name] = *m;
+	*m = was;
+}
+
+/* --- requests ---------------------------------------------------------------------------------------------------- */
+
+static void shout(struct nw_world *w, const struct nw_msg *msg)
+{
+	for (int i = 0; i < w->plan.hosts; i++) {
+		const struct nw_link *l = &w->host[i].link[NW_L_HEAR];
+		if (l->instance == msg->instance && l->up)
+			nw_send(w, &w->host[i], NW_FROM_REDIS + NW_L_HEAR,
+			        (struct nw_msg){.what = NW_SHOUT, .conn = l->conn, .text = nw_text_ref(msg->text)});
+	}
+}
+
+static bool serve_sink(struct nw_world *w, struct nw_host *h, struct nw_msg *msg)
+{
+	struct nw_redis *r = at(w, msg->instance);
+	switch (msg->what) {
+	case NW_CALL:
+		call(w, msg->instance, msg->body);
+		break;
+	case NW_LOAD:
+	case NW_OUTBOX:
+		load(r, msg->number, msg->body);
+		break;
+	case NW_MARK:
+	case NW_LOOK:
+	case NW_HELLO:
+		mark(r, h->name, msg->what == NW_MARK, msg->body);
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+static bool serve_other(struct nw_world *w, struct nw_host *h, struct nw_msg *msg)
+{
+	struct nw_redis *r = at(w, msg->instance);
+	if (msg->what == NW_ORDER) {
+		order(w, h, msg->instance, msg->body);
+	} else if (msg->what == NW_RANGE) {
+		range(w, msg->instance, msg->body);
+	} else if (msg->what == NW_SHOUT) {
+		shout(w, msg);
+		return false;
+	} else if (msg->what == NW_BLOCK) {
+		struct hw_event_id place = {msg->number, msg->mark};
+		if (has_more(w, msg->instance, place))
+			return true;
+		r->blocked[h->index].conn = msg->conn;
+		r->blocked[h->index].place = place;
+		return false;
+	}
+	return true;
+}
+
+void nw_redis_serve(struct nw_world *w, struct nw_host *h, enum nw_links k, struct nw_msg *msg)
+{
+	if (!at(w, msg->instance)->up || !(k == NW_L_SINK ? serve_sink(w, h, msg) : serve_other(w, h, msg)))
 		return;
-	a = nw_alloc(sizeof(*a));
-	a->of = msg->what;
-	if (msg->what == NW_ORDER)
-		order(w, h, msg, a);
-	else if (msg->what == NW_EDGES)
-		a->result = edge(w, msg, a);
-	else if (msg->what == NW_FOLLOW)
-		follow(w, msg, a);
-	else
-		load(w, msg, a);
 	struct nw_msg answer = *msg;
-	answer.what = NW_ANSWER;
-	answer.body = a;
-	nw_send(w, h, NW_FROM_REDIS, answer);
+	msg->body = NULL;
+	msg->text = NULL;
+	nw_send(w, h, NW_FROM_REDIS + k, answer);
 }
 
 /* --- replicas ---------------------------------------------------------------------------------------------------- */
@@ -272,6 +427,7 @@ void nw_redis_failover(struct nw_world *w)
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		new->most[p] = new->d.owner[p].token;
 	new->up = true;
+	new->flushed_at = old->flushed_at;
 	old->up = sim_chance(&w->random, 0.6);
 	w->master = w->instances++;
 	w->snapshots = 0;
@@ -279,18 +435,18 @@ void nw_redis_failover(struct nw_world *w)
 	nw_trace(w, "redis: fails over to %d with %zu of %zu entries, the old one is %s", w->master, new->d.n_entries,
 	         old->d.n_entries, old->up ? "up" : "dead");
 	for (int i = 0; i < w->plan.hosts; i++)
-		w->host[i].leave_at = w->t + sim_between(&w->random, 0, 2 * w->plan.lease_ms) * HW_NS_PER_MS;
+		for (int k = 0; k < NW_LINKS; k++)
+			w->host[i].link[k].leave_at =
+				w->t + sim_between(&w->random, 0, 2 * w->plan.lease_ms) * HW_NS_PER_MS;
 }
 
 void nw_redis_flush(struct nw_world *w)
 {
 	struct nw_redis *r = &w->redis[w->master];
 	uint64_t version = r->d.version;
-	unsigned stream = r->d.stream;
 	memset(&r->d, 0, sizeof(r->d));
 	memset(r->most, 0, sizeof(r->most));
 	r->d.version = version + 1;
-	r->d.stream = stream + 1;
 	w->snapshots = 0;
 	nw_trace(w, "redis: flushed");
 }

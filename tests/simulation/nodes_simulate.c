@@ -68,6 +68,7 @@ static void add(struct nw_count *sum, const struct nw_count *c)
 	sum->fenced += c->fenced;
 	sum->failovers += c->failovers;
 	sum->deaths += c->deaths;
+	sum->turns += c->turns;
 }
 
 static void print(const struct options *o, uint64_t broken, const struct nw_count *c)

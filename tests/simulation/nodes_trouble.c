@@ -5,37 +5,39 @@
 const char *nw_trouble_name(enum nw_trouble k)
 {
 	static const char *const names[NW_TROUBLES] = {
-		"pause",        "cut from redis", "cut from broker", "cut from both", "crash",
-		"roll",         "drop",           "drop reader",     "failover",      "flush",
-		"redis stands", "broker stands",  "broker restart",  "clock"};
+		"pause",         "suspend",        "cut from redis", "cut from broker", "cut from both", "crash",
+		"roll",          "drop",           "drop reader",    "failover",        "flush",         "redis stands",
+		"broker stands", "broker restart", "clock",          "mass death"};
 	return names[k];
 }
 
 const char *nw_lie_name(enum nw_lie k)
 {
-	static const char *const names[NW_LIES] = {"none",  "evict",   "barrier",      "ack",     "confirm", "yield",
-	                                           "known", "will",    "known epochs", "epoch",   "twice",   "count",
-	                                           "kept",  "restore", "follow",       "unclean", "flushed", "claim",
-	                                           "gone",  "gate",    "fence",        "join",    "silent",  "release"};
+	static const char *const names[NW_LIES] = {
+		"none",   "evict",   "barrier", "ack",     "confirm", "peers", "will",   "epoch",   "twice", "count",
+		"kept",   "restore", "follow",  "compare", "flushed", "claim", "gone",   "gate",    "fence", "join",
+		"silent", "release", "sweep",   "reread",  "stall",   "newer", "stream", "rewrite", "relink"};
 	return names[k];
 }
 
 /* How often each happens in a second, to each host or to the world, where a seed has it. */
-static const double often[NW_TROUBLES] = {0.04, 0.03, 0.03, 0.02, 0.02, 0.02, 0.03,
-                                          0.02, 0.04, 0.01, 0.02, 0.02, 0.02, 0.02};
+static const double often[NW_TROUBLES] = {0.04, 0.01, 0.03, 0.03, 0.02, 0.02, 0.02, 0.03,
+                                          0.02, 0.04, 0.01, 0.02, 0.02, 0.02, 0.02, 0.02};
 
 void nw_plan_draw(struct nw_world *w)
 {
 	static const int64_t leases[] = {1000, 1000, 2000, 5000};
 	struct sim_random *r = &w->random;
 	struct nw_plan *p = &w->plan;
-	p->hosts = (int)sim_between(r, 2, NW_HOSTS);
-	p->standby = sim_chance(r, 0.1);
+	p->hosts = sim_chance(r, 0.7) ? (int)sim_between(r, 2, 3) : (int)sim_between(r, 4, NW_HOSTS);
 	p->wills = sim_chance(r, 0.7);
 	p->denied = sim_chance(r, 0.05);
 	p->namesake = p->hosts > 2 && sim_chance(r, 0.1);
+	p->other_timeouts = sim_chance(r, 0.1);
+	p->trims = sim_chance(r, 0.1);
 	p->lease_ms = leases[sim_below(r, 4)];
-	p->timeout_ms = sim_between(r, 1000, 4000);
+	p->timeout_ms = sim_between(r, 1500, 5000);
+	p->grace_ms = sim_between(r, 500, 2500);
 	p->keepalive_ms = sim_between(r, 2000, 6000);
 	p->lag_ms = sim_chance(r, 0.3) ? 0 : sim_between(r, 100, 3000);
 	p->devices = (int)sim_between(r, 4, NW_DEVICES);
@@ -57,7 +59,7 @@ void nw_plan_harsh(struct nw_world *w)
 {
 	for (int i = 0; i < NW_TROUBLES; i++)
 		w->plan.rate[i] = 2 * often[i];
-	w->plan.standby = w->plan.denied = false;
+	w->plan.denied = false;
 	w->plan.hosts = 3;
 	w->plan.devices = NW_DEVICES;
 	w->plan.turns = 3;
@@ -66,7 +68,7 @@ void nw_plan_harsh(struct nw_world *w)
 
 static bool happens(struct nw_world *w, enum nw_trouble k)
 {
-	return w->plan.rate[k] > 0 && sim_chance(&w->random, w->plan.rate[k] * NW_STEP_NS / 1e9);
+	return w->plan.rate[k] > 0 && sim_chance(&w->random, w->plan.rate[k] * NW_TROUBLE_STEPS * NW_STEP_NS / 1e9);
 }
 
 /* From a twentieth of a lease to three leases. */
@@ -80,12 +82,20 @@ static void note(struct nw_world *w, int64_t until)
 	w->last_event = until > w->last_event ? until : w->last_event;
 }
 
+static void stand(struct nw_world *w, struct nw_host *h)
+{
+	bool suspends = happens(w, NW_SUSPEND);
+	if (!h->app || !(suspends || happens(w, NW_PAUSE)))
+		return;
+	int64_t until = w->t + length(w);
+	nw_host_pause(w, h, until, suspends);
+	note(w, until);
+}
+
 static void cut(struct nw_world *w, struct nw_host *h)
 {
 	bool both = happens(w, NW_CUT_BOTH);
 	int64_t until = w->t + length(w);
-	if (happens(w, NW_PAUSE))
-		note(w, h->paused_until = w->t + length(w));
 	if (both || happens(w, NW_CUT_REDIS)) {
 		nw_trace(w, "%s: cut from redis for %.2f s", nw_names[h->name], (double)(until - w->t) / 1e9);
 		note(w, h->cut_redis = until);
@@ -96,43 +106,51 @@ static void cut(struct nw_world *w, struct nw_host *h)
 	}
 }
 
+static void crash(struct nw_world *w, struct nw_host *h)
+{
+	nw_host_end(w, h);
+	note(w, h->starts_at = w->t + sim_between(&w->random, 50, 4 * w->plan.lease_ms) * HW_NS_PER_MS);
+}
+
 static void end(struct nw_world *w, struct nw_host *h)
 {
-	if (!h->alive)
-		return;
-	if (happens(w, NW_CRASH)) {
-		nw_host_end(w, h);
-		note(w, h->starts_at = w->t + sim_between(&w->random, 50, 4 * w->plan.lease_ms) * HW_NS_PER_MS);
-		return;
-	}
-	if (happens(w, NW_ROLL) && !h->stopping && nw_host_acts(w, h)) {
-		nw_trace(w, "%s: stops", nw_names[h->name]);
-		h->stopping = true;
-		h->stop_by = w->t + 10 * HW_NS_PER_S;
-		hw_nodes_stop(h->n, nw_host_now(w, h));
-		h->poked = true;
+	if (h->app && happens(w, NW_CRASH)) {
+		crash(w, h);
+	} else if (happens(w, NW_ROLL) && nw_host_acts(w, h) && !h->stopping) {
+		nw_host_stop(w, h);
 		note(w, h->stop_by + 5 * HW_NS_PER_S);
 	}
 }
 
 static void trouble_host(struct nw_world *w, struct nw_host *h)
 {
+	stand(w, h);
 	cut(w, h);
 	end(w, h);
-	if (h->alive && nw_host_acts(w, h) && happens(w, NW_DROP) && h->session) {
-		nw_send(w, h, NW_TO_BROKER, (struct nw_msg){.what = NW_CLOSED, .conn = h->session});
-		nw_host_lose_session(w, h);
-		note(w, w->t);
-	}
-	if (h->alive && nw_host_acts(w, h) && happens(w, NW_DROP_READER)) {
-		nw_host_lose_reader(w, h);
-		note(w, w->t);
-	}
+	for (int reader = 0; reader < 2; reader++)
+		if (happens(w, reader ? NW_DROP_READER : NW_DROP) && nw_host_acts(w, h)) {
+			nw_mqtt_drop(w, h, reader);
+			note(w, w->t);
+		}
 	if (happens(w, NW_CLOCK))
 		h->wall_off += sim_between(&w->random, -30000, 30000) * HW_NS_PER_MS;
 }
 
-static void trouble_world(struct nw_world *w)
+/* Half the fleet turns; perhaps a node dies with them, or joins. */
+static void mass(struct nw_world *w)
+{
+	struct nw_host *h = &w->host[sim_below(&w->random, w->plan.hosts)];
+	for (int d = 0; d < w->plan.devices; d++)
+		if (sim_chance(&w->random, 0.5))
+			nw_fleet_turn(w, d);
+	if (h->app && sim_chance(&w->random, 0.3))
+		crash(w, h);
+	else if (!h->app && sim_chance(&w->random, 0.5))
+		h->starts_at = w->t;
+	note(w, w->t);
+}
+
+static void trouble_redis(struct nw_world *w)
 {
 	if (happens(w, NW_FAILOVER)) {
 		nw_redis_failover(w);
@@ -144,23 +162,38 @@ static void trouble_world(struct nw_world *w)
 		nw_oracle_flush(w);
 		note(w, w->t);
 	}
-	if (happens(w, NW_REDIS_STANDS))
-		note(w, w->redis_stands = w->t + 2 * length(w));
-	if (happens(w, NW_BROKER_STANDS))
-		note(w, w->broker.stopped_until = w->t + length(w));
+	if (happens(w, NW_REDIS_STANDS)) {
+		w->redis_stands = w->t + (sim_chance(&w->random, 0.1) ? 20 * HW_NS_PER_S : 2 * length(w));
+		nw_trace(w, "redis: stands for %.2f s", (double)(w->redis_stands - w->t) / 1e9);
+		note(w, w->redis_stands);
+	}
+	if (happens(w, NW_CLOCK))
+		w->redis_wall_off += sim_between(&w->random, -30000, 30000) * HW_NS_PER_MS;
+}
+
+static void trouble_broker(struct nw_world *w)
+{
+	if (happens(w, NW_BROKER_STANDS)) {
+		w->broker.stopped_until = w->t + length(w);
+		nw_trace(w, "broker: stands for %.2f s", (double)(w->broker.stopped_until - w->t) / 1e9);
+		note(w, w->broker.stopped_until);
+	}
 	if (happens(w, NW_BROKER_RESTART)) {
 		nw_broker_restart(w, sim_chance(&w->random, 0.5));
 		note(w, w->t);
 	}
+	if (happens(w, NW_MASS))
+		mass(w);
 }
 
 void nw_trouble_step(struct nw_world *w)
 {
 	if (w->t / NW_STEP_NS % 10 == 0)
 		nw_redis_snapshot(w);
-	if (w->t >= w->trouble_end)
+	if (w->t >= w->trouble_end || w->t / NW_STEP_NS % NW_TROUBLE_STEPS != 0)
 		return;
 	for (int i = 0; i < w->plan.hosts; i++)
 		trouble_host(w, &w->host[i]);
-	trouble_world(w);
+	trouble_redis(w);
+	trouble_broker(w);
 }

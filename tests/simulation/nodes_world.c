@@ -41,14 +41,45 @@ void nw_trace(struct nw_world *w, const char *format, ...)
 	fputc('\n', w->trace);
 }
 
+/* --- texts ------------------------------------------------------------------------------------------------------ */
+
+struct nw_text *nw_text_new(const char *topic, const char *payload, size_t len)
+{
+	size_t topic_len = strlen(topic);
+	struct nw_text *t = nw_alloc(sizeof(*t) + topic_len + len + 2);
+	t->refs = 1;
+	t->name = t->device = -1;
+	t->topic_len = topic_len;
+	t->len = len;
+	memcpy(t->bytes, topic, topic_len);
+	memcpy(t->bytes + topic_len + 1, payload, len);
+	return t;
+}
+
+struct nw_text *nw_text_ref(struct nw_text *t)
+{
+	t->refs++;
+	return t;
+}
+
+void nw_text_unref(struct nw_text *t)
+{
+	if (t && --t->refs == 0)
+		free(t);
+}
+
+const char *nw_payload(const struct nw_text *t)
+{
+	return t->bytes + t->topic_len + 1;
+}
+
 /* --- wires ------------------------------------------------------------------------------------------------------ */
 
 void nw_msg_fini(struct nw_msg *msg)
 {
-	if (msg->what == NW_PRESENCE)
-		nw_presence_unref(msg->body);
-	else
-		free(msg->body);
+	nw_text_unref(msg->text);
+	free(msg->body);
+	msg->text = NULL;
 	msg->body = NULL;
 }
 
@@ -97,43 +128,29 @@ void nw_send(struct nw_world *w, struct nw_host *h, enum nw_wires k, struct nw_m
 
 /* --- time ------------------------------------------------------------------------------------------------------- */
 
-static bool redis_reachable(const struct nw_world *w, const struct nw_host *h)
+bool nw_arrived(const struct nw_world *w, const struct nw_wire *wire)
 {
-	return h->cut_redis <= w->t && w->redis_stands <= w->t;
+	return wire->n && wire->ring[wire->head].at <= w->t;
 }
 
 /* Serves what has arrived at the far end of a wire. */
-static void serve(struct nw_world *w, struct nw_host *h, enum nw_wires k)
+static void serve_redis(struct nw_world *w, struct nw_host *h, enum nw_links k)
 {
-	struct nw_wire *wire = &h->wire[k];
-	while (wire->n && wire->ring[wire->head].at <= w->t) {
-		bool redis = k == NW_TO_REDIS;
-		if (redis ? !redis_reachable(w, h) : !nw_broker_reachable(w, h))
-			return;
+	struct nw_wire *wire = &h->wire[NW_TO_REDIS + k];
+	while (nw_arrived(w, wire) && nw_redis_reachable(w, h)) {
 		struct nw_msg msg = nw_wire_pop(wire);
-		if (redis)
-			nw_redis_serve(w, h, &msg);
-		else
-			nw_broker_serve(w, h, &msg);
+		nw_redis_serve(w, h, k, &msg);
 		nw_msg_fini(&msg);
 	}
 }
 
-static void live(struct nw_world *w)
+static void serve_broker(struct nw_world *w, struct nw_host *h, enum nw_wires k)
 {
-	for (int d = 0; d < w->plan.devices; d++) {
-		struct nw_life *life = &w->device[d];
-		if (life->alive && w->t >= life->next_beat) {
-			nw_broker_beat(w, d);
-			life->next_beat = w->t + life->interval;
-		}
-	}
-	if (w->t < w->trouble_end + w->plan.calm_ns / 2 && sim_chance(&w->random, w->plan.turns * NW_STEP_NS / 1e9)) {
-		struct nw_life *life = &w->device[sim_below(&w->random, w->plan.devices)];
-		life->alive = !life->alive;
-		life->since = w->t;
-		life->next_beat = w->t;
-		w->count.deaths += !life->alive;
+	struct nw_wire *wire = &h->wire[k];
+	while (nw_arrived(w, wire) && nw_broker_reachable(w, h)) {
+		struct nw_msg msg = nw_wire_pop(wire);
+		nw_broker_serve(w, h, k, &msg);
+		nw_msg_fini(&msg);
 	}
 }
 
@@ -141,7 +158,7 @@ static void step(struct nw_world *w)
 {
 	int order[NW_HOSTS];
 	nw_trouble_step(w);
-	live(w);
+	nw_fleet_step(w);
 	nw_broker_step(w);
 	for (int i = 0; i < w->plan.hosts; i++)
 		order[i] = i;
@@ -152,9 +169,11 @@ static void step(struct nw_world *w)
 	}
 	for (int i = 0; i < w->plan.hosts; i++) {
 		struct nw_host *h = &w->host[order[i]];
-		serve(w, h, NW_TO_REDIS);
-		serve(w, h, NW_TO_BROKER);
-		serve(w, h, NW_TO_EVICT);
+		for (int k = 0; k < NW_LINKS; k++)
+			serve_redis(w, h, (enum nw_links)k);
+		serve_broker(w, h, NW_TO_BROKER);
+		serve_broker(w, h, NW_TO_READER);
+		serve_broker(w, h, NW_TO_EVICT);
 		nw_host_step(w, h);
 	}
 	nw_oracle_step(w);
@@ -167,7 +186,7 @@ void nw_init(struct nw_world *w, uint64_t seed)
 	w->random.state = seed * UINT64_C(0x9e3779b97f4a7c15);
 	w->broker.ids = 1;
 	for (int i = 0; i < NW_HOSTS; i++)
-		w->broker.lapse[i] = INT64_MAX;
+		w->broker.session[i].lapse = w->broker.reader[i].lapse = INT64_MAX;
 	nw_plan_draw(w);
 }
 
@@ -181,8 +200,8 @@ static void begin(struct nw_world *w)
 	w->good_since = INT64_MAX;
 	for (int i = 0; i < w->plan.hosts; i++) {
 		struct nw_host *h = &w->host[i];
+		h->w = w;
 		h->index = h->name = i;
-		h->instance = -1;
 		h->drift = (sim_unit(&w->random) - 0.5) * 1e-4;
 		h->mono_off = sim_between(&w->random, 1, 1000000) * HW_NS_PER_S;
 		h->wall_off = (int64_t)((sim_unit(&w->random) - 0.5) * 20e9);
@@ -190,15 +209,7 @@ static void begin(struct nw_world *w)
 	}
 	if (w->plan.namesake)
 		w->host[w->plan.hosts - 1].name = 0;
-	for (int d = 0; d < w->plan.devices; d++) {
-		char id[16];
-		int len = snprintf(id, sizeof(id), "dev-%d", d);
-		w->part[d] = hw_partition_of(id, (size_t)len);
-		w->device[d].alive = true;
-		w->device[d].since = w->t;
-		w->device[d].interval = w->plan.timeout_ms * HW_NS_PER_MS / 3;
-		w->device[d].next_beat = w->t + sim_below(&w->random, w->device[d].interval);
-	}
+	nw_fleet_begin(w);
 }
 
 void nw_run(struct nw_world *w)
@@ -215,18 +226,19 @@ void nw_fini(struct nw_world *w)
 {
 	for (int i = 0; i < NW_HOSTS; i++) {
 		struct nw_host *h = &w->host[i];
-		hw_nodes_free(h->n);
+		if (h->app)
+			nw_host_end(w, h);
 		for (int k = 0; k < NW_WIRES; k++) {
 			nw_wire_clear(&h->wire[k]);
 			nw_wire_clear(&h->sent[k]);
 			free(h->wire[k].ring);
 			free(h->sent[k].ring);
 		}
-		nw_presence_unref(w->broker.presence[i]);
 	}
 	for (int i = 0; i < NW_INSTANCES; i++)
 		free(w->redis[i].entry);
-	free(w->broker.held);
+	nw_broker_fini(w);
+	nw_fleet_fini(w);
 	free(w->grant);
 	free(w->seen);
 }

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several nodes in a world of their own: two to five hosts, each with the real src/nodes, its own clocks, pauses and
- * cuts, around Redis instances that fail over and a broker with sessions. Everything comes from one seed. Time goes in
- * steps of 20 ms; within a step the order of all that happens is drawn.
+ * Several nodes in a world of their own: two to five hosts, each with the real daemon's wiring (src/daemon) around the
+ * real core and the real src/nodes, its own clocks, pauses and cuts, around Redis instances that fail over and a broker
+ * with sessions. Everything comes from one seed. Time goes in steps of 20 ms; within a step the order of all that
+ * happens is drawn.
  *
- *   nodes_redis    a Redis: members, owners, states, stream; as 10.2 to 10.4 say what its scripts do
- *   nodes_broker   a broker: a session a client id, retained presences and statuses, wills, readers
- *   nodes_host     what a daemon does with src/nodes and with devices: the gate (what is decided, written, published)
+ *   nodes_redis    a Redis: members, owners, hashes, outbox, marks, stream; as its scripts do it
+ *   nodes_broker   a broker: a session a client id, retained messages, wills, readers
+ *   nodes_fleet    devices: they beat, die, say goodbye, come back
+ *   nodes_host     a process and its loop: starts, timers, pauses, the end
+ *   nodes_mqtt     what src/mqtt is to the wiring: readers, publisher, evictions
+ *   nodes_sink     what src/redis' sink is to it: edges, refreshes, loads, the mark
+ *   nodes_tail     ... and its follower; nodes_link: what src/link is to cluster_redis.c
+ *   nodes_absent   what the wiring knows and this world has not: clients, hooks, keys
  *   nodes_trouble  what a seed says that goes wrong, and when
  *   nodes_oracle   what must never follow from it (10.11), told by the truth and by what passed over the wires alone
  */
@@ -15,51 +21,70 @@
 
 #include <stdio.h>
 
+#include "daemon/cluster_priv.h"
+#include "daemon/context.h"
 #include "nodes/claims.h"
 #include "nodes/nodes.h"
 #include "nodes/place.h"
 #include "sim_random.h"
 
-#define NW_HOSTS     5
-#define NW_DEVICES   16
-#define NW_INSTANCES 8
-#define NW_SNAPSHOTS 32
-#define NW_STEP_NS   (20 * HW_NS_PER_MS)
-#define NW_KEPT      64
-
-enum nw_state { NW_NONE, NW_ONLINE, NW_OFFLINE };
+#define NW_HOSTS         5
+#define NW_DEVICES       16
+#define NW_INSTANCES     8
+#define NW_SNAPSHOTS     32
+#define NW_STEP_NS       (20 * HW_NS_PER_MS)
+#define NW_WALL_MS       INT64_C(1700000000000)
+#define NW_TROUBLE_STEPS 5 /* trouble may begin each so many steps */
 
 /* --- wires ------------------------------------------------------------------------------------------------------ */
 
+/* A message of the broker's, or to it; shared. */
+struct nw_text {
+	int refs;
+	int name, device; /* whose presence or what is known, whose status or heartbeat; -1: none */
+	enum { NW_BEAT, NW_GOODBYE, NW_STATUS, NW_PRESENCE, NW_KNOWN, NW_CANARY } kind;
+	bool genuine; /* of a goodbye: the device is gone */
+	size_t topic_len, len;
+	char bytes[]; /* topic, payload, each with a NUL */
+};
+
 enum nw_what {
-	NW_ORDER,    /* to Redis: an order of src/nodes */
-	NW_EDGES,    /* ... a transition */
-	NW_LOAD,     /* ... everything, for a load */
-	NW_FOLLOW,   /* ... the stream from `number` on */
-	NW_ANSWER,   /* from Redis */
-	NW_CONNECT,  /* to the broker: a session of the publisher */
-	NW_PRESENCE, /* ... and from it, to a reader; `body`: struct nw_presence */
-	NW_BARRIER,  /* ... likewise */
-	NW_STATUS,   /* to the broker */
-	NW_EVICT,    /* ... over a connection of its own */
-	NW_CONNACK,  /* from the broker */
-	NW_PUBACK,   /* ... of the presence or status of `number` */
-	NW_CLOSED,   /* ... the publisher's connection */
-	NW_REFUSED,  /* ... an eviction */
+	NW_HELLO,     /* to Redis: a connection is made */
+	NW_ORDER,     /* ... an order of src/nodes */
+	NW_SHOUT,     /* ... published on the nodes' channel */
+	NW_CALL,      /* ... of the sink: struct nw_call */
+	NW_LOAD,      /* ... of the sink: the hashes of devices from `number` on: struct nw_hashes */
+	NW_OUTBOX,    /* ... of the sink: the outbox */
+	NW_MARK,      /* ... of the sink: puts its mark, and tells what was there: struct nw_mark */
+	NW_LOOK,      /* ... of the sink: tells the mark */
+	NW_RANGE,     /* ... of the tail: struct nw_range */
+	NW_BLOCK,     /* ... of the tail: tell when there is more than at that place */
+	NW_CONNECT,   /* to the broker: a session of the publisher */
+	NW_PUBLISH,   /* ... `text` */
+	NW_BARRIER,   /* ... and from it, to a reader */
+	NW_EVICT,     /* ... over a connection of its own; `text`: what is said in its place */
+	NW_SUBSCRIBE, /* ... a reader's */
+	NW_REPLAY,    /* ... what is retained is asked for once more */
+	NW_CONNACK,   /* from the broker */
+	NW_PUBACK,    /* ... of the message with the token `number` */
+	NW_CLOSED,    /* ... the connection */
+	NW_EVICTED,   /* ... the eviction of `number` is done; or refused */
+	NW_REFUSED,
 	NW_SUBACK,   /* to a reader */
-	NW_BEAT      /* to a reader: device `device` */
+	NW_REPLAYED, /* to a reader */
+	NW_MESSAGE,  /* to a reader: `text` */
+	NW_STALL     /* a reader's thread woke late: `number`, when it should have */
 };
 
 struct nw_msg {
 	int64_t at;
 	enum nw_what what;
 	uint64_t conn; /* connection or session */
-	uint64_t number;
-	int device;
-	int instance;
-	enum nw_state state;
-	struct hw_token token;
-	void *body; /* owned */
+	uint64_t number, mark;
+	int instance, name;
+	bool retained;
+	struct nw_text *text; /* a reference */
+	void *body;           /* owned */
 };
 
 struct nw_wire {
@@ -68,21 +93,40 @@ struct nw_wire {
 	int64_t last; /* nothing arrives before what was sent before it */
 };
 
-enum nw_wires { NW_TO_REDIS, NW_FROM_REDIS, NW_TO_BROKER, NW_FROM_BROKER, NW_READ, NW_TO_EVICT, NW_WIRES };
+/* Connections to Redis: each has two wires of its own. */
+enum nw_links { NW_L_SINK, NW_L_CLUSTER, NW_L_TAIL, NW_L_HEAR, NW_LINKS };
+
+enum nw_wires {
+	NW_TO_REDIS,
+	NW_FROM_REDIS = NW_TO_REDIS + NW_LINKS,
+	NW_TO_BROKER = NW_FROM_REDIS + NW_LINKS,
+	NW_FROM_BROKER,
+	NW_TO_READER,
+	NW_READ,
+	NW_TO_EVICT,
+	NW_FROM_EVICT,
+	NW_WIRES
+};
 
 /* --- Redis ------------------------------------------------------------------------------------------------------ */
 
 struct nw_entry {
+	struct hw_event_id at;
 	int device;
-	enum nw_state state;
+	enum hw_state state;
+	enum hw_reason reason;
+	int64_t time_ms, last_seen_ms;
 	struct hw_token token;
 	uint64_t seq;
 };
 
-struct nw_stored {
-	enum nw_state state;
+struct nw_hash {
+	bool there, once;
+	enum hw_state state;
+	enum hw_reason reason;
 	uint64_t seq;
-	struct hw_token token;
+	int64_t since_ms, last_seen_ms, own_timeout_ms;
+	struct hw_token token; /* epoch and node */
 };
 
 struct nw_member {
@@ -90,142 +134,182 @@ struct nw_member {
 	uint64_t run, count;
 };
 
+struct nw_mark {
+	bool there;
+	uint64_t run;
+	int64_t ms;
+};
+
 /* What one instance holds, but for its entries. */
 struct nw_data {
 	struct nw_member member[NW_HOSTS]; /* by name */
+	struct nw_mark mark[NW_HOSTS];     /* by name */
 	struct hw_record owner[HW_PARTITIONS];
 	uint64_t version; /* of the owners */
-	struct nw_stored device[NW_DEVICES];
+	struct nw_hash device[NW_DEVICES];
+	bool outbox[NW_DEVICES];
 	size_t n_entries;
-	unsigned stream; /* which: a place of one says nothing of another */
+	size_t first; /* those before it were trimmed */
+	struct hw_event_id last;
 };
 
 struct nw_redis {
 	bool up;
 	struct nw_data d;
-	struct nw_entry *entry; /* owned */
+	struct nw_entry *entry; /* owned; whole, also what was trimmed: for the oracle */
 	size_t cap;
+	struct {
+		uint64_t conn; /* 0: it does not wait */
+		struct hw_event_id place;
+	} blocked[NW_HOSTS];                 /* by host: the tail waits for more than is at its place */
 	struct hw_token most[HW_PARTITIONS]; /* the oracle's: the greatest token accepted */
+	struct hw_event_id flushed_at;       /* entries since then */
 };
 
-/* What Redis answers; `members` in the order of names. */
-struct nw_answer {
-	enum nw_what of;
-	struct hw_nodes_answer nodes;
-	struct hw_member_entry member[NW_HOSTS];
-	struct hw_record owner[HW_PARTITIONS];
-	int result; /* of an edge: enum nw_written */
-	struct nw_stored stored[NW_DEVICES];
-	unsigned stream;
-	size_t last; /* the stream's length */
-	size_t n_entries;
-	struct nw_entry entry[64];
-};
-
-enum nw_written { NW_WRITTEN, NW_NEWER, NW_FENCED };
-
-/* An order on its way to Redis, with what it carries. */
+/* An order on its way to Redis, with what it carries, and then its answer. */
 struct nw_order {
 	struct hw_nodes_order o;
+	redisCallbackFn *fn;
+	void *arg;
 	struct hw_token token[HW_PARTITIONS];
 	struct hw_record expected[HW_PARTITIONS];
 	bool full; /* nothing was told over this connection yet: owners are answered whole */
+
+	struct hw_nodes_answer answer;
+	struct hw_member_entry member[NW_HOSTS];
+	struct hw_record owner[HW_PARTITIONS];
+};
+
+enum nw_item_kind { NW_EDGE, NW_REWRITE, NW_REFRESH, NW_ACK };
+enum nw_result { NW_WRITTEN, NW_ENTERED, NW_NEWER, NW_ANEW, NW_FENCED };
+
+struct nw_item {
+	enum nw_item_kind kind;
+	int device;
+	struct hw_ref ref;
+	struct nw_hash to; /* with our token */
+	bool outbox, again;
+	enum nw_result result;
+	uint64_t stored;
+	struct hw_token newer;
+};
+
+#define NW_ITEMS 8
+struct nw_call {
+	enum nw_item_kind kind; /* NW_EDGE: with acknowledgements among them */
+	size_t n;
+	struct nw_item item[NW_ITEMS];
+	uint64_t end; /* of the ring */
+};
+
+#define NW_HASHES 4
+struct nw_hashes {
+	struct nw_hash hash[NW_HASHES];
+	bool outbox[NW_DEVICES];
+};
+
+#define NW_PAGE 16
+struct nw_range {
+	struct hw_event_id after;
+	bool end;        /* the last entry alone is asked for */
+	bool gone, more; /* the answer */
+	struct hw_event_id last;
+	int server; /* which it is */
+	size_t n;
+	struct nw_entry entry[NW_PAGE];
 };
 
 /* --- the broker ------------------------------------------------------------------------------------------------- */
 
-struct nw_presence {
-	int name;
-	int refs;
-	bool online;
-	uint64_t claims[HW_PARTITIONS];
-	struct hw_token known[HW_PARTITIONS];
+struct nw_client {
+	uint64_t conn; /* 0: none */
+	int host;      /* whose it is */
+	int64_t lapse; /* its host cannot be reached since then; INT64_MAX: it can */
+	struct nw_text *will;
+};
+
+/* What is retained of a device, as the oracle reads it. */
+struct nw_kept {
+	enum { NW_K_NONE, NW_K_ONLINE, NW_K_OFFLINE, NW_K_WILL } what;
+	struct hw_token token;
+	uint64_t seq;
 };
 
 struct nw_broker {
-	uint64_t session[NW_HOSTS];             /* by name; 0: none */
-	int host_of[NW_HOSTS];                  /* whose it is */
-	int64_t lapse[NW_HOSTS];                /* its host cannot be reached since then; INT64_MAX: it can */
-	struct nw_presence *presence[NW_HOSTS]; /* retained */
-	uint64_t reader[NW_HOSTS];              /* by host; 0: not subscribed */
-	struct nw_stored retained[NW_DEVICES];
+	struct nw_client session[NW_HOSTS], reader[NW_HOSTS]; /* by name */
+	struct nw_text *presence[NW_HOSTS], *known[NW_HOSTS]; /* retained */
+	struct nw_kept retained[NW_DEVICES];
 	struct hw_token most[HW_PARTITIONS]; /* the oracle's: of the statuses passed on in this life */
 	int64_t stopped_until;
 	uint64_t ids;
-	struct nw_msg *held; /* heartbeats that wait while it is stopped */
-	size_t n_held, cap_held;
+	struct nw_text *held[4096]; /* of devices, while it stands still */
+	size_t n_held;
 };
 
 /* --- hosts ------------------------------------------------------------------------------------------------------ */
 
-struct nw_edge {
-	enum nw_state state;
-	uint64_t seq;
-	struct hw_token token;
-	int64_t made, confirmed; /* the host's time; 0: not confirmed */
-	bool asked;
+struct event_base {
+	struct nw_host *h;
 };
 
-/* A device as a host has it. */
-struct nw_record {
-	int64_t heard;       /* host's time of the last heartbeat read; 0: never */
-	enum nw_state state; /* of the stream, or of our own edges behind it */
-	uint64_t seq;
-	struct nw_edge edge[NW_KEPT]; /* unconfirmed, and confirmed ones that are kept */
-	int n_edges;
-	bool owed; /* its status */
-	int64_t owed_since;
-	uint64_t said; /* the number of the status that is out; 0: none */
+struct nw_link {
+	int instance; /* -1: not connected */
+	uint64_t conn;
+	bool up;         /* greeted */
+	int64_t asked;   /* the oldest unanswered request */
+	unsigned awaits; /* requests */
+	int64_t leave_at, redial_at;
+	struct hw_redis_link *l; /* of cluster_redis.c's */
+	redisCallbackFn *heard;  /* takes what is published */
+	uint64_t version_told;   /* of the owners */
+	bool told;
 };
 
 struct nw_host {
+	struct nw_world *w;
 	int index, name;
-	bool alive;
-	uint64_t run;
-	struct hw_nodes *n; /* owned */
+	struct hw_app *app; /* owned; NULL: it does not run */
+	struct hw_settings settings;
+	struct hw_settings_group group;
+	char *filters[2];
+	uint64_t run, starts;
 	double drift;
-	int64_t mono_off, wall_off; /* its clocks against the world's */
+	int64_t mono_off, wall_off, slept; /* its clocks against the world's */
 	int64_t paused_until, cut_redis, cut_broker, starts_at;
+	bool suspends; /* the pause is a suspension of the machine */
+	int64_t paused_at;
 	bool froze; /* paused between check and write */
 	struct nw_wire wire[NW_WIRES], sent[NW_WIRES];
+	struct nw_link link[NW_LINKS];
 
-	int instance; /* of Redis it is connected to; -1: none */
-	uint64_t conn;
-	int64_t redis_asked; /* the oldest unanswered request; 0: none */
-	int redis_waiting;
-	int64_t leave_at, redial_at;
-	uint64_t version_told; /* of the owners, by this connection's instance */
-	bool told, loaded, following;
-	size_t followed;
-	unsigned stream;
-	int64_t follow_next;
+	struct event_base base;
+	struct event *events; /* a list */
+	const struct hw_loop *loop;
+	int64_t tick_at, tick_ms;
+	bool stopped_loop;
 
-	uint64_t session, dialing; /* of the publisher */
-	uint64_t reader;           /* its subscription */
-	bool reads;                /* which was acknowledged */
-	int64_t dial_at, read_at, dialed;
-	uint64_t numbers;          /* of messages and barriers */
-	uint64_t barrier;          /* the last sent; its number is its host's time */
-	int64_t barrier_next, out; /* a barrier is out since then; 0: none is */
-	int64_t proven;            /* what was sent before this moment, by the host's clock, has been read */
-	int64_t due;
-	bool poked;
-	int64_t lossy_end; /* silence counts from then */
-	int64_t stepped;
+	struct hw_publisher *publisher;
+	struct hw_reader *reader;
+	struct hw_redis *redis;
+	struct hw_tail *tail;
+	struct hw_evict *evicts; /* a list */
+	struct nw_order *prepared, *answered;
+	int fds;
 	bool stopping;
-	int64_t stop_by;
+	int64_t stop_by, looped;
 
-	struct nw_record device[NW_DEVICES];
-	struct hw_partitions waits;   /* won, the stream not followed that far yet */
-	struct hw_partitions compare; /* of them, those whose devices are compared with the store then */
-	struct hw_partitions drained;
-	size_t waits_for;
+	/* The oracle's. */
+	int64_t started;
+	int64_t sight;                                      /* ns in which it could read, in all */
+	int64_t heard[NW_DEVICES], heard_sight[NW_DEVICES]; /* world's time and `sight` then; 0: never in this run */
+	int64_t bye[NW_DEVICES], false_bye[NW_DEVICES];     /* a goodbye was taken: genuine, or not */
 };
 
 /* --- the world -------------------------------------------------------------------------------------------------- */
 
 enum nw_trouble {
 	NW_PAUSE,
+	NW_SUSPEND,
 	NW_CUT_REDIS,
 	NW_CUT_BROKER,
 	NW_CUT_BOTH,
@@ -239,42 +323,48 @@ enum nw_trouble {
 	NW_BROKER_STANDS,
 	NW_BROKER_RESTART,
 	NW_CLOCK,
+	NW_MASS, /* many devices die at once, or come back; perhaps a node with them */
 	NW_TROUBLES
 };
 
-/* What the wiring or a store does wrong on purpose. */
+/* What a part below the wiring, a store, or the core does wrong on purpose. */
 enum nw_lie {
 	NW_NO_LIE,
-	NW_LIE_EVICT,        /* nobody is cut off at the broker, but said to be */
-	NW_LIE_BARRIER,      /* a barrier counts as back when it is asked for */
-	NW_LIE_ACK,          /* a presence counts as acknowledged when it is handed over; barriers overtake it */
-	NW_LIE_CONFIRM,      /* a session needs no renewal */
-	NW_LIE_YIELD,        /* a greater token on the broker is not yielded to */
-	NW_LIE_KNOWN,        /* presences do not say the greatest tokens known */
-	NW_LIE_WILL,         /* ... a will replaces what was known */
-	NW_LIE_KNOWN_EPOCHS, /* ... or without their nodes */
-	NW_LIE_EPOCH,        /* Redis does not compare tokens */
-	NW_LIE_TWICE,        /* an edge to the stored state is written again */
-	NW_LIE_COUNT,        /* a removal does not compare run and count */
-	NW_LIE_KEPT,         /* confirmed edges are not sent again to a new master */
-	NW_LIE_RESTORE,      /* a renewal does not store our tokens again */
-	NW_LIE_FOLLOW,       /* what was won is decided before the stream was followed to its place */
-	NW_LIE_UNCLEAN,      /* after an unclean end nothing is owed again */
-	NW_LIE_FLUSHED,      /* a drained partition counts as settled at once */
-	NW_LIE_CLAIM,        /* a claim compares no record */
-	NW_LIE_GONE,         /* who was removed goes on */
-	NW_LIE_GATE,         /* a watcher's verdicts are announced */
-	NW_LIE_FENCE,        /* statuses go out without asking the fence */
-	NW_LIE_JOIN,         /* joining replaces another run of the same name */
-	NW_LIE_SILENT,       /* nobody is ever removed */
-	NW_LIE_RELEASE,      /* a release is not written */
+	NW_LIE_EVICT,   /* nobody is cut off at the broker, but said to be */
+	NW_LIE_BARRIER, /* barriers come back before what was sent ahead of them */
+	NW_LIE_ACK,     /* a presence is acknowledged before the broker has it */
+	NW_LIE_CONFIRM, /* a session needs no renewal */
+	NW_LIE_PEERS,   /* what the others say of themselves is not read */
+	NW_LIE_WILL,    /* a will replaces what was known, too */
+	NW_LIE_EPOCH,   /* Redis does not compare tokens */
+	NW_LIE_TWICE,   /* an edge to the stored state is entered again */
+	NW_LIE_COUNT,   /* a removal does not compare run and count */
+	NW_LIE_KEPT,    /* confirmed edges are not sent again to a new master */
+	NW_LIE_RESTORE, /* a renewal does not store our tokens again */
+	NW_LIE_FOLLOW,  /* what was won is decided before the stream was followed to its place */
+	NW_LIE_COMPARE, /* after an unclean end, or to another master, nothing is compared with the store */
+	NW_LIE_FLUSHED, /* a drained partition counts as settled at once */
+	NW_LIE_CLAIM,   /* a claim compares no record */
+	NW_LIE_GONE,    /* who was removed goes on */
+	NW_LIE_GATE,    /* a watcher's verdicts are announced */
+	NW_LIE_FENCE,   /* statuses go out without asking the fence */
+	NW_LIE_JOIN,    /* joining replaces another run of the same name */
+	NW_LIE_SILENT,  /* nobody is ever removed */
+	NW_LIE_RELEASE, /* a release is not written */
+	NW_LIE_SWEEP,   /* what was noted of the devices that were won is not looked at */
+	NW_LIE_REREAD,  /* after a gap, or words that were refused, the store is not read again */
+	NW_LIE_STALL,   /* the loop does not notice that it stood still */
+	NW_LIE_NEWER,   /* that the store holds something newer is not told */
+	NW_LIE_STREAM,  /* what the others write is not followed */
+	NW_LIE_REWRITE, /* a device that is written anew, in another state, has no entry */
+	NW_LIE_RELINK,  /* hashes that were read from the Redis before are not read again */
 	NW_LIES
 };
 
 struct nw_plan {
 	int hosts;
-	bool standby, wills, denied, namesake;
-	int64_t lease_ms, timeout_ms, keepalive_ms, lag_ms;
+	bool wills, denied, namesake, other_timeouts, trims;
+	int64_t lease_ms, timeout_ms, keepalive_ms, lag_ms, grace_ms;
 	int64_t trouble_ns, calm_ns;
 	double rate[NW_TROUBLES]; /* a second, for each host or the world */
 	double turns;             /* deaths and returns a second */
@@ -282,9 +372,10 @@ struct nw_plan {
 };
 
 struct nw_life {
-	bool alive;
-	int64_t since, next_beat;
-	int64_t interval;
+	bool alive, wills; /* its connection leaves a will */
+	int64_t since, next_beat, interval;
+	int64_t torn; /* its connection was ended by the broker then, and is made again */
+	struct nw_text *beat, *goodbye, *false_goodbye;
 };
 
 struct nw_grant {
@@ -303,7 +394,7 @@ struct nw_edge_seen {
 };
 
 struct nw_count {
-	uint64_t takeovers, evictions, removals, handovers, entries, statuses, fenced, failovers, deaths, kept;
+	uint64_t takeovers, evictions, removals, handovers, entries, statuses, fenced, failovers, deaths, turns;
 };
 
 struct nw_world {
@@ -311,21 +402,19 @@ struct nw_world {
 	uint64_t seed;
 	int64_t t, trouble_end; /* ns */
 	int64_t last_event;     /* the last trouble began or ended then */
-	int64_t owners_moved;
 	enum nw_lie lie;
 	struct nw_plan plan;
 	struct nw_host host[NW_HOSTS];
 	struct nw_redis redis[NW_INSTANCES];
 	int master, instances;
-	int64_t redis_stands;
+	int64_t redis_stands, redis_wall_off;
 	struct nw_data snapshot[NW_SNAPSHOTS];
 	int64_t snapshot_at[NW_SNAPSHOTS];
 	int snapshots;
 	struct nw_broker broker;
 	struct nw_life device[NW_DEVICES];
 	unsigned part[NW_DEVICES];
-	int64_t heard[NW_HOSTS][NW_DEVICES]; /* the oracle's: when its process took a heartbeat from the wire */
-	int64_t subscribed[NW_HOSTS];
+	bool in_use[HW_PARTITIONS];
 	int64_t unowned[HW_PARTITIONS]; /* since then; 0: owned */
 	int64_t good_since;             /* some node could have taken over since then; INT64_MAX: none could */
 	struct nw_grant *grant;
@@ -339,6 +428,8 @@ struct nw_world {
 };
 
 extern const char *const nw_names[NW_HOSTS];
+/* The host whose code runs now; NULL: none's. */
+extern struct nw_host *nw_running;
 
 /* The seed's plan; change it before nw_run(), if another is wanted. */
 void nw_init(struct nw_world *w, uint64_t seed);
@@ -355,43 +446,70 @@ void nw_wire_clear(struct nw_wire *wire);
 void nw_msg_fini(struct nw_msg *msg);
 /* Sends it over the host's wire: it arrives after a drawn while. */
 void nw_send(struct nw_world *w, struct nw_host *h, enum nw_wires wire, struct nw_msg msg);
+/* What the host's process sends: it goes out at the end of its step, if it is not stopped before. */
+void nw_put(struct nw_host *h, enum nw_wires wire, struct nw_msg msg);
 void *nw_alloc(size_t size);
+/* At its place: whether something is there that has arrived. */
+bool nw_arrived(const struct nw_world *w, const struct nw_wire *wire);
+/* With one reference. */
+struct nw_text *nw_text_new(const char *topic, const char *payload, size_t len);
+struct nw_text *nw_text_ref(struct nw_text *t);
+void nw_text_unref(struct nw_text *t);
+const char *nw_payload(const struct nw_text *t);
+int nw_name_of(const char *node, size_t len);
 
 /* Redis */
-void nw_redis_serve(struct nw_world *w, struct nw_host *h, struct nw_msg *msg);
+void nw_redis_serve(struct nw_world *w, struct nw_host *h, enum nw_links k, struct nw_msg *msg);
 void nw_redis_snapshot(struct nw_world *w);
 void nw_redis_failover(struct nw_world *w);
 void nw_redis_flush(struct nw_world *w);
+bool nw_redis_reachable(const struct nw_world *w, const struct nw_host *h);
 
 /* the broker */
-void nw_broker_serve(struct nw_world *w, struct nw_host *h, struct nw_msg *msg);
-void nw_broker_beat(struct nw_world *w, int device);
+void nw_broker_serve(struct nw_world *w, struct nw_host *h, enum nw_wires k, struct nw_msg *msg);
+/* A device publishes; the reference is borrowed. */
+void nw_broker_hears(struct nw_world *w, struct nw_text *t);
 void nw_broker_step(struct nw_world *w);
-void nw_broker_subscribe(struct nw_world *w, struct nw_host *h);
-void nw_broker_end(struct nw_world *w, int name, bool will);
+void nw_broker_end(struct nw_world *w, int name, bool reader, bool will);
 void nw_broker_restart(struct nw_world *w, bool keeps);
 bool nw_broker_reachable(const struct nw_world *w, const struct nw_host *h);
-void nw_presence_unref(struct nw_presence *p);
+void nw_broker_fini(struct nw_world *w);
+
+/* devices */
+void nw_fleet_begin(struct nw_world *w);
+void nw_fleet_step(struct nw_world *w);
+void nw_fleet_turn(struct nw_world *w, int device);
+/* The broker ends the connections of all; each sends its will first, if the broker still can. */
+void nw_fleet_torn(struct nw_world *w, bool wills);
+void nw_fleet_fini(struct nw_world *w);
 
 /* hosts */
-void nw_host_start(struct nw_world *w, struct nw_host *h);
 void nw_host_end(struct nw_world *w, struct nw_host *h);
 void nw_host_step(struct nw_world *w, struct nw_host *h);
-void nw_host_relink(struct nw_world *w, struct nw_host *h);
-void nw_host_lose_session(struct nw_world *w, struct nw_host *h);
-void nw_host_lose_reader(struct nw_world *w, struct nw_host *h);
+void nw_host_stop(struct nw_world *w, struct nw_host *h);
+void nw_host_pause(struct nw_world *w, struct nw_host *h, int64_t until, bool suspends);
 struct hw_now nw_host_now(const struct nw_world *w, const struct nw_host *h);
 bool nw_host_acts(const struct nw_world *w, const struct nw_host *h);
-/* gate */
-void nw_gate_work(struct nw_world *w, struct nw_host *h);
-void nw_gate_answer(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg);
-void nw_gate_entries(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg);
-void nw_gate_load(struct nw_world *w, struct nw_host *h, const struct nw_answer *a);
-void nw_gate_own(struct nw_world *w, struct nw_host *h, const struct hw_nodes_order *o);
-void nw_gate_lose(struct nw_world *w, struct nw_host *h, const struct hw_partitions *set);
-void nw_gate_acked(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg);
-void nw_gate_relinked(struct nw_world *w, struct nw_host *h);
-void nw_gate_session(struct nw_world *w, struct nw_host *h);
+/* Its descriptors, for the loop. */
+bool nw_mqtt_readable(const struct nw_host *h, int fd);
+/* What its threads and links do by themselves. */
+void nw_mqtt_step(struct nw_world *w, struct nw_host *h);
+void nw_mqtt_reader_step(struct nw_world *w, struct nw_host *h, int64_t planned);
+void nw_mqtt_drop(struct nw_world *w, struct nw_host *h, bool reader);
+void nw_links_begin(struct nw_world *w, struct nw_host *h);
+void nw_links_step(struct nw_world *w, struct nw_host *h);
+bool nw_link_ask(struct nw_host *h, enum nw_links k, struct nw_msg msg);
+void nw_link_lose(struct nw_host *h, enum nw_links k, const char *why);
+/* A link of that number was greeted, lost, or has an answer, which may be taken from. */
+void nw_sink_up(struct nw_host *h, struct nw_msg *hello);
+void nw_sink_lost(struct nw_host *h, const char *why);
+void nw_sink_answer(struct nw_host *h, struct nw_msg *msg);
+void nw_sink_pump(struct nw_host *h);
+void nw_tail_up(struct nw_host *h, int server);
+void nw_tail_lost(struct nw_host *h, const char *why);
+void nw_tail_answer(struct nw_host *h, struct nw_msg *msg);
+struct nw_hash nw_sink_hash(struct nw_host *h, const struct hw_device *d);
+int nw_device_of(const char *id, size_t len);
 
 /* trouble */
 void nw_plan_draw(struct nw_world *w);
@@ -408,10 +526,10 @@ void nw_oracle_accepts(struct nw_world *w, int instance, unsigned p, const struc
 void nw_oracle_entry(struct nw_world *w, int instance, const struct nw_entry *e);
 void nw_oracle_grants(struct nw_world *w, unsigned p, const struct hw_token *t, uint64_t run);
 void nw_oracle_status(struct nw_world *w, int device, const struct hw_token *t);
-void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device);
+void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason);
 void nw_oracle_moves(struct nw_world *w, struct nw_host *h, const char *what);
-void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg);
-void nw_oracle_forgets(struct nw_world *w, struct nw_host *h, int device);
+void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_item *item);
+void nw_oracle_forgets(struct nw_world *w, struct nw_host *h, const struct hw_partitions *set);
 void nw_oracle_connects(struct nw_world *w, struct nw_host *h);
 void nw_oracle_failover(struct nw_world *w);
 void nw_oracle_flush(struct nw_world *w);

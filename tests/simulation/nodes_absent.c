@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/* What the wiring knows and this world has not: a log, clients of the API, hooks, keys of other programs, what is
+ * shown of the cluster, a configuration that is read again. */
+#include <stdarg.h>
+
+#include "daemon/alone.h"
+#include "daemon/hooks.h"
+#include "daemon/keys.h"
+#include "daemon/observe.h"
+#include "daemon/probes.h"
+#include "daemon/reload.h"
+#include "http/server.h"
+#include "nodes_world.h"
+#include "run/manager.h"
+
+/* --- the log ----------------------------------------------------------------------------------------------------- */
+
+static void say(const char *format, va_list ap)
+{
+	char text[400];
+	struct nw_host *h = nw_running;
+	if (!h || !h->w->trace)
+		return;
+	vsnprintf(text, sizeof(text), format, ap);
+	nw_trace(h->w, "%s: \"%s\"", nw_names[h->name], text);
+}
+
+void hw_log(struct hw_log *l, enum hw_log_level level, const char *format, ...)
+{
+	va_list ap;
+	(void)l, (void)level;
+	va_start(ap, format);
+	say(format, ap);
+	va_end(ap);
+}
+
+void hw_log_limited(struct hw_log *l, unsigned kind, enum hw_log_level level, const char *format, ...)
+{
+	va_list ap;
+	(void)l, (void)kind, (void)level;
+	va_start(ap, format);
+	say(format, ap);
+	va_end(ap);
+}
+
+int hw_log_reopen(struct hw_log *l)
+{
+	(void)l;
+	return 0;
+}
+
+/* --- what is shown of the cluster -------------------------------------------------------------------------------- */
+
+void hw_app_cluster_won(struct hw_app *a, const struct hw_partitions *set, const struct hw_partitions *unclean)
+{
+	(void)a;
+	nw_trace(nw_running->w, "%s: owns %u more, %u unclean", nw_names[nw_running->name], hw_partitions_count(set),
+	         hw_partitions_count(unclean));
+	nw_oracle_moves(nw_running->w, nw_running, "owns");
+}
+
+void hw_app_cluster_lost(struct hw_app *a, const struct hw_partitions *set)
+{
+	(void)a;
+	nw_trace(nw_running->w, "%s: loses %u", nw_names[nw_running->name], hw_partitions_count(set));
+	nw_oracle_moves(nw_running->w, nw_running, "loses");
+	nw_oracle_forgets(nw_running->w, nw_running, set);
+}
+
+void hw_app_cluster_asks(struct hw_app *a, const struct hw_nodes_order *o)
+{
+	(void)a;
+	if (o->kind == HW_NODES_RELEASE)
+		nw_oracle_forgets(nw_running->w, nw_running, &o->set);
+	if (o->kind != HW_NODES_RENEW)
+		nw_trace(nw_running->w, "%s: orders %d of %u", nw_names[nw_running->name], (int)o->kind,
+		         hw_partitions_count(&o->set));
+}
+
+void hw_app_cluster_saw(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
+                        const struct hw_cluster_answer *answer)
+{
+	(void)a, (void)now, (void)o, (void)answer;
+}
+
+void hw_app_cluster_decides(struct hw_app *a, int64_t after_ns)
+{
+	(void)a, (void)after_ns;
+	nw_trace(nw_running->w, "%s: decides", nw_names[nw_running->name]);
+}
+
+void hw_app_cluster_leaves(struct hw_app *a, const char *node)
+{
+	(void)a, (void)node;
+}
+
+void hw_app_cluster_view_free(struct hw_app *a)
+{
+	(void)a;
+}
+
+void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o, char buf[HW_CLUSTER_JSON])
+{
+	(void)a, (void)now, (void)o;
+	buf[0] = '\0';
+}
+
+void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len)
+{
+	(void)a, (void)text, (void)len;
+}
+
+void hw_app_hold_strangers(const struct hw_app *a, struct hw_cluster_answer *answer)
+{
+	(void)a, (void)answer;
+}
+
+void hw_app_tell_strangers(struct hw_app *a)
+{
+	(void)a;
+}
+
+void hw_app_cluster_totals(const struct hw_app *a, struct hw_cluster_totals *out)
+{
+	(void)a;
+	*out = (struct hw_cluster_totals){0};
+}
+
+/* A monitor that is alone. */
+void hw_app_alone_start(struct hw_app *a)
+{
+	(void)a;
+}
+
+void hw_app_alone_look(struct hw_app *a)
+{
+	(void)a;
+}
+
+/* --- the configuration ------------------------------------------------------------------------------------------- */
+
+void hw_conf_free(void *conf)
+{
+	(void)conf;
+}
+
+char *hw_conf_read_secret(const char *path)
+{
+	(void)path;
+	return NULL;
+}
+
+void hw_app_reload_on_signal(struct hw_app *a)
+{
+	(void)a;
+}
+
+bool hw_settings_is_url(const char *text)
+{
+	(void)text;
+	return false;
+}
+
+int64_t hw_settings_probe_after_ms(const struct hw_settings_group *g)
+{
+	(void)g;
+	return 0;
+}
+
+void hw_manager_tell(const char *state)
+{
+	(void)state;
+}
+
+/* --- clients ----------------------------------------------------------------------------------------------------- */
+
+const struct hw_control_ops hw_app_control_ops, hw_app_control_ops_nodes, hw_app_control_ops_memory,
+	hw_app_control_ops_standby;
+
+int hw_control_new(struct hw_control **out, struct event_base *base, const char *path, const char *group,
+                   const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg)
+{
+	(void)out, (void)base, (void)path, (void)group, (void)m, (void)ops, (void)arg;
+	return 0;
+}
+
+int hw_control_keep(struct hw_control *c, struct hw_http_kept *out)
+{
+	(void)c, (void)out;
+	return 0;
+}
+
+int hw_control_resume(struct hw_control **out, struct event_base *base, struct hw_http_kept *kept,
+                      const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg)
+{
+	(void)out, (void)base, (void)kept, (void)m, (void)ops, (void)arg;
+	return 0;
+}
+
+void hw_http_kept_fini(struct hw_http_kept *kept)
+{
+	(void)kept;
+}
+
+int hw_control_listen(struct hw_control *c, const char *address, bool *local)
+{
+	(void)c, (void)address, (void)local;
+	return 0;
+}
+
+void hw_control_free(struct hw_control *c)
+{
+	(void)c;
+}
+
+void hw_control_store(struct hw_control *c, bool up)
+{
+	(void)c, (void)up;
+}
+
+void hw_control_event(struct hw_control *c, const struct hw_event *e)
+{
+	(void)c, (void)e;
+}
+
+void hw_control_missed(struct hw_control *c, struct hw_event_id upto)
+{
+	(void)c, (void)upto;
+}
+
+void hw_control_page(struct hw_control *c, const struct hw_event_page *page)
+{
+	(void)c, (void)page;
+}
+
+void hw_control_tick(struct hw_control *c, struct hw_now now)
+{
+	(void)c, (void)now;
+}
+
+void hw_control_detected(struct hw_control *c, int64_t delay_ns)
+{
+	(void)c, (void)delay_ns;
+}
+
+void hw_histogram_add(struct hw_histogram *h, double seconds)
+{
+	(void)h, (void)seconds;
+}
+
+/* --- hooks ------------------------------------------------------------------------------------------------------- */
+
+struct hw_notifier {
+	int none;
+};
+
+struct hw_notifier *hw_notifier_new(struct event_base *base, const struct hw_monitor *m, hw_notifier_trouble *trouble,
+                                    void *arg)
+{
+	static struct hw_notifier none;
+	(void)base, (void)m, (void)trouble, (void)arg;
+	return &none;
+}
+
+void hw_notifier_free(struct hw_notifier *n)
+{
+	(void)n;
+}
+
+void hw_notifier_transition(struct hw_notifier *n, struct hw_now now, const struct hw_transition *t)
+{
+	(void)n, (void)now, (void)t;
+}
+
+void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out)
+{
+	(void)n, (void)now;
+	nw_trace(nw_running->w, "%s: %s (%s)", nw_names[nw_running->name], out->blind.begun ? "blind" : "sees",
+	         hw_cause_name(out->blind.cause));
+}
+
+void hw_notifier_tick(struct hw_notifier *n)
+{
+	(void)n;
+}
+
+void hw_notifier_flush(struct hw_notifier *n)
+{
+	(void)n;
+}
+
+bool hw_notifier_idle(const struct hw_notifier *n)
+{
+	(void)n;
+	return true;
+}
+
+int hw_app_configure_notifier(struct hw_app *a, const struct hw_settings *c)
+{
+	(void)a, (void)c;
+	return 0;
+}
+
+void hw_app_notify_trouble(void *arg, enum hw_notifier_kind kind, const char *text)
+{
+	(void)arg, (void)kind, (void)text;
+}
+
+/* --- keys of other programs -------------------------------------------------------------------------------------- */
+
+const struct hw_keyspace_ops hw_app_keyspace_ops;
+
+struct hw_keyspace *hw_keyspace_new(struct event_base *base, const struct hw_keyspace_conf *conf,
+                                    struct hw_redis *store, const struct hw_monitor *m,
+                                    const struct hw_keyspace_ops *ops, void *arg)
+{
+	(void)base, (void)conf, (void)store, (void)m, (void)ops, (void)arg;
+	return NULL;
+}
+
+int hw_app_start_keyspace(struct hw_app *a)
+{
+	(void)a;
+	return 0;
+}
+
+void hw_keyspace_free(struct hw_keyspace *ks)
+{
+	(void)ks;
+}
+
+void hw_keyspace_loaded(struct hw_keyspace *ks)
+{
+	(void)ks;
+}
+
+void hw_keyspace_emptied(struct hw_keyspace *ks)
+{
+	(void)ks;
+}
+
+void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref device)
+{
+	(void)ks, (void)device;
+}
+
+/* --- probes ------------------------------------------------------------------------------------------------------ */
+
+void hw_app_probes_init(struct hw_app *a)
+{
+	(void)a;
+}
+
+void hw_app_probes_free(struct hw_app *a)
+{
+	(void)a;
+}
+
+void hw_app_probe(struct hw_app *a, struct hw_now now, const struct hw_out *out)
+{
+	(void)a, (void)now, (void)out;
+}
+
+void hw_app_probe_refused(struct hw_app *a, const char *why)
+{
+	(void)a, (void)why;
+}

@@ -1,0 +1,701 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What src/redis' sink, loader and mark are to the wiring (src/redis/redis.h): the ring of edges, with the broker's
+ * acknowledgements among them; refreshes, which the store answers with a demand for a rewrite where it differs; the
+ * sweep; loads; the mark by which an emptied store is found. Edges that were confirmed are kept for a while, and go
+ * in front of all else when the link is back (10.8).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nodes_world.h"
+#include "redis/redis.h"
+
+#define EDGE_CALLS 2
+#define RECORDS    64
+#define KEPT       512
+#define KEPT_NS    (60 * HW_NS_PER_S)
+#define FIRST      (UINT64_C(1) << 32) /* places before it are of what is sent again */
+
+struct nw_ringed {
+	struct hw_transition t;
+	uint64_t epoch;
+	int64_t queued_ns; /* or, of one that is kept, confirmed then */
+	int ack;           /* the device that the broker has the status of; -1: an edge */
+	bool again;        /* it was confirmed before */
+};
+
+struct nw_looking {
+	hw_redis_fenced *fn;
+	void *arg;
+	struct nw_looking *next;
+};
+
+struct hw_redis {
+	struct nw_host *h;
+	struct hw_redis_conf conf;
+	const struct hw_monitor *m;
+	const struct hw_redis_ops *ops;
+	void *arg;
+	bool up, was_up;
+	struct hw_mono down_since;
+	int64_t started_wall_ms;
+
+	struct nw_ringed *ring; /* owned; places count up for ever */
+	size_t cap;
+	uint64_t head, sent, tail;
+	unsigned flying[RECORDS];       /* edges of a device on their way */
+	unsigned calls[NW_REFRESH + 1]; /* on their way */
+	bool refresh[RECORDS], rewrite[RECORDS];
+	bool sweep, comparing;
+
+	struct nw_ringed kept[KEPT];
+	size_t n_kept;
+
+	enum { NONE, WANTED, STATES, OUTBOX, DONE, AGAIN } stage;
+	bool next;
+	int pages;
+	uint64_t devices;
+
+	struct {
+		bool read, written, in_flight;
+		int64_t old_ms, saw_ms, sent_ms, written_ms;
+	} mark;
+	struct nw_looking *looking; /* owned, in the order of the asking */
+	struct hw_redis_stats stats;
+};
+
+/* --- devices ----------------------------------------------------------------------------------------------------- */
+
+int nw_device_of(const char *id, size_t len)
+{
+	int n = 0;
+	for (size_t k = 4; k < len; k++)
+		n = n * 10 + (id[k] - '0');
+	return n;
+}
+
+static struct hw_device *device_of(const struct hw_redis *r, struct hw_ref ref)
+{
+	return hw_registry_get(hw_monitor_registry(r->m), ref);
+}
+
+static int number_of(const struct hw_device *d)
+{
+	struct hw_id id = hw_device_id(d);
+	return nw_device_of(id.text, id.len);
+}
+
+/* Whether it is ours, by this token if one is given; then `to` has it. */
+static bool owns(const struct hw_redis *r, int device, uint64_t epoch, struct hw_token *token)
+{
+	struct hw_ownership o;
+	char id[16];
+	int len = snprintf(id, sizeof(id), "dev-%d", device);
+	if (!r->ops->owner(r->arg, id, (size_t)len, &o) || (epoch && epoch != o.token.epoch))
+		return false;
+	*token = o.token;
+	return true;
+}
+
+/* What the store is to hold of it. */
+static struct nw_hash picture(const struct hw_redis *r, const struct hw_device *d)
+{
+	return (struct nw_hash){.there = true,
+	                        .once = d->flags & HW_FLAG_ONCE,
+	                        .state = hw_device_state(d),
+	                        .reason = hw_device_reason(d),
+	                        .seq = d->seq,
+	                        .since_ms = d->since_ms,
+	                        .last_seen_ms = hw_device_last_seen_ms(d, nw_host_now(r->h->w, r->h)),
+	                        .own_timeout_ms = d->extra ? d->extra->own_timeout_ms : 0};
+}
+
+static void drop(struct hw_redis *r, struct hw_ref ref, uint64_t seq)
+{
+	r->ops->on_dropped(r->arg, ref, seq);
+}
+
+/* --- the ring ---------------------------------------------------------------------------------------------------- */
+
+static struct nw_ringed *at(const struct hw_redis *r, uint64_t place)
+{
+	return &r->ring[place % r->cap];
+}
+
+static void grow(struct hw_redis *r)
+{
+	size_t cap = r->cap ? 2 * r->cap : 64;
+	struct nw_ringed *ring = nw_alloc(cap * sizeof(*ring));
+	for (uint64_t k = r->head; k != r->tail; k++)
+		ring[k % cap] = *at(r, k);
+	free(r->ring);
+	r->ring = ring;
+	r->cap = cap;
+}
+
+static void push(struct hw_redis *r, const struct nw_ringed *e)
+{
+	if (r->tail - r->head == r->cap)
+		grow(r);
+	*at(r, r->tail) = *e;
+	r->tail++;
+}
+
+bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t)
+{
+	const struct hw_device *d = device_of(r, t->device);
+	struct hw_token token;
+	if (t->state == HW_STATE_OFFLINE && t->delay_ns >= 0)
+		nw_oracle_offline(r->h->w, r->h, number_of(d), t->reason);
+	if (!d || !owns(r, number_of(d), 0, &token))
+		return false;
+	nw_trace(r->h->w, "%s: dev-%d is %s (%s), seq %d of (%d %s)", nw_names[r->h->name], number_of(d),
+	         hw_state_name(t->state), hw_reason_name(t->reason), (int)t->seq, (int)token.epoch, token.node);
+	push(r, &(struct nw_ringed){.t = *t, .epoch = token.epoch, .queued_ns = now.mono.ns, .ack = -1});
+	return true;
+}
+
+void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)
+{
+	struct nw_ringed e = {.t = {.seq = seq}, .ack = nw_device_of(id, id_len)};
+	struct hw_token token;
+	(void)cleared;
+	if (!owns(r, e.ack, 0, &token))
+		return;
+	e.epoch = token.epoch;
+	e.queued_ns = nw_host_now(r->h->w, r->h).mono.ns;
+	push(r, &e);
+}
+
+void hw_redis_refresh(struct hw_redis *r, struct hw_ref device)
+{
+	r->refresh[device.index % RECORDS] = true;
+}
+
+/* --- calls ------------------------------------------------------------------------------------------------------- */
+
+static struct nw_call *call_new(enum nw_item_kind kind)
+{
+	struct nw_call *c = nw_alloc(sizeof(*c));
+	c->kind = kind;
+	return c;
+}
+
+/* False: it must wait for an answer. */
+static bool add_edge(struct hw_redis *r, struct nw_call *c, uint64_t place)
+{
+	const struct nw_ringed *e = at(r, place);
+	const struct hw_device *d = e->ack < 0 ? device_of(r, e->t.device) : NULL;
+	struct nw_item *i = &c->item[c->n];
+	if (e->ack < 0 && !d)
+		return true;
+	*i = (struct nw_item){
+		.kind = e->ack < 0 ? NW_EDGE : NW_ACK, .device = d ? number_of(d) : e->ack, .again = e->again};
+	i->ref = e->t.device;
+	if (d)
+		i->to = picture(r, d);
+	i->to.seq = e->t.seq;
+	if (!owns(r, i->device, e->epoch, &i->to.token)) {
+		if (d)
+			drop(r, e->t.device, e->t.seq);
+		return true;
+	}
+	if (d && r->flying[e->t.device.index])
+		return false;
+	if (d) {
+		i->outbox = e->t.seq == d->seq && (!e->again || hw_device_noted(d, HW_OWED_STATUS));
+		i->to.state = e->t.state;
+		i->to.reason = e->t.reason;
+		i->to.since_ms = e->t.time_ms;
+		i->to.last_seen_ms = e->t.last_seen_ms;
+	}
+	c->n++;
+	return true;
+}
+
+static bool send_call(struct hw_redis *r, struct nw_call *c)
+{
+	r->calls[c->kind]++;
+	for (size_t k = 0; k < c->n; k++)
+		if (c->item[k].kind == NW_EDGE)
+			r->flying[c->item[k].ref.index]++;
+	return nw_link_ask(r->h, NW_L_SINK, (struct nw_msg){.what = NW_CALL, .body = c});
+}
+
+/* All before this place are confirmed. */
+static void confirm(struct hw_redis *r, uint64_t place)
+{
+	int64_t now = nw_host_now(r->h->w, r->h).mono.ns;
+	for (; r->head != place; r->head++) {
+		const struct nw_ringed *e = at(r, r->head);
+		if (e->ack >= 0)
+			continue;
+		if (r->n_kept == KEPT)
+			memmove(r->kept, r->kept + 1, --r->n_kept * sizeof(*r->kept));
+		r->kept[r->n_kept] = *e;
+		r->kept[r->n_kept++].queued_ns = now;
+	}
+}
+
+static bool call_edges(struct hw_redis *r)
+{
+	uint64_t place = r->sent;
+	if (place == r->tail || r->calls[NW_EDGE] >= EDGE_CALLS)
+		return false;
+	struct nw_call *c = call_new(NW_EDGE);
+	while (place != r->tail && c->n < NW_ITEMS && add_edge(r, c, place))
+		place++;
+	c->end = place;
+	bool moved = place != r->sent;
+	r->sent = place;
+	if (c->n) {
+		send_call(r, c);
+	} else {
+		free(c);
+		if (r->calls[NW_EDGE] == 0)
+			confirm(r, place);
+	}
+	return moved;
+}
+
+static bool call_dues(struct hw_redis *r, enum nw_item_kind kind)
+{
+	const struct hw_registry *devices = hw_monitor_registry(r->m);
+	bool *due = kind == NW_REFRESH ? r->refresh : r->rewrite;
+	struct nw_call *c = call_new(kind);
+	for (uint32_t k = 0; k < RECORDS && k < hw_registry_bound(devices) && c->n < NW_ITEMS; k++) {
+		const struct hw_device *d = due[k] ? hw_registry_at(devices, k) : NULL;
+		if (due[k] && kind == NW_REWRITE && r->flying[k])
+			continue;
+		due[k] = false;
+		if (!d || hw_device_state(d) == HW_STATE_PROVISIONAL || hw_device_state(d) == HW_STATE_FORGOTTEN)
+			continue;
+		struct nw_item i = {.kind = kind, .device = number_of(d), .ref = hw_registry_ref(devices, k)};
+		i.to = picture(r, d);
+		if (owns(r, i.device, 0, &i.to.token))
+			c->item[c->n++] = i;
+		else
+			drop(r, i.ref, d->seq);
+	}
+	if (c->n)
+		return send_call(r, c);
+	free(c);
+	return false;
+}
+
+static bool has_dues(const struct hw_redis *r)
+{
+	for (uint32_t k = 0; k < RECORDS; k++)
+		if (r->refresh[k] || r->rewrite[k])
+			return true;
+	return false;
+}
+
+static bool load_pending(const struct hw_redis *r)
+{
+	return r->stage == WANTED || r->stage == STATES || r->stage == OUTBOX || r->next;
+}
+
+static void sweep(struct hw_redis *r)
+{
+	const struct hw_registry *devices = hw_monitor_registry(r->m);
+	if (!r->sweep || !r->up || load_pending(r))
+		return;
+	r->sweep = false;
+	r->comparing = true;
+	for (uint32_t k = 0; k < hw_registry_bound(devices) && k < RECORDS; k++) {
+		const struct hw_device *d = hw_registry_at(devices, k);
+		if (d && (hw_device_state(d) == HW_STATE_ONLINE || hw_device_state(d) == HW_STATE_OFFLINE))
+			r->refresh[k] = true;
+	}
+}
+
+static void begin_load(struct hw_redis *r);
+
+void nw_sink_pump(struct nw_host *h)
+{
+	struct hw_redis *r = h->redis;
+	if (!r || !r->up)
+		return;
+	if (r->stage == WANTED)
+		begin_load(r);
+	while (call_edges(r))
+		;
+	sweep(r);
+	if (r->calls[NW_REFRESH] == 0)
+		call_dues(r, NW_REFRESH);
+	if (r->calls[NW_REWRITE] == 0 && r->sent == r->tail)
+		call_dues(r, NW_REWRITE);
+	r->comparing = r->sweep || (r->comparing && has_dues(r));
+}
+
+bool hw_redis_is_comparing(const struct hw_redis *r)
+{
+	return !r->up || r->sweep || r->comparing || r->stage == AGAIN;
+}
+
+/* --- answers ----------------------------------------------------------------------------------------------------- */
+
+static void newer(struct hw_redis *r, const struct nw_item *i)
+{
+	const struct hw_device *d = device_of(r, i->ref);
+	if (!d || i->stored < d->seq || r->h->w->lie == NW_LIE_NEWER)
+		return;
+	if (i->stored == d->seq && i->stored != i->to.seq)
+		r->ops->on_confirmed(r->arg, i->ref, i->stored);
+	else
+		r->ops->on_newer(r->arg, i->ref, i->stored);
+}
+
+static void answer_item(struct hw_redis *r, const struct nw_item *i)
+{
+	if (i->result == NW_FENCED) {
+		r->stats.fenced++;
+		r->ops->on_fenced(r->arg, r->h->w->part[i->device], &i->newer);
+		if (i->kind != NW_ACK)
+			drop(r, i->ref, i->to.seq);
+	} else if (i->kind == NW_ACK) {
+		return;
+	} else if (i->result == NW_ANEW) {
+		if (device_of(r, i->ref))
+			r->rewrite[i->ref.index] = true;
+	} else if (i->result == NW_NEWER) {
+		newer(r, i);
+	} else {
+		if (i->kind == NW_EDGE)
+			nw_oracle_confirms(r->h->w, r->h, i);
+		r->ops->on_confirmed(r->arg, i->ref, i->to.seq);
+	}
+}
+
+static void answer_call(struct hw_redis *r, const struct nw_call *c)
+{
+	r->calls[c->kind]--;
+	for (size_t k = 0; k < c->n; k++)
+		if (c->item[k].kind == NW_EDGE)
+			r->flying[c->item[k].ref.index]--;
+	for (size_t k = 0; k < c->n; k++)
+		answer_item(r, &c->item[k]);
+	if (c->kind == NW_EDGE)
+		confirm(r, r->calls[NW_EDGE] ? c->end : r->sent);
+}
+
+/* --- loading ----------------------------------------------------------------------------------------------------- */
+
+static void ask(struct hw_redis *r, enum nw_what what, uint64_t from)
+{
+	nw_link_ask(r->h, NW_L_SINK,
+	            (struct nw_msg){.what = what, .number = from, .body = nw_alloc(sizeof(struct nw_hashes))});
+}
+
+static void begin_load(struct hw_redis *r)
+{
+	r->pages = 0;
+	r->devices = 0;
+	if (r->stage == DONE) {
+		r->stage = AGAIN;
+		ask(r, NW_OUTBOX, 0);
+		return;
+	}
+	r->stage = STATES;
+	for (uint64_t from = 0; from < NW_DEVICES; from += NW_HASHES, r->pages++)
+		ask(r, NW_LOAD, from);
+}
+
+void hw_redis_load(struct hw_redis *r)
+{
+	r->next = r->stage == AGAIN;
+	if (!r->next)
+		r->stage = WANTED;
+}
+
+/* Of a standby, which this world has not. */
+void hw_redis_load_late(struct hw_redis *r)
+{
+	r->stage = WANTED;
+}
+
+static void take_hash(struct hw_redis *r, const struct nw_hash *h, int device)
+{
+	char id[16];
+	int len = snprintf(id, sizeof(id), "dev-%d", device);
+	int64_t down_ms = r->started_wall_ms - r->mark.old_ms;
+	struct hw_stored s = {.id = id,
+	                      .id_len = (size_t)len,
+	                      .state = h->state,
+	                      .reason = h->reason,
+	                      .since_ms = h->since_ms,
+	                      .last_seen_ms = h->last_seen_ms,
+	                      .own_timeout_ms = h->own_timeout_ms,
+	                      .down_ms = r->mark.old_ms && down_ms > 0 ? down_ms : 0,
+	                      .group = "default",
+	                      .source = HW_SOURCE_MQTT,
+	                      .seq = h->seq,
+	                      .once = h->once};
+	r->devices++;
+	r->ops->on_device(r->arg, &s);
+}
+
+static void take_outbox(struct hw_redis *r, const struct nw_hashes *all)
+{
+	for (int d = 0; d < NW_DEVICES; d++) {
+		char id[16];
+		int len = snprintf(id, sizeof(id), "dev-%d", d);
+		if (all->outbox[d])
+			r->ops->on_outbox(r->arg, id, (size_t)len, "{}", 2);
+	}
+	bool again = r->stage == AGAIN;
+	r->stage = DONE;
+	if (again && r->next)
+		hw_redis_load(r);
+	if (again)
+		return;
+	r->ops->on_loaded(r->arg, r->devices, 0, true);
+	r->sweep = true;
+}
+
+static void answer_load(struct hw_redis *r, const struct nw_msg *msg)
+{
+	const struct nw_hashes *page = msg->body;
+	if (msg->what == NW_OUTBOX) {
+		take_outbox(r, page);
+		return;
+	}
+	for (int k = 0; k < NW_HASHES; k++)
+		if (page->hash[k].there)
+			take_hash(r, &page->hash[k], (int)msg->number + k);
+	if (--r->pages == 0) {
+		r->stage = OUTBOX;
+		ask(r, NW_OUTBOX, 0);
+	}
+}
+
+/* --- the mark ---------------------------------------------------------------------------------------------------- */
+
+static void compare(struct hw_redis *r, const struct nw_mark *found)
+{
+	if (!r->mark.written)
+		return;
+	if (!found->there) {
+		r->mark.written = false;
+		r->ops->on_emptied(r->arg);
+	} else if (found->run == r->conf.run_mark && found->ms >= r->mark.written_ms) {
+		return;
+	}
+	r->sweep = r->h->w->lie != NW_LIE_COMPARE;
+}
+
+void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
+{
+	if (!blind)
+		r->mark.saw_ms = now.wall_ms;
+	if (!r->up || r->mark.in_flight)
+		return;
+	struct nw_mark *m = nw_alloc(sizeof(*m));
+	*m = (struct nw_mark){.there = true, .run = r->conf.run_mark, .ms = r->mark.saw_ms};
+	r->mark.in_flight = true;
+	r->mark.sent_ms = r->mark.saw_ms;
+	nw_link_ask(r->h, NW_L_SINK, (struct nw_msg){.what = NW_MARK, .body = m});
+}
+
+int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg)
+{
+	struct nw_looking *l, **end = &r->looking;
+	if (!r->up)
+		return -ENOTCONN;
+	l = nw_alloc(sizeof(*l));
+	*l = (struct nw_looking){.fn = fn, .arg = arg};
+	while (*end)
+		end = &(*end)->next;
+	*end = l;
+	nw_link_ask(r->h, NW_L_SINK, (struct nw_msg){.what = NW_LOOK, .body = nw_alloc(sizeof(struct nw_mark))});
+	return 0;
+}
+
+static void looked(struct hw_redis *r, bool known, bool marked)
+{
+	struct nw_looking l = *r->looking;
+	free(r->looking);
+	r->looking = l.next;
+	l.fn(l.arg, known, marked);
+}
+
+/* --- up and down ------------------------------------------------------------------------------------------------- */
+
+/* What was confirmed goes in front of all that is owed. */
+static void send_again(struct hw_redis *r)
+{
+	int64_t now = nw_host_now(r->h->w, r->h).mono.ns;
+	while (r->n_kept && now - r->kept[r->n_kept - 1].queued_ns <= KEPT_NS) {
+		struct nw_ringed e = r->kept[--r->n_kept];
+		e.queued_ns = now;
+		e.again = true;
+		if (r->h->w->lie == NW_LIE_KEPT)
+			continue;
+		if (r->tail - r->head == r->cap)
+			grow(r);
+		*at(r, --r->head) = e;
+	}
+	r->sent = r->head;
+	r->n_kept = 0;
+}
+
+void nw_sink_up(struct nw_host *h, struct nw_msg *hello)
+{
+	struct hw_redis *r = h->redis;
+	const struct nw_mark *found = hello->body;
+	bool again = r->was_up;
+	if (!r->mark.read) {
+		r->mark.read = true;
+		r->mark.old_ms = found->there ? found->ms : 0;
+		r->mark.saw_ms = r->mark.old_ms;
+	}
+	r->up = r->was_up = true;
+	r->down_since = (struct hw_mono){0};
+	send_again(r);
+	nw_oracle_connects(h->w, h);
+	r->ops->on_link(r->arg, true, "connected");
+	if (r->stage == WANTED || r->stage == DONE)
+		begin_load(r);
+	if (again && h->w->lie != NW_LIE_COMPARE)
+		r->sweep = true;
+	compare(r, found);
+}
+
+void nw_sink_lost(struct nw_host *h, const char *why)
+{
+	struct hw_redis *r = h->redis;
+	if (!r->up)
+		return;
+	r->up = false;
+	r->down_since = nw_host_now(h->w, h).mono;
+	memset(r->calls, 0, sizeof(r->calls));
+	memset(r->flying, 0, sizeof(r->flying));
+	r->sent = r->head;
+	if (load_pending(r))
+		r->stage = WANTED;
+	else if (r->stage == AGAIN)
+		r->stage = DONE;
+	r->next = r->mark.in_flight = false;
+	r->ops->on_link(r->arg, false, why);
+	while (r->looking)
+		looked(r, false, false);
+}
+
+void nw_sink_answer(struct nw_host *h, struct nw_msg *msg)
+{
+	struct hw_redis *r = h->redis;
+	const struct nw_mark *found = msg->body;
+	if (msg->what == NW_CALL) {
+		answer_call(r, msg->body);
+	} else if (msg->what == NW_MARK) {
+		r->mark.in_flight = false;
+		compare(r, found);
+		r->mark.written = true;
+		r->mark.written_ms = r->mark.sent_ms;
+	} else if (msg->what == NW_LOOK) {
+		looked(r, true, found->there || !r->mark.written);
+	} else {
+		answer_load(r, msg);
+	}
+}
+
+/* --- the object -------------------------------------------------------------------------------------------------- */
+
+struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_conf *conf, const struct hw_monitor *m,
+                              const struct hw_redis_ops *ops, void *arg)
+{
+	struct hw_redis *r = base->h->redis = nw_alloc(sizeof(*r));
+	struct hw_now now = nw_host_now(base->h->w, base->h);
+	*r = (struct hw_redis){.h = base->h, .conf = *conf, .m = m, .ops = ops, .arg = arg};
+	r->head = r->sent = r->tail = FIRST;
+	r->down_since = now.mono;
+	r->started_wall_ms = now.wall_ms;
+	return r;
+}
+
+void hw_redis_free(struct hw_redis *r)
+{
+	while (r->looking)
+		looked(r, false, false);
+	r->h->redis = NULL;
+	free(r->ring);
+	free(r);
+}
+
+void hw_redis_compare(struct hw_redis *r)
+{
+	if (!r->up || r->h->w->lie == NW_LIE_COMPARE)
+		return;
+	if (!load_pending(r) && r->stage == DONE)
+		begin_load(r);
+	r->sweep = true;
+}
+
+bool hw_redis_up(const struct hw_redis *r)
+{
+	return r->up;
+}
+
+struct hw_mono hw_redis_down_since(const struct hw_redis *r)
+{
+	return r->down_since;
+}
+
+const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r)
+{
+	struct hw_redis *own = r->h->redis;
+	own->stats.waiting = r->tail - r->head;
+	own->stats.done = r->head;
+	own->stats.oldest_edge_ms = 0;
+	if (r->head != r->tail) {
+		int64_t ns = nw_host_now(r->h->w, r->h).mono.ns - at(r, r->head)->queued_ns;
+		own->stats.oldest_edge_ms = ns / HW_NS_PER_MS + 1;
+	}
+	return &own->stats;
+}
+
+const char *hw_redis_refusal(const struct hw_redis *r)
+{
+	(void)r;
+	return NULL;
+}
+
+void hw_redis_sighting(struct hw_redis *r, const struct hw_sighting *e)
+{
+	(void)r, (void)e;
+}
+
+int64_t hw_redis_old_seen_ms(const struct hw_redis *r)
+{
+	return r->mark.old_ms;
+}
+
+bool hw_redis_sightings_idle(const struct hw_redis *r)
+{
+	(void)r;
+	return true;
+}
+
+void hw_redis_tick(struct hw_redis *r)
+{
+	(void)r;
+}
+
+void hw_redis_keep_canaries(struct hw_redis *r, uint64_t canaries)
+{
+	(void)r, (void)canaries;
+}
+
+uint64_t hw_redis_old_canaries(const struct hw_redis *r)
+{
+	(void)r;
+	return 0;
+}
+
+struct hw_redis_address hw_redis_address_of(const struct hw_conf_redis *c, const char *password)
+{
+	(void)c, (void)password;
+	return (struct hw_redis_address){0};
+}
