@@ -375,11 +375,11 @@ int hw_report_badge(struct hw_sql *sql, const void *args, struct hw_answer *out)
 {
 	static const char svg[] =
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"150\" height=\"20\" role=\"img\" aria-label=\"%s: "
-	        "%s\">"
+		"%s\">"
 		"<title>%s: %s</title><rect width=\"88\" height=\"20\" fill=\"#555\"/><rect x=\"88\" width=\"62\" "
-	        "height=\"20\""
+		"height=\"20\""
 		" fill=\"%s\"/><g fill=\"#fff\" text-anchor=\"middle\" font-family=\"Verdana,Geneva,DejaVu "
-	        "Sans,sans-serif\""
+		"Sans,sans-serif\""
 		" font-size=\"11\"><text x=\"44\" y=\"14\">%s</text><text x=\"119\" y=\"14\">%s</text></g></svg>\n";
 	const struct hw_report_asked *a = args;
 	struct hw_uptimes u;

@@ -8,10 +8,15 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 #include "history/sql_backend.h"
 
-#define BUSY_MS 5000 /* how long another worker's transaction is waited for */
+#define PAGE      4096
+#define LOG_MIN   200   /* pages of the log before they go into the database, each time with an fsync */
+#define LOG_MAX   16384 /* 64 MB: a long catching up costs few of them */
+#define LOG_SHARE 32    /* of the file system */
+#define BUSY_MS   5000  /* how long another worker's transaction is waited for */
 
 struct base {
 	struct hw_sql s;
@@ -54,12 +59,25 @@ static void init(void)
 	sqlite3_initialize();
 }
 
+/* How long the log may get: it must not fill a small file system by itself. */
+static int set_log(struct base *b, const char *path)
+{
+	struct statvfs fs;
+	char text[128];
+	long long pages = LOG_MAX;
+	if (statvfs(path, &fs) == 0)
+		pages = (long long)fs.f_blocks * (long long)fs.f_frsize / PAGE / LOG_SHARE;
+	pages = pages < LOG_MIN ? LOG_MIN : pages > LOG_MAX ? LOG_MAX : pages;
+	snprintf(text, sizeof(text), "PRAGMA wal_autocheckpoint = %lld; PRAGMA journal_size_limit = %lld", pages,
+	         pages * PAGE);
+	return run(&b->s, text);
+}
+
 static struct hw_sql *open_base(const struct hw_sql_conf *c, char why[HW_SQL_WHY])
 {
 	static const char settings[] =
 		"PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-		"PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY;"
-		"PRAGMA wal_autocheckpoint = 400; PRAGMA journal_size_limit = 1048576";
+		"PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY;";
 	struct base *b = calloc(1, sizeof(*b));
 	if (!b) {
 		snprintf(why, HW_SQL_WHY, "out of memory");
@@ -68,7 +86,8 @@ static struct hw_sql *open_base(const struct hw_sql_conf *c, char why[HW_SQL_WHY
 	b->s.b = &hw_sql_sqlite;
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
 	if (sqlite3_open_v2(c->place.path, &b->db, flags, NULL) == SQLITE_OK &&
-	    sqlite3_busy_timeout(b->db, BUSY_MS) == SQLITE_OK && run(&b->s, settings) == 0)
+	    sqlite3_busy_timeout(b->db, BUSY_MS) == SQLITE_OK && run(&b->s, settings) == 0 &&
+	    set_log(b, c->place.path) == 0)
 		return &b->s;
 	snprintf(why, HW_SQL_WHY, "%.256s: %s", c->place.path, b->db ? sqlite3_errmsg(b->db) : "out of memory");
 	close_base(&b->s);

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: MIT
+"""What heartwheel-history reports: uptime, outages, transitions, against a recount of the same entries by a naive hand."""
+import csv
+import datetime
+import io
+import os
+import random
+import xml.dom.minidom
+
+import pytest
+
+from hw_history import BUILT, History, Scribe, Sqlite, wait_read
+from hw_wait import now_ms, wait_until
+
+pytestmark = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
+DAY = 86_400_000
+
+
+@pytest.fixture
+def redis(env):
+    env.check_events = False
+    return env.own_redis()
+
+
+def month_begin(text):
+    return int(datetime.datetime.strptime(text, "%Y-%m").replace(tzinfo=datetime.timezone.utc).timestamp() * 1000)
+
+
+def months_back(n):
+    """The names of the last n whole months and this one."""
+    day, out = datetime.datetime.now(datetime.timezone.utc).replace(day=1), []
+    for _ in range(n + 1):
+        out.append(day.strftime("%Y-%m"))
+        day = (day - datetime.timedelta(days=1)).replace(day=1)
+    return out[::-1]
+
+
+def cut(spans, a, b):
+    return [(max(x, a), min(y, b)) for x, y in spans if max(x, a) < min(y, b)]
+
+
+def length(spans):
+    return sum(y - x for x, y in spans)
+
+
+def both(one, other):
+    """What two lists of disjoint spans have in common, each compared with each."""
+    return [(max(a, x), min(b, y)) for a, b in one for x, y in other if max(a, x) < min(b, y)]
+
+
+def without(spans, off):
+    for x, y in off:
+        spans = [p for a, b in spans for p in ((a, min(b, x)), (max(a, y), b)) if p[0] < p[1]]
+    return spans
+
+
+class Recount:
+    """Each device's periods, written down as they were made up, and what anybody saw."""
+
+    def __init__(self):
+        self.known, self.down, self.saw = {}, {}, []
+
+    def uptime(self, device, a, b):
+        """known, seen, down in ms; outages."""
+        known = cut(self.known[device], a, b)
+        seen = both(known, self.saw)
+        down = both(cut(self.down[device], a, b), seen)
+        return length(known), length(seen), length(down), sum(a <= x < b for x, _ in self.down[device])
+
+
+def make_up(s, rng, begin, end, outages):
+    """Lives for all devices, as spans, and their transitions in the order of time."""
+    r, edges = Recount(), []
+    for d in s.devices:
+        t = begin + rng.randrange(5 * DAY)
+        known, down = [], []
+        edges.append((t, d, "online"))
+        start = t
+        for _ in range(rng.randrange(outages)):
+            t += rng.choice([rng.randrange(1, 3_600_000), rng.randrange(1, 12 * DAY)])
+            if t >= end:
+                break
+            kind = rng.random()
+            if kind < 0.08:  # forgotten, to come back
+                edges.append((t, d, "forgotten"))
+                known.append((start, t))
+                t = start = t + rng.randrange(1, 5 * DAY)
+                if t >= end:
+                    start = None
+                    break
+                edges.append((t, d, "online"))
+                continue
+            edges.append((t, d, "offline"))
+            from_ms, t = t, t + rng.choice([rng.randrange(1, 600_000), rng.randrange(1, 9 * DAY)])
+            if t >= end:
+                down.append((from_ms, 1 << 60))
+                break
+            down.append((from_ms, t))
+            edges.append((t, d, "forgotten" if kind > 0.95 else "online"))
+            if kind > 0.95:
+                known.append((start, t))
+                start = None
+                break
+        if start is not None:
+            known.append((start, 1 << 60))
+        r.known[d], r.down[d] = known, down
+    edges.sort()
+    return r, edges
+
+
+def see(s, r, rng, begin, end):
+    """Two nodes, each with times in which it did not see; some of it is told in pieces that grow."""
+    union = []
+    for node in "n1", "n2":
+        t, saw, not_seen = begin + rng.randrange(DAY), [], []
+        while t < end:
+            until = min(end, t + rng.randrange(1, 9 * DAY))
+            s.saw("seeing", t, t + (until - t) // 2, node=node)
+            s.saw("seeing", t, until, node=node)
+            saw.append((t, until))
+            t = until
+            blind = rng.randrange(1, rng.choice([5000, 3 * DAY]))
+            state = rng.choice(["blind", "down"])
+            back = rng.randrange(0, min(1000, until - saw[-1][0]))  # the mark of one that was killed is a little older
+            s.saw(state, until - back if state == "down" else until, min(end, until + blind), "link" if state == "blind" else "",
+                  node=node)
+            if state == "down":
+                not_seen.append((until - back, until))
+            t = min(end, until + blind)
+        union += without(saw, not_seen)
+    r.saw = []
+    for a, b in sorted(union):
+        if r.saw and a <= r.saw[-1][1]:
+            r.saw[-1] = (r.saw[-1][0], max(b, r.saw[-1][1]))
+        else:
+            r.saw.append((a, b))
+
+
+def compare(said, want, unsaid=None):
+    known, seen, down, outages = want
+    assert round(said["down_s"] * 1000) == down and round(said["window_s"] * 1000) == seen, (said, want, unsaid)
+    assert said["outages"] == outages, (said, want, unsaid)
+    close = {"uptime": (seen - down, seen), "seen": (seen, known), "mtbf_s": (seen - down, outages * 1000),
+             "mttr_s": (down, outages * 1000)}
+    for key, (over, under) in close.items():
+        if under == 0:
+            assert said[key] is None, (key, said, want)
+        else:
+            assert said[key] == pytest.approx(over / under, rel=1e-12), (key, said, want)
+
+
+def all_devices(h, query):
+    out, offset = {}, 0
+    while offset is not None:
+        page = h.get("/v1/history/uptime?%s&limit=1000&offset=%d" % (query, offset)).json()
+        out.update({d["id"]: d for d in page["devices"]})
+        offset = page.get("next_offset")
+    return page["all"], out
+
+
+@pytest.mark.parametrize("gappy", [False, True], ids=["seen all the time", "seen in pieces"])
+def test_uptime_is_what_a_naive_recount_says(env, redis, gappy):
+    seed = int(os.environ.get("HW_SEED") or random.randrange(1 << 30))
+    print("HW_SEED=%d" % seed)
+    rng = random.Random(seed)
+    months = months_back(3)
+    begin, end = month_begin(months[0]) - 3 * DAY, now_ms() - 1000
+    s = Scribe(env, seed, devices=int(os.environ.get("HW_DEVICES", "150")))
+    r, edges = make_up(s, rng, begin, end, 12)
+    for i in range(0, len(edges), 1000):
+        s.write([s.entry(d, state, t) for t, d, state in edges[i:i + 1000]])
+    if gappy:
+        see(s, r, rng, begin, end)
+    else:
+        r.saw = [(begin - DAY, end)]
+        s.saw("seeing", begin - DAY, end)
+    h = History(env, Sqlite(env.own_dir("db")), keep="0", keep_outages="0").start()
+    wait_read(h, env)
+    wait_read(h, env, "device:sight")
+    windows = [("month=" + m, month_begin(m), month_begin(n)) for m, n in zip(months, months[1:])]
+    windows.append(("month=" + months[-1], month_begin(months[-1]), end))
+    for _ in range(3):
+        a = begin + rng.randrange(end - begin - 2)
+        b = a + rng.randrange(1, end - a)
+        windows.append(("since=%d&until=%d" % (a, b), a, b))
+    for query, a, b in windows:
+        for more, devices in [("", s.devices), ("&group=g1", [d for d in s.devices if s.group[d] == "g1"])]:
+            want = {d: r.uptime(d, a, b) for d in devices}
+            whole, each = all_devices(h, query + more)
+            if b == end:  # it goes on until now, unseen: only the time that is known grows
+                want = {d: (round(each[d]["window_s"] * 1000 / each[d]["seen"]) if d in each and each[d]["seen"] else w[0], *w[1:])
+                        for d, w in want.items()}
+                for d, said in each.items():
+                    want[d] = (want[d][0], *want[d][1:])
+                    said = {**said, "seen": None if want[d][0] == 0 else want[d][1] / want[d][0]}
+                    compare(said, want[d], (query, d))
+                continue
+            assert set(each) == {d for d, w in want.items() if w[0] > 0}, query
+            for d in each:
+                compare(each[d], want[d], (query, d))
+            compare(whole, tuple(sum(w[i] for d, w in want.items() if d in each) for i in range(4)), query)
+            assert whole["devices"] == len(each)
+        device = rng.choice(s.devices)
+        one = h.get("/v1/history/uptime?%s&device=%s" % (query, device))
+        if one.status == 200:
+            assert {k: v for k, v in one.json()["devices"][0].items() if k not in ("seen",)} == \
+                {k: v for k, v in all_devices(h, query)[1][device].items() if k not in ("seen",)}
+
+
+def test_what_nobody_saw_is_neither_up_nor_down(env, redis):
+    t = now_ms() - 10 * DAY
+    s = Scribe(env, 1, devices=2)
+    s.write([s.entry("d0", "online", t), s.entry("d1", "online", t), s.entry("d0", "offline", t + 1000),
+             s.entry("d0", "online", t + 5000)])
+    h = History(env, Sqlite(env.own_dir("db"))).start()
+    wait_read(h, env)
+    asked = "since=%d&until=%d" % (t, t + 10_000)
+    _, each = all_devices(h, asked)
+    assert each["d0"]["uptime"] is None and each["d0"]["seen"] == 0 and each["d0"]["down_s"] == 0, "nobody has said that he saw"
+    s.saw("seeing", t, t + 2000)
+    s.saw("blind", t + 2000, t + 4000, "link")
+    s.saw("seeing", t + 4000, t + 8000)
+    s.saw("stopped", t + 8000, t + 8000)
+    wait_read(h, env, "device:sight")
+    whole, each = all_devices(h, asked)
+    assert each["d0"] == {"id": "d0", "group": "g0", "uptime": 4 / 6, "seen": 0.6, "window_s": 6, "down_s": 2, "outages": 1,
+                          "mtbf_s": 4, "mttr_s": 2}
+    assert each["d1"]["uptime"] == 1 and each["d1"]["mtbf_s"] is None
+    assert whole["uptime"] == 10 / 12
+    lines = list(csv.reader(io.StringIO(h.get("/v1/history/uptime?" + asked, Accept="text/csv").body.decode())))
+    assert lines == [["id", "group", "uptime", "seen", "down_s", "outages", "mtbf_s", "mttr_s", "gaps"],
+                     ["d0", "g0", "0.666666667", "0.600000000", "2.000", "1", "4.000", "2.000", "0"],
+                     ["d1", "g1", "1.000000000", "0.600000000", "0.000", "0", "", "", "0"]]
+
+
+def test_transitions_outages_events_and_the_badge(env, redis):
+    s = Scribe(env, 4, devices=4)
+    s.some(300)
+    odd = "a/\"<&,\u00e4"
+    s.write([s.entry(odd, "online", s.now + 1), s.entry(odd, "offline", s.now + 2, "will")])
+    s.saw("seeing", s.now - 40 * DAY, now_ms())
+    h = History(env, Sqlite(env.own_dir("db"))).start()
+    wait_read(h, env)
+    wait_read(h, env, "device:sight")
+    want = [e for e in s.written.values() if e["id"] == "d2"][::-1]
+    have, after = [], ""
+    while after is not None:
+        page = h.get("/v1/history/devices/d2?limit=7" + after).json()
+        assert page["id"] == "d2" and page["state"] == s.state["d2"]
+        have += page["transitions"]
+        after = "&after=%d" % page["next"] if "next" in page else None
+    assert [(str(e["seq"]), e["state"], str(e["time_ms"]), e["reason"]) for e in have] == \
+        [(e["seq"], e["state"], e["time_ms"], e["reason"]) for e in want]
+    events, after = [], "0-0"
+    while after is not None:
+        page = h.get("/v1/history/events?limit=50&after=" + after).json()
+        events += page["events"]
+        after = page.get("next")
+    assert [(e["event"], e["id"], e["state"]) for e in events] == [(k, e["id"], e["state"]) for k, e in s.written.items()]
+    outages, after = [], ""
+    while after is not None:
+        page = h.get("/v1/history/outages?limit=9" + after).json()
+        outages += page["outages"]
+        after = "&after=" + page["next"] if "next" in page else None
+    assert len(outages) == sum(e["state"] == "offline" for e in s.written.values())
+    assert [o["from_ms"] for o in outages] == sorted((o["from_ms"] for o in outages), reverse=True)
+    assert {(o["id"], o["reason"]) for o in outages if o["to_ms"] is None} >= {(odd, "will")}
+    some = h.get("/v1/history/outages?group=g1&min=2s&limit=1000").json()["outages"]
+    assert [o for o in outages if o["group"] == "g1" and o["down_s"] >= 2] == \
+        [{**o, "down_s": next(x["down_s"] for x in outages if (x["id"], x["from_ms"]) == (o["id"], o["from_ms"]))} for o in some]
+    badge = h.get("/v1/history/badge/%s.svg?days=50" % "a%2F%22%3C%26%2C%C3%A4")
+    assert badge.status == 200 and "0.00 %" in xml.dom.minidom.parseString(badge.body).documentElement.toxml()
+    assert b"unknown" in h.get("/v1/history/badge/nobody.svg").body
+
+
+@pytest.mark.parametrize("path, status", [
+    ("/v1/history/devices/nobody", 404), ("/v1/history/devices/%zz", 400), ("/v1/history/devices/a?limit=0", 400),
+    ("/v1/history/uptime?month=2026-13", 400), ("/v1/history/uptime?month=9999-01", 400), ("/v1/history/uptime?device=nobody", 404),
+    ("/v1/history/uptime?since=tomorrow", 400), ("/v1/history/uptime?what=1", 400), ("/v1/history/outages?after=x", 400),
+    ("/v1/history/outages?min=-1", 400), ("/v1/history/events?after=1", 400), ("/v1/history/badge/a.png", 404),
+    ("/v1/history/badge/a.svg?days=0", 400), ("/v1/history/outages?group=" + "x" * 300, 400), ("/v1/history", 404),
+    ("/v1/history/uptime?since=2026-02-01&until=2026-01-01", 400)])
+def test_what_cannot_be_answered_is_refused(history, path, status):
+    a = history.get(path)
+    assert a.status == status and a.json()["error"], (path, a)
+
+
+@pytest.fixture(scope="module")
+def history(base, shared_broker, shared_redis):
+    from hw_env import Env
+    e = Env(shared_broker, shared_redis, base)
+    e.check_events = False
+    yield History(e, Sqlite(e.own_dir("db"))).start()
+    e.close()
+
+
+def test_a_report_that_nobody_waits_for_hurts_nobody(env, redis):
+    s = Scribe(env, 5)
+    s.some(500)
+    h = History(env, Sqlite(env.own_dir("db"))).start()
+    wait_read(h, env)
+    from hw_http import UnixHTTP
+    for _ in range(100):
+        c = UnixHTTP(h.socket)
+        c.request("GET", "/v1/history/uptime")
+        c.close()
+    wait_until(lambda: h.get("/v1/history/outages").status == 200, what="an answer")
+    h.stop()
