@@ -334,6 +334,7 @@ struct hw_stored {
 	int64_t since_ms, last_seen_ms; /* wall clock; last_seen_ms 0: never */
 	int64_t own_timeout_ms;         /* 0: none */
 	int64_t down_ms;                /* how long no monitor was there to hear it: not counted as silence */
+	bool hearsay;                   /* asked for since only the stream had told of it: hw_monitor_is_hearsay() */
 	const char *group;              /* NULL or unknown: the first group */
 	unsigned source;                /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;
@@ -403,6 +404,10 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
  * all of the store is read again.
  */
 void hw_monitor_unsay(struct hw_monitor *m, struct hw_ref device);
+
+/* Of several nodes: an entry that hw_monitor_stream() has not been given yet says that a device is online of which this
+ * node has seen no sign itself. Where keys are listened to, its hash says whether it is known by one. */
+bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e);
 
 /*
  * All of the store is read again, because a part of the stream was missed (a gap, another master): of what was

@@ -85,6 +85,15 @@ static bool is_lost(const struct hw_monitor *m, const struct hw_event *e)
 	return m->conf.several && hw_partitions_has(&m->gate.owned, p) && e->epoch > m->gate.epoch[p];
 }
 
+bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e)
+{
+	if (e->state != HW_STATE_ONLINE || hw_gate_decides_id(m, e->id, e->id_len))
+		return false;
+	uint32_t i = hw_registry_find(m->registry, e->id, e->id_len);
+	const struct hw_device *d = i == HW_NIL ? NULL : hw_registry_at(m->registry, i);
+	return !d || (hw_device_state(d) != HW_STATE_ONLINE && !is_heard(d));
+}
+
 int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_event *e)
 {
 	struct hw_transition t = {.state = e->state,

@@ -167,11 +167,24 @@ static void gone(struct hw_monitor *m, struct hw_now now, uint32_t i, unsigned w
 
 /* --- inputs ------------------------------------------------------------------ */
 
+/*
+ * Of a device that another node decides about: a key that nobody was told of may be one that the owner has written, of
+ * which the stream has not told here yet. Only what is known by a key is known to have one of its own.
+ */
+static bool may_be_the_owners(const struct hw_monitor *m, uint32_t i, unsigned why, const char *id, size_t len)
+{
+	if (why || hw_gate_decides_id(m, id, len))
+		return false;
+	return i == HW_NIL || !(hw_device_source(hw_registry_at(m->registry, i)) & HW_SOURCE_KEY);
+}
+
 void hw_monitor_key(struct hw_monitor *m, struct hw_now now, unsigned why, const char *id, size_t len, int64_t ttl_ms)
 {
 	if (!m->conf.key_group)
 		return;
 	uint32_t i = hw_registry_find(m->registry, id, len);
+	if (ttl_ms != HW_KEY_GONE && may_be_the_owners(m, i, why, id, len))
+		return;
 	if (ttl_ms > HW_TIMEOUT_MAX_MS)
 		ttl_ms = HW_TIMEOUT_MAX_MS;
 	if (ttl_ms == HW_KEY_GONE && i != HW_NIL)

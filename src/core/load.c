@@ -128,12 +128,14 @@ static void fill_in_timeout(struct hw_monitor *m, uint32_t i, int64_t own_timeou
 }
 
 /* That it beats over MQTT is only supposed of a device that the stream has made known; and if it was heard to do so, it
- * will be again. */
-static void fill_in_source(struct hw_device *d, unsigned stored)
+ * will be again. Its key may have been seen since the stream told of it. */
+static void fill_in_source(struct hw_device *d, const struct hw_stored *s)
 {
 	unsigned had = hw_device_source(d);
-	if (stored & (HW_SOURCE_MQTT | HW_SOURCE_KEY))
-		hw_device_set_source(d, had == HW_SOURCE_MQTT ? stored : had | stored);
+	if (had == HW_SOURCE_MQTT || s->hearsay)
+		had &= HW_SOURCE_KEY;
+	if (s->source & (HW_SOURCE_MQTT | HW_SOURCE_KEY))
+		hw_device_set_source(d, had | s->source);
 }
 
 /* Puts a device where it belongs by what is known of it now. What was noted as silent may not be. */
@@ -164,7 +166,7 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	struct hw_device *d = hw_monitor_at(m, i);
 	fill_in_extra(m, i, s);
 	fill_in_timeout(m, i, s->own_timeout_ms);
-	fill_in_source(d, s->source);
+	fill_in_source(d, s);
 	if (s->seq >= d->seq) {
 		set_once(d, s->once);
 		hw_follow(m, now, i, &t);
@@ -191,6 +193,8 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	}
 	/* Known already: ours is newer by what was heard, so it must also be newer by seq. A refresh finds the
 	 * difference. */
+	if (s->hearsay)
+		fill_in_source(hw_monitor_at(m, i), s);
 	if (s->seq > hw_monitor_at(m, i)->seq) {
 		hw_monitor_adopt_seq(m, hw_registry_ref(m->registry, i), s->seq);
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);

@@ -249,6 +249,8 @@ static void decide(struct hw_app *a, struct hw_now now)
 	set_roles(a, &decided, HW_ROLE_DECIDES);
 	make_good(a, now, &g->compare);
 	hw_owed_republish_of(&a->discovery, &all, now.mono.ns / HW_NS_PER_MS);
+	if (a->keyspace)
+		hw_keyspace_compare(a->keyspace);
 	g->waits = g->compare = (struct hw_partitions){{0}};
 	g->last = (struct hw_event_id){0, 0};
 	hw_app_cluster_decides(a, now.mono.ns - g->won_at.ns);

@@ -42,7 +42,10 @@ static void reap(struct hw_app *a, const struct hw_event *e)
 
 static void put_in(struct hw_app *a, struct hw_now now, const struct hw_event *e)
 {
+	bool hearsay = a->keyspace && hw_monitor_is_hearsay(a->monitor, e);
 	int rc = hw_monitor_stream(a->monitor, now, e);
+	if (hearsay && rc == 0) /* whether it is known by a key stands in its hash alone */
+		hw_redis_look_at_device(a->redis, e->id, e->id_len);
 	if (rc == -ESTALE)
 		rc = put_in_anew(a, now, e);
 	if (rc == -ENOSPC || rc == -ENOMEM)

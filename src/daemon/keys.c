@@ -74,7 +74,9 @@ int hw_app_start_keyspace(struct hw_app *a)
 	const struct hw_settings *c = a->start;
 	if (!c->keyspace_enabled)
 		return 0;
-	const struct hw_keyspace_conf conf = {.redis = &a->redis_conf, .configure = c->keyspace_configure};
+	const struct hw_keyspace_conf conf = {.redis = &a->redis_conf,
+	                                      .configure = c->keyspace_configure,
+	                                      .several = a->start->cluster_mode == HW_CLUSTER_MIRROR};
 	a->keyspace = hw_keyspace_new(a->loop.base, &conf, a->redis, a->monitor, &ops, a);
 	return a->keyspace ? 0 : -ENOMEM;
 }

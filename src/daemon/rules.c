@@ -80,8 +80,6 @@ static void check_cluster(struct hw_conf_draft *d, const struct hw_settings *c)
 	                              hw_conf_draft_mark(d, &d->marks, "store", "type")->bad,
 	                      "cluster", "mode", "name",
 	                      "needs [store] type = redis: that is where several nodes agree");
-	hw_conf_draft_require(d, c->cluster_mode != HW_CLUSTER_MIRROR || !c->keyspace_enabled, "cluster", "mode",
-	                      "name", "[keyspace] enabled = yes is not available beside it yet: remove one of the two");
 }
 
 static void check_timeouts(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_marks *marks)

@@ -39,12 +39,15 @@ static bool asked_for(const redisReadTask *task)
 	return good || (!task->parent && task->type == REDIS_REPLY_ERROR) || refuse(task);
 }
 
-/* hiredis takes the first string after SUBSCRIBE for what happened, and does not bear all that could be said there. */
+/* hiredis takes the first string after SUBSCRIBE or PSUBSCRIBE for what happened, and does not bear all that could be
+ * said there. */
 static bool is_news(const redisReadTask *task, const char *text, size_t len)
 {
-	return !is_subscribed(task) || !task->parent || task->idx > 0 ||
-	       (len == 7 && memcmp(text, "message", len) == 0) || (len == 9 && memcmp(text, "subscribe", len) == 0) ||
-	       refuse(task);
+	static const char *const news[] = {"message", "subscribe", "pmessage", "psubscribe"};
+	bool good = !is_subscribed(task) || !task->parent || task->idx > 0;
+	for (size_t i = 0; i < sizeof(news) / sizeof(news[0]); i++)
+		good |= len == strlen(news[i]) && memcmp(text, news[i], len) == 0;
+	return good || refuse(task);
 }
 
 static void *string(const redisReadTask *task, char *text, size_t len)

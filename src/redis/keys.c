@@ -53,8 +53,9 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->owners = join(prefix, "owners", "");
 	k->state_match = match_of(prefix, "state:*");
 	k->connected_match = match_of(prefix, "connected:*");
+	k->self_match = match_of(prefix, "self:*");
 	if (k->prefix && k->offline && k->outbox && k->events && k->sight && k->monitor && k->nodes && k->owners &&
-	    k->state_match && k->connected_match)
+	    k->state_match && k->connected_match && k->self_match)
 		return 0;
 	hw_keys_fini(k);
 	return -ENOMEM;
@@ -72,6 +73,7 @@ void hw_keys_fini(struct hw_keys *k)
 	free(k->owners);
 	free(k->state_match);
 	free(k->connected_match);
+	free(k->self_match);
 	memset(k, 0, sizeof(*k));
 }
 

@@ -23,6 +23,7 @@ struct hw_keys {
 	char *offline, *outbox, *events, *sight, *monitor; /* whole names */
 	char *state_match;     /* the SCAN pattern of all state hashes, the prefix escaped */
 	char *connected_match; /* ... of all connected keys */
+	char *self_match;      /* the pattern of all runs\' own channels */
 	char *nodes, *owners;
 };
 

@@ -218,11 +218,12 @@ static void begin_listening(struct hw_keyspace *ks)
 	hw_resync_want(&ks->resync, false);
 }
 
-/* On our own channel: '+' and '-' from the scripts, or when it was sent. None is sent within a script. */
-static void on_self(struct hw_keyspace *ks, const char *text)
+/* On our own channel: '+' and '-' from the scripts, or when it was sent. None is sent within a script. On another
+ * node's: the same of its own. */
+static void on_self(struct hw_keyspace *ks, const char *text, bool others)
 {
 	ks->own = text[0] == '+';
-	if (text[0] == '+' || text[0] == '-')
+	if (text[0] == '+' || text[0] == '-' || others)
 		return;
 	int64_t now = hw_clock_mono().ns, sent = strtoll(text, NULL, 10);
 	if (!ks->asked.ns || sent < ks->asked.ns || sent > now)
@@ -236,8 +237,8 @@ static void on_self(struct hw_keyspace *ks, const char *text)
 static void on_published(struct hw_keyspace *ks, const char *channel, const redisReply *message)
 {
 	size_t head = strlen(ks->channel);
-	if (strcmp(channel, ks->self) == 0) {
-		on_self(ks, message->str);
+	if (strncmp(channel, ks->channel, head) != 0) { /* what else is subscribed to says what is our own doing */
+		on_self(ks, message->str, strcmp(channel, ks->self) != 0);
 		return;
 	}
 	for (unsigned e = 0; e < HW_KEYSPACE_EVENTS; e++)
@@ -257,10 +258,11 @@ static void on_message(redisAsyncContext *ac, void *answer, void *arg)
 	if (!reply)
 		return;
 	hw_redis_link_got(&ks->hear_link);
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || reply->element[1]->type != REDIS_REPLY_STRING)
+	size_t n = reply->elements; /* of what a pattern has matched one more: the pattern */
+	if (reply->type != REDIS_REPLY_ARRAY || (n != 3 && n != 4) || reply->element[n - 2]->type != REDIS_REPLY_STRING)
 		return;
-	if (reply->element[2]->type == REDIS_REPLY_STRING) {
-		on_published(ks, reply->element[1]->str, reply->element[2]);
+	if (reply->element[n - 1]->type == REDIS_REPLY_STRING) {
+		on_published(ks, reply->element[n - 2]->str, reply->element[n - 1]);
 	} else if (++ks->confirmed == HW_KEYSPACE_EVENTS + 1) {
 		ks->subscribed = true;
 		ask_self(ks);
@@ -441,18 +443,28 @@ static const struct hw_redis_link_ops look_ops = {on_look_ready, on_look_lost, N
 
 /* --- the connection that hears ------------------------------------------------------------------------------------ */
 
+/* Of several nodes: a pattern of the channels on which each tells what is its own doing. */
+static int subscribe_to_all(struct hw_keyspace *ks)
+{
+	const char *argv[] = {"PSUBSCRIBE", ks->keys.self_match};
+	const size_t len[] = {10, strlen(ks->keys.self_match)};
+	return hw_redis_link_command(&ks->hear_link, on_message, ks, 2, argv, len);
+}
+
 static void on_hear_ready(void *arg)
 {
 	struct hw_keyspace *ks = arg;
+	const int first = ks->conf.several ? 1 : 2; /* behind the channel of our own, which that pattern matches */
 	const char *argv[HW_KEYSPACE_EVENTS + 2] = {"SUBSCRIBE", ks->self};
 	size_t len[HW_KEYSPACE_EVENTS + 2] = {9, strlen(ks->self)};
 	char names[HW_KEYSPACE_EVENTS][64];
 	for (unsigned e = 0; e < HW_KEYSPACE_EVENTS; e++) {
-		len[e + 2] = (size_t)snprintf(names[e], sizeof(names[e]), "%s%s", ks->channel, events[e].name);
-		argv[e + 2] = names[e];
+		len[first + (int)e] = (size_t)snprintf(names[e], sizeof(names[e]), "%s%s", ks->channel, events[e].name);
+		argv[first + (int)e] = names[e];
 	}
 	ks->confirmed = 0;
-	if (hw_redis_link_command(&ks->hear_link, on_message, ks, HW_KEYSPACE_EVENTS + 2, argv, len) != 0)
+	if ((ks->conf.several && subscribe_to_all(ks) != 0) ||
+	    hw_redis_link_command(&ks->hear_link, on_message, ks, HW_KEYSPACE_EVENTS + first, argv, len) != 0)
 		hw_redis_link_fail(&ks->hear_link, "out of memory");
 }
 
@@ -465,7 +477,7 @@ static void on_hear_lost(void *arg, const char *why)
 	bool denied = hw_trouble_of(why) == HW_TROUBLE_NOPERM;
 	snprintf(text, sizeof(text),
 	         denied ? "not listening: %.400s; allow the channels %s* and %s" : "not listening: %.400s", why,
-	         ks->channel, ks->self);
+	         ks->channel, ks->conf.several ? ks->keys.self_match : ks->self);
 	ks->ops->on_link(ks->arg, false, text);
 }
 
@@ -480,6 +492,11 @@ void hw_keyspace_loaded(struct hw_keyspace *ks)
 		hw_resync_ready(&ks->resync);
 	if (ks->listening)
 		hw_resync_want(&ks->resync, false);
+}
+
+void hw_keyspace_compare(struct hw_keyspace *ks)
+{
+	hw_resync_want(&ks->resync, false);
 }
 
 void hw_keyspace_emptied(struct hw_keyspace *ks)

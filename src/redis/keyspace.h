@@ -8,7 +8,8 @@
  * minute while notifications do not come.
  *
  * The scripts of redis.h say on a channel of this run what they do themselves: between '+' and '-' there, what is set,
- * removed or given a time to live is no news. Both come on one connection in the order in which it happened.
+ * removed or given a time to live is no news. Both come on one connection in the order in which it happened. Of several
+ * nodes each listens to all of these channels: what any of them does itself is no stranger's doing.
  *
  * Nothing here changes a device, logs or blocks. Cost: a look for each notification of another program's, less those
  * that are merged; nothing while nobody writes, but for a message to itself each second.
@@ -49,6 +50,7 @@ struct hw_keyspace_ops {
 struct hw_keyspace_conf {
 	const struct hw_redis_conf *redis; /* borrowed, with what its strings point to */
 	bool configure;                    /* add what notify-keyspace-events lacks */
+	bool several;                      /* this is one of several nodes */
 	int64_t resync_ms;                 /* how often all keys are gone through, paced */
 	int64_t resync_deaf_ms;            /* ... while notifications do not come */
 	int64_t deaf_ms;                   /* how long a message to itself may take before it connects anew */
@@ -76,6 +78,8 @@ void hw_keyspace_free(struct hw_keyspace *ks);
 void hw_keyspace_loaded(struct hw_keyspace *ks);
 /* The store was found to be empty: a flush takes keys away without a notification, also such without a time to live. */
 void hw_keyspace_emptied(struct hw_keyspace *ks);
+/* Of several nodes: this one decides about more devices than before, of whose keys it may not have been told. */
+void hw_keyspace_compare(struct hw_keyspace *ks);
 /* HW_OUT_KEY_CHECK. */
 void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref device);
 

@@ -172,9 +172,9 @@ static int64_t down_ms(const struct hw_redis *r)
 	return r->mark.newest_ms && ms > 0 ? ms : 0;
 }
 
-static void take_device(struct hw_redis *r, const struct asked *a, const redisReply *reply)
+static void take_device(struct hw_redis *r, const struct asked *a, const redisReply *reply, bool hearsay)
 {
-	struct hw_stored s = {.id = a->id, .id_len = a->id_len};
+	struct hw_stored s = {.id = a->id, .id_len = a->id_len, .hearsay = hearsay};
 	bool any = false;
 	for (size_t i = 0; i < FIELDS; i++)
 		any |= reply->element[i]->type != REDIS_REPLY_NIL;
@@ -240,7 +240,7 @@ static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
 	if (reply) {
 		hw_redis_link_got(&r->link);
 		if (reply->type == REDIS_REPLY_ARRAY && reply->elements == FIELDS)
-			take_device(r, a, reply);
+			take_device(r, a, reply, false);
 		else if (reply->type == REDIS_REPLY_ERROR && hw_trouble_is_global(hw_refusal_trouble(r, reply->str)))
 			r->load.failed = true;
 		else
@@ -251,30 +251,55 @@ static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
 		go_on(r);
 }
 
-static int ask(struct hw_redis *r, const redisReply *key)
+/* HMGET of a hash, of which `fn` is given a struct asked, to be freed. */
+static int ask_fields(struct hw_redis *r, redisCallbackFn *fn, struct hw_id key, struct hw_id id)
 {
-	const char *argv[2 + FIELDS] = {"HMGET", key->str};
-	size_t len[2 + FIELDS] = {5, key->len};
-	const char *id;
-	size_t id_len;
-	if (!hw_keys_state_id(&r->keys, key->str, key->len, &id, &id_len))
-		return 0;
-	struct asked *a = malloc(sizeof(*a) + id_len);
+	const char *argv[2 + FIELDS] = {"HMGET", key.text};
+	size_t len[2 + FIELDS] = {5, key.len};
+	struct asked *a = malloc(sizeof(*a) + id.len);
 	if (!a)
 		return -ENOMEM;
 	a->r = r;
-	a->id_len = id_len;
-	memcpy(a->id, id, id_len);
+	a->id_len = id.len;
+	memcpy(a->id, id.text, id.len);
 	for (size_t i = 0; i < FIELDS; i++) {
 		argv[2 + i] = field_name((int)i);
 		len[2 + i] = strlen(field_name((int)i));
 	}
-	int rc = hw_redis_link_command(&r->link, on_fields, a, 2 + FIELDS, argv, len);
+	int rc = hw_redis_link_command(&r->link, fn, a, 2 + FIELDS, argv, len);
 	if (rc != 0)
 		free(a);
-	else
-		r->load.waiting++;
 	return rc;
+}
+
+static int ask(struct hw_redis *r, const redisReply *key)
+{
+	struct hw_id id;
+	if (!hw_keys_state_id(&r->keys, key->str, key->len, &id.text, &id.len))
+		return 0;
+	int rc = ask_fields(r, on_fields, (struct hw_id){key->str, key->len}, id);
+	r->load.waiting += rc == 0;
+	return rc;
+}
+
+static void on_one(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct asked *a = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (reply)
+		hw_redis_link_got(&a->r->link);
+	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == FIELDS)
+		take_device(a->r, a, reply, true);
+	free(a);
+}
+
+int hw_redis_look_at_device(struct hw_redis *r, const char *id, size_t id_len)
+{
+	if (!r->up)
+		return -ENOTCONN;
+	size_t len = hw_keys_device(&r->keys, HW_KEY_STATE, id, id_len, r->sink.key);
+	return ask_fields(r, on_one, (struct hw_id){r->sink.key, len}, (struct hw_id){id, id_len});
 }
 
 static bool of_outbox(const struct hw_load *l)

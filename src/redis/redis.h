@@ -119,6 +119,10 @@ void hw_redis_load(struct hw_redis *r);
 /* The first load, of one that did nothing until now although the link may be up for long: as if it was made now. */
 void hw_redis_load_late(struct hw_redis *r);
 
+/* Of several nodes, of a device that is known by hearsay: on_device() tells what the store has of it, unless the link
+ * is lost first. 0; or -ENOTCONN or -ENOMEM. */
+int hw_redis_look_at_device(struct hw_redis *r, const char *id, size_t id_len);
+
 /* Looks at who is a member of a cluster on this prefix: `fn` is called with the ops' argument, `any` says whether
  * anybody is, and `hash` changes while one of them lives. 0; or -ENOTCONN or -ENOMEM; `fn` is not called if the link is
  * lost. */

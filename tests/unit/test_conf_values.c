@@ -362,8 +362,7 @@ START_TEST(several_nodes_need_redis)
 	ck_assert_int_eq(c->cluster_lease_ms, 1000);
 	hw_conf_free(c);
 	REFUSE("[store]\ntype = memory\n[cluster]\nmode = mirror\n", ":4: key 'mode': needs [store] type = redis");
-	REFUSE("[keyspace]\nenabled = yes\n[cluster]\nmode = mirror\n",
-	       ":4: key 'mode': [keyspace] enabled = yes is not available beside it yet");
+	hw_conf_free(load("[keyspace]\nenabled = yes\n[cluster]\nmode = mirror\n"));
 	REFUSE("[store]\ntype = memory\n[cluster]\nmode = standby\n", ":4: key 'mode': needs [store] type = redis");
 	c = load("[keyspace]\nenabled = yes\n[cluster]\nmode = standby\n");
 	ck_assert_int_eq(c->cluster_mode, HW_CLUSTER_STANDBY);
