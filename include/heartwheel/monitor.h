@@ -169,9 +169,8 @@ struct hw_monitor_stats {
 	uint64_t transitions[HW_REASONS];
 	uint64_t refused[HW_REFUSED_KINDS];
 	uint64_t payload_errors;
-	uint64_t own_messages;  /* what this monitor published itself, back on a filter: no heartbeat, and nothing wrong
-	                         */
-	uint64_t peer_messages; /* of one of several nodes: the others', whose statuses all come by */
+	uint64_t own_messages; /* what this monitor published itself, back on a filter: no heartbeat, and nothing wrong
+	                        */
 	uint64_t goodbyes_void;
 	uint64_t probes_sent;     /* handed out with HW_OUT_PROBE */
 	uint64_t probes_answered; /* silences in which the device was heard after a probe, in whatever way */
@@ -381,6 +380,8 @@ enum hw_role { HW_ROLE_WATCHES, HW_ROLE_OWNS, HW_ROLE_DECIDES };
  */
 void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64_t epoch);
 bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d);
+/* Messages of other nodes that a filter brought: their statuses come by all the time. */
+uint64_t hw_monitor_peer_messages(const struct hw_monitor *m);
 /* The partitions of which not all devices have been taken over yet. */
 struct hw_partitions hw_monitor_takes_over(const struct hw_monitor *m);
 bool hw_monitor_decides(const struct hw_monitor *m, const struct hw_device *d);

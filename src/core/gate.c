@@ -76,6 +76,11 @@ struct hw_partitions hw_monitor_takes_over(const struct hw_monitor *m)
 	return set;
 }
 
+uint64_t hw_monitor_peer_messages(const struct hw_monitor *m)
+{
+	return m->peer_messages;
+}
+
 bool hw_monitor_owns(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return hw_gate_owns(m, d);

@@ -39,7 +39,7 @@ static void count_monitors(struct hw_monitor *m, const struct hw_payload *p)
 	if (m->conf.node && strcmp(p->by, m->conf.node) == 0)
 		m->stats.own_messages++;
 	else if (m->conf.several)
-		m->stats.peer_messages++;
+		m->peer_messages++;
 	else
 		refuse(m, HW_REFUSED_MONITOR);
 }

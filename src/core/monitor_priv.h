@@ -92,6 +92,7 @@ struct hw_monitor {
 	int64_t pace_ns;        /* of steady barriers */
 	unsigned outs_head, outs_n;
 	struct hw_out outs[HW_OUTS];
+	uint64_t peer_messages; /* last: what each transition touches stays where it is */
 };
 
 /* Makes a record for an id in a group, HW_STATE_PROVISIONAL and counted as that. 0, -ENOSPC (counted as refused) or

@@ -35,7 +35,7 @@ void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out)
 	out->evictions = v.totals.evictions;
 	out->fenced_redis = v.totals.fenced_redis;
 	out->fenced_broker = v.totals.fenced_broker;
-	out->peer_messages = hw_monitor_stats(a->monitor)->peer_messages;
+	out->peer_messages = hw_monitor_peer_messages(a->monitor);
 	out->stream_lag_ms = v.stream_lag_ms;
 	out->takeover_s = v.totals.takeover_s_last;
 }

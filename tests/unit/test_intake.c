@@ -35,7 +35,7 @@ START_TEST(test_own_messages_are_not_refused)
 	ck_assert_uint_eq(s->own_messages, 2);
 	for (int k = 0; k < HW_REFUSED_KINDS; k++)
 		ck_assert_uint_eq(s->refused[k], k == HW_REFUSED_MONITOR && !conf.several);
-	ck_assert_uint_eq(s->peer_messages, conf.several);
+	ck_assert_uint_eq(hw_monitor_peer_messages(v->m), conf.several);
 	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(v->m)), 0);
 	world_free(v);
 }
