@@ -74,7 +74,9 @@ bool hw_app_standby_blind(const struct hw_app *a)
 {
 	if (!a->publisher_up)
 		return true;
-	return standby_of(a)->fleet && hw_blind_now(hw_monitor_blind(a->monitor)) && !hw_monitor_in_grace(a->monitor);
+	if (!standby_of(a)->fleet) /* what was just won is not heard yet */
+		return hw_nodes_token(a->cluster->nodes, 0).epoch != 0;
+	return hw_blind_now(hw_monitor_blind(a->monitor)) && !hw_monitor_in_grace(a->monitor);
 }
 
 /* --- begin and end ------------------------------------------------------------------------------------------------ */

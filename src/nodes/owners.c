@@ -218,7 +218,8 @@ static bool is_overdue(const struct hw_part *part, struct hw_now now)
 /*
  * Blind for a lease, while another is ready: it is let go as it is, with what it owes. A standby subscribes only when
  * it owns, and is blind until its grace is over: if that counted, two standbys would hand the fleet to and fro for
- * ever.
+ * ever. Nor to one that has only just come to be ready: behind a broker that was away for all it may be so a moment
+ * before the owner hears again.
  */
 static void let_go(struct hw_nodes *n, struct hw_now now)
 {
@@ -226,7 +227,8 @@ static void let_go(struct hw_nodes *n, struct hw_now now)
 	if (!n->blind || !n->redis || now.mono.ns - n->blind_since.ns < (begins ? HW_BEGIN_LEASES : 1) * n->lease_ns)
 		return;
 	for (size_t i = 0; i < n->members.n; i++)
-		other |= is_candidate(n, &n->members.all[i]);
+		other |= is_candidate(n, &n->members.all[i]) &&
+		         (n->mode != HW_NODES_STANDBY || hw_member_is_settled(&n->members.all[i]));
 	if (other)
 		hw_nodes_drop_all(n); /* the records that are left with our name are released */
 }

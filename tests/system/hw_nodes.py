@@ -110,6 +110,14 @@ class Mirror:
         """Those of them that answer for the fleet."""
         return nodes
 
+    def is_steady(self, nodes):
+        """It is settled, and stays so while nothing happens."""
+        return self.is_settled(nodes)
+
+    def begins(self):
+        """Seconds that a new owner may need beyond a takeover before it tells of a death."""
+        return 0.0
+
     def herd(self, n, name="d%d", **options):
         h = Herd(self.env.broker.port, self.env.topic, [name % k for k in range(n)], **options)
         self.env.gaps.append(h.gaps)
@@ -212,6 +220,7 @@ class Standby(Mirror):
 
     mode = "standby"
     grace = 0.5
+    steady, since = None, 0.0
 
     def configuration(self, name):
         conf = super().configuration(name)
@@ -234,10 +243,11 @@ class Standby(Mirror):
 
     def is_settled(self, nodes):
         """And it has loaded, and sees."""
-        if not super().is_settled(nodes):
+        head = self.head(nodes)
+        if head is None or not super().is_settled(nodes):
             return False
         try:
-            s = self.head(nodes).status()
+            s = head.status()
         except (OSError, http.client.HTTPException, ValueError):
             return False
         return not (s["blind"] or s["loading"] or s["cluster"]["standing_by"])
@@ -253,6 +263,16 @@ class Standby(Mirror):
                 seen, since = now, time.monotonic()
             return time.monotonic() - since > 1.2 and self.is_settled([d for d in self.nodes if d.alive])
         wait_until(look, patience, "nothing to move", interval=0.05)
+
+    def is_steady(self, nodes):
+        """Not if it moved lately: one that is back may be wanted more, once it has been ready for two renewals."""
+        now = self.owners() if self.is_settled(nodes) else None
+        if now is None or now != self.steady:
+            self.steady, self.since = now, time.monotonic()
+        return now is not None and time.monotonic() - self.since > self.lease + 0.2
+
+    def begins(self):
+        return 1.0 + self.grace + self.timeout
 
     def takeover(self):
         """T + start + grace (10.9): a timeout more, and a device is found that died meanwhile."""

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Faults of several nodes: `make faults-nodes`. Two and three nodes that mirror one another, as processes of their own, on a
-mosquitto without persistence and a Redis with a replica and Sentinels, which each node reaches by relays that can be cut.
-Devices beat; all the while some truly die and come back. What is counted: who is called offline and beats; transitions that
+"""Faults of several nodes: `make faults-nodes`. Two and three nodes that mirror one another, or of which one has the fleet and
+the others stand by (--mode standby), as processes of their own, on a mosquitto without persistence and a Redis with a
+replica and Sentinels, which each node reaches by relays that can be cut. Devices beat; all the while some truly die and come back. What is counted: who is called offline and beats; transitions that
 the stream lacks or has twice; deaths that are told later than the contract has it; whether in the end the stream, Redis, the
 retained statuses and every node's API are as the truth.
 
@@ -31,7 +31,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from hw_build import HEARTWHEELD  # noqa: E402
 from hw_env import Env  # noqa: E402
 from hw_mqtt import RawMqtt  # noqa: E402
-from hw_nodes import Mirror, Told  # noqa: E402
+from hw_nodes import Mirror, Standby, Told  # noqa: E402
 from hw_process import own_numbers  # noqa: E402
 from hw_sentinel import Guarded  # noqa: E402
 from hw_void import MARGIN  # noqa: E402
@@ -92,11 +92,12 @@ def unread(port, ends):
 class World:
     """Servers, nodes and devices that some rounds share."""
 
-    def __init__(self, base, n, devices, lease=1.0, timeout=2.0):
+    def __init__(self, base, n, devices, lease=1.0, timeout=2.0, mode="mirror"):
         self.env = Env(None, None, base)
         self.guarded = Guarded(self.env).start()
         self.guarded.settled()
-        self.mirror = Mirror(self.env, n, lease, timeout, cuttable=True, guarded=self.guarded)
+        make = {"mirror": Mirror, "standby": Standby}[mode]
+        self.mirror = make(self.env, n, lease, timeout, cuttable=True, guarded=self.guarded)
         self.names = 0
         self.herd = self.mirror.herd(devices, interval=timeout / 4, links=max(4, devices // 50))
         self.told = None
@@ -196,14 +197,14 @@ class World:
                 kind.run(self, rng)
                 self.listen_for(rng.uniform(0.5, 1.5))
             self.agree()
-            self.judge_deaths(kind.bound(self.mirror))
+            self.judge_deaths(kind.bound(self.mirror) + self.mirror.begins())
         except (AssertionError, redis.exceptions.RedisError) as e:
             self.check_herd(e)
             raise
         self.check_herd(None)
         if self.beyond:
             raise AssertionError("LATE: %d of %d deaths later than %.1f s: %s" % (
-                len(self.beyond), len(self.late), kind.bound(self.mirror), "; ".join(self.beyond[:5])))
+                len(self.beyond), len(self.late), kind.bound(self.mirror) + self.mirror.begins(), "; ".join(self.beyond[:5])))
 
     def listen_for(self, seconds):
         until = time.monotonic() + seconds
@@ -214,7 +215,7 @@ class World:
     def agree(self):
         self.told.agree(PATIENCE)
         self.mirror.wait_shared(patience=PATIENCE)
-        self.told.agree_all([d for d in self.mirror.nodes if d.alive], PATIENCE)
+        self.told.agree_all(self.mirror.who_answer([d for d in self.mirror.nodes if d.alive]), PATIENCE)
 
     def check_herd(self, why):
         """Void if a device may have left its timeout by itself."""
@@ -228,7 +229,7 @@ class World:
 
     def is_settled(self):
         try:
-            return self.mirror.is_settled([d for d in self.mirror.nodes if d.alive])
+            return self.mirror.is_steady([d for d in self.mirror.nodes if d.alive])
         except redis.exceptions.RedisError:
             return False
 
@@ -246,12 +247,18 @@ def start(world, node):
     """It is there again, and sees."""
     with world.troubles():
         node.start(seeing=False)
-        node.wait_seeing(PATIENCE)
+        world.mirror.wait_seeing([node], PATIENCE)
         world.listening(world.is_settled)
 
 
+def pick(world, rng, chance=0.75):
+    """Any of them; or where one has the fleet, mostly that one."""
+    owners = [d for d in world.mirror.who_answer(world.mirror.nodes) if d] or world.mirror.nodes
+    return rng.choice(owners if rng.random() < chance else world.mirror.nodes)
+
+
 def kill(world, rng):
-    lost = rng.choice(world.mirror.nodes)
+    lost = pick(world, rng)
     left = [d for d in world.mirror.nodes if d is not lost]
     began = time.monotonic()
     world.mirror.crash(lost)
@@ -262,7 +269,7 @@ def kill(world, rng):
 
 def stop(world, rng):
     """For less than a lease, or for longer."""
-    still = rng.choice(world.mirror.nodes)
+    still = pick(world, rng)
     left = [d for d in world.mirror.nodes if d is not still]
     began = time.monotonic()
     still.signal(signal.SIGSTOP)
@@ -280,7 +287,7 @@ def stop(world, rng):
 
 def cut(which):
     def run(world, rng):
-        away = rng.choice(world.mirror.nodes)
+        away = pick(world, rng)
         left = [d for d in world.mirror.nodes if d is not away]
         relays = []
         if which != "redis":
@@ -330,8 +337,7 @@ def restart_broker(world, rng):
         wait_until(lambda: world.told.observer.client.is_connected(), PATIENCE, "the observer")
         world.told.newest.clear()
         world.may_die = True
-        for d in world.mirror.nodes:
-            d.wait_seeing(PATIENCE)
+        world.mirror.wait_seeing(world.mirror.nodes, PATIENCE)
         world.listening(world.is_settled)
 
 
@@ -353,7 +359,7 @@ def join(world, rng):
 def stop_amid_deaths(world, rng):
     """An owner stands still while statuses of its wait in the broker's socket, as many as its window lets it write; those of
     whom they tell beat again before it runs again."""
-    still = rng.choice(world.mirror.nodes)
+    still = pick(world, rng, 1)
     left = [d for d in world.mirror.nodes if d is not still]
     victims = world.mirror.owned_by(still, sorted(world.herd.living()))
     with world.troubles():
@@ -394,7 +400,7 @@ def status_of(world, device):
 def backlog(world, rng):
     """4,000 statuses of an owner that stands still wait in the broker's socket: more than a node's window lets it write, so a
     plain publisher writes them, under the node's client id and with its claims."""
-    still = rng.choice(world.mirror.nodes)
+    still = pick(world, rng, 1)
     left = [d for d in world.mirror.nodes if d is not still]
     victims = world.mirror.owned_by(still, sorted(world.herd.living()))
     presence = "heartwheel/%s/status" % still.node
@@ -553,7 +559,7 @@ class Driver:
                 f.write(json.dumps({"kind": kind.name, "index": index, "nodes": n, "void": void, **r}) + "\n")
 
     def open(self, n):
-        self.world = World(self.base, n, self.args.devices, self.args.lease, self.args.timeout)
+        self.world = World(self.base, n, self.args.devices, self.args.lease, self.args.timeout, self.args.mode)
         self.world.begin()
 
     def shut(self, quietly=False):
@@ -650,6 +656,7 @@ def main():
     p.add_argument("--devices", type=int, default=200)
     p.add_argument("--lease", type=float, default=1.0, help="seconds")
     p.add_argument("--timeout", type=float, default=2.0, help="seconds")
+    p.add_argument("--mode", choices=["mirror", "standby"], default="mirror", help="of [cluster] (default: mirror)")
     p.add_argument("--keep", help="directory for the logs of failed rounds")
     p.add_argument("--results", metavar="FILE", help="keep each round's result there, and run none that it has")
     p.add_argument("--verbose", action="store_true", help="a line for each round")
