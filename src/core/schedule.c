@@ -644,6 +644,16 @@ static struct hw_mono claim_due(const struct hw_schedule *s, struct hw_mono now)
 	return allowed(s) ? now : hw_mono_add(now, HW_NS_PER_S / 50);
 }
 
+/* When a page may go out: the horizon's only once the clock is known and believed, which the look's tell. */
+static struct hw_mono page_due(const struct hw_schedule *s, struct hw_mono now)
+{
+	const struct walk *look = &s->walks[LOOK], *horizon = &s->walks[HORIZON];
+	if (look->going || horizon->going)
+		return now;
+	bool waits = !s->n_offsets || hw_schedule_clock_held(s, now);
+	return waits ? look->next : hw_mono_sooner(look->next, horizon->next);
+}
+
 struct hw_mono hw_schedule_due(const struct hw_schedule *s, struct hw_mono now)
 {
 	struct hw_mono due = after_ms(now, IDLE_MS);
@@ -653,8 +663,8 @@ struct hw_mono hw_schedule_due(const struct hw_schedule *s, struct hw_mono now)
 		due = hw_mono_sooner(due, s->hold_until);
 	else
 		due = hw_mono_sooner(due, hw_mono_sooner(wheel_due(s, now), claim_due(s, now)));
-	for (struct walk const *w = s->walks; w < s->walks + WALKS && !s->page_serial; w++)
-		due = hw_mono_sooner(due, w->going ? now : w->next);
+	if (!s->page_serial)
+		due = hw_mono_sooner(due, page_due(s, now));
 	for (unsigned k = 0; k < HW_CLAIMS_OUT; k++)
 		if (s->claims[k].serial)
 			due = hw_mono_sooner(due, after_ms(s->claims[k].at, HW_ORDER_PATIENCE_MS));

@@ -20,8 +20,8 @@ static int read_text(const char *text)
 
 static void expect_text(struct hw_text got, const char *want)
 {
-	ck_assert_msg(got.len == strlen(want) && memcmp(got.at, want, got.len) == 0, "'%.*s', not '%s'", (int)got.len,
-	              got.at, want);
+	ck_assert_msg(got.len == strlen(want) && (got.len == 0 || memcmp(got.at, want, got.len) == 0),
+	              "'%.*s', not '%s'", (int)got.len, got.at, want);
 }
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
@@ -189,6 +189,7 @@ static const struct {
 	{DELIVER("{\"topic\":\"a\",\"qos\":3}"), "qos is not"},
 	{DELIVER("{\"topic\":\"a\",\"retain\":1}"), "retain is not"},
 	{DELIVER("{\"topic\":\"a\",\"payload\":\"\\ud800\"}"), "payload is no text"},
+	{DELIVER("{\"topic\":\"a\",\"payload\":\"\\ud800\\u0041\"}"), "payload is no text"},
 	{TO("\"at\":1,\"after\":1"), "both at and after"},
 	{TO("\"at\":\"tomorrow\""), "at is no time"},
 	{TO("\"at\":0x10"), "not a JSON object"},
