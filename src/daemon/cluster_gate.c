@@ -155,8 +155,10 @@ static void own(struct hw_app *a, struct hw_now now, const struct hw_nodes_order
 	struct hw_cluster_gate *g = gate_of(a);
 	struct hw_partitions unclean = o->set;
 	del_all(&unclean, &o->clean);
-	if (!hw_partitions_any(&g->waits))
+	if (!hw_partitions_any(&g->waits)) {
 		g->won_at = now.mono;
+		g->last = (struct hw_event_id){0, 0}; /* of what was lost since: another Redis may never come so far */
+	}
 	add_all(&g->waits, &o->set);
 	add_all(&g->compare, &unclean);
 	if (hw_event_id_compare(o->last, g->last) > 0)
