@@ -199,7 +199,8 @@ class Suite:
 
     def targets(self):
         if self.python:
-            return ["heartwheeld", "heartwheelctl", "tests/system/fleet"]
+            more = ["heartwheel-history"] if "test_history" in self.text else []
+            return ["heartwheeld", "heartwheelctl", "tests/system/fleet", *more]
         return ["tests/simulation/simulate" if self.simulation else "tests/" + self.words[0]]
 
     def run(self, tree, build, log, limit_s):

@@ -158,7 +158,7 @@ def all_devices(h, query):
     return page["all"], out
 
 
-@pytest.mark.parametrize("gappy", [False, True], ids=["seen all the time", "seen in pieces"])
+@pytest.mark.parametrize("gappy", [False, True], ids=["always", "pieces"])
 def test_uptime_is_what_a_naive_recount_says(env, redis, gappy):
     seed = int(os.environ.get("HW_SEED") or random.randrange(1 << 30))
     print("HW_SEED=%d" % seed)
