@@ -107,14 +107,16 @@ start_monitor()
 	must "$1: the control socket answers" soon ctl status
 }
 
-stop_monitor()
+# stop PID WHAT
+stop()
 {
 	local rc
-	kill -TERM "$monitor"
-	wait "$monitor"
+	kill -TERM "$1"
+	wait "$1"
 	rc=$?
-	expect 'it stops cleanly' [ "$rc" -eq 0 ]
+	expect "$2" [ "$rc" -eq 0 ]
 }
+stop_monitor() { stop "$monitor" 'it stops cleanly'; }
 
 # --- what is where ----------------------------------------------------------------------------------------------------
 
@@ -188,8 +190,7 @@ start heartwheel-history
 history=$last
 expect 'the history is kept as the configuration stands' soon test -s "$tree/var/lib/heartwheel/history.db"
 expect 'with what has happened' soon says pump-1 in_tree grep -a pump-1 /var/lib/heartwheel/history.db-wal
-kill -TERM "$history"
-expect 'it stops cleanly, too' wait "$history"
+stop "$history" 'it stops cleanly, too'
 stop_monitor
 
 conf=$tree/etc/heartwheel/monitor.conf
