@@ -27,7 +27,7 @@ _heartwheelctl_lines()
 _heartwheelctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' i
-	local commands='status list show watch wheel groups nodes forget reload version'
+	local commands='status list show watch wheel groups nodes forget reload version user'
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
@@ -56,7 +56,15 @@ _heartwheelctl()
 		_heartwheelctl_lines "$cur" < <(_heartwheelctl_ask groups --names)
 		return
 		;;
-	--prefix | --search | --limit) return ;;
+	--role)
+		mapfile -t COMPREPLY < <(compgen -W 'read operate' -- "$cur")
+		return
+		;;
+	--file)
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+		;;
+	--prefix | --search | --limit | --expires) return ;;
 	esac
 	case $command:$cur in
 	:-*) mapfile -t COMPREPLY < <(compgen -W '-s --socket -V --version -h --help' -- "$cur") ;;
@@ -67,6 +75,8 @@ _heartwheelctl()
 		;;
 	watch:-*) mapfile -t COMPREPLY < <(compgen -W '--state --group --prefix --json --help' -- "$cur") ;;
 	groups:-*) mapfile -t COMPREPLY < <(compgen -W '--names --json --help' -- "$cur") ;;
+	user:-*) mapfile -t COMPREPLY < <(compgen -W '--role --expires --file --json --help' -- "$cur") ;;
+	user:*) [[ $prev == user ]] && mapfile -t COMPREPLY < <(compgen -W 'add list remove' -- "$cur") ;;
 	status:-* | show:-* | wheel:-* | nodes:-*) mapfile -t COMPREPLY < <(compgen -W '--json --help' -- "$cur") ;;
 	*:-*) mapfile -t COMPREPLY < <(compgen -W '--help' -- "$cur") ;;
 	show:* | forget:*)

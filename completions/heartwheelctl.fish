@@ -16,7 +16,7 @@ function __heartwheelctl_ids
 	__heartwheelctl_ask list --names --limit 200 --prefix=(commandline -ct)
 end
 
-set -l commands status list show watch wheel groups nodes forget reload version
+set -l commands status list show watch wheel groups nodes forget reload version user
 complete -c heartwheelctl -f
 complete -c heartwheelctl -s s -l socket -r -F -d 'the control socket'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -s V -l version -d 'the version of heartwheelctl'
@@ -27,6 +27,11 @@ complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a show
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a watch -d 'transitions as they happen'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a wheel -d 'the timing wheel, drawn'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a groups -d 'the groups of devices'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a user -d 'who may come in over [http] listen'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from user' -a 'add list remove'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from user' -l role -x -a 'read operate' -d 'what the user may do'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from user' -l expires -x -d 'when the token ends'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from user' -l file -r -d 'the file of users'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a nodes -d 'the nodes that watch this fleet together'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a forget -d 'forget a device'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a reload -d 'read the configuration again'

@@ -54,6 +54,9 @@ void hw_conf_say_wrong(const void *conf, const char *path, const char *section, 
 
 void hw_conf_errors_fini(struct hw_conf_errors *e);
 
+/* Milliseconds of "30s" and the like. Returns 0, -EINVAL (not a duration) or -ERANGE (more than an int64_t holds). */
+int hw_conf_duration_parse(const char *text, int64_t *ms);
+
 /* ADDED and REMOVED are named sections alone. */
 enum hw_conf_change { HW_CONF_CHANGED, HW_CONF_ADDED, HW_CONF_REMOVED };
 

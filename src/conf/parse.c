@@ -33,6 +33,7 @@ struct reading {
 
 	const char *section;                   /* the table's name for the one we are in; NULL before the first */
 	bool skip;                             /* in a section that makes no sense, or is another program's */
+	bool foreign;                          /* the latter: what is borrowed of it is read all the same */
 	unsigned headers[HW_CONF_OPTIONS_MAX]; /* the line of a section's header, by the place of its first key */
 };
 
@@ -172,6 +173,8 @@ static bool enter_foreign(struct reading *r, const char *name)
 		return false;
 	if (!r->draft->conf->foreign[at])
 		r->draft->conf->foreign[at] = r->line;
+	r->section = hw_conf_family[at].section; /* some of its keys may be borrowed */
+	r->foreign = true;
 	return true;
 }
 
@@ -195,6 +198,7 @@ static void enter_section(struct reading *r, char *header, bool indented)
 {
 	char *end = strchr(header, ']'), *name = skip_white(header + 1), why[256];
 	r->skip = true;
+	r->foreign = false;
 	if (!end) {
 		wrong_section(r, name, "the closing ] is missing");
 		return;
@@ -332,6 +336,9 @@ static int on_pair(void *arg, const char *section, const char *key, const char *
 	char why[256];
 	(void)section;
 	(void)value; /* ours is whole */
+	int at = r->section ? hw_conf_option_find(t, r->section, key) : -1;
+	if (r->foreign && at >= 0)
+		set_value(r, at);
 	if (r->skip)
 		return 1;
 	if (!r->section) {
@@ -340,7 +347,6 @@ static int on_pair(void *arg, const char *section, const char *key, const char *
 		              why[0] ? ": move it to " : "", why);
 		return 1;
 	}
-	int at = hw_conf_option_find(t, r->section, key);
 	if (at >= 0) {
 		set_value(r, at);
 		return 1;

@@ -19,7 +19,7 @@ int hw_conf_option_find(const struct hw_conf_table *t, const char *section, cons
 {
 	for (size_t i = 0; i < t->n_options; i++) {
 		const struct hw_conf_option *o = &t->options[i];
-		if (strcmp(o->section, section) == 0 && (!key || strcmp(o->key, key) == 0))
+		if (strcmp(o->section, section) == 0 && (key ? strcmp(o->key, key) == 0 : !o->borrowed))
 			return (int)i;
 	}
 	return -1;

@@ -49,6 +49,7 @@ struct hw_conf_option {
 	const struct hw_conf_choice *choices;
 	const char *dflt; /* as it would be written in the file; NULL: there is none, the key must be given */
 	bool live;        /* a reload applies it */
+	bool borrowed;    /* of another program's section, of which nothing else is looked at */
 	size_t count_offset;
 };
 
@@ -89,7 +90,7 @@ struct hw_conf_table {
 
 bool hw_conf_option_is_named(const struct hw_conf_table *t, const struct hw_conf_option *o);
 
-/* The place in the table of a key of a section (`key` NULL: of the section's first key), or -1. */
+/* The place in the table of a key of a section, or -1; `key` NULL: of the first that is not borrowed. */
 int hw_conf_option_find(const struct hw_conf_table *t, const char *section, const char *key);
 
 /*

@@ -13,9 +13,6 @@
 
 #include "conf/table.h"
 
-/* Milliseconds of "30s" and the like. Returns 0, -EINVAL (not a duration) or -ERANGE (more than an int64_t holds). */
-int hw_conf_duration_parse(const char *text, int64_t *ms);
-
 /* The shortest way to write a duration with one unit: "1d", "250ms", "0". */
 const char *hw_conf_duration_format(int64_t ms, char *buf, size_t cap);
 

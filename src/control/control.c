@@ -10,6 +10,7 @@
 
 #include "control/parts.h"
 #include "http/json.h"
+#include "http/pass.h"
 
 static void serve_reload(void *arg, struct evhttp_request *req, const char *rest)
 {
@@ -38,6 +39,11 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/samples", "", hw_serve_samples},
 	{EVHTTP_REQ_GET, "/v1/wheel", "", hw_serve_wheel},
 	{EVHTTP_REQ_POST, "/v1/reload", "", serve_reload},
+	{EVHTTP_REQ_GET, "/v1/tasks", NULL, hw_serve_tasks},
+	{EVHTTP_REQ_POST, "/v1/tasks", NULL, hw_serve_tasks},
+	{EVHTTP_REQ_DELETE, "/v1/tasks", NULL, hw_serve_tasks},
+	{EVHTTP_REQ_POST, "/v1/call", "", hw_serve_tasks},
+	{EVHTTP_REQ_GET, "/v1/history", NULL, hw_serve_durable},
 	{EVHTTP_REQ_GET, "/healthz", "", hw_serve_health},
 	{EVHTTP_REQ_GET, "/readyz", "", hw_serve_ready},
 	{EVHTTP_REQ_GET, "/metrics", "", hw_serve_metrics},
@@ -75,7 +81,10 @@ static bool admits(void *arg, struct evhttp_request *req, const struct hw_http_r
 	return !owner;
 }
 
-static const struct hw_http_table table = {routes, sizeof(routes) / sizeof(routes[0])};
+/* Whether the loop turns, and the page's own files, which are the same for all and ask for a token themselves. */
+static const char *const open_paths[] = {"/healthz", "/", "/web/", NULL};
+
+static const struct hw_http_table table = {routes, sizeof(routes) / sizeof(routes[0]), open_paths};
 
 static int make_parts(struct hw_control *c)
 {
@@ -131,9 +140,19 @@ int hw_control_resume(struct hw_control **out, struct event_base *base, struct h
 	return hand_out(out, c, c ? hw_http_resume(&c->http, kept) : -ENOMEM);
 }
 
+int hw_control_secure(struct hw_control *c, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg)
+{
+	return hw_http_secure(&c->http, s, wrong, arg);
+}
+
 int hw_control_listen(struct hw_control *c, const char *address, bool *local)
 {
 	return hw_http_listen_tcp(&c->http, address, local);
+}
+
+struct hw_http_refused hw_control_refused(const struct hw_control *c)
+{
+	return hw_http_refused(&c->http);
 }
 
 void hw_control_free(struct hw_control *c)
@@ -146,5 +165,7 @@ void hw_control_free(struct hw_control *c)
 	hw_history_free(c->history);
 	hw_samples_free(c->samples);
 	hw_asks_free(c->asks);
+	hw_pass_free(c->tasks);
+	hw_pass_free(c->durable);
 	free(c);
 }

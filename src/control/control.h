@@ -13,6 +13,7 @@
 
 #include "heartwheel/event.h"
 #include "heartwheel/monitor.h"
+#include "http/server.h"
 
 struct event_base;
 struct evbuffer;
@@ -82,9 +83,13 @@ int hw_control_keep(struct hw_control *c, struct hw_http_kept *out);
 /* As hw_control_new(), with these sockets, which are its own then; after an error what is left is the caller's. */
 int hw_control_resume(struct hw_control **out, struct event_base *base, struct hw_http_kept *kept,
                       const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
+/* What belongs to heartwheel-tasks and heartwheel-history is handed on to their sockets from now on. 0 or -ENOMEM. */
+int hw_control_pass_to(struct hw_control *c, const char *tasks, const char *history);
+/* Who is admitted at the address, and its TLS: as hw_http_secure(). */
+int hw_control_secure(struct hw_control *c, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg);
 /*
- * Serves what only reads on a TCP address as well: "127.0.0.1:8731" or "[::1]:8731". `*local`: it is a loopback
- * address. 0; -EINVAL if it is none; or -errno (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES).
+ * Serves a TCP address as well, for reading alone unless it has users: "127.0.0.1:8731" or "[::1]:8731". `*local`: it
+ * is a loopback address. 0; -EINVAL if it is none; or -errno (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES).
  */
 int hw_control_listen(struct hw_control *c, const char *address, bool *local);
 
@@ -114,6 +119,9 @@ struct hw_control_clients {
 	uint64_t refused;
 };
 struct hw_control_clients hw_control_clients(const struct hw_control *c);
+
+/* For the metrics: requests at the address that were not admitted, by why, and handshakes of TLS. */
+struct hw_http_refused hw_control_refused(const struct hw_control *c);
 
 /* Closes the listener and every connection, and removes the socket. */
 void hw_control_free(struct hw_control *c);

@@ -17,6 +17,7 @@ struct hw_history;
 struct hw_hub;
 struct hw_json;
 struct hw_pager;
+struct hw_pass;
 struct hw_samples;
 
 struct hw_control {
@@ -27,6 +28,7 @@ struct hw_control {
 	struct hw_history *history;
 	struct hw_samples *samples;
 	struct hw_asks *asks;
+	struct hw_pass *tasks, *durable;  /* NULL: what is theirs is not known here */
 	const struct hw_monitor *monitor; /* borrowed */
 	const struct hw_control_ops *ops;
 	void *arg;
@@ -90,6 +92,9 @@ void hw_hub_tick(struct hw_hub *h);
 struct hw_hub *hw_hub_new(struct hw_control *c);
 /* Once all connections are closed. */
 void hw_hub_free(struct hw_hub *h);
+
+/* passes.c: what other daemons answer: tasks, and what happened long ago. */
+hw_http_handler hw_serve_tasks, hw_serve_durable;
 
 /* samples.c: the last hour. */
 hw_http_handler hw_serve_samples;

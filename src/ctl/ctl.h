@@ -30,6 +30,9 @@ typedef int hw_command(struct hw_ctl *ctl, const struct hw_args *args);
 hw_command hw_cmd_status, hw_cmd_list, hw_cmd_groups, hw_cmd_nodes, hw_cmd_show, hw_cmd_watch, hw_cmd_wheel,
 	hw_cmd_forget, hw_cmd_reload, hw_cmd_version;
 
+/* A command that asks no daemon, and reads its own options: `argv[0]` is its name. Returns the exit status. */
+int hw_user_main(int argc, char **argv);
+
 /* "heartwheelctl: ...", with what is not to be trusted made safe; returns HW_EXIT_FAILED. */
 int hw_failed(const struct hw_ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

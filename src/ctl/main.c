@@ -25,34 +25,43 @@ static const struct command {
 	const char *synopsis;
 	const char *brief; /* one line */
 	const char *more;
+	int (*main)(int argc, char **argv); /* reads its options itself; NULL: the members above say what it takes */
 } commands[] = {
 	{"status", hw_cmd_status, TAKES_JSON, "status [--json]", "how the daemon and the fleet are",
          "Shows on one screen how many devices are online and offline, whether the\n"
-         "monitor sees or is blind and why, its connections, and what it owes.\n"},
+         "monitor sees or is blind and why, its connections, and what it owes.\n",
+         NULL},
 	{"list", hw_cmd_list, TAKES_JSON | TAKES_FILTER | TAKES_LIST | TAKES_NAMES, "list [OPTION]...",
-         "all devices, or some", "Lists devices, by their ids unless --sort says otherwise.\n"},
+         "all devices, or some", "Lists devices, by their ids unless --sort says otherwise.\n", NULL},
 	{"show", hw_cmd_show, TAKES_JSON | TAKES_ID, "show ID [--json]", "everything about one device",
          "Shows a device's state, what it reported last, its recent transitions, and where\n"
-         "it sits in the wheel.\n"},
+         "it sits in the wheel.\n",
+         NULL},
 	{"watch", hw_cmd_watch, TAKES_JSON | TAKES_FILTER, "watch [OPTION]...", "transitions as they happen",
          "Prints a line for each device that comes, goes or is forgotten, until it is\n"
-         "interrupted. When the daemon is restarted it goes on where it was.\n"},
+         "interrupted. When the daemon is restarted it goes on where it was.\n",
+         NULL},
 	{"wheel", hw_cmd_wheel, TAKES_JSON, "wheel [--json]", "the timing wheel, drawn",
          "Draws the four levels of the wheel: a bar for each slot, as high as it is full,\n"
-         "and where the cursor stands; below it the wheel of keys, if keys are listened to.\n"},
+         "and where the cursor stands; below it the wheel of keys, if keys are listened to.\n",
+         NULL},
 	{"groups", hw_cmd_groups, TAKES_JSON | TAKES_NAMES, "groups [--json]", "the groups of devices",
-         "Lists the groups with their timeouts and how many devices they have.\n"},
+         "Lists the groups with their timeouts and how many devices they have.\n", NULL},
 	{"nodes", hw_cmd_nodes, TAKES_JSON, "nodes [--json]", "the nodes that watch this fleet together",
          "Lists the nodes of [cluster], this one included, as it sees them: which state each\n"
-         "is in, since when, and how many of the partitions it owns; then what is wrong.\n"},
+         "is in, since when, and how many of the partitions it owns; then what is wrong.\n",
+         NULL},
 	{"forget", hw_cmd_forget, TAKES_ID, "forget ID", "forget a device",
          "Takes the device out of the monitor, the store and the broker's retained\n"
-         "messages. If it is heard again it is a new device.\n"},
+         "messages. If it is heard again it is a new device.\n",
+         NULL},
 	{"reload", hw_cmd_reload, 0, "reload", "read the configuration again",
          "Prints what changed, and what needs a restart. A file with errors changes\n"
-         "nothing: every wrong line is printed.\n"},
+         "nothing: every wrong line is printed.\n",
+         NULL},
 	{"version", hw_cmd_version, 0, "version", "the versions of heartwheelctl and of the daemon",
-         "Shows the versions of heartwheelctl and of the daemon.\n"},
+         "Shows the versions of heartwheelctl and of the daemon.\n", NULL},
+	{"user", NULL, 0, "user add|list|remove ...", "who may come in over [http] listen", NULL, hw_user_main},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -279,6 +288,8 @@ int main(int argc, char **argv)
 	const struct command *c = find_command(argv[optind]);
 	if (!c)
 		return usage(NULL, "unknown command '%s'", argv[optind]);
+	if (c->main)
+		return finish(c->main(argc - optind, argv + optind));
 	int rc = read_args(c, argc - optind, argv + optind, &args);
 	return finish(rc >= 0 ? rc : run(socket, c, &args));
 }

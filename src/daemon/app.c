@@ -24,6 +24,7 @@
 #include "dial.h"
 #include "feed.h"
 #include "hooks.h"
+#include "http/attempts.h"
 #include "http/server.h"
 #include "keys.h"
 #include "observe.h"
@@ -131,6 +132,17 @@ static void tell_faults(struct hw_app *a)
 	a->faults_quiet_s = 10;
 }
 
+static void tell_closings(struct hw_app *a)
+{
+	struct hw_http_refused r = hw_control_refused(a->control);
+	if (r.closings == a->closings_told)
+		return;
+	a->closings_told = r.closings;
+	hw_log_limited(a->log, HW_LIMIT_GUESSES, HW_LOG_WARNING,
+	               "%d wrong tokens came from %s: it is closed for a minute; see [http] users", HW_ATTEMPTS_MAX,
+	               r.last_closed);
+}
+
 /* Redis that is not there at the start must not keep the monitor from its work for long. */
 static void check_loading(struct hw_app *a, struct hw_now now)
 {
@@ -190,6 +202,7 @@ static void on_tick(void *arg)
 	hw_app_release(a, now);
 	tell_refused(a);
 	tell_faults(a);
+	tell_closings(a);
 	tell_manager(a);
 	hw_control_tick(a->control, now);
 	hw_notifier_tick(a->notifier);
@@ -399,22 +412,34 @@ static int read_secret(struct hw_app *a, const char *key, const char *path, char
 	return error ? -error : -EIO;
 }
 
-/* The address for reading alone, where one is set. */
+static void on_wrong_safety(void *arg, const char *key, unsigned line, const char *what)
+{
+	const struct hw_app *a = arg;
+	if (line)
+		hw_log(a->log, HW_LOG_ERROR, "%s:%u: %s; see [http] %s", a->start->http_users, line, what, key);
+	else
+		hw_log(a->log, HW_LOG_ERROR, "%s; see [http] %s", what, key);
+}
+
+/* The address, where one is set. */
 static int listen_remote(struct hw_app *a)
 {
 	const char *address = a->start->http_listen;
+	struct hw_http_safety safety = HW_SETTINGS_SAFETY(a->start);
 	bool local;
 	if (!*address)
 		return 0;
-	int rc = hw_control_listen(a->control, address, &local);
+	int rc = hw_control_secure(a->control, &safety, on_wrong_safety, a);
+	if (rc)
+		return rc;
+	rc = hw_control_listen(a->control, address, &local);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot listen on %s: %s; see [http] listen", address, strerror(-rc));
-	else if (!local)
+	else if (!local && !*safety.users)
 		hw_log(a->log, HW_LOG_WARNING,
-		       "%s is not a loopback address: whoever reaches it can read every device's state, unencrypted; "
-		       "see "
-		       "[http] listen",
-		       address);
+		       "%s is not a loopback address: whoever reaches it can read every device's state%s; see [http] "
+		       "listen and users",
+		       address, *safety.tls_cert ? "" : ", unencrypted");
 	return rc;
 }
 
@@ -444,6 +469,8 @@ int hw_app_listen(struct hw_app *a)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "cannot open the control socket %s: %s; see [http] socket and socket_group", c->http_socket,
 		       strerror(-rc));
+	if (!rc)
+		rc = hw_control_pass_to(a->control, c->tasks_socket, c->history_socket);
 	return rc ? rc : listen_remote(a);
 }
 
@@ -523,6 +550,8 @@ static int start_anew(struct hw_app *a, struct kept *k)
 {
 	a->started = k->started;
 	int rc = hw_control_resume(&a->control, a->loop.base, &k->http, a->monitor, control_ops(a->start), a);
+	if (!rc)
+		rc = hw_control_pass_to(a->control, a->start->tasks_socket, a->start->history_socket);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot go on with the control socket: %s", strerror(-rc));
 	else

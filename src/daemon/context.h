@@ -139,6 +139,7 @@ struct hw_app {
 	uint64_t refused_told[HW_REFUSED_KINDS];
 	int refused_quiet_s[HW_REFUSED_KINDS]; /* until more of the kind are told of */
 	uint64_t faults_told;                  /* payload errors */
+	uint64_t closings_told;                /* addresses that were closed to who guesses tokens */
 	int faults_quiet_s;
 	uint64_t publisher_reconnects;
 	uint64_t wakeups;

@@ -25,6 +25,7 @@ enum hw_limit {
 	HW_LIMIT_CLUSTER_REDIS,
 	HW_LIMIT_CLUSTER_STREAM,
 	HW_LIMIT_CLUSTER_FENCED,
+	HW_LIMIT_GUESSES,
 	HW_LIMITS
 };
 static_assert((int)HW_LIMITS <= HW_LOG_KINDS, "the log has room for each kind");

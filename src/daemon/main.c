@@ -10,7 +10,7 @@
 
 #include "app.h"
 #include "conf/conf.h"
-#include "http/socket.h"
+#include "http/server.h"
 #include "lint.h"
 #include "reload.h"
 #include "run/daemon.h"
@@ -29,6 +29,32 @@ static bool user_is_right(const char *path, const struct hw_settings *c, struct 
 	                  "there is no user '%s'; make it (useradd --system %s), or leave the value empty to stay root",
 	                  c->user, c->user);
 	return false;
+}
+
+struct file {
+	const char *path;
+	const struct hw_settings *c;
+};
+
+static void on_wrong_safety(void *arg, const char *key, unsigned line, const char *what)
+{
+	const struct file *f = arg;
+	if (line)
+		hw_conf_say_wrong(f->c, f->path, "http", key, "%s:%u: %s", f->c->http_users, line, what);
+	else
+		hw_conf_say_wrong(f->c, f->path, "http", key, "%s", what);
+}
+
+/* The users, the certificate and its key: read as they will be, and let go. */
+static bool safety_is_right(const char *path, const struct hw_settings *c)
+{
+	struct file f = {path, c};
+	struct hw_http_safety safety = HW_SETTINGS_SAFETY(c);
+	struct hw_http tried;
+	hw_http_init(&tried, NULL, NULL, NULL);
+	int rc = hw_http_secure(&tried, &safety, on_wrong_safety, &f);
+	hw_http_fini(&tried);
+	return rc == 0;
 }
 
 /*
@@ -57,18 +83,18 @@ static bool machine_is_right(const char *path, const struct hw_settings *c)
 		hw_conf_say_wrong(c, path, "http", "socket_group", "there is no group '%s'", c->http_socket_group);
 		right = false;
 	}
-	return right;
+	return safety_is_right(path, c) && right;
 }
 
 /* What is allowed and hardly meant. */
 static void warn_listen(const char *path, const struct hw_settings *c)
 {
-	if (*c->http_listen && !hw_socket_is_local(c->http_listen))
+	if (*c->http_listen && !*c->http_users && !hw_socket_is_local(c->http_listen))
 		hw_conf_say_wrong(
 			c, path, "http", "listen",
-			"warning: %s is not a loopback address: whoever reaches it can read every device's state, "
-			"unencrypted",
-			c->http_listen);
+			"warning: %s is not a loopback address: whoever reaches it can read every device's state%s; "
+			"see users",
+			c->http_listen, *c->http_tls_cert ? "" : ", unencrypted");
 }
 
 /* Says all that is wrong with the file, also of those values that could be read. */

@@ -211,6 +211,21 @@ static void core_metrics(const struct hw_app *a, struct evbuffer *b)
 	    (double)clients.refused);
 }
 
+static void listen_metrics(const struct hw_app *a, struct evbuffer *b)
+{
+	if (!*a->start->http_listen)
+		return;
+	struct hw_http_refused r = hw_control_refused(a->control);
+	hw_metric_family(b, "http_refused_total", "counter", "Requests to [http] listen that were not admitted.");
+	labelled(b, "http_refused_total", "why", "no_token", (double)r.without);
+	labelled(b, "http_refused_total", "why", "wrong_token", (double)r.wrong);
+	labelled(b, "http_refused_total", "why", "closed", (double)r.closed);
+	labelled(b, "http_refused_total", "why", "role", (double)r.may_not);
+	one(b, "tls_handshakes_total", "counter", "Handshakes of TLS that were completed.", (double)r.handshakes);
+	one(b, "tls_handshakes_cut_total", "counter", "Handshakes of TLS that took too long, or were too many.",
+	    (double)r.handshakes_cut);
+}
+
 static void notify_metrics(const struct hw_app *a, struct evbuffer *b)
 {
 	const struct hw_notifier_stats *s = hw_notifier_stats(a->notifier);
@@ -260,6 +275,7 @@ static void metrics(void *arg, struct evbuffer *b)
 	mqtt_metrics(a, b);
 	notify_metrics(a, b);
 	core_metrics(a, b);
+	listen_metrics(a, b);
 }
 
 static int events_after(void *arg, struct hw_event_id at)

@@ -13,6 +13,7 @@
 
 #include "debts.h"
 #include "hooks.h"
+#include "http/socket.h"
 #include "run/manager.h"
 #include "specs.h"
 #include "subscriptions.h"
@@ -132,11 +133,51 @@ static int apply(struct hw_app *a, struct hw_settings *to)
 	return 0;
 }
 
+/* What is wrong with the files that [http] names, as lines of an answer. */
+struct wrong_lines {
+	const struct hw_settings *to;
+	struct hw_conf_errors *errors;
+};
+
+static void on_wrong_safety(void *arg, const char *key, unsigned line, const char *what)
+{
+	const struct wrong_lines *w = arg;
+	struct hw_conf_errors *e = w->errors;
+	char where[HW_CONF_TEXT_MAX + 16] = "";
+	if (line)
+		snprintf(where, sizeof(where), "%s:%u: ", w->to->http_users, line);
+	char **more = realloc(e->lines, (e->n + 1) * sizeof(*more));
+	if (!more)
+		return;
+	e->lines = more;
+	if (asprintf(&more[e->n], "%s:%u: key '%s': %s%s", w->to->head.path, hw_conf_line(w->to, "http", key), key,
+	             where, what) >= 0)
+		e->n++;
+}
+
+/* The users, and the certificate, are read again whether or not their names have changed. */
+static int secure(struct hw_app *a, const struct hw_settings *to, struct hw_conf_errors *errors)
+{
+	struct hw_http_safety safety = HW_SETTINGS_SAFETY(to);
+	struct wrong_lines w = {to, errors};
+	if (!*a->start->http_listen)
+		return 0;
+	if (*safety.users && !*safety.tls_cert && !hw_socket_is_local(a->start->http_listen)) {
+		on_wrong_safety(&w, "users", 0, "listen is still another address, and needs tls_cert: restart");
+		return -EINVAL;
+	}
+	return hw_control_secure(a->control, &safety, on_wrong_safety, &w);
+}
+
 /* The file, if it is right and its log can be opened; otherwise NULL, with all that is wrong. */
 static struct hw_settings *load(struct hw_app *a, struct hw_conf_errors *errors)
 {
 	struct hw_settings *to = hw_conf_load(&hw_settings_table, a->conf->head.path, errors);
 	int rc = to && strcmp(a->conf->log, to->log) != 0 ? hw_log_try(to->log) : 0;
+	if (!rc && to && secure(a, to, errors)) {
+		hw_conf_free(to);
+		return NULL;
+	}
 	if (!rc)
 		return to;
 	errors->lines = calloc(1, sizeof(*errors->lines));

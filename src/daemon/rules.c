@@ -82,6 +82,28 @@ static void check_cluster(struct hw_conf_draft *d, const struct hw_settings *c)
 	                      "needs [store] type = redis: that is where several nodes agree");
 }
 
+/* Of a numeric ADDRESS:PORT. */
+static bool is_loopback(const char *address)
+{
+	return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0;
+}
+
+/* A token that goes over a network in the clear is everybody's. */
+static void check_http(struct hw_conf_draft *d, const struct hw_settings *c)
+{
+	hw_conf_draft_require(d, !*c->http_tls_cert || *c->http_tls_key, "http", "tls_cert", "tls_key",
+	                      "needs tls_key as well");
+	hw_conf_draft_require(d, !*c->http_tls_key || *c->http_tls_cert, "http", "tls_key", "tls_cert",
+	                      "needs tls_cert as well");
+	hw_conf_draft_require(d,
+	                      !*c->http_users || !*c->http_listen || *c->http_tls_cert ||
+	                              hw_conf_draft_mark(d, &d->marks, "http", "tls_cert")->bad ||
+	                              is_loopback(c->http_listen),
+	                      "http", "users", "listen",
+	                      "needs tls_cert and tls_key where listen is not a loopback address: the tokens would be "
+	                      "read on their way");
+}
+
 static void check_timeouts(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_marks *marks)
 {
 	const struct hw_conf_mark *timeout = mark(d, marks, "timeout");
@@ -313,6 +335,7 @@ void hw_settings_judge(struct hw_conf_draft *d)
 	                      "must be an http:// or https:// URL");
 	for (size_t i = 0; i < c->n_groups; i++)
 		complete_group(d, &c->groups[i], d->named[i]);
+	check_http(d, c);
 	check_cluster(d, c);
 	check_keyspace(d, c);
 }

@@ -66,6 +66,12 @@ static const struct hw_conf_option options[] = {
 	{"http", "socket", HW_CONF_PATH, AT(http_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/control.sock"},
 	{"http", "socket_group", HW_CONF_WORD, AT(http_socket_group), .max = 32, .dflt = ""},
 	{"http", "listen", HW_CONF_ADDRESS, AT(http_listen), .max = HW_CONF_TEXT_MAX, .dflt = ""},
+	{"http", "users", HW_CONF_PATH, AT(http_users), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true},
+	{"http", "tls_cert", HW_CONF_PATH, AT(http_tls_cert), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true},
+	{"http", "tls_key", HW_CONF_PATH, AT(http_tls_key), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true},
+
+	{"tasks", "socket", HW_CONF_PATH, AT(tasks_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/tasks.sock", .borrowed = true},
+	{"history", "socket", HW_CONF_PATH, AT(history_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/history.sock", .borrowed = true},
 
 	{"notify", "exec", HW_CONF_PATH, AT(notify_exec), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true},
 	{"notify", "webhook", HW_CONF_WORD, AT(notify_webhook), .max = URL_MAX, .dflt = "", .live = true},

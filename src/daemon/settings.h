@@ -81,6 +81,10 @@ struct hw_settings {
 	/* [http] */
 	char *http_socket, *http_socket_group;
 	char *http_listen; /* ADDRESS:PORT; "": nowhere */
+	char *http_users, *http_tls_cert, *http_tls_key;
+
+	/* What belongs to the other daemons is handed on to their sockets. */
+	char *tasks_socket, *history_socket;
 
 	/* [notify] */
 	char *notify_exec, *notify_webhook;
@@ -99,5 +103,8 @@ bool hw_settings_is_url(const char *text);
  * HW_PROBE_WINDOW_MS less than it. */
 int64_t hw_settings_probe_after_ms(const struct hw_settings_group *g);
 #define HW_PROBE_WINDOW_MS 1000
+
+/* What [http] says of the users of `listen`, and of its TLS; borrows. */
+#define HW_SETTINGS_SAFETY(c) ((struct hw_http_safety){(c)->http_users, (c)->http_tls_cert, (c)->http_tls_key})
 
 #endif

@@ -161,4 +161,4 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/metrics", "", serve_metrics},
 };
 
-const struct hw_http_table hw_history_routes = {routes, sizeof(routes) / sizeof(routes[0])};
+const struct hw_http_table hw_history_routes = {routes, sizeof(routes) / sizeof(routes[0]), NULL};

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/access.h"
 #include "http/multi.h"
 #include "http/reply.h"
 
@@ -40,7 +41,7 @@ struct transfer {
 	bool paused; /* the client does not read */
 };
 
-static const char *const there[] = {"Accept", "Content-Type", "If-None-Match", "Last-Event-ID"};
+static const char *const there[] = {"Accept", "Content-Type", "If-None-Match", "Last-Event-ID", HW_USER_HEADER};
 static const char *const back[] = {"Content-Type", "Content-Length", "Content-Disposition", "ETag",
                                    "Allow",        "Cache-Control",  "Retry-After",         "Content-Security-Policy"};
 

@@ -4,9 +4,9 @@
  * answer may be of any size, or an event stream that never ends. What is held of one is at most HW_PASS_WAITING bytes
  * and what libcurl has read at once; the other program waits while the client does not read.
  *
- * Passed on: the method, path and query, the body, and the headers Accept, Content-Type, If-None-Match and
- * Last-Event-ID. Passed back: the status, the body, and Content-Type, Content-Length, Content-Disposition, ETag, Allow,
- * Cache-Control, Content-Security-Policy, Retry-After.
+ * Passed on: the method, path and query, the body, and the headers Accept, Content-Type, If-None-Match, Last-Event-ID
+ * and X-Heartwheel-User: who was admitted (access.h). Passed back: the status, the body, and Content-Type,
+ * Content-Length, Content-Disposition, ETag, Allow, Cache-Control, Content-Security-Policy, Retry-After.
  */
 #ifndef HW_HTTP_PASS_H
 #define HW_HTTP_PASS_H

@@ -11,6 +11,17 @@
 
 #define REST_MAX (3 * HW_ID_MAX + 4) /* an id, with every byte encoded, and one more: what is longer is cut */
 
+bool hw_http_is_open(const struct hw_http_table *t, const char *path)
+{
+	for (const char *const *open = t->open; open && *open; open++) {
+		size_t len = strlen(*open);
+		bool level = len > 1 && (*open)[len - 1] == '/';
+		if (level ? strncmp(path, *open, len) == 0 && !strchr(path + len, '/') : strcmp(path, *open) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Whether the path is this route's; if so `rest` is what the path has in the place of the level, still encoded. */
 static bool match(const struct hw_http_route *r, const char *path, char rest[REST_MAX])
 {

@@ -23,7 +23,12 @@ struct hw_http_route {
 struct hw_http_table {
 	const struct hw_http_route *routes;
 	size_t n;
+	const char *const
+		*open; /* paths, as in a route without a tail, that need no token; NULL ends them; NULL: none */
 };
+
+/* Whether whoever reaches the server may have what is there. */
+bool hw_http_is_open(const struct hw_http_table *t, const char *path);
 
 /* Whether a request is for its route's handler now; otherwise it has been answered. */
 typedef bool hw_http_admits(void *arg, struct evhttp_request *req, const struct hw_http_route *route);

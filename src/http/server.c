@@ -4,16 +4,22 @@
 
 #include <errno.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "http/access.h"
 #include "http/refusal.h"
+#include "http/reply.h"
+#include "http/tls.h"
 
 #define HEADERS_MAX (16 * 1024)
 #define BODY_MAX    (64 * 1024)
@@ -21,10 +27,55 @@
 #define READ_AHEAD_MAX (BODY_MAX + 2 * HEADERS_MAX)
 #define TIMEOUT_S      30
 
+static int64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Not so: a connection from before a reload, or one that evhttp made by itself when there was no memory for ours. */
+static bool is_encrypted(struct evhttp_request *req)
+{
+	return bufferevent_openssl_get_ssl(evhttp_connection_get_bufferevent(evhttp_request_get_connection(req)));
+}
+
 static void on_request(struct evhttp_request *req, void *arg)
 {
 	const struct hw_http_front *front = arg;
-	hw_http_route(front->h->table, front->h->admits, front->read_only, req, front->h->arg);
+	struct hw_http *h = front->h;
+	if (front->remote && h->encrypted && !is_encrypted(req)) {
+		hw_reply_error(req, HTTP_BADREQUEST, "this address speaks TLS: https");
+		return;
+	}
+	bool asks = front->remote && h->access;
+	evhttp_remove_header(evhttp_request_get_input_headers(req), HW_USER_HEADER); /* nobody says that of himself */
+	if (asks && !hw_http_is_open(h->table, evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req))) &&
+	    !hw_access_admit(h->access, req, now_ms(), time(NULL)))
+		return;
+	hw_http_route(h->table, h->admits, front->remote && !h->access, req, h->arg);
+}
+
+/* Lets who connects wait in the queue of the listening socket. */
+static void pause_front(struct hw_http_front *front, int64_t ms)
+{
+	struct timeval tv = {ms / 1000, ms % 1000 * 1000};
+	if (event_add(front->again, &tv) < 0)
+		return;
+	evconnlistener_disable(front->listener);
+	event_del(front->pending);
+}
+
+static struct bufferevent *make_bev(struct event_base *base, struct hw_http_front *front)
+{
+	if (!front->remote || !front->h->encrypted)
+		return bufferevent_socket_new(base, -1, 0);
+	int64_t now = now_ms();
+	struct bufferevent *bev = hw_tls_accept(front->h->tls, now);
+	int64_t wait = hw_tls_wait(front->h->tls, now);
+	if (wait > 0)
+		pause_front(front, wait);
+	return bev;
 }
 
 /*
@@ -33,10 +84,9 @@ static void on_request(struct evhttp_request *req, void *arg)
  */
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
-	struct bufferevent *bev = bufferevent_socket_new(base, -1, 0);
-	(void)arg;
+	struct bufferevent *bev = make_bev(base, arg);
 	if (!bev)
-		return NULL; /* evhttp tries once more by itself */
+		return NULL;
 	bufferevent_setwatermark(bev, EV_READ, 0, READ_AHEAD_MAX);
 	hw_refusal_watch(bev);
 	return bev;
@@ -49,18 +99,13 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 static void on_pending(evutil_socket_t fd, short what, void *arg)
 {
 	struct hw_http_front *front = arg;
-	struct timeval second = {1, 0};
 	int spare = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* as much as accept() takes */
 	(void)fd;
 	(void)what;
-	if (spare >= 0) {
+	if (spare >= 0)
 		close(spare);
-		return;
-	}
-	if (event_add(front->again, &second) < 0)
-		return;
-	evconnlistener_disable(front->listener);
-	event_del(front->pending);
+	else
+		pause_front(front, 1000);
 }
 
 static void on_again(evutil_socket_t fd, short what, void *arg)
@@ -84,6 +129,8 @@ void hw_http_tick(struct hw_http *h)
 {
 	tick(&h->local);
 	tick(&h->remote);
+	if (h->tls)
+		hw_tls_tick(h->tls, now_ms());
 }
 
 static int start_http(struct hw_http_front *front)
@@ -132,14 +179,14 @@ static void stop_front(struct hw_http_front *front)
 		event_free(front->again);
 	if (front->http)
 		evhttp_free(front->http);
-	*front = (struct hw_http_front){.h = front->h, .read_only = front->read_only};
+	*front = (struct hw_http_front){.h = front->h, .remote = front->remote};
 }
 
 void hw_http_init(struct hw_http *h, struct event_base *base, const struct hw_http_table *table, void *arg)
 {
 	*h = (struct hw_http){.base = base, .table = table, .arg = arg, .socket = {.fd = -1}};
 	h->local.h = h->remote.h = h;
-	h->remote.read_only = true;
+	h->remote.remote = true;
 }
 
 int hw_http_listen(struct hw_http *h, const char *path, const char *group)
@@ -163,6 +210,13 @@ int hw_http_listen_tcp(struct hw_http *h, const char *address, bool *local)
 	return rc;
 }
 
+static void free_access(struct hw_access *a)
+{
+	if (a)
+		hw_accounts_fini(&a->accounts);
+	free(a);
+}
+
 static int second(const struct hw_http_front *front)
 {
 	int fd = front->http ? fcntl(evconnlistener_get_fd(front->listener), F_DUPFD_CLOEXEC, 0) : -1;
@@ -174,6 +228,12 @@ int hw_http_keep(struct hw_http *h, struct hw_http_kept *out)
 	*out = (struct hw_http_kept){.socket = h->socket, .remote = second(&h->remote)};
 	out->socket.fd = second(&h->local);
 	h->socket = (struct hw_socket){.fd = -1};
+	out->access = h->access;
+	out->tls = h->tls;
+	out->encrypted = h->encrypted;
+	h->access = NULL;
+	h->tls = NULL;
+	h->encrypted = false;
 	int rc = out->socket.fd < 0 ? out->socket.fd : out->remote < -1 ? out->remote : 0;
 	if (rc < 0)
 		hw_http_kept_fini(out);
@@ -185,6 +245,11 @@ int hw_http_resume(struct hw_http *h, struct hw_http_kept *kept)
 	int fd = kept->socket.fd, remote = kept->remote;
 	h->socket = kept->socket;
 	h->socket.fd = -1;
+	h->access = kept->access;
+	h->tls = kept->tls;
+	h->encrypted = kept->encrypted;
+	if (h->tls)
+		hw_tls_rebase(h->tls, h->base);
 	*kept = (struct hw_http_kept){.socket = {.fd = -1}, .remote = -1};
 	int rc = start_front(&h->local, fd);
 	if (rc < 0 && remote >= 0)
@@ -198,6 +263,102 @@ void hw_http_kept_fini(struct hw_http_kept *kept)
 		close(kept->remote);
 	hw_socket_fini(&kept->socket);
 	kept->remote = -1;
+	hw_tls_free(kept->tls);
+	free_access(kept->access);
+	kept->tls = NULL;
+	kept->access = NULL;
+}
+
+/* --- users and TLS ------------------------------------------------------------------------------------------------ */
+
+struct telling {
+	hw_http_wrong *wrong;
+	void *arg;
+};
+
+static void on_wrong_line(void *arg, unsigned line, const char *what)
+{
+	const struct telling *t = arg;
+	t->wrong(t->arg, "users", line, what);
+}
+
+/* `*out`: NULL for none. */
+static int load_users(struct hw_access **out, const char *path, struct telling *t)
+{
+	*out = NULL;
+	if (!*path)
+		return 0;
+	struct hw_access *a = calloc(1, sizeof(*a));
+	int rc = a ? hw_accounts_load(&a->accounts, path, on_wrong_line, t) : -ENOMEM;
+	if (rc == 0)
+		*out = a;
+	else
+		free(a);
+	if (rc && rc != -EINVAL)
+		t->wrong(t->arg, "users", 0, strerror(-rc));
+	return rc;
+}
+
+/* Replaces the users; who guesses, and what was counted, stays. */
+static void set_users(struct hw_http *h, struct hw_access *a)
+{
+	struct hw_access *old = h->access;
+	if (a && old) {
+		hw_accounts_fini(&old->accounts);
+		old->accounts = a->accounts;
+		free(a);
+		return;
+	}
+	h->access = a;
+	free_access(old);
+}
+
+/* `only_try`: something else is wrong already. What is connected goes on with what it has. */
+static int load_tls(struct hw_http *h, const struct hw_http_safety *s, bool only_try, struct telling *t)
+{
+	char why[512];
+	struct hw_tls *tried = NULL, **tls = only_try ? &tried : &h->tls;
+	if (!*s->tls_cert)
+		return 0;
+	int rc = *tls ? hw_tls_load(*tls, s->tls_cert, s->tls_key, why, sizeof(why))
+	              : hw_tls_new(tls, h->base, s->tls_cert, s->tls_key, why, sizeof(why));
+	hw_tls_free(tried);
+	if (rc)
+		t->wrong(t->arg, "tls_cert", 0, why);
+	return rc;
+}
+
+int hw_http_secure(struct hw_http *h, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg)
+{
+	struct telling t = {wrong, arg};
+	struct hw_access *a;
+	int rc = load_users(&a, s->users, &t), tls = load_tls(h, s, rc != 0, &t);
+	if (rc || tls) {
+		free_access(a);
+		return rc ? rc : tls;
+	}
+	set_users(h, a);
+	h->encrypted = *s->tls_cert != '\0';
+	return 0;
+}
+
+struct hw_http_refused hw_http_refused(const struct hw_http *h)
+{
+	struct hw_http_refused r = {.last_closed = ""};
+	if (h->access) {
+		const struct hw_access_stats *s = &h->access->stats;
+		r = (struct hw_http_refused){.without = s->without,
+		                             .wrong = s->wrong,
+		                             .closed = s->closed,
+		                             .may_not = s->may_not,
+		                             .closings = h->access->closings,
+		                             .last_closed = h->access->last_closed};
+	}
+	if (h->tls) {
+		r.handshakes_cut = hw_tls_stats(h->tls)->cut;
+		r.handshakes = hw_tls_stats(h->tls)->done;
+	}
+	return r;
 }
 
 void hw_http_fini(struct hw_http *h)
@@ -205,4 +366,8 @@ void hw_http_fini(struct hw_http *h)
 	stop_front(&h->remote);
 	stop_front(&h->local);
 	hw_socket_fini(&h->socket);
+	hw_tls_free(h->tls);
+	free_access(h->access);
+	h->tls = NULL;
+	h->access = NULL;
 }

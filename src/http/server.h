@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An HTTP server on the loop, by libevent's evhttp: on a unix socket, and for reading alone on an address. What bounds
- * a client: the size of its headers and body, what is read ahead of an answer, and 30 s without a byte.
+ * An HTTP server on the loop, by libevent's evhttp: on a unix socket, whose mode says who may use it, and on an
+ * address: there for reading alone, or for users by their tokens, and with TLS where that is set. What bounds a client:
+ * the size of its headers and body, what is read ahead of an answer, and 30 s without a byte.
  */
 #ifndef HW_HTTP_SERVER_H
 #define HW_HTTP_SERVER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "http/router.h"
 #include "http/socket.h"
@@ -15,7 +17,9 @@ struct event;
 struct event_base;
 struct evconnlistener;
 struct evhttp;
+struct hw_access;
 struct hw_http;
+struct hw_tls;
 
 /* A place where clients come in. */
 struct hw_http_front {
@@ -24,7 +28,7 @@ struct hw_http_front {
 	struct evconnlistener *listener; /* borrowed from http */
 	struct event *pending;           /* somebody connects: is there a descriptor for him? */
 	struct event *again;             /* ends a pause of the listener */
-	bool read_only;
+	bool remote;  /* an address: for reading alone unless there are users, and with TLS where that is set */
 	bool unarmed; /* `again` could not be armed: hw_http_tick() does it */
 };
 
@@ -36,6 +40,9 @@ struct hw_http {
 	struct hw_http_front local;        /* the unix socket */
 	struct hw_http_front remote;       /* .http NULL: none */
 	struct hw_socket socket;
+	struct hw_access *access; /* owned; NULL: whoever reaches the address may read */
+	struct hw_tls *tls;       /* owned; NULL: there never was any */
+	bool encrypted;           /* TLS on the address, from now on */
 };
 
 /* Readies caller's storage; it listens nowhere yet. The process must ignore SIGPIPE: libevent writes to clients that
@@ -43,9 +50,32 @@ struct hw_http {
 void hw_http_init(struct hw_http *h, struct event_base *base, const struct hw_http_table *table, void *arg);
 /* Serves the unix socket `path`: see hw_socket_listen() for what it returns. */
 int hw_http_listen(struct hw_http *h, const char *path, const char *group);
-/* Serves what only reads on a TCP address as well: see hw_socket_listen_tcp(). */
+/* Serves a TCP address as well, for reading alone unless it has users: see hw_socket_listen_tcp(). */
 int hw_http_listen_tcp(struct hw_http *h, const char *address, bool *local);
-/* Each second: what a timer that found no memory has left undone. */
+
+/* Whom the address admits, and how it is spoken to there: files, "" for none. */
+struct hw_http_safety {
+	const char *users;              /* see accounts.h */
+	const char *tls_cert, *tls_key; /* both or none */
+};
+/* Told of what is wrong: the key of [http], the line of the file it names (0: the file as a whole), and what. */
+typedef void hw_http_wrong(void *arg, const char *key, unsigned line, const char *what);
+/*
+ * Reads these files, before hw_http_listen_tcp() or at a reload, for requests and connections from now on. 0, or
+ * -errno: then all stays as it was, and each thing that is wrong was told.
+ */
+int hw_http_secure(struct hw_http *h, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg);
+
+/* What was not admitted at the address since the start. */
+struct hw_http_refused {
+	uint64_t without, wrong, closed, may_not; /* see struct hw_access_stats */
+	uint64_t handshakes_cut, handshakes;      /* see struct hw_tls_stats */
+	uint64_t closings;                        /* how often an address was closed for its wrong tokens */
+	const char *last_closed;                  /* the last of them; "": none */
+};
+struct hw_http_refused hw_http_refused(const struct hw_http *h);
+
+/* Each second: handshakes that take too long, and what a timer that found no memory has left undone. */
 void hw_http_tick(struct hw_http *h);
 /*
  * The listening sockets alone, for another server of this process, on another loop perhaps. Take them before
@@ -54,7 +84,10 @@ void hw_http_tick(struct hw_http *h);
  */
 struct hw_http_kept {
 	struct hw_socket socket;
-	int remote; /* -1: there was none */
+	int remote;               /* -1: there was none */
+	struct hw_access *access; /* as in struct hw_http, of which they are taken */
+	struct hw_tls *tls;
+	bool encrypted;
 };
 int hw_http_keep(struct hw_http *h, struct hw_http_kept *out);
 int hw_http_resume(struct hw_http *h, struct hw_http_kept *kept);

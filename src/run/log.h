@@ -19,7 +19,7 @@ extern const struct hw_conf_choice hw_log_levels[];
  * counted, for 10 s after one of its kind said the same. One that says something else is news and written at once, but
  * no more than HW_LOG_NEWS lines of a kind in 10 s: what differs in each line can be what an outsider chose.
  */
-#define HW_LOG_KINDS 20
+#define HW_LOG_KINDS 24
 #define HW_LOG_NEWS  5
 
 struct hw_log {

@@ -94,7 +94,7 @@ control control http run heartwheel
 redis   redis link run nodes heartwheel
 notify  notify http run heartwheel
 tasks   tasks control notify mqtt http link run conf heartwheel
-ctl     ctl
+ctl     ctl http conf
 END
 # shellcheck disable=SC2046 # file names are words
 {

@@ -122,7 +122,7 @@ static const struct hw_http_route answerer_routes[] = {
 	{EVHTTP_REQ_GET, "/v1/stream", "", serve_stream},   {EVHTTP_REQ_GET, "/v1/broken", "", serve_broken},
 	{EVHTTP_REQ_GET, "/v1/interim", "", serve_interim},
 };
-const struct hw_http_table pass_answerer = {answerer_routes, sizeof(answerer_routes) / sizeof(*answerer_routes)};
+const struct hw_http_table pass_answerer = {answerer_routes, sizeof(answerer_routes) / sizeof(*answerer_routes), NULL};
 
 /* --- the front */
 
@@ -159,7 +159,7 @@ static const struct hw_http_route front_routes[] = {
 	{EVHTTP_REQ_DELETE, "/v1", NULL, serve_pass},
 	{EVHTTP_REQ_GET, "/stats", "", serve_stats},
 };
-static const struct hw_http_table front_table = {front_routes, sizeof(front_routes) / sizeof(*front_routes)};
+static const struct hw_http_table front_table = {front_routes, sizeof(front_routes) / sizeof(*front_routes), NULL};
 
 /* --- the processes */
 

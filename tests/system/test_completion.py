@@ -17,7 +17,7 @@ from hw_build import HEARTWHEELCTL, SRC
 from hw_wait import wait_until
 
 COMPLETIONS = SRC / "completions"
-COMMANDS = {"status", "list", "show", "watch", "wheel", "groups", "nodes", "forget", "reload", "version"}
+COMMANDS = {"status", "list", "show", "watch", "wheel", "groups", "nodes", "forget", "reload", "user", "version"}
 
 
 def needs(shell):

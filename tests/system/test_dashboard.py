@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The dashboard in a real browser, as an operator sees it. Needs node, Chromium (Debian packages nodejs, chromium) and
 playwright-core: `npm install playwright-core` in a directory that HW_NODE names."""
+import hashlib
 import json
 import os
 import shutil
@@ -343,6 +344,47 @@ def test_blind(env, browser):
     env.broker.stop()
     wait_until(lambda: b.text("#seeing").startswith("Blind: link"), 15)
     assert b.run("return await page.title()").startswith("BLIND")
+
+
+def give(b, token):
+    b.run("await page.fill('#token-field', %s); await page.press('#token-field', 'Enter')" % json.dumps(token))
+
+
+def test_asks_for_a_token(env, browser):
+    users = env.own_dir("users") / "users"
+    users.write_text("".join("%s:read:%s\n" % (name, hashlib.sha256(token.encode()).hexdigest())
+                             for name, token in (("otto", "tok-otto"), ("rita", "tok-rita"))))
+    port = free_port()
+    d = env.daemon(timeout="1h", http={"listen": "127.0.0.1:%d" % port, "users": users})
+    env.beat("x")
+    wait_until(lambda: d.state("x") == "online")
+    b = browser()
+    b.run("await page.goto('http://127.0.0.1:%d/')" % port)
+    wait_until(lambda: b.get('document.getElementById("token").open'))
+    give(b, "tok-nobody")
+    wait_until(lambda: "nobody's" in b.text("#token-why"))
+    assert b.get('document.getElementById("token").open') and b.text("#online") == "–"
+    give(b, "tok-otto")
+    wait_until(lambda: b.text("#online") == "1", what="the page to be filled")
+    assert not b.get('document.getElementById("token").open')
+    wait_until(lambda: ["x", "online"] in b.feed())
+    env.beat("y")  # told of by the stream
+    wait_until(lambda: ["y", "online"] in b.feed())
+    # The tab keeps it over a reload of the page; nothing else does.
+    b.run("await page.reload()")
+    wait_until(lambda: b.text("#online") == "2")
+    assert b.get("[localStorage.length, document.cookie, location.href.includes('tok')]") == [0, "", False]
+    # A token that is taken away: asked for once more, without guessing on.
+    users.write_text("".join(l for l in users.read_text().splitlines(True) if not l.startswith("otto")))
+    assert d.ctl("reload").returncode == 0
+    wait_until(lambda: b.get('document.getElementById("token").open'))
+    wrong = d.metrics().get("http_refused_total", why="wrong_token")
+    give(b, "tok-rita")
+    wait_until(lambda: not b.get('document.getElementById("token").open'))
+    env.beat("z")
+    wait_until(lambda: b.text("#online") == "3")
+    assert wrong < 10 and d.metrics().get("http_refused_total", why="wrong_token") == wrong
+    say_nothing(b, also=["401"])
 
 
 NODES = {"mode": "mirror", "name": "heartwheel", "lease_ms": 1000, "member": True, "lapsed": False, "partitions": 256, "owned": 131,

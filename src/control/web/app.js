@@ -6,11 +6,12 @@ import * as charts from "./charts.js";
 import * as nodes from "./nodes.js";
 import * as table from "./table.js";
 import * as wheel from "./wheel.js";
+import { stream } from "./token.js";
 import { ago, ask, byId, clock, count, element, moment, now, setClass, setNow, setText, span } from "./text.js";
 
 const FEED = 60;
 const STATUS_MS = 2000, SAMPLES_MS = 10000, WHEEL_MS = 1000, AGES_MS = 1000, EVENTS_MS = 200;
-let fresh = [], timer = null, source = null, lastId = "", down = false, standing = false, newest = null, oldest = null, offline = 0;
+let fresh = [], timer = null, lastId = "", down = false, standing = false, newest = null, oldest = null, offline = 0;
 
 // --- the state of the monitor
 
@@ -166,22 +167,19 @@ function takeEvents() {
 	status();
 }
 
-function listen() {
-	source = new EventSource(`v1/events${lastId ? `?after=${encodeURIComponent(lastId)}` : ""}`);
-	source.addEventListener("transition", (event) => {
-		lastId = event.lastEventId;
-		fresh.push(JSON.parse(event.data));
-		timer ??= setTimeout(takeEvents, EVENTS_MS);
-	});
-	source.addEventListener("reset", (event) => {
-		lastId = event.lastEventId;
+function takeEvent(name, id, data) {
+	lastId = id;
+	if (name === "reset") {
 		everything();
-	});
-	// A browser comes back by itself after a lost connection, but not after a refusal.
-	source.addEventListener("error", () => {
-		if (source.readyState === EventSource.CLOSED)
-			setTimeout(listen, 3000);
-	});
+	} else if (name === "transition") {
+		fresh.push(JSON.parse(data));
+		timer ??= setTimeout(takeEvents, EVENTS_MS);
+	}
+}
+
+// Ends with the connection, or is refused: then again.
+function listen() {
+	stream("v1/events", lastId, takeEvent).catch(() => {}).finally(() => setTimeout(listen, 3000));
 }
 
 // --- one device

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Numbers, times and elements: what everything else on the page is made of. Nothing that a device said is ever HTML.
 
+import { get } from "./token.js";
+
 const counts = new Intl.NumberFormat("en");
 
 export const count = (n) => counts.format(n);
@@ -53,7 +55,7 @@ export function setClass(e, name, on) {
 }
 
 export async function ask(path) {
-	const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(15000) });
+	const answer = await get(path, { signal: AbortSignal.timeout(15000) });
 	const body = await answer.json();
 	if (!answer.ok)
 		throw new Error(body.error ?? `the monitor answers ${answer.status}`);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* What other daemons of the family answer, handed on to their sockets: 503 where one is away. */
+#include <errno.h>
+
+#include "control/parts.h"
+#include "http/pass.h"
+
+#define PATIENCE_MS 60000 /* a stream has a comment sooner than that, and a request that waits says how long */
+
+static void serve(struct hw_pass *p, struct evhttp_request *req)
+{
+	if (p)
+		hw_pass_on(p, req);
+	else
+		hw_reply_error(req, HTTP_NOTFOUND, "no such path");
+}
+
+void hw_serve_tasks(void *arg, struct evhttp_request *req, const char *rest)
+{
+	const struct hw_control *c = arg;
+	(void)rest;
+	serve(c->tasks, req);
+}
+
+void hw_serve_durable(void *arg, struct evhttp_request *req, const char *rest)
+{
+	const struct hw_control *c = arg;
+	(void)rest;
+	serve(c->durable, req);
+}
+
+int hw_control_pass_to(struct hw_control *c, const char *tasks, const char *history)
+{
+	c->tasks = hw_pass_new(c->base, "heartwheel-tasks", tasks, PATIENCE_MS);
+	c->durable = hw_pass_new(c->base, "heartwheel-history", history, PATIENCE_MS);
+	return c->tasks && c->durable ? 0 : -ENOMEM;
+}

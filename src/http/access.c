@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* See access.h. */
+#include "http/access.h"
+
+#include <event2/http.h>
+#include <event2/http_struct.h>
+#include <event2/keyvalq_struct.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "http/reply.h"
+
+#define HTTP_UNAUTHORIZED 401
+#define HTTP_FORBIDDEN    403
+#define HTTP_TOO_MANY     429
+
+/* What a client shows: slices of `buf`, or of the request's header. */
+struct pass_word {
+	char buf[HW_TOKEN_MAX + HW_ACCOUNT_NAME_MAX + 8];
+	const char *name; /* NULL: it was not said */
+	size_t name_len;
+	const char *token; /* NULL: there is none */
+	size_t len;
+};
+
+static bool decode_basic(struct pass_word *p, const char *text, size_t len)
+{
+	unsigned char bytes[sizeof(p->buf)];
+	if (len % 4 != 0 || len / 4 * 3 >= sizeof(bytes))
+		return false;
+	int n = EVP_DecodeBlock(bytes, (const unsigned char *)text, (int)len);
+	if (n < 0)
+		return false;
+	while (len > 0 && text[len - 1] == '=' && n > 0) {
+		len--;
+		n--; /* it counts what only fills up */
+	}
+	memcpy(p->buf, bytes, (size_t)n);
+	const char *colon = memchr(p->buf, ':', (size_t)n);
+	if (!colon)
+		return false;
+	p->name = p->buf;
+	p->name_len = (size_t)(colon - p->buf);
+	p->token = colon + 1;
+	p->len = (size_t)(p->buf + n - p->token);
+	return true;
+}
+
+/* What follows a scheme's name, or NULL. */
+static const char *after(const char *header, const char *scheme)
+{
+	size_t len = strlen(scheme);
+	if (strncasecmp(header, scheme, len) != 0 || header[len] != ' ')
+		return NULL;
+	return header + len + strspn(header + len, " ");
+}
+
+static void read_pass_word(struct pass_word *p, struct evhttp_request *req)
+{
+	const char *header = evhttp_find_header(evhttp_request_get_input_headers(req), "Authorization");
+	const char *bearer = header ? after(header, "Bearer") : NULL, *basic = header ? after(header, "Basic") : NULL;
+	*p = (struct pass_word){0};
+	if (bearer) {
+		p->token = bearer;
+		p->len = strcspn(bearer, " ");
+	} else if (basic && !decode_basic(p, basic, strcspn(basic, " "))) {
+		p->token = basic; /* nobody's */
+		p->len = 0;
+	}
+}
+
+static bool refuse(struct evhttp_request *req, int code, const char *why)
+{
+	if (code == HTTP_UNAUTHORIZED)
+		evhttp_add_header(evhttp_request_get_output_headers(req), "WWW-Authenticate",
+		                  "Bearer realm=\"heartwheel\"");
+	hw_reply_error(req, code, why);
+	return false;
+}
+
+static bool refuse_closed(struct evhttp_request *req, int64_t ms)
+{
+	char seconds[24];
+	snprintf(seconds, sizeof(seconds), "%lld", (long long)(ms + 999) / 1000);
+	evhttp_add_header(evhttp_request_get_output_headers(req), "Retry-After", seconds);
+	return refuse(req, HTTP_TOO_MANY, "too many wrong tokens came from this address: try again in a minute");
+}
+
+static bool reads(struct evhttp_request *req)
+{
+	enum evhttp_cmd_type method = evhttp_request_get_command(req);
+	return method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD;
+}
+
+static bool admit(struct hw_access *a, struct evhttp_request *req, const struct hw_account *who)
+{
+	if (who->role == HW_ROLE_READ && !reads(req)) {
+		char why[HW_ACCOUNT_NAME_MAX + 64];
+		snprintf(why, sizeof(why), "%s may only read: this needs the role 'operate'", who->name);
+		a->stats.may_not++;
+		return refuse(req, HTTP_FORBIDDEN, why);
+	}
+	a->stats.admitted++;
+	evhttp_add_header(evhttp_request_get_input_headers(req), HW_USER_HEADER, who->name);
+	return true;
+}
+
+bool hw_access_admit(struct hw_access *a, struct evhttp_request *req, int64_t mono_ms, int64_t wall_s)
+{
+	struct pass_word p;
+	unsigned char from[16] = {0};
+	char *address = NULL;
+	ev_uint16_t port;
+	evhttp_connection_get_peer(evhttp_request_get_connection(req), &address, &port);
+	if (!address || !hw_attempts_key(address, from))
+		memset(from, 0, sizeof(from)); /* all that cannot be told apart are one */
+	int64_t closed = hw_attempts_closed(&a->attempts, from, mono_ms);
+	if (closed > 0) {
+		a->stats.closed++;
+		return refuse_closed(req, closed);
+	}
+	read_pass_word(&p, req);
+	if (!p.token) {
+		a->stats.without++;
+		return refuse(req, HTTP_UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
+	}
+	const struct hw_account *who = hw_accounts_find(&a->accounts, p.name, p.name_len, p.token, p.len);
+	if (!who) {
+		a->stats.wrong++;
+		if (hw_attempts_wrong(&a->attempts, from, mono_ms)) {
+			a->closings++;
+			snprintf(a->last_closed, sizeof(a->last_closed), "%s", address ? address : "?");
+		}
+		return refuse(req, HTTP_UNAUTHORIZED, "this token is nobody's");
+	}
+	if (who->expires_s && wall_s >= who->expires_s) {
+		a->stats.without++;
+		return refuse(req, HTTP_UNAUTHORIZED, "this token has expired");
+	}
+	return admit(a, req, who);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* See accounts.h. What is compared are hashes, so how long a comparison takes tells nothing about a token. */
+#include "http/accounts.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const roles[] = {[HW_ROLE_READ] = "read", [HW_ROLE_OPERATE] = "operate"};
+
+static const char name_bytes[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+const char *hw_role_name(enum hw_role role)
+{
+	return roles[role];
+}
+
+bool hw_role_parse(const char *text, enum hw_role *role)
+{
+	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++) {
+		if (strcmp(text, roles[i]) == 0) {
+			*role = (enum hw_role)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool hw_account_name_is_right(const char *name)
+{
+	size_t len = strlen(name);
+	return len > 0 && len <= HW_ACCOUNT_NAME_MAX && strspn(name, name_bytes) == len;
+}
+
+static int digit(char c)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
+	return at ? (int)(at - digits) : -1;
+}
+
+static bool parse_hash(const char *text, unsigned char hash[HW_TOKEN_HASH])
+{
+	if (strlen(text) != 2 * HW_TOKEN_HASH)
+		return false;
+	for (size_t i = 0; i < HW_TOKEN_HASH; i++) {
+		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+		if (high < 0 || low < 0)
+			return false;
+		hash[i] = (unsigned char)(high * 16 + low);
+	}
+	return true;
+}
+
+static bool parse_time(const char *text, int64_t *seconds)
+{
+	size_t len = strlen(text);
+	if (len == 0 || len > 15 || strspn(text, "0123456789") != len)
+		return false;
+	*seconds = strtoll(text, NULL, 10);
+	return true;
+}
+
+static const char *judge(struct hw_account *a, char *field[4], size_t n)
+{
+	if (n < 3 || n > 4)
+		return "a line is NAME:ROLE:SHA256 or NAME:ROLE:SHA256:EXPIRES";
+	if (!hw_account_name_is_right(field[0]))
+		return "a name is 1 to 64 of letters, digits, '.', '_' and '-'";
+	if (!hw_role_parse(field[1], &a->role))
+		return "a role is 'read' or 'operate'";
+	if (!parse_hash(field[2], a->hash))
+		return "SHA256 is 64 hexadecimal digits: 'heartwheelctl user add' writes such lines";
+	if (n == 4 && !parse_time(field[3], &a->expires_s))
+		return "EXPIRES is a time in Unix seconds";
+	memcpy(a->name, field[0], strlen(field[0]) + 1);
+	return NULL;
+}
+
+int hw_account_parse(struct hw_account *account, const char *line, const char **what)
+{
+	char copy[HW_ACCOUNT_NAME_MAX + 2 * HW_TOKEN_HASH + 64], *field[4] = {copy};
+	size_t n = 1;
+	*account = (struct hw_account){0};
+	if (!*line || *line == '#' || *line == ';')
+		return 1;
+	if (strlen(line) >= sizeof(copy)) {
+		*what = "the line is too long";
+		return -EINVAL;
+	}
+	memcpy(copy, line, strlen(line) + 1);
+	for (char *at = copy; (at = strchr(at, ':')); n++) {
+		*at++ = '\0';
+		if (n < 4)
+			field[n] = at;
+	}
+	*what = judge(account, field, n);
+	return *what ? -EINVAL : 0;
+}
+
+static int by_hash(const void *a, const void *b)
+{
+	const struct hw_account *x = a, *y = b;
+	return memcmp(x->hash, y->hash, HW_TOKEN_HASH);
+}
+
+/* NULL: it can be added. */
+static const char *conflict(const struct hw_accounts *a, const struct hw_account *one)
+{
+	if (a->n >= HW_ACCOUNTS_MAX)
+		return "there are more than 10000 users";
+	for (size_t i = 0; i < a->n; i++) {
+		if (strcmp(a->at[i].name, one->name) == 0)
+			return "there is a line with this name before";
+		if (by_hash(&a->at[i], one) == 0)
+			return "a user before has the same token";
+	}
+	return NULL;
+}
+
+static int add(struct hw_accounts *a, const struct hw_account *one)
+{
+	if (a->n % 64 == 0) {
+		struct hw_account *more = realloc(a->at, (a->n + 64) * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		a->at = more;
+	}
+	a->at[a->n++] = *one;
+	return 0;
+}
+
+/* Takes a line in. 0, or -errno; -EINVAL was told. */
+static int take(struct hw_accounts *a, unsigned number, const char *line, hw_accounts_wrong *wrong, void *arg)
+{
+	struct hw_account one;
+	const char *what = NULL;
+	int rc = hw_account_parse(&one, line, &what);
+	if (rc == 1)
+		return 0;
+	if (rc == 0)
+		what = conflict(a, &one);
+	if (!what)
+		return add(a, &one);
+	wrong(arg, number, what);
+	return -EINVAL;
+}
+
+static int read_lines(struct hw_accounts *a, FILE *f, hw_accounts_wrong *wrong, void *arg)
+{
+	char *line = NULL;
+	size_t cap = 0;
+	ssize_t len;
+	int worst = 0;
+	for (unsigned number = 1; (len = getline(&line, &cap, f)) >= 0; number++) {
+		while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r'))
+			line[--len] = '\0';
+		int rc = 0;
+		if (strlen(line) != (size_t)len) {
+			wrong(arg, number, "there is a zero byte in it");
+			rc = -EINVAL;
+		} else {
+			rc = take(a, number, line, wrong, arg);
+		}
+		if (rc && worst != -ENOMEM)
+			worst = rc;
+	}
+	if (!feof(f) && !worst)
+		worst = errno ? -errno : -EIO;
+	free(line);
+	return worst;
+}
+
+int hw_accounts_load(struct hw_accounts *a, const char *path, hw_accounts_wrong *wrong, void *arg)
+{
+	*a = (struct hw_accounts){0};
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	errno = 0;
+	int rc = read_lines(a, f, wrong, arg);
+	fclose(f);
+	if (rc)
+		hw_accounts_fini(a);
+	else if (a->n > 1)
+		qsort(a->at, a->n, sizeof(*a->at), by_hash);
+	return rc;
+}
+
+void hw_accounts_fini(struct hw_accounts *a)
+{
+	free(a->at);
+	*a = (struct hw_accounts){0};
+}
+
+bool hw_token_hash(const char *token, size_t len, unsigned char hash[HW_TOKEN_HASH])
+{
+	unsigned n = 0;
+	return EVP_Digest(token, len, hash, &n, EVP_sha256(), NULL) == 1 && n == HW_TOKEN_HASH;
+}
+
+const struct hw_account *hw_accounts_find(const struct hw_accounts *a, const char *name, size_t name_len,
+                                          const char *token, size_t len)
+{
+	struct hw_account wanted;
+	if (a->n == 0 || len > HW_TOKEN_MAX || !hw_token_hash(token, len, wanted.hash))
+		return NULL;
+	const struct hw_account *found = bsearch(&wanted, a->at, a->n, sizeof(*a->at), by_hash);
+	if (!found || !name)
+		return found;
+	return strlen(found->name) == name_len && memcmp(found->name, name, name_len) == 0 ? found : NULL;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* See attempts.h. Cost: a walk over the addresses that were wrong of late; none where nobody was. */
+#include "http/attempts.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+static const unsigned char mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+bool hw_attempts_key(const char *address, unsigned char from[16])
+{
+	char plain[INET6_ADDRSTRLEN];
+	size_t len = strcspn(address, "%"); /* an interface may follow */
+	if (len >= sizeof(plain))
+		return false;
+	memcpy(plain, address, len);
+	plain[len] = '\0';
+	memcpy(from, mapped, sizeof(mapped));
+	if (inet_pton(AF_INET, plain, from + sizeof(mapped)) == 1)
+		return true;
+	if (inet_pton(AF_INET6, plain, from) != 1)
+		return false;
+	if (memcmp(from, mapped, sizeof(mapped)) != 0)
+		memset(from + 8, 0, 8); /* one customer's network: its host part is his to choose */
+	return true;
+}
+
+static bool is_old(const struct hw_attempt *a, int64_t now_ms)
+{
+	return now_ms - a->last_ms >= HW_ATTEMPTS_CLOSED_MS;
+}
+
+static size_t find(const struct hw_attempts *a, const unsigned char from[16])
+{
+	size_t i = 0;
+	while (i < a->n && memcmp(a->at[i].from, from, sizeof(a->at[i].from)) != 0)
+		i++;
+	return i;
+}
+
+int64_t hw_attempts_closed(const struct hw_attempts *a, const unsigned char from[16], int64_t now_ms)
+{
+	size_t i = find(a, from);
+	if (i == a->n || a->at[i].n < HW_ATTEMPTS_MAX || is_old(&a->at[i], now_ms))
+		return 0;
+	return a->at[i].last_ms + HW_ATTEMPTS_CLOSED_MS - now_ms;
+}
+
+/* A place for a new address: a new one, or that of who was wrong least lately. */
+static struct hw_attempt *place(struct hw_attempts *a, const unsigned char from[16])
+{
+	size_t oldest = 0;
+	if (a->n < HW_ATTEMPTS_ADDRESSES)
+		oldest = a->n++;
+	else
+		for (size_t i = 1; i < a->n; i++)
+			if (a->at[i].last_ms < a->at[oldest].last_ms)
+				oldest = i;
+	struct hw_attempt *one = &a->at[oldest];
+	memcpy(one->from, from, sizeof(one->from));
+	one->n = 0;
+	return one;
+}
+
+bool hw_attempts_wrong(struct hw_attempts *a, const unsigned char from[16], int64_t now_ms)
+{
+	size_t i = find(a, from);
+	struct hw_attempt *one = i < a->n ? &a->at[i] : place(a, from);
+	if (one->n > 0 && is_old(one, now_ms))
+		one->n = 0;
+	one->last_ms = now_ms;
+	return ++one->n == HW_ATTEMPTS_MAX;
+}
