@@ -184,6 +184,24 @@ int hw_control_new(struct hw_control **out, struct event_base *base, const char 
 	return 0;
 }
 
+int hw_control_pass_to(struct hw_control *c, const char *tasks, const char *history)
+{
+	(void)c, (void)tasks, (void)history;
+	return 0;
+}
+
+int hw_control_secure(struct hw_control *c, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg)
+{
+	(void)c, (void)s, (void)wrong, (void)arg;
+	return 0;
+}
+
+struct hw_http_refused hw_control_refused(const struct hw_control *c)
+{
+	(void)c;
+	return (struct hw_http_refused){0};
+}
+
 int hw_control_keep(struct hw_control *c, struct hw_http_kept *out)
 {
 	(void)c, (void)out;
