@@ -173,6 +173,12 @@ static inline enum hw_reason hw_device_reason(const struct hw_device *d)
 	return (enum hw_reason)(d->node.user >> 2 & 7);
 }
 
+/* Online, and no probe of it is out. */
+static inline bool hw_device_is_plainly_online(const struct hw_device *d)
+{
+	return (d->node.user & (HW_USER_PROBED | 3)) == HW_STATE_ONLINE;
+}
+
 /* HW_SOURCE_* bits. */
 static inline unsigned hw_device_source(const struct hw_device *d)
 {

@@ -524,22 +524,32 @@ struct batch {
 	char room[HW_BATCH][HW_ID_MAX + 1];
 };
 
+/* What is on the topic of answers is one, whatever filter it matches as well. */
+static void find_answers(const struct hw_monitor *m, const struct hw_message *msgs, size_t n, struct batch *b)
+{
+	size_t len = strlen(m->conf.probe_answers);
+	for (size_t k = 0; k < n; k++) {
+		if (!hw_probe_is_answer(m, len, &msgs[k]))
+			continue;
+		b->in[k] = (struct intake){.match = HW_MATCH_ANSWER};
+		b->found[k] = HW_NIL;
+	}
+}
+
 /* While memory is on its way for one message, the next one is matched. */
 static void look_up(struct hw_monitor *m, const struct hw_message *msgs, size_t n, struct batch *b)
 {
-	size_t answers = m->conf.probe_answers ? strlen(m->conf.probe_answers) : 0;
 	for (size_t k = 0; k < n; k++) {
 		struct intake *in = &b->in[k];
-		if (answers > 0 && hw_probe_is_answer(m, answers, &msgs[k]))
-			*in = (struct intake){.match = HW_MATCH_ANSWER};
-		else
-			match(m, &msgs[k], in, b->room[k]);
+		match(m, &msgs[k], in, b->room[k]);
 		bool known = in->match == HW_MATCH_HEARTBEAT || in->match == HW_MATCH_GOODBYE;
 		bool usable = known && in->id_len > 0 && in->id_len <= HW_ID_MAX;
 		b->ids[k] = usable ? (struct hw_id){in->id, in->id_len} : (struct hw_id){"", 0};
 		b->asked[k] = hw_registry_ask(m->registry, b->ids[k].text, b->ids[k].len);
 	}
 	hw_registry_find_asked(m->registry, b->ids, b->asked, n, b->found);
+	if (m->conf.probe_answers)
+		find_answers(m, msgs, n, b);
 }
 
 /*
@@ -552,8 +562,7 @@ static bool take_plain(struct hw_monitor *m, const struct moment *t, const struc
 	if (i == HW_NIL || in->match != HW_MATCH_HEARTBEAT || msg->payload_len > 0 || msg->retained || msg->truncated)
 		return false;
 	struct hw_device *d = hw_monitor_at(m, i);
-	if (hw_device_state(d) != HW_STATE_ONLINE || hw_device_is_probed(d) || hw_device_source(d) == HW_SOURCE_KEY ||
-	    d->group != in->group ||
+	if (!hw_device_is_plainly_online(d) || hw_device_source(d) == HW_SOURCE_KEY || d->group != in->group ||
 	    d->flags & (HW_FLAG_ONCE | HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_SILENT))
 		return false;
 	m->hearing.brought[in->filter] = t->mark.ns;
