@@ -65,6 +65,7 @@ bool hw_probe_due(struct hw_monitor *m, struct hw_now now, uint32_t i, const str
 	struct hw_tick at;
 	if (turn)
 		d->flags &= (uint16_t)~HW_FLAG_PACED;
+	m->stats.probes_dropped += turn && e->late_ns >= 0; /* its turn came behind its deadline after all */
 	if (!may_be_asked(m, d, e))
 		return false;
 	struct hw_probe_moments t = moments(m, now, d);

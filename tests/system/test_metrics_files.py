@@ -13,6 +13,7 @@ import pytest
 from hw_build import SRC
 from hw_env import Env
 from hw_http import Metrics
+from hw_process import free_port
 from hw_wait import wait_until
 
 PROMTOOL = shutil.which("promtool")
@@ -122,7 +123,8 @@ def printed(text):
 def test_the_manual_lists_every_metric(env):
     """Of a daemon in which everything is switched on that has metrics of its own, and one that is not alone."""
     env.own_redis(options=["--notify-keyspace-events", "KEA"])
-    d = env.daemon(timeout="1h", mqtt={"homeassistant": "yes"}, keyspace={"enabled": "yes", "group": "default"})
+    d = env.daemon(timeout="1h", mqtt={"homeassistant": "yes"}, keyspace={"enabled": "yes", "group": "default"},
+                   http={"listen": "127.0.0.1:%d" % free_port()})
     env.beat("a")
     env.wait_store("a", "online")
     there = printed(d.get("/metrics").body.decode())
@@ -133,7 +135,12 @@ def test_the_manual_lists_every_metric(env):
     assert {name for name in both if name not in there} == {"heartwheel_" + name for name in (
         "nodes", "partitions_owned", "partitions_unowned", "takeovers_total", "takeover_seconds", "fenced_total",
         "evictions_total", "peer_messages_total", "stream_lag_seconds")}
-    assert listed() == {**both, **there}
+    d.stop()
+    d.edit("mode = mirror", "mode = standby")
+    d.start(seeing=False)
+    alone = printed(d.get("/metrics").body.decode())
+    assert {name for name in alone if name not in both} == {"heartwheel_standing_by"}
+    assert listed() == {**both, **there, **alone}
 
 
 def test_what_the_process_uses(env):

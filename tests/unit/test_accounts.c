@@ -78,7 +78,7 @@ END_TEST
 START_TEST(test_many_users)
 {
 	struct hw_accounts a;
-	char *text = malloc(1000 * 100), *at = text, token[16];
+	char *text = malloc(1000 * 100), *at = text, token[32];
 	unsigned char hash[HW_TOKEN_HASH];
 	for (int i = 0; i < 1000; i++) {
 		snprintf(token, sizeof(token), "token%d", i);
@@ -91,7 +91,7 @@ START_TEST(test_many_users)
 	*at = '\0';
 	ck_assert_int_eq(load(&a, text), 0);
 	for (int i = 0; i < 1000; i++) {
-		char name[16];
+		char name[32];
 		snprintf(token, sizeof(token), "token%d", i);
 		snprintf(name, sizeof(name), "u%d", i);
 		const struct hw_account *found = hw_accounts_find(&a, NULL, 0, token, strlen(token));
