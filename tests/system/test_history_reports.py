@@ -290,7 +290,9 @@ def history(base, shared_broker, shared_redis):
     from hw_env import Env
     e = Env(shared_broker, shared_redis, base)
     e.check_events = False
-    yield History(e, Sqlite(e.own_dir("db"))).start()
+    h = History(e, Sqlite(e.own_dir("db"))).start()
+    wait_until(lambda: h.get("/v1/history/devices/nobody").status == 404, what="the tables to be made")
+    yield h
     e.close()
 
 
