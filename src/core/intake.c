@@ -524,14 +524,16 @@ struct batch {
 	char room[HW_BATCH][HW_ID_MAX + 1];
 };
 
-/* What is on the topic of answers is one, whatever filter it matches as well. */
+/* What is on the topic of answers is one, whatever filter it matches as well. What is said to a device, a probe among
+ * it, is no sign of its life, although one of its filters may bring it. */
 static void find_answers(const struct hw_monitor *m, const struct hw_message *msgs, size_t n, struct batch *b)
 {
 	size_t len = strlen(m->conf.probe_answers);
 	for (size_t k = 0; k < n; k++) {
-		if (!hw_probe_is_answer(m, len, &msgs[k]))
+		bool answer = hw_probe_is_answer(m, len, &msgs[k]);
+		if (!answer && !hw_probe_is_asked(&msgs[k]))
 			continue;
-		b->in[k] = (struct intake){.match = HW_MATCH_ANSWER};
+		b->in[k] = (struct intake){.match = answer ? HW_MATCH_ANSWER : HW_MATCH_IGNORED};
 		b->found[k] = HW_NIL;
 	}
 }

@@ -42,6 +42,15 @@ static inline bool hw_probe_is_answer(const struct hw_monitor *m, size_t topics_
 	return msg->topic_len == topics_len && memcmp(msg->topic, m->conf.probe_answers, topics_len) == 0;
 }
 
+/* Whether a message is on a topic that probes are sent to, ours or another node's: nodes/ID/pending. */
+static inline bool hw_probe_is_asked(const struct hw_message *msg)
+{
+	static const char before[] = "nodes/", behind[] = "/pending";
+	const size_t n = sizeof(before) - 1, tail = sizeof(behind) - 1;
+	return msg->topic_len > n + tail && memcmp(msg->topic + msg->topic_len - tail, behind, tail) == 0 &&
+	       memcmp(msg->topic, before, n) == 0 && !memchr(msg->topic + n, '/', msg->topic_len - n - tail);
+}
+
 /* The device that a message on the topic of answers is from, or HW_NIL: what it names is no probe of the silence that
  * lasts, or ended in the last timeout. */
 uint32_t hw_probe_answered_by(const struct hw_monitor *m, struct hw_now now, const struct hw_message *msg);

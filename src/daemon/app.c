@@ -90,7 +90,7 @@ static void tell_refused(struct hw_app *a)
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
 	for (int k = 0; k < HW_REFUSED_KINDS; k++) {
 		uint64_t fresh = s->refused[k] - a->refused_told[k];
-		bool expected = k == HW_REFUSED_RETAINED || k == HW_REFUSED_MONITOR;
+		bool expected = k == HW_REFUSED_RETAINED || k == HW_REFUSED_MONITOR || k == HW_REFUSED_PROBE;
 		if (fresh == 0)
 			continue;
 		if (a->refused_quiet_s[k] > 0) {
@@ -550,6 +550,8 @@ static int start_anew(struct hw_app *a, struct kept *k)
 {
 	a->started = k->started;
 	int rc = hw_control_resume(&a->control, a->loop.base, &k->http, a->monitor, control_ops(a->start), a);
+	if (!rc)
+		a->closings_told = hw_control_refused(a->control).closings;
 	if (!rc)
 		rc = hw_control_pass_to(a->control, a->start->tasks_socket, a->start->history_socket);
 	if (rc)

@@ -153,8 +153,10 @@ void hw_app_cluster_tick(struct hw_app *a, struct hw_now now)
 	if (!a->cluster)
 		return;
 	hw_app_cluster_redis_tick(a, now);
-	if (!a->cluster->standby.is)
+	if (!a->cluster->standby.is) {
 		hw_app_cluster_stream_tick(a);
+		hw_app_cluster_gate_tick(a);
+	}
 	hw_app_tell_strangers(a);
 }
 

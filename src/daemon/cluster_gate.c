@@ -10,6 +10,7 @@
 
 #define SETTLE_EVERY_NS (50 * HW_NS_PER_MS)
 #define UNSAYS_A_TURN   4096 /* records looked at */
+#define PAGES_OF_AN_END 3    /* of them one may have been asked for before a claim, and answered behind it */
 
 static struct hw_cluster_gate *gate_of(const struct hw_app *a)
 {
@@ -158,6 +159,7 @@ static void own(struct hw_app *a, struct hw_now now, const struct hw_nodes_order
 	if (!hw_partitions_any(&g->waits)) {
 		g->won_at = now.mono;
 		g->last = (struct hw_event_id){0, 0}; /* of what was lost since: another Redis may never come so far */
+		g->won_pages = hw_app_cluster_pages(a);
 	}
 	add_all(&g->waits, &o->set);
 	add_all(&g->compare, &unclean);
@@ -232,6 +234,17 @@ static void make_good(struct hw_app *a, struct hw_now now, const struct hw_parti
 void hw_app_cluster_gap(struct hw_app *a)
 {
 	gate_of(a)->last = (struct hw_event_id){0, 0};
+}
+
+void hw_app_cluster_gate_tick(struct hw_app *a)
+{
+	struct hw_cluster_gate *g = gate_of(a);
+	if (!hw_partitions_any(&g->waits) || !hw_app_cluster_at_end(a) ||
+	    hw_app_cluster_pages(a) - g->won_pages < PAGES_OF_AN_END ||
+	    hw_event_id_compare(hw_app_cluster_place(a), g->last) >= 0)
+		return;
+	hw_app_cluster_gap(a);
+	hw_app_cluster_reread(a, true);
 }
 
 static bool is_followed(const struct hw_app *a)

@@ -19,6 +19,7 @@ struct hw_cluster_gate {
 	struct hw_partitions compare; /* ... of these, those whose last owner may have owed something */
 	struct hw_partitions drained; /* on their way to another node, and not settled yet */
 	struct hw_event_id last;
+	uint64_t won_pages;         /* pages of the stream that were read by then */
 	struct hw_mono won_at;      /* the first of `waits` was won then */
 	struct hw_mono settle_next; /* what is settled is looked at then */
 
@@ -39,6 +40,9 @@ void hw_app_cluster_released(struct hw_app *a, struct hw_now now, const struct h
 /* The stream has a gap, and may end before the place that it was to be followed to: what is read again instead covers
  * it. */
 void hw_app_cluster_gap(struct hw_app *a);
+/* Each second: the end of the stream was reached again and again since the claim, and the claim's place was not on the
+ * way. The stream has lost it before anything of it was read, or it was another Redis': all is read again instead. */
+void hw_app_cluster_gate_tick(struct hw_app *a);
 /* Once a turn, before orders are pulled: what is followed, drained or seen by now is said to src/nodes. */
 void hw_app_cluster_gate(struct hw_app *a, struct hw_now now);
 void hw_app_cluster_gate_free(struct hw_app *a);

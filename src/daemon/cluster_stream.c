@@ -206,6 +206,16 @@ bool hw_app_cluster_is_read(const struct hw_app *a)
 	return s->reading == HW_CLUSTER_READ && !s->wanted && s->followed && !a->loading;
 }
 
+bool hw_app_cluster_at_end(const struct hw_app *a)
+{
+	return hw_tail_at_end(stream_of(a)->tail);
+}
+
+uint64_t hw_app_cluster_pages(const struct hw_app *a)
+{
+	return stream_of(a)->tail ? hw_tail_stats(stream_of(a)->tail)->pages : 0; /* mode = standby follows none */
+}
+
 struct hw_event_id hw_app_cluster_place(const struct hw_app *a)
 {
 	return hw_tail_place(stream_of(a)->tail);

@@ -60,6 +60,9 @@ void hw_app_cluster_emptied(struct hw_app *a);
 /* Whether everything is known: the store was read, and the stream followed to its end. */
 bool hw_app_cluster_is_read(const struct hw_app *a);
 /* Up to where the stream was told. */
+/* Whether its end was reached, and how many pages were read since the start. */
+bool hw_app_cluster_at_end(const struct hw_app *a);
+uint64_t hw_app_cluster_pages(const struct hw_app *a);
 struct hw_event_id hw_app_cluster_place(const struct hw_app *a);
 int64_t hw_app_cluster_lag_ms(const struct hw_app *a, struct hw_now now);
 

@@ -98,7 +98,9 @@ static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	a->fleet_blind = out->blind.begun;
 	a->fleet_cause = out->blind.cause;
 	hw_app_sightings_turn(a, now);
-	hw_notifier_blind(a->notifier, now, out);
+	struct hw_out told = *out; /* without the time in which it stood by */
+	told.blind.length_ns = length_ns;
+	hw_notifier_blind(a->notifier, now, &told);
 	if (out->blind.begun && out->blind.cause == HW_CAUSE_BARRIER)
 		tell_denied(a);
 	else if (out->blind.begun)

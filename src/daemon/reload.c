@@ -166,7 +166,13 @@ static int secure(struct hw_app *a, const struct hw_settings *to, struct hw_conf
 		on_wrong_safety(&w, "users", 0, "listen is still another address, and needs tls_cert: restart");
 		return -EINVAL;
 	}
-	return hw_control_secure(a->control, &safety, on_wrong_safety, &w);
+	int rc = hw_control_secure(a->control, &safety, on_wrong_safety, &w);
+	if (rc == 0 && !*safety.users && *a->conf->http_users && !hw_socket_is_local(a->start->http_listen))
+		hw_log(a->log, HW_LOG_WARNING,
+		       "%s is not a loopback address: whoever reaches it can read every device's state now; see [http] "
+		       "users",
+		       a->start->http_listen);
+	return rc;
 }
 
 /* The file, if it is right and its log can be opened; otherwise NULL, with all that is wrong. */

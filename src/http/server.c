@@ -49,7 +49,8 @@ static void on_request(struct evhttp_request *req, void *arg)
 		return;
 	}
 	bool asks = front->remote && h->access;
-	evhttp_remove_header(evhttp_request_get_input_headers(req), HW_USER_HEADER); /* nobody says that of himself */
+	while (evhttp_remove_header(evhttp_request_get_input_headers(req), HW_USER_HEADER) == 0)
+		; /* nobody says that of himself, however often */
 	if (asks && !hw_http_is_open(h->table, evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req))) &&
 	    !hw_access_admit(h->access, req, now_ms(), time(NULL)))
 		return;

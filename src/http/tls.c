@@ -139,8 +139,13 @@ void hw_tls_rebase(struct hw_tls *t, struct event_base *base)
 
 void hw_tls_free(struct hw_tls *t)
 {
+	struct handshake *h;
 	if (!t)
 		return;
+	while ((h = TAILQ_FIRST(&t->all))) { /* libevent frees a connection's SSL with the loop */
+		SSL_set_ex_data(h->ssl, t->index, NULL);
+		done(h);
+	}
 	SSL_CTX_free(t->ctx);
 	free(t);
 }

@@ -18,6 +18,7 @@ struct hw_tail {
 	int64_t waits_since;
 	enum hw_tail_gap gap;
 	int server;
+	struct hw_tail_stats stats;
 };
 
 struct hw_tail *hw_tail_new(struct event_base *base, const struct hw_tail_conf *conf, const struct hw_tail_ops *ops,
@@ -114,6 +115,7 @@ static void on_page(struct hw_tail *t, const struct nw_range *g)
 	t->busy = true;
 	t->place = g->last;
 	t->at_end = !g->more;
+	t->stats.pages++;
 	if (!told)
 		tell_page(t, g);
 	t->busy = false;
@@ -168,6 +170,16 @@ void hw_tail_from(struct hw_tail *t, struct hw_event_id place)
 	t->moved = true;
 	if (t->up)
 		read_on(t);
+}
+
+bool hw_tail_at_end(const struct hw_tail *t)
+{
+	return t->up && t->at_end;
+}
+
+const struct hw_tail_stats *hw_tail_stats(const struct hw_tail *t)
+{
+	return &t->stats;
 }
 
 struct hw_event_id hw_tail_place(const struct hw_tail *t)

@@ -153,3 +153,21 @@ def test_the_stream_ends_before_the_place_of_a_claim(env):
         env.redis.delete(env.key("events"))
         env.redis.execute_command("ACL", "SETUSER", "default", "+xrange", "+xread")
     wait_until(lambda: env.in_store(i) == "offline", 15, "its death to be found by the new owner")
+
+
+def test_the_stream_is_lost_before_anything_of_it_was_read(env):
+    """As above, of a node that has not read an entry yet: there is no place that it could miss."""
+    env.own_redis()
+    pair = Pair(env)
+    a, b = pair.nodes
+    i = pair.device_of(a)
+    env.redis.execute_command("ACL", "SETUSER", "default", "-xrange", "-xread")
+    with env.beating([i], 0.2):
+        wait_until(lambda: env.in_store(i) == "online")
+        wait_until(lambda: "cannot be followed" in b.log())
+        a.signal(signal.SIGKILL)
+        a.wait()
+        wait_until(lambda: pair.owner(i) == b.node, 10, "the other to take over")
+        env.redis.delete(env.key("events"))
+        env.redis.execute_command("ACL", "SETUSER", "default", "+xrange", "+xread")
+    wait_until(lambda: env.in_store(i) == "offline", 15, "its death to be found by the new owner")

@@ -351,6 +351,13 @@ def test_the_other_daemons_are_asked(env, users):
         assert door.ask("/v1/history/status", bearer("tok-rita")).json()["user"] == "rita"
         assert door.status("/v1/tasks", bearer("tok-rita"), "POST") == 403
         assert door.status("/v1/history/status") == 401
+        c = door.connection()
+        c.putrequest("GET", "/v1/tasks")
+        for name, value in (*bearer("tok-otto").items(), ("X-Heartwheel-User", "a"), ("X-Heartwheel-User", "root")):
+            c.putheader(name, value)
+        c.endheaders()
+        assert json.loads(c.getresponse().read())["user"] == "otto"
+        c.close()
         # Over the unix socket nobody has a name.
         assert d.request("GET", "/v1/tasks", headers={"X-Heartwheel-User": "root"}).json()["user"] is None
     finally:
