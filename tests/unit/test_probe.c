@@ -322,6 +322,49 @@ START_TEST(test_who_waits_for_a_turn_and_is_heard_is_asked_in_the_next_silence)
 }
 END_TEST
 
+/* Its entry comes due for a probe, and not for what refreshes it otherwise. */
+START_TEST(test_who_waits_for_a_turn_and_is_heard_is_refreshed)
+{
+	char id[16];
+	teardown();
+	begin(30000, 20000, 1, 10);
+	for (int k = 0; k < 10; k++) {
+		beat_all(200);
+		world_pass(w, 26 * S);
+	}
+	for (int k = 0; k < 200; k++) {
+		size_t refreshes = 0;
+		snprintf(id, sizeof(id), "d%d", k);
+		const struct hw_device *d = world_device(w, id);
+		for (size_t at = 0; at < w->n_log; at++)
+			refreshes += w->log[at].kind == HW_OUT_REFRESH &&
+			             hw_registry_get(hw_monitor_registry(w->m), w->log[at].device) == d;
+		ck_assert_msg(refreshes >= 3, "%s: %zu refreshes in nine timeouts", id, refreshes);
+	}
+}
+END_TEST
+
+/* A filter that is wide enough brings the probe itself. */
+START_TEST(test_its_own_probe_is_no_sign_of_a_devices_life)
+{
+	static const char *const wide[] = {"nodes/{id}/#"};
+	struct hw_group_spec all = group;
+	teardown();
+	all.heartbeat = wide;
+	all.n_heartbeat = 1;
+	w = world_new(&conf, &all, 1);
+	world_connect(w);
+	world_beat(w, "a", "");
+	for (int k = 0; k < 60; k++) {
+		world_pass(w, S);
+		world_say(w, "nodes/a/pending", "{\"sender\":\"w\",\"receiver\":\"a\",\"msg_id\":\"x\"}", false);
+	}
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_ONLINE), 1);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->heartbeats, 1);
+}
+END_TEST
+
 START_TEST(test_nobody_is_asked_while_blind_or_before_silence_counts)
 {
 	int64_t begun = now_ns();
@@ -514,6 +557,8 @@ int main(void)
 	tcase_add_test(t, test_they_are_spread_over_half_of_what_is_left);
 	tcase_add_test(t, test_the_rate_is_kept_and_the_rest_dropped);
 	tcase_add_test(t, test_who_waits_for_a_turn_and_is_heard_is_asked_in_the_next_silence);
+	tcase_add_test(t, test_who_waits_for_a_turn_and_is_heard_is_refreshed);
+	tcase_add_test(t, test_its_own_probe_is_no_sign_of_a_devices_life);
 	tcase_add_test(t, test_nobody_is_asked_while_blind_or_before_silence_counts);
 	tcase_add_test(t, test_a_stall_puts_probe_and_deadline_off_alike);
 	tcase_add_test(t, test_who_said_goodbye_is_not_asked);
