@@ -256,6 +256,34 @@ def test_who_stops_before_all_is_told_again_owes_it(env, make):
     m.close()
 
 
+def test_who_hands_over_before_all_is_told_again_owes_it(env, make):
+    """The same of one that hands over while it goes through them: what it has not come to is told by whoever has it then."""
+    m = Mirror(env)
+    first, second = m.nodes
+    second.rewrite(second.conf.read_text().replace("[mqtt]", "[mqtt]\nrepublish_rate = 1"))
+    m.start()
+    h = m.herd(2 * HERD)
+    with h:
+        h.revive()
+        t = Told(m, h)
+        t.agree()
+        topics = [env.status_topic(d) for d in some(m.owned_by(first, h.beasts), 30)]
+
+        def missing():
+            have = env.retained(env.root + "/+/status")
+            return [x for x in topics if not (x in have and have[x].payload)]
+        m.crash(first)
+        wait_until(lambda: m.is_shared([second]), what="the other to own all")
+        for x in topics:
+            env.publisher.publish(x, b"", qos=1, retain=True)
+        wait_until(lambda: len(missing()) >= 20, what="statuses to be gone")
+        first.start(seeing=False)
+        m.wait_shared([first, second])
+        wait_until(lambda: not missing(), what="all statuses to be there again")
+        t.agree()
+    m.close()
+
+
 # --- links
 
 
