@@ -46,13 +46,15 @@ static void refused(struct hw_cluster_eviction *e, struct hw_now now, const char
 {
 	struct hw_app *a = e->app;
 	const char *user = a->start->mqtt.username[0] ? a->start->mqtt.username : "anonymous clients";
+	char id[HW_CLUSTER_CLIENT_ID];
+	hw_app_cluster_publisher_id(a, e->node, id, sizeof(id));
 	if (!e->told)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "the broker lets this node not cut off '%s', whose claims are older: %s; until that node is "
 		       "gone "
-		       "by itself nothing is published for its devices: allow %.64s to connect as %.64s-%s-pub, and to "
-		       "write and read heartwheel/+/status",
-		       e->node, why, user, a->start->mqtt.client_id_prefix, e->node);
+		       "by itself nothing is published for its devices: allow %.64s to connect as %s, and to write and "
+		       "read heartwheel/+/status",
+		       e->node, why, user, id);
 	e->told = true;
 	hw_nodes_not_evicted(a->cluster->nodes, now, e->node);
 }
@@ -83,10 +85,10 @@ static void on_over(evutil_socket_t fd, short what, void *arg)
 static int begin(struct hw_cluster_eviction *e, struct hw_now now)
 {
 	struct hw_app *a = e->app;
-	char topic[sizeof("heartwheel//status") + HW_NODE_ID_MAX], id[256], text[2048];
+	char topic[sizeof("heartwheel//status") + HW_NODE_ID_MAX], id[HW_CLUSTER_CLIENT_ID], text[2048];
 	struct hw_mqtt_conf conf = a->publisher_conf;
 	snprintf(topic, sizeof(topic), "heartwheel/%s/status", e->node);
-	snprintf(id, sizeof(id), "%s-%s-pub", a->start->mqtt.client_id_prefix, e->node);
+	hw_app_cluster_publisher_id(a, e->node, id, sizeof(id));
 	conf.client_id = id;
 	int len = hw_peer_print_offline(a->start->cluster_name, e->node, a->start->node_id, now.wall_ms, text,
 	                                sizeof(text));

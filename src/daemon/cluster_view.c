@@ -75,13 +75,19 @@ static void add_numbers(const struct hw_app *a, cJSON *j)
 	cJSON_AddNumberToObject(j, "owed", (double)(a->status.owed > a->owed_store ? a->status.owed : a->owed_store));
 }
 
+/* With our prefix: the contract has it that all nodes have the same. */
+static void print_publisher_id(const struct hw_app *a, const char *node, char *buf, size_t cap)
+{
+	snprintf(buf, cap, "%s-%s-pub", a->start->mqtt.client_id_prefix, node);
+}
+
 /* The first is its publisher's. */
 static void add_client_ids(const struct hw_app *a, cJSON *j)
 {
 	const struct hw_settings *c = a->start;
 	char id[256];
 	cJSON *list = cJSON_AddArrayToObject(j, "client_ids");
-	snprintf(id, sizeof(id), "%s-%s-pub", c->mqtt.client_id_prefix, c->node_id);
+	print_publisher_id(a, c->node_id, id, sizeof(id));
 	cJSON_AddItemToArray(list, cJSON_CreateString(id));
 	for (unsigned i = 0; i < a->n_readers; i++) {
 		snprintf(id, sizeof(id), "%s-%s-r%u", c->mqtt.client_id_prefix, c->node_id, i);
@@ -225,6 +231,26 @@ void hw_app_cluster_leaves(struct hw_app *a, const char *node)
 	struct hw_cluster_was *w = find(&a->cluster->seen, node);
 	if (w)
 		w->leaves = true;
+}
+
+/* Whether a publisher of this node may have this client id: whoever else has it is not cut off. */
+static bool is_publisher_of(const char *id, const char *node)
+{
+	char end[sizeof("--pub") + HW_NODE_ID_MAX];
+	size_t len = strlen(id), n = (size_t)snprintf(end, sizeof(end), "-%s-pub", node);
+	return len > n && strcmp(id + len - n, end) == 0;
+}
+
+void hw_app_cluster_publisher_id(struct hw_app *a, const char *node, char *buf, size_t cap)
+{
+	const struct hw_cluster_was *w = find(&a->cluster->seen, node);
+	cJSON *j = w && w->json ? cJSON_Parse(w->json) : NULL;
+	const char *id = cJSON_GetStringValue(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(j, "client_ids"), 0));
+	if (id && strlen(id) < cap && is_publisher_of(id, node))
+		snprintf(buf, cap, "%s", id);
+	else
+		print_publisher_id(a, node, buf, cap);
+	cJSON_Delete(j);
 }
 
 void hw_app_cluster_asks(struct hw_app *a, const struct hw_nodes_order *o)

@@ -16,6 +16,8 @@
 #define HW_CLUSTER_JSON     2048 /* bytes of a node's own entry at most, with its NUL */
 #define HW_CLUSTER_PROTOCOL 1
 
+#define HW_CLUSTER_CLIENT_ID 160 /* bytes of a publisher's at most, with its NUL */
+
 struct hw_app;
 
 /* What is counted. */
@@ -79,6 +81,10 @@ void hw_app_cluster_leaves(struct hw_app *a, const char *node);
 /* Writes our own entry of device:nodes: an object. */
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
                          char buf[HW_CLUSTER_JSON]);
+
+/* The client id of that node's publisher, as it says in its entry of device:nodes, or said when it was last a member;
+ * of one that says none, or was never seen, what it is if it has our prefix. */
+void hw_app_cluster_publisher_id(struct hw_app *a, const char *node, char *buf, size_t cap);
 
 /* Of one of several nodes, as it is configured. */
 const char *hw_app_cluster_mode(const struct hw_app *a);

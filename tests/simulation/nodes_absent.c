@@ -94,6 +94,11 @@ void hw_app_cluster_leaves(struct hw_app *a, const char *node)
 	(void)a, (void)node;
 }
 
+void hw_app_cluster_publisher_id(struct hw_app *a, const char *node, char *buf, size_t cap)
+{
+	snprintf(buf, cap, "%s-%s-pub", a->start->mqtt.client_id_prefix, node);
+}
+
 void hw_app_cluster_view_free(struct hw_app *a)
 {
 	(void)a;

@@ -2,6 +2,7 @@
 """Several nodes at the broker: whatever an old owner still has under way when another takes over, no status of its lesser
 token stands behind it; and what a right that is missing looks like."""
 import binascii
+import json
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import threading
 import pytest
 
 from hw_daemon import Daemon, render
+from hw_mqtt import RawMqtt
 from hw_wait import throughout, wait_until
 from test_acl import MOSQUITTO_ACL, secret, set_acl
 
@@ -271,6 +273,36 @@ def test_an_eviction_that_is_refused(env, protocol):
         set_acl(env, acl)
         os.kill(old.proc.pid, signal.SIGCONT)
         wait_owned(env, {OLD, NEW})
+
+
+@pytest.mark.parametrize("prefix,lie", [("another", None), ("heartwheel", "innocent")], ids=["another", "a lie"])
+def test_a_peer_is_cut_off_by_the_client_id_that_it_says(env, prefix, lie):
+    """A publisher's of another client_id_prefix; but not anything else that its entry may say."""
+    env.own_broker()
+    env.own_redis()
+    old, new = node(env, OLD, {"client_id_prefix": prefix}).start(), node(env, NEW).start()
+    wait_owned(env, {OLD, NEW})
+    presence, its_id = "heartwheel/%s/status" % OLD, "%s-%s-pub" % (prefix, OLD)
+
+    def claims():
+        return env.retained(presence)[presence].payload
+    old.signal(signal.SIGSTOP)
+    entry = env.redis.hget(env.key("nodes"), OLD)
+    assert '"client_ids":["%s",' % its_id in entry
+    if lie:
+        env.redis.hset(env.key("nodes"), OLD, entry.replace(its_id, lie))
+    said = claims()
+    assert json.loads(said)["claims"]
+    innocent = RawMqtt(env.broker.port, client_id="innocent")
+    publisher = RawMqtt(env.broker.port, client_id=its_id)
+    publisher.publish((presence, said), retain=True)
+    wait_until(lambda: claims() == said, what="the old owner's claims, and not its will")
+    wait_until(lambda: set(owners(env).values()) == {NEW}, what="the new owner")
+    wait_until(publisher.is_closed, what="the old owner's publisher to be cut off")
+    wait_until(lambda: "'%s', whose claims are older, was cut off" % OLD in new.log(), what="a line about it")
+    assert not json.loads(claims())["online"] and not innocent.is_closed()
+    old.signal(signal.SIGCONT)
+    wait_owned(env, {OLD, NEW})
 
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
