@@ -106,7 +106,12 @@ static void on_gap(void *arg, enum hw_tail_gap gap, struct hw_event_id from, con
 
 static void on_trouble(void *arg, const char *what)
 {
-	hw_log(((struct hw_app *)arg)->log, HW_LOG_ERROR, "nodes: event stream: %s", what);
+	struct hw_app *a = arg;
+	hw_log(a->log, HW_LOG_ERROR, "nodes: event stream: %s%s", what,
+	       hw_app_cluster_is_denied(a) ? "; until it may be read this node is not ready, and leaves its devices to "
+	                                     "others that are"
+	                                   : "");
+	hw_app_soon(a);
 }
 
 static const struct hw_tail_ops tail_ops = {on_link, on_page, on_gap, on_trouble};
@@ -203,7 +208,14 @@ void hw_app_cluster_read_on(struct hw_app *a, struct hw_now now)
 bool hw_app_cluster_is_read(const struct hw_app *a)
 {
 	const struct hw_cluster_stream *s = stream_of(a);
-	return s->reading == HW_CLUSTER_READ && !s->wanted && s->followed && !a->loading;
+	return s->reading == HW_CLUSTER_READ && !s->wanted && s->followed && !a->loading &&
+	       !hw_app_cluster_is_denied(a);
+}
+
+bool hw_app_cluster_is_denied(const struct hw_app *a)
+{
+	const struct hw_tail *tail = stream_of(a)->tail;
+	return tail && hw_tail_is_denied(tail);
 }
 
 bool hw_app_cluster_at_end(const struct hw_app *a)

@@ -59,6 +59,8 @@ void hw_app_cluster_emptied(struct hw_app *a);
 
 /* Whether everything is known: the store was read, and the stream followed to its end. */
 bool hw_app_cluster_is_read(const struct hw_app *a);
+/* Whether Redis' ACL does not let us read the stream. */
+bool hw_app_cluster_is_denied(const struct hw_app *a);
 /* Up to where the stream was told. */
 /* Whether its end was reached, and how many pages were read since the start. */
 bool hw_app_cluster_at_end(const struct hw_app *a);

@@ -35,6 +35,7 @@ struct hw_tail {
 	bool busy;   /* a command is in flight, or `again` waits */
 	bool moved;  /* hw_tail_from() was called meanwhile: the answer is to another question */
 	bool in_gap; /* the end is to be found before anything is read */
+	bool denied; /* for want of a right the stream was not read when that was tried last */
 	enum hw_tail_gap gap;
 	struct hw_event_id place;
 	char server[RUN_ID + 1]; /* whom the place is of; "": nobody's yet */
@@ -58,15 +59,20 @@ static void ask(struct hw_tail *t, redisCallbackFn *fn, int argc, const char **a
 		hw_redis_link_fail(&t->link, "out of memory");
 }
 
-/* An error, or what makes no sense: told, and tried again in a moment. */
-static void refused(struct hw_tail *t, const redisReply *reply)
+/* An error, or what makes no sense: told, and tried again in a moment. `entries`: it was asked for a part of the
+ * stream.
+ */
+static void refused(struct hw_tail *t, const redisReply *reply, bool entries)
 {
 	struct timeval tv = {AGAIN_MS / 1000, AGAIN_MS % 1000 * 1000};
 	const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "ERR the answer makes no sense";
 	char why[HW_TROUBLE_TEXT], text[HW_TROUBLE_TEXT + 300];
+	bool denied = entries && hw_trouble_of(error) == HW_TROUBLE_NOPERM, begins = denied && !t->denied;
+	bool due = hw_trouble_due(&t->troubles, hw_trouble_of(error), hw_clock_now().mono.ns / HW_NS_PER_MS);
 	hw_trouble_text(error, why);
 	snprintf(text, sizeof(text), "%.250s cannot be followed: %s", t->keys.events, why);
-	if (hw_trouble_due(&t->troubles, hw_trouble_of(error), hw_clock_now().mono.ns / HW_NS_PER_MS))
+	t->denied = denied;
+	if (denied ? begins : due)
 		t->ops->on_trouble(t->arg, text);
 	t->busy = event_add(t->again, &tv) == 0; /* or the next tick */
 }
@@ -97,9 +103,13 @@ static const redisReply *said(struct hw_tail *t, const redisReply *reply)
 static const redisReply *said_entries(struct hw_tail *t, const redisReply *reply)
 {
 	reply = said(t, reply);
-	if (!reply || reply->type == REDIS_REPLY_ARRAY)
+	if (!reply)
+		return NULL;
+	if (reply->type == REDIS_REPLY_ARRAY) {
+		t->denied = false;
 		return reply;
-	refused(t, reply);
+	}
+	refused(t, reply, true);
 	return NULL;
 }
 
@@ -115,7 +125,7 @@ static void on_wake(redisAsyncContext *ac, void *answer, void *arg)
 	if (reply->type == REDIS_REPLY_NIL || reply->type == REDIS_REPLY_ARRAY)
 		read_on(t);
 	else
-		refused(t, reply);
+		refused(t, reply, false);
 }
 
 static void wait_for_more(struct hw_tail *t)
@@ -295,6 +305,11 @@ bool hw_tail_at_end(const struct hw_tail *t)
 bool hw_tail_up(const struct hw_tail *t)
 {
 	return t->up;
+}
+
+bool hw_tail_is_denied(const struct hw_tail *t)
+{
+	return t->denied;
 }
 
 void hw_tail_tick(struct hw_tail *t)

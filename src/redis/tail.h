@@ -44,7 +44,9 @@ struct hw_tail_ops {
 	void (*on_page)(void *arg, const struct hw_event_page *page);
 	/* Nothing is known of what stands up to `from`, and it goes on behind that. `why` is a sentence. */
 	void (*on_gap)(void *arg, enum hw_tail_gap gap, struct hw_event_id from, const char *why);
-	/* Redis refuses something: at most one a kind in 10 s. */
+	/* Redis refuses something: at most one a kind in 10 s; and that the stream may not be read once, when it
+	 * begins.
+	 */
 	void (*on_trouble)(void *arg, const char *what);
 };
 
@@ -65,6 +67,8 @@ struct hw_event_id hw_tail_place(const struct hw_tail *t);
 /* Whether that was the end when it was looked at last. */
 bool hw_tail_at_end(const struct hw_tail *t);
 bool hw_tail_up(const struct hw_tail *t);
+/* Whether Redis' ACL did not let us read the stream when that was tried last. */
+bool hw_tail_is_denied(const struct hw_tail *t);
 /* Each second: what found no memory is tried again. */
 void hw_tail_tick(struct hw_tail *t);
 const struct hw_tail_stats *hw_tail_stats(const struct hw_tail *t);

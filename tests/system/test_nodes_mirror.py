@@ -2,11 +2,14 @@
 """A pair of nodes: one dies, stops, or stands still, and the other goes on; both tell the same events."""
 import binascii
 import json
+import re
 import signal
 
 import pytest
 
 from hw_wait import throughout, wait_until
+from test_acl import secret
+from test_nodes_fence import Way
 from test_stream import Events
 
 PARTITIONS = 256
@@ -25,9 +28,11 @@ def node(env, name, **options):
 
 
 class Pair:
-    def __init__(self, env, **options):
+    """`of`: what one of them is configured with beside."""
+
+    def __init__(self, env, of=None, **options):
         self.env = env
-        self.nodes = [node(env, "%s-%s" % (env.node, k), **options) for k in "ab"]
+        self.nodes = [node(env, "%s-%s" % (env.node, k), **options, **(of or {}).get(k, {})) for k in "ab"]
         for d in self.nodes:
             d.start(seeing=False)
         for d in self.nodes:
@@ -58,6 +63,12 @@ class Pair:
             return (self.members() == names and len(last) == PARTITIONS and {n for _, n in last.values()} == set(names)
                     and len(seen) == 60 and all(o == last for o in seen))
         wait_until(look, patience, "%s to share everything: %s" % (sorted(names), self.members()), interval=0.02)
+
+    def wait_owned_by(self, d):
+        def look():
+            owners = self.owners()
+            return len(owners) == PARTITIONS and {n for _, n in owners.values()} == {d.node}
+        wait_until(look, what="%s to own all" % d.node)
 
     def device_of(self, d, tag="x"):
         """A device that this node owns."""
@@ -140,34 +151,64 @@ def test_the_stream_ends_before_the_place_of_a_claim(env):
     """The new owner is to follow the stream to where it was at its claim. A stream that has lost that place (a failover,
     a deletion) may not have anything there for as long as nobody decides."""
     env.own_redis()
-    pair = Pair(env)
+    way = Way(env.redis_server.port)
+    pair = Pair(env, of={"b": {"redis": {"port": way.port}}})
     a, b = pair.nodes
     i = pair.device_of(a)
     with env.beating([i], 0.2):
-        wait_until(lambda: env.in_store(i) == "online")
-        env.redis.execute_command("ACL", "SETUSER", "default", "-xrange", "-xread")
+        wait_until(lambda: env.in_store(i) == b.state(i) == "online")  # it has read that in the stream
+        way.word = re.compile(rb"XRANGE")
+        wait_until(way.caught.is_set, what="the other to wait for what is new in the stream")
         env.redis.xadd(env.key("events"), {"id": "ghost"})
         a.signal(signal.SIGKILL)
         a.wait()
         wait_until(lambda: pair.owner(i) == b.node, 10, "the other to take over")
         env.redis.delete(env.key("events"))
-        env.redis.execute_command("ACL", "SETUSER", "default", "+xrange", "+xread")
+        way.let_go.set()
     wait_until(lambda: env.in_store(i) == "offline", 15, "its death to be found by the new owner")
+    way.close()
 
 
 def test_the_stream_is_lost_before_anything_of_it_was_read(env):
     """As above, of a node that has not read an entry yet: there is no place that it could miss."""
     env.own_redis()
-    pair = Pair(env)
+    way = Way(env.redis_server.port)
+    pair = Pair(env, of={"b": {"redis": {"port": way.port}}})
     a, b = pair.nodes
     i = pair.device_of(a)
-    env.redis.execute_command("ACL", "SETUSER", "default", "-xrange", "-xread")
+    way.word = re.compile(rb"XRANGE")
+    wait_until(way.caught.is_set, what="the other to wait for what is new in the stream")
     with env.beating([i], 0.2):
         wait_until(lambda: env.in_store(i) == "online")
-        wait_until(lambda: "cannot be followed" in b.log())
         a.signal(signal.SIGKILL)
         a.wait()
         wait_until(lambda: pair.owner(i) == b.node, 10, "the other to take over")
         env.redis.delete(env.key("events"))
-        env.redis.execute_command("ACL", "SETUSER", "default", "+xrange", "+xread")
+        way.let_go.set()
     wait_until(lambda: env.in_store(i) == "offline", 15, "its death to be found by the new owner")
+    way.close()
+
+
+def test_who_may_not_read_the_stream_any_more(env):
+    """It is not ready, says so once, and leaves all to the other, which misses nothing; and has its share again once it may."""
+    env.own_redis()
+    env.redis.execute_command("ACL", "SETUSER", "one", "on", ">one", "~*", "&*", "+@all")
+    pair = Pair(env, of={"a": {"redis": {"username": "one", "password_file": secret(env, "one")}}})
+    a, b = pair.nodes
+    i = pair.device_of(a)
+
+    def said():
+        return [l for l in a.log().splitlines() if "xrange" in l and " error: " in l]
+    with env.beating([i], 0.2):
+        wait_until(lambda: env.in_store(i) == "online")
+        env.redis.execute_command("ACL", "SETUSER", "one", "-xrange")
+        wait_until(lambda: pair.members().get(a.node) == "joining", what="it not to be ready")
+        pair.wait_owned_by(b)
+        throughout(lambda: pair.owner(i) == b.node and len(said()) == 1, 2.5, "one line, and it stays there")
+        assert "not ready" in said()[0], said()
+        assert states(env, i) == ["online"]
+    wait_until(lambda: states(env, i) == ["online", "offline"], 10, "its death to be told by the other")
+    env.redis.execute_command("ACL", "SETUSER", "one", "+xrange")
+    pair.wait_settled([a, b])
+    wait_until(lambda: a.state(i) == "offline", what="what it missed")
+    assert len(said()) == 1 and states(env, i) == ["online", "offline"]

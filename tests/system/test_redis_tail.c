@@ -320,6 +320,41 @@ START_TEST(another_type_is_named)
 }
 END_TEST
 
+static bool is_denied(void)
+{
+	return hw_tail_is_denied(w.tail);
+}
+
+static bool is_not_denied(void)
+{
+	return !is_denied();
+}
+
+/* It is tried again each second, and told once; and again when it begins anew, though that is soon. */
+START_TEST(the_right_to_read_is_taken_away)
+{
+	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	write_entries(0, 9, "*");
+	follow_to(10);
+	ck_assert(!is_denied());
+	for (unsigned k = 1; k <= 2; k++) {
+		rig_do(g, "ACL SETUSER default -xrange");
+		until(is_denied);
+		ck_assert_uint_eq(w.troubles, k);
+		ck_assert_msg(strstr(w.trouble, "xrange"), "%s", w.trouble);
+		for (int64_t end = rig_now().mono.ns + 2500 * HW_NS_PER_MS; rig_now().mono.ns < end;)
+			ck_assert_int_ge(event_base_loop(w.base, EVLOOP_ONCE), 0);
+		ck_assert_uint_eq(w.troubles, k);
+		ck_assert(is_denied());
+		rig_do(g, "ACL SETUSER default +xrange");
+		until(is_not_denied);
+		write_entries(10 * k, 10 * k + 9, "*");
+		follow_to(10 * k + 10);
+	}
+	ck_assert_uint_eq(w.gaps, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("redis tail");
@@ -336,6 +371,7 @@ int main(void)
 	tcase_add_test(one, another_server);
 	tcase_add_test(one, a_server_that_does_not_say_who_it_is);
 	tcase_add_test(one, another_type_is_named);
+	tcase_add_test(one, the_right_to_read_is_taken_away);
 	suite_add_tcase(suite, one);
 	return rig_run(suite);
 }
