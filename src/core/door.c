@@ -117,7 +117,8 @@ static void goes_on(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	d->flags &= (uint16_t) ~(HW_FLAG_ONCE | HW_FLAG_PACED);
 	if (d->flags & HW_FLAG_SILENT || put_off)
 		hw_monitor_arm(m, now, i);
-	if (put_off) /* its entry came due for a probe, in the place of what refreshes it */
+	/* Its entry came due for a probe, in the place of what refreshes it. */
+	if (put_off)
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
