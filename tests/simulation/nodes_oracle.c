@@ -8,6 +8,7 @@
 
 #include "nodes_world.h"
 
+#define STEPS            5 /* it looks once in so many */
 #define TIMEOUT_SLACK_NS (60 * HW_NS_PER_MS)
 #define PAUSES_NS        HW_NS_PER_S /* of a host, or its broker, that are too short to be noticed (DESIGN, 9) */
 
@@ -286,8 +287,20 @@ void nw_oracle_connects(struct nw_world *w, struct nw_host *h)
 	}
 }
 
-/* The limits of 10.9: only a lost master had it, and its owner died, or lost the partition, before the new one could
- * answer; or it was confirmed too long before. */
+/* While its host stands still, or is cut off again, it cannot send: that is no part of the time that it has. */
+static void wait_for_edges(struct nw_world *w)
+{
+	for (size_t i = 0; i < w->n_seen; i++) {
+		struct nw_edge_seen *e = &w->seen[i];
+		const struct nw_host *h = &w->host[e->host];
+		if (e->owed && e->forgotten == INT64_MAX && e->lost != INT64_MAX &&
+		    (!nw_host_acts(w, h) || h->cut_redis > w->t || w->redis_stands > w->t))
+			e->owed += STEPS * NW_STEP_NS;
+	}
+}
+
+/* The limits of 10.9: only a lost master had it, and its owner died, stood still, or lost the partition, before the new
+ * one could answer; or it was confirmed too long before. */
 static bool is_excused(const struct nw_edge_seen *e)
 {
 	return e->lost != INT64_MAX && (e->owed == 0 || e->forgotten < e->owed + 8 * HW_NS_PER_S);
@@ -367,8 +380,9 @@ void nw_oracle_end(struct nw_world *w)
 
 void nw_oracle_step(struct nw_world *w)
 {
-	if (w->t / NW_STEP_NS % 5 != 0)
+	if (w->t / NW_STEP_NS % STEPS != 0)
 		return;
+	wait_for_edges(w);
 	check_deaths(w);
 	check_owned(w);
 }

@@ -54,6 +54,21 @@ START_TEST(test_no_seed_breaks_a_promise)
 }
 END_TEST
 
+/* Each was found among thousands, and showed a fault that has been mended. */
+static const struct {
+	uint64_t seed;
+	const char *fault;
+} found[] = {
+	{40060, "no fault: who stands still cannot send again what a lost master confirmed"},
+};
+
+START_TEST(test_what_broke_a_promise_keeps_it)
+{
+	ck_assert_msg(run(found[_i].seed, -1, false, NW_NO_LIE) == 0, "seed %" PRIu64 ": %s", found[_i].seed,
+	              found[_i].fault);
+}
+END_TEST
+
 START_TEST(test_no_trouble_alone_breaks_a_promise)
 {
 	unsigned breaches = 0;
@@ -76,22 +91,21 @@ START_TEST(test_a_seed_replays_its_run)
 }
 END_TEST
 
-#define ANY (-1)
-
+#define ANY         (-1)
 #define SEEDS_A_LIE 100
 
-/* Each lie breaks something, on one of the seeds from that on which it did when it was looked for. */
+/* What each lie breaks, from a seed on that was found to show it: a change of what is simulated may need another. */
 static const struct {
 	enum nw_lie lie;
 	uint64_t seed;
 	int trouble;
 	bool harsh;
 } lies[] = {
-	{NW_LIE_PEERS, 2, ANY, true},   {NW_LIE_EPOCH, 1, ANY, true},    {NW_LIE_TWICE, 6, ANY, true},
-	{NW_LIE_KEPT, 19, ANY, true},   {NW_LIE_RESTORE, 19, ANY, true}, {NW_LIE_CLAIM, 2, ANY, true},
-	{NW_LIE_GONE, 10, ANY, true},   {NW_LIE_GATE, 21, ANY, true},    {NW_LIE_FENCE, 5, ANY, true},
-	{NW_LIE_SILENT, 2, ANY, true},  {NW_LIE_RELEASE, 1, ANY, true},  {NW_LIE_STREAM, 1, ANY, true},
-	{NW_LIE_REWRITE, 6, ANY, true},
+	{NW_LIE_PEERS, 2, ANY, true},    {NW_LIE_EPOCH, 2, ANY, true},   {NW_LIE_TWICE, 29, ANY, true},
+	{NW_LIE_KEPT, 33, ANY, true},    {NW_LIE_RESTORE, 1, ANY, true}, {NW_LIE_CLAIM, 2, ANY, true},
+	{NW_LIE_GONE, 10, ANY, true},    {NW_LIE_GATE, 21, ANY, true},   {NW_LIE_FENCE, 5, ANY, true},
+	{NW_LIE_SILENT, 2, ANY, true},   {NW_LIE_RELEASE, 1, ANY, true}, {NW_LIE_STREAM, 1, ANY, true},
+	{NW_LIE_REWRITE, 13, ANY, true},
 };
 
 /* The seed that shows it is one that breaks nothing without it. */
@@ -102,7 +116,6 @@ START_TEST(test_the_oracle_finds_lies_out)
 	                      run(seed, lies[_i].trouble, lies[_i].harsh, NW_NO_LIE) > 0))
 		seed++;
 	ck_assert_msg(seed < end, "lie: %s", nw_lie_name(lies[_i].lie));
-	printf("lie '%s': seed %llu\n", nw_lie_name(lies[_i].lie), (unsigned long long)seed);
 }
 END_TEST
 
@@ -112,6 +125,7 @@ int main(void)
 	TCase *tc = tcase_create("runs");
 	tcase_set_timeout(tc, 600);
 	tcase_add_test(tc, test_no_seed_breaks_a_promise);
+	tcase_add_loop_test(tc, test_what_broke_a_promise_keeps_it, 0, (int)(sizeof(found) / sizeof(*found)));
 	tcase_add_loop_test(tc, test_no_trouble_alone_breaks_a_promise, 0, NW_TROUBLES);
 	tcase_add_test(tc, test_a_seed_replays_its_run);
 	tcase_add_loop_test(tc, test_the_oracle_finds_lies_out, 0, (int)(sizeof(lies) / sizeof(*lies)));
