@@ -247,6 +247,16 @@ void hw_app_cluster_gate_tick(struct hw_app *a)
 	hw_app_cluster_reread(a, true);
 }
 
+/* What an answer that came before said of the stream's end may be of a master that nobody follows: another's clock, and
+ * so its ids, may never come so far. Hashes that are read from now on are no older than those claims. */
+void hw_app_cluster_asks_anew(struct hw_app *a)
+{
+	if (!hw_partitions_any(&gate_of(a)->waits))
+		return;
+	hw_app_cluster_gap(a);
+	hw_app_cluster_reread(a, true);
+}
+
 static bool is_followed(const struct hw_app *a)
 {
 	if (a->cluster->standby.is)

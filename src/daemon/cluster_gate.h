@@ -43,6 +43,9 @@ void hw_app_cluster_gap(struct hw_app *a);
 /* Each second: the end of the stream was reached again and again since the claim, and the claim's place was not on the
  * way. The stream has lost it before anything of it was read, or it was another Redis': all is read again instead. */
 void hw_app_cluster_gate_tick(struct hw_app *a);
+/* Claims are asked for over a new connection from now on, perhaps of another Redis: the place that an answer over the
+ * old one named may never come in the stream. */
+void hw_app_cluster_asks_anew(struct hw_app *a);
 /* Once a turn, before orders are pulled: what is followed, drained or seen by now is said to src/nodes. */
 void hw_app_cluster_gate(struct hw_app *a, struct hw_now now);
 void hw_app_cluster_gate_free(struct hw_app *a);

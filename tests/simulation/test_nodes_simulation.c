@@ -59,6 +59,7 @@ static const struct {
 	uint64_t seed;
 	const char *fault;
 } found[] = {
+	{3024, "a claim waits for a place in the stream of a master that nobody follows"},
 	{40060, "no fault: who stands still cannot send again what a lost master confirmed"},
 };
 
