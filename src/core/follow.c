@@ -106,8 +106,7 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 	if (is_lost(m, e))
 		return -ESTALE;
 	uint32_t i = hw_registry_find(m->registry, e->id, e->id_len);
-	if (i != HW_NIL)
-		hw_gate_said(m, i);
+	bool first = i != HW_NIL && hw_gate_said(m, i);
 	if (hw_gate_decides_id(m, e->id, e->id_len))
 		return 0;
 	if (i == HW_NIL && e->state == HW_STATE_FORGOTTEN)
@@ -116,7 +115,7 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 	if (rc)
 		return rc;
 	hw_gate_said(m, i);
-	if (e->seq >= hw_monitor_at(m, i)->seq)
+	if (first || e->seq >= hw_monitor_at(m, i)->seq)
 		hw_follow(m, now, i, &t);
 	return 0;
 }
@@ -130,12 +129,12 @@ void hw_monitor_unsay(struct hw_monitor *m, struct hw_ref ref)
 
 /* --- reading the store again ----------------------------------------------------- */
 
-int hw_monitor_reread_begin(struct hw_monitor *m)
+int hw_monitor_reread_begin(struct hw_monitor *m, bool other)
 {
 	struct hw_reread *r = &m->gate.reread;
 	uint32_t n = hw_registry_bound(m->registry);
 	free(r->said);
-	*r = (struct hw_reread){.said = calloc(n / 64 + 1, sizeof(*r->said))};
+	*r = (struct hw_reread){.said = calloc(n / 64 + 1, sizeof(*r->said)), .other = other};
 	r->n = r->said ? n : 0;
 	return r->said ? 0 : -ENOMEM;
 }

@@ -154,9 +154,10 @@ static void arm_again(struct hw_monitor *m, struct hw_now now, uint32_t i)
 
 /*
  * Another node decides about it, and it was read before: maybe in the stream alone, which does not tell what the hash
- * does beside the state. That much counts also of a hash that is older than the stream's last word.
+ * does beside the state. That much counts also of a hash that is older than the stream's last word. `first`: that word
+ * was another store's, which may have been lost with it; seq grows again from what this one has.
  */
-static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
+static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s, bool first)
 {
 	struct hw_transition t = {.state = s->state,
 	                          .reason = s->reason,
@@ -167,7 +168,7 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	fill_in_extra(m, i, s);
 	fill_in_timeout(m, i, s->own_timeout_ms);
 	fill_in_source(d, s);
-	if (s->seq >= d->seq) {
+	if (first || s->seq >= d->seq) {
 		set_once(d, s->once);
 		hw_follow(m, now, i, &t);
 	}
@@ -182,13 +183,13 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	uint32_t i = hw_registry_find(m->registry, s->id, s->id_len);
 	if (i == HW_NIL)
 		return load_new(m, now, s);
-	hw_gate_said(m, i);
+	bool first = hw_gate_said(m, i);
 	if (hw_device_state(hw_monitor_at(m, i)) == HW_STATE_PROVISIONAL) {
 		load_provisional(m, now, i, s);
 		return 0;
 	}
 	if (!hw_gate_decides(m, hw_monitor_at(m, i))) {
-		load_again(m, now, i, s);
+		load_again(m, now, i, s, first);
 		return 0;
 	}
 	/* Known already: ours is newer by what was heard, so it must also be newer by seq. A refresh finds the

@@ -31,6 +31,7 @@ struct hw_reread {
 	uint64_t *said; /* owned; a bit each, by index; NULL: nothing is read again */
 	uint32_t n;     /* indices were below this */
 	uint32_t at;    /* of the walk at its end */
+	bool other;     /* it is another store: its first word of a device counts, also with a lesser seq */
 };
 
 /* What is this node's (gate.h). */
@@ -174,12 +175,16 @@ static inline bool hw_gate_owns(const struct hw_monitor *m, const struct hw_devi
 	return m->gate.all || hw_partitions_has(&m->gate.owned, hw_device_partition(d));
 }
 
-/* Store or stream has spoken of a record. */
-static inline void hw_gate_said(struct hw_monitor *m, uint32_t i)
+/* Store or stream has spoken of a record. Whether that was the first word of another store: what was known of the
+ * device may be what that one has lost. */
+static inline bool hw_gate_said(struct hw_monitor *m, uint32_t i)
 {
 	struct hw_reread *r = &m->gate.reread;
-	if (i < r->n)
-		r->said[i / 64] |= UINT64_C(1) << i % 64;
+	if (i >= r->n)
+		return false;
+	bool first = r->other && !(r->said[i / 64] >> i % 64 & 1);
+	r->said[i / 64] |= UINT64_C(1) << i % 64;
+	return first;
 }
 
 static inline bool hw_monitor_is_blind(const struct hw_monitor *m)

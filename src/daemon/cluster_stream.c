@@ -156,7 +156,7 @@ static void on_fenced(void *arg, bool known, bool marked)
 	s->wanted = s->keeps = s->emptied = false;
 	s->reading = HW_CLUSTER_REREADS;
 	s->rereads++;
-	if (!s->keeping && hw_monitor_reread_begin(a->monitor) < 0)
+	if (hw_monitor_reread_begin(a->monitor, s->keeping) < 0)
 		s->keeping = true;
 	hw_redis_load(a->redis);
 }

@@ -145,7 +145,7 @@ START_TEST(what_is_not_read_again_is_gone)
 	world_beat(w, "n", ""); /* nobody has decided yet */
 	for (int k = 0; k < 4; k++)
 		stream(ids[k], k % 2 ? HW_STATE_OFFLINE : HW_STATE_ONLINE, 5);
-	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, false), 0);
 	load(stored("b", HW_STATE_ONLINE, 5));
 	stream("c", HW_STATE_ONLINE, 6);
 	stream("new", HW_STATE_ONLINE, 6);
@@ -162,12 +162,12 @@ START_TEST(what_came_meanwhile_is_not_gone)
 {
 	stream("b", HW_STATE_ONLINE, 5);
 	stream("c", HW_STATE_ONLINE, 5);
-	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, false), 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		stream(i ? "c" : "b", HW_STATE_FORGOTTEN, 6);
 		hw_monitor_reap(w->m, hw_registry_ref(hw_monitor_registry(w->m), i));
 	}
-	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0); /* once more */
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, false), 0); /* once more */
 	load(stored("x", HW_STATE_ONLINE, 5));
 	stream("y", HW_STATE_ONLINE, 5);
 	ck_assert_uint_eq(hw_registry_bound(hw_monitor_registry(w->m)), 2);
@@ -180,12 +180,59 @@ START_TEST(what_was_decided_here_and_is_written_is_not_gone)
 {
 	role(HW_ROLE_DECIDES);
 	world_beat(w, "a", "");
-	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, false), 0);
 	stream("a", HW_STATE_ONLINE, world_device(w, "a")->seq);
 	role(HW_ROLE_WATCHES);
 	ck_assert_str_eq(gone(), "");
-	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, false), 0);
 	ck_assert_str_eq(gone(), "a"); /* it was refused */
+}
+END_TEST
+
+/* A master that was lost had a word of which the new one knows nothing: what that says counts, and seq grows from
+ * there. */
+START_TEST(the_first_word_of_another_store_counts)
+{
+	stream("a", HW_STATE_ONLINE, 9);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
+	if (_i)
+		stream("a", HW_STATE_OFFLINE, 5);
+	else
+		load(stored("a", HW_STATE_OFFLINE, 5));
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(world_device(w, "a")->seq, 5);
+	load(stored("a", HW_STATE_ONLINE, 4));
+	stream("a", HW_STATE_ONLINE, 4);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	stream("a", HW_STATE_ONLINE, 6);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+}
+END_TEST
+
+START_TEST(an_older_word_of_the_same_store_does_not_count)
+{
+	stream("a", HW_STATE_ONLINE, 9);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, false), 0);
+	if (_i)
+		stream("a", HW_STATE_OFFLINE, 5);
+	else
+		load(stored("a", HW_STATE_OFFLINE, 5));
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(world_device(w, "a")->seq, 9);
+}
+END_TEST
+
+/* Of what is decided here no store knows better. */
+START_TEST(another_store_does_not_overrule_the_owner)
+{
+	role(HW_ROLE_DECIDES);
+	world_beat(w, "a", "");
+	uint64_t seq = world_device(w, "a")->seq;
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
+	load(stored("a", HW_STATE_OFFLINE, seq - 1));
+	stream("a", HW_STATE_OFFLINE, seq - 1);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(world_device(w, "a")->seq, seq);
 }
 END_TEST
 
@@ -197,7 +244,7 @@ START_TEST(the_end_of_reading_again_is_bounded)
 		snprintf(id, sizeof(id), "d%d", i);
 		stream(id, HW_STATE_ONLINE, 5);
 	}
-	ck_assert_int_eq(hw_monitor_reread_begin(w->m), 0);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, false), 0);
 	for (int i = 0; i < 99; i++) {
 		char id[16];
 		snprintf(id, sizeof(id), "d%d", i);
@@ -230,6 +277,9 @@ int main(void)
 	tcase_add_test(again, what_is_not_read_again_is_gone);
 	tcase_add_test(again, what_came_meanwhile_is_not_gone);
 	tcase_add_test(again, what_was_decided_here_and_is_written_is_not_gone);
+	tcase_add_loop_test(again, the_first_word_of_another_store_counts, 0, 2);
+	tcase_add_loop_test(again, an_older_word_of_the_same_store_does_not_count, 0, 2);
+	tcase_add_test(again, another_store_does_not_overrule_the_owner);
 	tcase_add_test(again, the_end_of_reading_again_is_bounded);
 	suite_add_tcase(suite, beside);
 	suite_add_tcase(suite, again);
