@@ -74,13 +74,15 @@ struct hw_nodes *hw_app_nodes(const struct hw_app *a)
 /* --- orders --------------------------------------------------------------------------------------------------------
  */
 
-/* It goes on living, and this one cannot: at the start nothing is lost by that. */
+/*
+ * It goes on living, and this one cannot: we are no member, so we own nothing and nothing is lost by our end. Nor may
+ * we wait for its end while we are connected to the broker, as after a start without Redis or a pause in which it took
+ * the name: under the same client ids the two would throw each other out for ever, and it could publish nothing.
+ */
 static void tell_namesake(struct hw_app *a)
 {
 	hw_log(a->log, HW_LOG_ERROR, "another node lives under the name '%s': give each node its own [monitor] node_id",
 	       a->start->node_id);
-	if (a->publisher)
-		return;
 	a->failed = true;
 	hw_loop_stop(&a->loop);
 }

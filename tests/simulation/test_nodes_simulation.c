@@ -62,6 +62,8 @@ static const struct {
 	{3024, "a claim waits for a place in the stream of a master that nobody follows"},
 	{607, "a watcher keeps what only a lost master had against lesser seqs of the new one"},
 	{20396, "the same, of an owner that a lost master confirmed"},
+	{281, "two nodes of one name, both connected, throw each other out for ever"},
+	{20306, "the same, where one took the name while the other stood still"},
 	{40060, "no fault: who stands still cannot send again what a lost master confirmed"},
 };
 

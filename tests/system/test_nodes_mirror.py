@@ -147,6 +147,25 @@ def test_who_stood_still_for_longer_than_its_lease(env, pair):
     assert seqs == {int(env.hash(i)["seq"])} and states(env, i) == ["online", "offline"]
 
 
+def test_who_finds_its_name_taken_ends(env):
+    """It stood still, and another machine has its name by now. Both are connected, under the same client ids: if it stayed,
+    the two would throw each other out for ever, and nothing would be published."""
+    env.own_redis()
+    first, second = (node(env, env.node) for _ in range(2))
+    first.start()
+    run = env.redis.hget(env.key("nodes"), env.node).split(" ")[0]
+    first.signal(signal.SIGSTOP)
+    second.start(seeing=False)
+    wait_until(lambda: (env.redis.hget(env.key("nodes"), env.node) or run).split(" ")[0] != run, 20, "the name to be taken")
+    second.wait_seeing()
+    first.signal(signal.SIGCONT)
+    assert first.wait(20) == 1 and "another node lives under the name" in first.log()
+    env.beat("d")
+    with env.beating(["d"], 0.2):
+        wait_until(lambda: env.retained(env.status_topic("d")), 20, "a status by the other")
+    assert second.alive and "another node lives" not in second.log()
+
+
 def test_the_stream_ends_before_the_place_of_a_claim(env):
     """The new owner is to follow the stream to where it was at its claim. A stream that has lost that place (a failover,
     a deletion) may not have anything there for as long as nobody decides."""
