@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The nine invariants of 10.11, from what truly happened and what passed over the wires. Nothing here asks src/nodes
- * whether it was right; only that a host believes to own a partition is asked of it (6, 7, 8).
+ * whether it was right; only that a host believes to own a partition is asked of it (6 to 9).
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,6 +15,11 @@
 static int64_t lease_ns(const struct nw_world *w)
 {
 	return w->plan.lease_ms * HW_NS_PER_MS;
+}
+
+static const struct hw_nodes *nodes_of(const struct nw_host *h)
+{
+	return h->app->cluster->nodes;
 }
 
 /* 10.9: 1.4 leases until silence is found, then round trips, of which the slowest here take 0.4 s. */
@@ -154,11 +159,6 @@ static void check_deaths(struct nw_world *w)
 
 /* --- 6: no partition unowned longer than T + lease while a ready node reaches Redis ------------------------------- */
 
-static const struct hw_nodes *nodes_of(const struct nw_host *h)
-{
-	return h->app->cluster->nodes;
-}
-
 static bool is_good(const struct nw_world *w, const struct nw_host *h)
 {
 	return nw_host_acts(w, h) && h->cut_redis <= w->t && nw_broker_reachable(w, h) && w->redis_stands <= w->t &&
@@ -216,7 +216,8 @@ static bool has_entry(const struct nw_redis *r, const struct nw_edge_seen *e)
 	return false;
 }
 
-/* An edge to the state that is stored already is confirmed and has no entry: no transition. */
+/* An edge to the state that is stored already is confirmed and has no entry: no transition. One that is confirmed after
+ * its host has lost the partition is kept by nobody, as if it had been confirmed just before. */
 void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_item *item)
 {
 	int instance = h->link[NW_L_SINK].instance;
@@ -227,6 +228,8 @@ void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_i
 	                         .confirmed = w->t,
 	                         .lost = INT64_MAX,
 	                         .forgotten = INT64_MAX};
+	if (!hw_nodes_owns(nodes_of(h), w->part[item->device]))
+		e.forgotten = w->t;
 	bool entered = has_entry(&w->redis[instance], &e);
 	for (size_t i = 0; i < w->n_seen; i++) {
 		struct nw_edge_seen *old = &w->seen[i];
