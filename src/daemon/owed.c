@@ -292,10 +292,16 @@ static void pump_sweep(struct hw_owed *s, struct hw_now now)
 			give_up(s, hw_registry_ref(r, i), d);
 			continue;
 		}
-		/* A device whose state Redis has not confirmed yet is released when it does (store.c). */
 		if (!d || hw_device_state(d) == HW_STATE_PROVISIONAL || !is_swept(s, d) ||
-		    hw_device_noted(d, s->kind->queued | HW_OWED_STORE))
+		    hw_device_noted(d, s->kind->queued))
 			continue;
+		/* A status whose state Redis has not confirmed yet is released when it does (store.c). It may have
+		 * gone out before, because Redis was late, to a broker that has forgotten it since. */
+		if (hw_device_noted(d, HW_OWED_STORE)) {
+			if (s->kind->owed == HW_OWED_STATUS)
+				hw_owed_add(s, i);
+			continue;
+		}
 		hw_owed_add(s, i);
 		if (hw_owed_release(s, hw_registry_ref(r, i), now.mono.ns / HW_NS_PER_MS))
 			return;

@@ -64,6 +64,7 @@ static const struct {
 	{20396, "the same, of an owner that a lost master confirmed"},
 	{281, "two nodes of one name, both connected, throw each other out for ever"},
 	{20306, "the same, where one took the name while the other stood still"},
+	{60424, "a broker forgets a status that went out before its state was stored, and is not told it again"},
 	{40060, "no fault: who stands still cannot send again what a lost master confirmed"},
 	{52644, "no fault: who has lost a partition keeps no edge that is confirmed afterwards"},
 };

@@ -156,6 +156,26 @@ START_TEST(test_everybody_is_told_again)
 }
 END_TEST
 
+/* Its status may have gone out while Redis was late, to a broker that has forgotten it: it waits for Redis, and goes.
+ */
+START_TEST(test_whose_state_is_not_stored_yet_is_told_again_once_it_is)
+{
+	struct hw_device *d = hw_registry_at(hw_monitor_registry(w->m), 7);
+	hw_device_note(d, HW_OWED_STORE, true);
+	hw_owed_republish(&owed, w->now.mono.ns / MS);
+	for (int k = 0; k < 2 * DEVICES / ROOM && (owed.sweeping || owed.owed > 1); k++)
+		go_on();
+	ck_assert_uint_eq(times_told(7), 0);
+	ck_assert_uint_eq(owed.owed, 1);
+	hw_device_note(d, HW_OWED_STORE, false);
+	ck_assert_int_eq(hw_owed_release(&owed, hw_registry_ref(hw_monitor_registry(w->m), 7), w->now.mono.ns / MS), 0);
+	go_on();
+	go_on();
+	ck_assert_uint_eq(times_told(7), 1);
+	ck_assert_uint_eq(owed.owed, 0);
+}
+END_TEST
+
 /* --- one of several nodes -------------------------------------------------------- */
 
 /* Another node owns every second partition, or not any more. */
@@ -472,6 +492,7 @@ int main(void)
 	tcase_add_checked_fixture(t, begin, end);
 	tcase_add_test(t, test_news_go_before_what_is_sent_again);
 	tcase_add_test(t, test_everybody_is_told_again);
+	tcase_add_test(t, test_whose_state_is_not_stored_yet_is_told_again_once_it_is);
 	tcase_add_test(t, test_what_another_node_owns_is_not_owed);
 	tcase_add_test(t, test_what_is_owed_is_given_up_with_its_partition);
 	tcase_add_test(t, test_what_another_node_owns_is_not_told_again);
