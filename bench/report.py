@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From the figures of several runs to medians, a verdict on each goal, a table, and README's section.
+"""From the figures of several runs to medians, a verdict on each goal, a table, and the section of docs/performance.md.
 
 Nothing here measures or runs anything. Results are what results.json holds:
   {"machine": {...}, "smoke": false, "benches": {NAME: bench}}, in the order in which they are shown, and a bench:
@@ -204,9 +204,9 @@ def how_many_runs(results):
     return text + (" (%s: 1)" % ", ".join(once) if once else "")
 
 
-def readme(results, picture):
-    """README's section, between its markers: what has a goal, the drawing, and folded away all the rest. `picture`: the
-    path of the drawing, as README names it."""
+def section(results, picture):
+    """The section of docs/performance.md, between its markers: what has a goal, the drawing, and folded away all the rest. `picture`: the
+    path of the drawing, as the page names it."""
     benches, every = results["benches"].values(), figures(results)
     dates = sorted({b["date"] for b in benches}) or ["never"]
     out = ["%s. Medians of %s, %s, commit %s; %s. Where a goal says \"every run\", the worst one is judged." % (

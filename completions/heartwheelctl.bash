@@ -24,14 +24,48 @@ _heartwheelctl_lines()
 	done
 }
 
+# _heartwheelctl_task VERB CUR PREV: what stands behind `task VERB`
+_heartwheelctl_task()
+{
+	local verb=$1 cur=$2 prev=$3 words=''
+	case $prev in
+	--state) words='scheduled held sent acked complete failed expired cancelled' ;;
+	--receiver)
+		_heartwheelctl_lines "$cur" < <(_heartwheelctl_ask list --names --limit 200 --prefix="$cur")
+		return
+		;;
+	--at | --after | --exp | --id | --wait | --limit) return ;;
+	*)
+		case $verb:$cur in
+		send:-*) words='--at --after --exp --no-hold --id --wait --json --help' ;;
+		list:-*) words='--receiver --state --limit --names --json --help' ;;
+		watch:-*) words='--receiver --state --json --help' ;;
+		cancel:-*) words='--force --json --help' ;;
+		*:-*) words='--json --help' ;;
+		:*) words='send list show cancel watch status' ;;
+		show:* | cancel:*)
+			_heartwheelctl_lines "$cur" < <(_heartwheelctl_ask task list --names --limit 200)
+			return
+			;;
+		send:*)
+			[[ $prev == send ]] &&
+				_heartwheelctl_lines "$cur" < <(_heartwheelctl_ask list --names --limit 200 --prefix="$cur")
+			return
+			;;
+		esac
+		;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}
+
 _heartwheelctl()
 {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' i
-	local commands='status list show watch wheel groups nodes forget reload version user'
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' verb='' i
+	local commands='status top list show watch wheel groups nodes check forget reload version history outages uptime task user'
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | --socket) ((i++)) ;;
+		-s | --socket | -c | --config) ((i++)) ;;
 		-*) ;;
 		*)
 			command=${COMP_WORDS[i]}
@@ -39,6 +73,17 @@ _heartwheelctl()
 			;;
 		esac
 	done
+	if [[ $command == task ]]; then
+		((i + 1 < COMP_CWORD)) && verb=${COMP_WORDS[i + 1]}
+		_heartwheelctl_task "$verb" "$cur" "$prev"
+		return
+	fi
+	case $command:$prev in
+	:-c | :--config)
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+		;;
+	esac
 	case $prev in
 	-s | --socket)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -64,24 +109,37 @@ _heartwheelctl()
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
-	--prefix | --search | --limit | --expires) return ;;
+	--blind)
+		mapfile -t COMPREPLY < <(compgen -W 'unknown warning critical' -- "$cur")
+		return
+		;;
+	--prefix | --search | --limit | --expires | --warning | --critical | --since | --until | --month | --min) return ;;
 	esac
 	case $command:$cur in
-	:-*) mapfile -t COMPREPLY < <(compgen -W '-s --socket -V --version -h --help' -- "$cur") ;;
+	:-*) mapfile -t COMPREPLY < <(compgen -W '-s --socket -c --config -V --version -h --help' -- "$cur") ;;
 	:*) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
 	list:-*)
 		mapfile -t COMPREPLY < <(compgen -W \
 			'--state --group --prefix --search --sort --limit --names --json --help' -- "$cur")
 		;;
 	watch:-*) mapfile -t COMPREPLY < <(compgen -W '--state --group --prefix --json --help' -- "$cur") ;;
+	check:-*) mapfile -t COMPREPLY < <(compgen -W '--warning --critical --group --blind --help' -- "$cur") ;;
 	groups:-*) mapfile -t COMPREPLY < <(compgen -W '--names --json --help' -- "$cur") ;;
+	history:-*) mapfile -t COMPREPLY < <(compgen -W '--since --until --limit --json --csv --help' -- "$cur") ;;
+	outages:-*)
+		mapfile -t COMPREPLY < <(compgen -W '--group --since --until --min --limit --json --csv --help' -- "$cur")
+		;;
+	uptime:-*)
+		mapfile -t COMPREPLY < <(compgen -W '--group --month --since --until --limit --json --csv --help' -- "$cur")
+		;;
 	user:-*) mapfile -t COMPREPLY < <(compgen -W '--role --expires --file --json --help' -- "$cur") ;;
 	user:*) [[ $prev == user ]] && mapfile -t COMPREPLY < <(compgen -W 'add list remove' -- "$cur") ;;
 	status:-* | show:-* | wheel:-* | nodes:-*) mapfile -t COMPREPLY < <(compgen -W '--json --help' -- "$cur") ;;
 	*:-*) mapfile -t COMPREPLY < <(compgen -W '--help' -- "$cur") ;;
-	show:* | forget:*)
+	show:* | forget:* | history:* | outages:* | uptime:*)
 		# A million ids help nobody to choose.
 		_heartwheelctl_lines "$cur" < <(_heartwheelctl_ask list --names --limit 200 --prefix="$cur")
+		[[ $command == history && status == "$cur"* ]] && COMPREPLY+=(status)
 		;;
 	esac
 }

@@ -18,6 +18,8 @@ struct hw_json_member {
 
 /* Whether the bytes are JSON text (RFC 8259) nested at most 1000 deep, in valid UTF-8, and its value an object. */
 bool hw_json_object_valid(const char *text, size_t len);
+/* The same of an array: then its elements are taken by hw_json_array_next(). */
+bool hw_json_array_valid(const char *text, size_t len);
 
 /* The member at `*at` (0: the first), which moves behind it; false behind the last. Only for what
  * hw_json_object_valid() took, and for objects that stand in it. */

@@ -479,6 +479,8 @@ const struct hw_group *hw_monitor_group_of(const struct hw_monitor *m, const str
 const struct hw_blind *hw_monitor_blind(const struct hw_monitor *m);
 /* Whether it is blind for nothing but the grace after a loss: what devices send is read. */
 bool hw_monitor_in_grace(const struct hw_monitor *m);
+/* For how much longer, in that case, if nothing comes between; or -1. */
+int64_t hw_monitor_grace_left_ms(const struct hw_monitor *m, struct hw_mono now);
 
 /* What is not heard now: everything, or, with cause HW_CAUSE_DEAF, some groups. */
 struct hw_blindness {

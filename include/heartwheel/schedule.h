@@ -14,7 +14,8 @@
  * As pure as the rest of the core: time comes in, orders are pulled out (hw_schedule_next), answers are pushed in; it
  * never calls back. `now` is of CLOCK_BOOTTIME, so that Redis' clock can be held against one that nobody sets and that
  * runs on in a suspended machine. A Redis clock that is ahead of it by more than HW_CLOCK_STEP_MS at once is not
- * believed: nothing is claimed for `clock_hold_ms`, unless it goes back before. One that went back only delays.
+ * believed: nothing is claimed for `clock_hold_ms`, through which it has to be seen ahead, unless it goes back before.
+ * One that went back only delays.
  *
  * Cost: 48 bytes a task and 4 to 8 of an index, of which the array is grown by an eighth; O(1) for what is put in,
  * taken out or fires; O(instances) for a rank; when Redis' clock goes back, once O(tasks).
@@ -68,7 +69,9 @@ void hw_schedule_set_rate(struct hw_schedule *s, unsigned rate);
 void hw_schedule_up(struct hw_schedule *s, struct hw_mono now);
 void hw_schedule_down(struct hw_schedule *s, struct hw_mono now);
 
-/* An answer of Redis says what time it has: every script's does. Orders' answers say it themselves. */
+/* An answer of Redis says what time it has: every script's does. Orders' answers say it themselves, and one of them
+ * first.
+ */
 void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms);
 /* What every call of a script is told: the time that Redis cannot have yet, its clock being believed. 0 while it is
  * not; as late as can be before any answer. */

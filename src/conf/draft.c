@@ -103,6 +103,8 @@ void hw_conf_draft_require(struct hw_conf_draft *d, bool holds, const char *sect
 
 void hw_conf_draft_fini(struct hw_conf_draft *d)
 {
+	for (size_t k = 0; k < d->table->n_options; k++)
+		free(d->marks.lines[k]);
 	for (size_t i = 0; i < hw_conf_named_count(d->table, d->conf); i++) {
 		for (size_t k = 0; k < d->table->n_options; k++)
 			free(d->named[i]->lines[k]);

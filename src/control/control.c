@@ -145,6 +145,17 @@ int hw_control_secure(struct hw_control *c, const struct hw_http_safety *s, hw_h
 	return hw_http_secure(&c->http, s, wrong, arg);
 }
 
+int hw_control_plan(struct hw_control *c, const struct hw_http_safety *s, struct hw_http_plan *out,
+                    hw_http_wrong *wrong, void *arg)
+{
+	return hw_http_plan(&c->http, s, out, wrong, arg);
+}
+
+void hw_control_take(struct hw_control *c, struct hw_http_plan *p)
+{
+	hw_http_take(&c->http, p);
+}
+
 int hw_control_listen(struct hw_control *c, const char *address, bool *local)
 {
 	return hw_http_listen_tcp(&c->http, address, local);

@@ -32,6 +32,8 @@ struct hw_control_status {
 	bool loading;
 	uint64_t owed;          /* devices whose current state some sink has not confirmed */
 	int64_t owed_oldest_ms; /* how long the oldest has been owed; 0: nothing is owed */
+	const char *broker;     /* its host */
+	int broker_port;
 };
 
 /* What became of a device that is to be forgotten. */
@@ -87,6 +89,10 @@ int hw_control_resume(struct hw_control **out, struct event_base *base, struct h
 int hw_control_pass_to(struct hw_control *c, const char *tasks, const char *history);
 /* Who is admitted at the address, and its TLS: as hw_http_secure(). */
 int hw_control_secure(struct hw_control *c, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg);
+/* The same in two steps, of which the second cannot fail: as hw_http_plan() and hw_http_take(). */
+int hw_control_plan(struct hw_control *c, const struct hw_http_safety *s, struct hw_http_plan *out,
+                    hw_http_wrong *wrong, void *arg);
+void hw_control_take(struct hw_control *c, struct hw_http_plan *p);
 /*
  * Serves a TCP address as well, for reading alone unless it has users: "127.0.0.1:8731" or "[::1]:8731". `*local`: it
  * is a loopback address. 0; -EINVAL if it is none; or -errno (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES).
@@ -100,10 +106,21 @@ int hw_control_listen(struct hw_control *c, const char *address, bool *local);
  */
 void hw_control_store(struct hw_control *c, bool up);
 void hw_control_event(struct hw_control *c, const struct hw_event *e);
+/*
+ * With a store: each transition as it happens, told aside while the store is late, with its place once that is known;
+ * and whether the store is late, that is: the outside is told without it.
+ */
+void hw_control_pending(struct hw_control *c, const struct hw_event *e);
+void hw_control_late(struct hw_control *c, bool late);
+/* A blindness begins or ends, or its cause changes. */
+void hw_control_sight(struct hw_control *c);
 /* Of several nodes each entry is told, whoever wrote it, in the order of the stream, but not in step with the pages;
  * and if there was a gap, up to where. */
 void hw_control_missed(struct hw_control *c, struct hw_event_id upto);
 void hw_control_page(struct hw_control *c, const struct hw_event_page *page);
+
+/* A node that stood by has the fleet from now on. */
+void hw_control_begins(struct hw_control *c, struct hw_now now);
 
 /* Once a second: what /v1/samples remembers of the last hour. */
 void hw_control_tick(struct hw_control *c, struct hw_now now);

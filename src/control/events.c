@@ -14,6 +14,10 @@
  *
  * Of several nodes events are told as another connection reads them, which may be ahead of a page, or behind it: a page
  * that is behind is not the end, and what a page has beyond the hub's last is left to be told.
+ *
+ * While the store is late, what has happened here and waits for it is told aside, as `pending`, which has no place: who
+ * goes on behind the last place hears it once more, as a transition, when the store has it. Each client has a number
+ * up to which it has been told, so that one that is slow is told later, or of the newest HW_HISTORY.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -31,6 +35,13 @@
 #define FOLLOW_MAX  (256 * 1024) /* what may wait to be sent to one who follows */
 #define PAGE        200
 #define COMMENT_S   15
+#define ASIDE_MAX   (64 * 1024) /* what may wait to be sent to one who is told aside */
+
+/* What was told last of whether the fleet is heard. */
+struct sight_told {
+	bool blind, starting, back; /* `back`: but for the time that devices are given to report */
+	enum hw_cause cause;
+};
 
 enum hub_state { HUB_AWAY, HUB_BEGINS, HUB_CATCHES_UP, HUB_LIVE };
 
@@ -40,6 +51,7 @@ struct client {
 	struct hw_stream stream;
 	struct hw_event_id at; /* the last that was sent to it, or before which it does not look */
 	bool lags;
+	uint64_t aside; /* the number of the first that it was not told aside */
 };
 
 struct hw_hub {
@@ -58,6 +70,8 @@ struct hw_hub {
 	bool asked_for_hub;
 	struct evbuffer *fresh; /* to be sent to those who follow */
 	bool unarmed;           /* `flush` could not be armed: hw_hub_tick() flushes */
+	bool late;              /* the store: what waits for it is told aside */
+	struct sight_told sight;
 	struct event *flush, *comment;
 };
 
@@ -68,12 +82,13 @@ static bool has_store(const struct hw_hub *h)
 
 /* --- writing */
 
-static void write_event(const struct hw_hub *h, struct evbuffer *out, const struct hw_event *e)
+/* What waits for the store has no place. */
+static void write_event(const struct hw_hub *h, struct evbuffer *out, const char *name, const struct hw_event *e)
 {
 	char at[HW_EVENT_ID_TEXT];
 	struct hw_json j;
 	hw_event_id_text(e->at, at);
-	hw_stream_event(out, "transition", at);
+	hw_stream_event(out, name, e->at.ms || e->at.n ? at : NULL);
 	hw_json_begin(&j, out);
 	hw_json_open(&j, '{');
 	hw_write_event(&j, h->c, e);
@@ -122,12 +137,16 @@ static void on_gone(void *arg)
 }
 
 static void pump(struct hw_hub *h);
+static bool tell_aside(struct client *cl);
 
 static void on_drained(void *arg)
 {
 	struct client *cl = arg;
+	struct hw_hub *h = cl->hub;
+	if (h->late && !tell_aside(cl))
+		return;
 	if (cl->lags)
-		pump(cl->hub);
+		pump(h);
 }
 
 static const struct hw_stream_ops stream_ops = {on_drained, on_gone};
@@ -136,6 +155,59 @@ static void cut_off(struct client *cl)
 {
 	cl->hub->refused++;
 	hw_stream_cut(&cl->stream); /* on_gone() frees the client */
+}
+
+/* --- whether the fleet is heard */
+
+static struct sight_told sight_now(const struct hw_hub *h)
+{
+	struct hw_blindness b = hw_monitor_blindness(h->c->monitor);
+	if (hw_stands_by(h->c) || !b.blind)
+		return (struct sight_told){0};
+	return (struct sight_told){.blind = true,
+	                           .starting = hw_is_starting(h->c),
+	                           .back = hw_monitor_in_grace(h->c->monitor),
+	                           .cause = b.cause};
+}
+
+/* False: the client is gone. */
+static bool tell_sight(struct client *cl)
+{
+	const struct sight_told *s = &cl->hub->sight;
+	struct evbuffer *body = evbuffer_new();
+	struct hw_json j;
+	if (!body)
+		return true;
+	hw_stream_event(body, "sight", NULL);
+	hw_json_begin(&j, body);
+	hw_json_open(&j, '{');
+	hw_json_bool(&j, "blind", s->blind);
+	hw_json_text(&j, "blind_cause", s->blind ? hw_cause_name(s->cause) : NULL);
+	hw_json_bool(&j, "starting", s->starting);
+	if (s->blind)
+		hw_write_blind_times(&j, cl->hub->c);
+	hw_json_close(&j, '}');
+	hw_json_end(&j);
+	hw_stream_event_end(body);
+	bool there = hw_stream_send(&cl->stream, body);
+	cl->hub->refused += !there;
+	evbuffer_free(body);
+	return there;
+}
+
+void hw_control_sight(struct hw_control *c)
+{
+	struct hw_hub *h = c->hub;
+	struct sight_told is = sight_now(h);
+	struct client *next;
+	bool same = is.back == h->sight.back && is.blind == h->sight.blind && is.cause == h->sight.cause &&
+	            is.starting == h->sight.starting;
+	if (!same)
+		h->sight = is;
+	for (struct client *cl = same ? NULL : h->first; cl; cl = next) {
+		next = cl->next;
+		tell_sight(cl);
+	}
 }
 
 /* --- those who follow */
@@ -160,29 +232,63 @@ static void flush(struct hw_hub *h)
 	evbuffer_drain(h->fresh, len);
 }
 
+static void wake(struct hw_hub *h)
+{
+	struct timeval at_once = {0, 0};
+	if (!event_pending(h->flush, EV_TIMEOUT, NULL))
+		h->unarmed = event_add(h->flush, &at_once) != 0;
+}
+
+/* A page of what waits for the store. False: the client is gone. */
+static bool tell_aside(struct client *cl)
+{
+	struct hw_hub *h = cl->hub;
+	struct evbuffer *body = hw_stream_waiting(&cl->stream) < ASIDE_MAX ? evbuffer_new() : NULL;
+	const struct hw_event *e;
+	bool there = true;
+	if (!body)
+		return true;
+	for (int n = 0; n < PAGE && (e = hw_history_waiting(h->c->history, &cl->aside)); n++)
+		write_event(h, body, "pending", e);
+	if (evbuffer_get_length(body) > 0)
+		there = hw_stream_send(&cl->stream, body);
+	h->refused += !there;
+	evbuffer_free(body);
+	return there;
+}
+
+static void tell_all_aside(struct hw_hub *h)
+{
+	struct client *next;
+	for (struct client *cl = h->late ? h->first : NULL; cl; cl = next) {
+		next = cl->next;
+		tell_aside(cl);
+	}
+}
+
 static void on_flush(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
 	flush(arg);
+	tell_all_aside(arg);
 	pump(arg);
 }
 
 /* A transition that is new to the hub. */
 static void tell(struct hw_hub *h, const struct hw_event *e)
 {
-	struct timeval at_once = {0, 0};
 	hw_history_add(h->c->history, e);
 	h->last = e->at;
 	if (h->n_clients == h->n_lagging)
 		return;
-	write_event(h, h->fresh, e);
-	if (!event_pending(h->flush, EV_TIMEOUT, NULL))
-		h->unarmed = event_add(h->flush, &at_once) != 0;
+	write_event(h, h->fresh, "transition", e);
+	wake(h);
 }
 
 void hw_hub_tick(struct hw_hub *h)
 {
+	hw_control_sight(h->c);
 	if (h->unarmed)
 		event_active(h->flush, EV_TIMEOUT, 0);
 	h->unarmed = false;
@@ -229,7 +335,7 @@ static void give_page(struct client *cl, const struct hw_event_page *page)
 	} else {
 		for (size_t i = 0; i < page->n; i++)
 			if (ahead <= 0 || hw_event_id_compare(page->events[i].at, h->last) <= 0)
-				write_event(h, body, &page->events[i]);
+				write_event(h, body, "transition", &page->events[i]);
 		cl->at = ahead > 0 ? h->last : page->last;
 	}
 	/* What was told since it was asked for is missing on it. */
@@ -318,6 +424,22 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e)
 	if (h->state == HUB_LIVE && hw_event_id_compare(e->at, h->last) > 0)
 		tell(h, e);
 	/* otherwise it was read already, or is in the stream, and will be read */
+}
+
+void hw_control_pending(struct hw_control *c, const struct hw_event *e)
+{
+	struct hw_hub *h = c->hub;
+	hw_history_await(c->history, e);
+	if (h->late && h->n_clients > 0)
+		wake(h);
+}
+
+void hw_control_late(struct hw_control *c, bool late)
+{
+	struct hw_hub *h = c->hub;
+	h->late = late;
+	if (late && h->n_clients > 0)
+		wake(h);
 }
 
 /* What was told while it read, or was not told at all, it has not read yet. */
@@ -454,7 +576,13 @@ void hw_serve_events(void *arg, struct evhttp_request *req, const char *rest)
 		return;
 	}
 	cl->at = h->last;
+	/* Who comes back is told again: it may have missed some, and knows what it has heard by id and seq. */
+	cl->aside = place && *place ? 0 : hw_history_end(c->history);
 	hw_stream_begin(&cl->stream, req, &stream_ops, cl);
+	if (h->late)
+		wake(h);
+	if (h->sight.blind && !tell_sight(cl))
+		return;
 	if (!place || !*place)
 		return;
 	struct hw_event_page gone = {.ok = false};

@@ -2,6 +2,9 @@
 /*
  * The last HW_HISTORY transitions, in memory: for who has just come and asks what happened, and, where no store keeps
  * the event stream, that stream itself. Cost: an allocation for each transition, and at most about 3 MB.
+ *
+ * Where a store keeps the stream, a transition is here as soon as it happens, and waits: what the store says of it
+ * later gives it its place. So it is here once, in the order in which it happened, also while the store is away.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -12,14 +15,19 @@
 #include "http/json.h"
 #include "http/query.h"
 
+#define HEADS 4096 /* of lists of what waits: a power of two */
+
 struct item {
 	struct hw_event event;
-	char *texts; /* owned: its id, its group and its node */
+	char *texts;   /* owned: its id, its group and its node */
+	bool waits;    /* for its place */
+	uint32_t next; /* the next that waits in the same list: its index + 1; 0: none */
 };
 
 struct hw_history {
 	struct item items[HW_HISTORY];
-	uint64_t n; /* ever added; the last HW_HISTORY of them are here */
+	uint32_t heads[HEADS]; /* by their seq: of each list the first, as `next` */
+	uint64_t n;            /* ever added; the last HW_HISTORY of them are here */
 };
 
 struct hw_history *hw_history_new(void)
@@ -36,16 +44,46 @@ void hw_history_free(struct hw_history *h)
 	free(h);
 }
 
-void hw_history_add(struct hw_history *h, const struct hw_event *e)
+/* A seq is a wall clock's milliseconds for most devices, and for no two of one. */
+static uint32_t *head_of(struct hw_history *h, const struct hw_event *e)
+{
+	return &h->heads[(e->seq ^ e->seq >> 12 ^ (e->id_len ? (unsigned char)e->id[e->id_len - 1] * 67u : 0)) % HEADS];
+}
+
+static void no_longer_waits(struct hw_history *h, struct item *item)
+{
+	uint32_t *at = head_of(h, &item->event), wanted = (uint32_t)(item - h->items) + 1;
+	while (*at && *at != wanted)
+		at = &h->items[*at - 1].next;
+	if (*at)
+		*at = item->next;
+	item->waits = false;
+}
+
+/* What happened here and is now told by the store, or NULL. */
+static struct item *waiting(struct hw_history *h, const struct hw_event *e)
+{
+	for (uint32_t at = *head_of(h, e); at; at = h->items[at - 1].next) {
+		const struct hw_event *is = &h->items[at - 1].event;
+		if (is->seq == e->seq && is->state == e->state && is->id_len == e->id_len &&
+		    memcmp(is->id, e->id, e->id_len) == 0)
+			return &h->items[at - 1];
+	}
+	return NULL;
+}
+
+static struct item *add(struct hw_history *h, const struct hw_event *e)
 {
 	struct item *item = &h->items[h->n % HW_HISTORY];
 	char *texts = malloc(e->id_len + e->group_len + e->node_len + 1);
 	if (!texts)
-		return;
+		return NULL;
 	memcpy(texts, e->id, e->id_len);
 	memcpy(texts + e->id_len, e->group, e->group_len);
 	if (e->node_len)
 		memcpy(texts + e->id_len + e->group_len, e->node, e->node_len);
+	if (item->waits)
+		no_longer_waits(h, item);
 	free(item->texts);
 	item->event = *e;
 	item->texts = texts;
@@ -53,6 +91,34 @@ void hw_history_add(struct hw_history *h, const struct hw_event *e)
 	item->event.group = texts + e->id_len;
 	item->event.node = texts + e->id_len + e->group_len;
 	h->n++;
+	return item;
+}
+
+void hw_history_add(struct hw_history *h, const struct hw_event *e)
+{
+	struct item *item = waiting(h, e);
+	if (!item) {
+		add(h, e);
+		return;
+	}
+	no_longer_waits(h, item);
+	item->event.at = e->at;
+}
+
+void hw_history_await(struct hw_history *h, const struct hw_event *e)
+{
+	struct item *item = add(h, e);
+	if (!item)
+		return;
+	uint32_t *head = head_of(h, &item->event);
+	item->waits = true;
+	item->next = *head;
+	*head = (uint32_t)(item - h->items) + 1;
+}
+
+uint64_t hw_history_end(const struct hw_history *h)
+{
+	return h->n;
 }
 
 /* The number of the oldest that is here. */
@@ -64,6 +130,18 @@ static uint64_t oldest(const struct hw_history *h)
 static const struct hw_event *event_at(const struct hw_history *h, uint64_t number)
 {
 	return &h->items[number % HW_HISTORY].event;
+}
+
+const struct hw_event *hw_history_waiting(const struct hw_history *h, uint64_t *number)
+{
+	if (*number < oldest(h))
+		*number = oldest(h);
+	while (*number < h->n) {
+		const struct item *item = &h->items[(*number)++ % HW_HISTORY];
+		if (item->waits)
+			return &item->event;
+	}
+	return NULL;
 }
 
 /* The number of the first that stands behind a place: they are in the order of their places. */
@@ -131,13 +209,14 @@ static void serve(struct hw_control *c, struct evhttp_request *req, const char *
 	hw_json_open(&j, '[');
 	for (uint64_t i = h->n; i > oldest(h) && found < limit; i--) {
 		const struct hw_event *e = event_at(h, i - 1);
+		bool waits = h->items[(i - 1) % HW_HISTORY].waits;
 		char at[HW_EVENT_ID_TEXT];
 		if (id && (e->id_len != len || memcmp(e->id, id, len) != 0))
 			continue;
 		hw_event_id_text(e->at, at);
 		hw_json_open(&j, '{');
 		hw_write_event(&j, c, e);
-		hw_json_text(&j, "event_id", at);
+		hw_json_text(&j, "event_id", waits ? NULL : at);
 		hw_json_close(&j, '}');
 		found++;
 	}

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/levels.h"
 #include "control/parts.h"
 #include "control/rank.h"
 #include "http/json.h"
@@ -48,7 +49,10 @@ struct list {
 	struct hw_json json;
 	struct filter filter;
 	enum hw_order order;
+	bool back;           /* from the order's end */
 	struct hw_rank rank; /* of a sorted list */
+	unsigned level;      /* 0: devices are listed; otherwise they are counted by that level of their ids */
+	struct hw_levels *levels;
 	char after[HW_ID_MAX + 1];
 	size_t after_len;
 	uint32_t at; /* the next record to look at */
@@ -147,12 +151,25 @@ static const char *set_search(struct list *l, const struct hw_param *p)
 static const char *set_sort(struct list *l, const struct hw_param *p)
 {
 	static const char *const names[] = {"known", "id", "newest", "oldest"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(p->value, names[i]) == 0) {
+	size_t len = p->value_len;
+	l->back = len > 5 && strcmp(p->value + len - 5, "-back") == 0;
+	len -= l->back ? 5 : 0;
+	for (size_t i = l->back ? 1 : 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i]) == len && strncmp(p->value, names[i], len) == 0) {
 			l->order = (enum hw_order)i;
 			return NULL;
 		}
-	return "'sort' is none of known, id, newest and oldest";
+	return "'sort' is none of known, id, newest and oldest, the latter three perhaps with -back";
+}
+
+static const char *set_level(struct list *l, const struct hw_param *p)
+{
+	char *end;
+	unsigned long level = strtoul(p->value, &end, 10);
+	if (*end || *p->value < '1' || *p->value > '9' || level > HW_LEVEL_DEEP)
+		return "'level' is no number from 1 to 16";
+	l->level = (unsigned)level;
+	return NULL;
 }
 
 static const char *set_after(struct list *l, const struct hw_param *p)
@@ -170,7 +187,7 @@ static const char *read_query(struct list *l, const char *query)
 		const char *(*set)(struct list *l, const struct hw_param *p);
 	} keys[] = {
 		{"state", set_state}, {"group", set_group}, {"prefix", set_prefix}, {"search", set_search},
-		{"sort", set_sort},   {"after", set_after}, {"limit", set_limit},
+		{"sort", set_sort},   {"after", set_after}, {"limit", set_limit},   {"level", set_level},
 	};
 	const size_t n_keys = sizeof(keys) / sizeof(keys[0]);
 	struct hw_param p;
@@ -181,8 +198,8 @@ static const char *read_query(struct list *l, const char *query)
 		while (i < n_keys && strcmp(p.key, keys[i].key) != 0)
 			i++;
 		if (i == n_keys)
-			return "unknown key in the query: there are state, group, prefix, search, sort, after and "
-			       "limit";
+			return "unknown key in the query: there are state, group, prefix, search, sort, after, "
+			       "limit and level";
 		const char *why = p.value_len ? keys[i].set(l, &p) : NULL;
 		if (why)
 			return why;
@@ -194,8 +211,12 @@ static const char *read_query(struct list *l, const char *query)
 static const char *set_begin(struct list *l)
 {
 	uint32_t index;
+	if (l->level) {
+		l->levels = hw_levels_new(l->level);
+		return l->levels ? NULL : no_memory;
+	}
 	if (l->order != HW_ORDER_KNOWN) {
-		if (hw_rank_init(&l->rank, l->order, l->limit + 1) < 0)
+		if (hw_rank_init(&l->rank, l->order, l->back, l->limit + 1) < 0)
 			return no_memory;
 		return l->after_len && hw_rank_floor(&l->rank, l->after, l->after_len) < 0
 		               ? "'after' is no 'next' of a page that is sorted like this"
@@ -264,6 +285,10 @@ static void write_ranked(struct list *l, struct hw_now now)
 /* A record that matches; false if the page is full. */
 static bool take(struct list *l, struct hw_now now, const struct hw_device *d)
 {
+	if (l->levels) {
+		hw_levels_count(l->levels, hw_device_id(d), hw_device_state(d));
+		return true;
+	}
 	if (l->order != HW_ORDER_KNOWN) {
 		hw_rank_offer(&l->rank, d, hw_registry_ref(hw_monitor_registry(l->pager->c->monitor), l->at));
 		return true;
@@ -286,7 +311,7 @@ static bool list_go_on(struct list *l, unsigned *budget)
 	struct hw_control *c = l->pager->c;
 	const struct hw_registry *r = hw_monitor_registry(c->monitor);
 	struct hw_now now = c->ops->now(c->arg);
-	bool reads_ids = l->order == HW_ORDER_ID || l->filter.prefix_len + l->filter.search_len > 0;
+	bool reads_ids = l->levels || l->order == HW_ORDER_ID || l->filter.prefix_len + l->filter.search_len > 0;
 	for (uint32_t bound = hw_registry_bound(r); l->at < bound; l->at++) {
 		if (*budget == 0)
 			return false;
@@ -298,7 +323,7 @@ static bool list_go_on(struct list *l, unsigned *budget)
 		if (d && matches(&l->filter, d) && !take(l, now, d))
 			return true;
 	}
-	if (l->order != HW_ORDER_KNOWN)
+	if (!l->levels && l->order != HW_ORDER_KNOWN)
 		write_ranked(l, now);
 	return true;
 }
@@ -312,6 +337,10 @@ static int list_end(struct list *l)
 		if (l->order == HW_ORDER_KNOWN)
 			remember(l->pager, l->last, l->last_len, l->last_at);
 	}
+	if (l->levels)
+		hw_levels_write(l->levels, &l->json);
+	else if (l->order != HW_ORDER_KNOWN)
+		hw_json_uint(&l->json, "total", l->rank.offered);
 	hw_json_close(&l->json, '}');
 	int rc = hw_json_end(&l->json);
 	return rc < 0 || evbuffer_add(l->body, "\n", 1) < 0 ? -ENOMEM : 0;
@@ -343,6 +372,7 @@ static void list_free(struct list *l)
 	if (l->body)
 		evbuffer_free(l->body);
 	hw_rank_fini(&l->rank);
+	hw_levels_free(l->levels);
 	free(l);
 }
 

@@ -235,6 +235,8 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 	if (!nodes.member)
 		n += (size_t)snprintf(why + n, cap - n, "%snot a member of the nodes '%.64s'", n ? "; " : "",
 		                      nodes.name);
+	if (nodes.denied)
+		n += (size_t)snprintf(why + n, cap - n, "%sthe event stream may not be read", n ? "; " : "");
 	const char *owner = c->ops->standby ? c->ops->standby(c->arg) : NULL;
 	if (owner && *owner)
 		n += (size_t)snprintf(why + n, cap - n, "%sstanding by: '%.64s' owns the fleet", n ? "; " : "", owner);

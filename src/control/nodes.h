@@ -31,6 +31,7 @@ struct hw_control_nodes {
 	struct hw_control_node at[HW_CONTROL_NODES_MAX];
 	size_t n;
 	bool member, lapsed; /* this node */
+	bool denied;         /* it may not read the event stream */
 	unsigned partitions, owned, unowned;
 	uint64_t takeovers_clean, takeovers_unclean; /* partitions */
 	uint64_t claims, releases, evictions, fenced_redis, fenced_broker, peer_messages;

@@ -33,11 +33,47 @@ static void write_count(struct hw_json *j, const char *key, bool unknown, uint64
 		hw_json_uint(j, key, count);
 }
 
+bool hw_is_starting(const struct hw_control *c)
+{
+	const struct hw_blind *b = hw_monitor_blind(c->monitor);
+	return hw_blind_now(b) && b->periods <= 1;
+}
+
+void hw_write_blind_times(struct hw_json *j, const struct hw_control *c)
+{
+	struct hw_now now = c->ops->now(c->arg);
+	int64_t for_ms = (now.mono.ns - hw_monitor_blindness(c->monitor).since.ns) / HW_NS_PER_MS;
+	int64_t left_ms = hw_monitor_grace_left_ms(c->monitor, now.mono);
+	hw_json_int(j, "since_ms", now.wall_ms - for_ms);
+	hw_json_int(j, "blind_for_ms", for_ms);
+	if (left_ms >= 0)
+		hw_json_int(j, "judges_in_ms", left_ms);
+	else
+		hw_json_null(j, "judges_in_ms");
+}
+
+static void write_blindness(struct hw_json *j, const struct hw_control *c, struct hw_now now, bool stands_by)
+{
+	struct hw_blindness b = hw_monitor_blindness(c->monitor);
+	bool blind = b.blind && !stands_by;
+	int64_t left_ms = blind ? hw_monitor_grace_left_ms(c->monitor, now.mono) : -1;
+	hw_json_bool(j, "blind", blind);
+	hw_json_text(j, "blind_cause", blind ? hw_cause_name(b.cause) : NULL);
+	if (blind)
+		hw_json_int(j, "blind_for_ms", (now.mono.ns - hw_mono_later(b.since, c->begun).ns) / HW_NS_PER_MS);
+	else
+		hw_json_null(j, "blind_for_ms");
+	if (left_ms >= 0)
+		hw_json_int(j, "judges_in_ms", left_ms);
+	else
+		hw_json_null(j, "judges_in_ms");
+	hw_json_bool(j, "starting", blind && hw_is_starting(c));
+}
+
 void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_control *c = arg;
 	const struct hw_monitor_stats *stats = hw_monitor_stats(c->monitor);
-	struct hw_blindness b = hw_monitor_blindness(c->monitor);
 	struct hw_control_status s = {0};
 	struct hw_now now = c->ops->now(c->arg);
 	struct hw_json j;
@@ -47,18 +83,14 @@ void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
 		return;
 	c->ops->status(c->arg, &s);
 	bool stands_by = hw_stands_by(c);
-	b.blind &= !stands_by;
 	uint64_t online = stats->count[HW_STATE_ONLINE], offline = stats->count[HW_STATE_OFFLINE];
 	hw_json_text(&j, "node", s.node);
 	hw_json_text(&j, "version", s.version);
 	hw_json_int(&j, "uptime_s", s.uptime_s);
-	hw_json_bool(&j, "blind", b.blind);
-	hw_json_text(&j, "blind_cause", b.blind ? hw_cause_name(b.cause) : NULL);
-	if (b.blind)
-		hw_json_int(&j, "blind_for_ms", (now.mono.ns - b.since.ns) / HW_NS_PER_MS);
-	else
-		hw_json_null(&j, "blind_for_ms");
+	write_blindness(&j, c, now, stands_by);
 	hw_json_text(&j, "mqtt", s.mqtt);
+	hw_json_text(&j, "broker", s.broker);
+	hw_json_int(&j, "broker_port", s.broker_port);
 	hw_json_text(&j, "redis", s.redis);
 	if (s.store == HW_REDIS_OFF)
 		hw_json_null(&j, "redis_writable");
@@ -164,8 +196,17 @@ static int64_t blind_ns(const struct hw_monitor *m, struct hw_now now, enum hw_c
 	return blind->cause_ns[cause] + (lasts ? now.mono.ns - blind->cause_since[cause].ns : 0);
 }
 
-static void blind_metrics(const struct hw_monitor *m, struct hw_now now, bool stands_by, struct evbuffer *b)
+/* Whoever stood by was not to hear anything: that counts as no blindness. */
+void hw_control_begins(struct hw_control *c, struct hw_now now)
 {
+	c->begun = now.mono;
+	for (unsigned i = 0; i < HW_CAUSES; i++)
+		c->stood_ns[i] = blind_ns(c->monitor, now, (enum hw_cause)i);
+}
+
+static void blind_metrics(const struct hw_control *c, struct hw_now now, bool stands_by, struct evbuffer *b)
+{
+	const struct hw_monitor *m = c->monitor;
 	struct hw_blindness is = hw_monitor_blindness(m);
 	hw_metric_family(b, "blind", "gauge",
 	                 "1 for the cause for which the monitor cannot hear the fleet; all are 0 while it can.");
@@ -177,12 +218,14 @@ static void blind_metrics(const struct hw_monitor *m, struct hw_now now, bool st
 	                 "Time in which a cause of blindness was active; several may be at once.");
 	for (unsigned i = 0; i < HW_CAUSES; i++) {
 		const char *labels[] = {"cause", hw_cause_name((enum hw_cause)i), NULL};
-		hw_metric_sample(b, "blind_seconds_total", labels, (double)blind_ns(m, now, (enum hw_cause)i) / 1e9);
+		int64_t ns = stands_by ? 0 : blind_ns(m, now, (enum hw_cause)i) - c->stood_ns[i];
+		hw_metric_sample(b, "blind_seconds_total", labels, (double)ns / 1e9);
 	}
 }
 
-static void core_metrics(const struct hw_monitor *m, struct hw_now now, bool stands_by, struct evbuffer *b)
+static void core_metrics(const struct hw_control *c, struct hw_now now, bool stands_by, struct evbuffer *b)
 {
+	const struct hw_monitor *m = c->monitor;
 	const struct hw_monitor_stats *s = hw_monitor_stats(m);
 	group_metrics(m, b);
 	hw_metric_family(b, "transitions_total", "counter", "Changes of a device's state, by their reason.");
@@ -190,7 +233,7 @@ static void core_metrics(const struct hw_monitor *m, struct hw_now now, bool sta
 		const char *labels[] = {"reason", hw_reason_name((enum hw_reason)i), NULL};
 		hw_metric_sample(b, "transitions_total", labels, (double)s->transitions[i]);
 	}
-	blind_metrics(m, now, stands_by, b);
+	blind_metrics(c, now, stands_by, b);
 	hw_metric_family(b, "refused_total", "counter",
 	                 "Messages that were not taken as a heartbeat, by what was wrong.");
 	for (unsigned i = 0; i < HW_REFUSED_KINDS; i++) {
@@ -230,6 +273,11 @@ void hw_serve_groups(void *arg, struct evhttp_request *req, const char *rest)
 		hw_json_uint(&j, "heartbeats_total", s->heartbeats);
 		hw_json_bool(&j, "retired", groups->all[i]->retired);
 		hw_json_bool(&j, "deaf", hw_monitor_group_is_deaf(c->monitor, i));
+		hw_json_key(&j, "filters");
+		hw_json_open(&j, '[');
+		for (size_t k = 0; k < groups->all[i]->n_heartbeat; k++)
+			hw_json_item(&j, groups->all[i]->heartbeat[k].filter);
+		hw_json_close(&j, ']');
 		hw_json_close(&j, '}');
 	}
 	hw_json_close(&j, ']');
@@ -289,7 +337,7 @@ void hw_serve_metrics(void *arg, struct evhttp_request *req, const char *rest)
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
 		return;
 	}
-	core_metrics(c->monitor, c->ops->now(c->arg), hw_stands_by(c), body);
+	core_metrics(c, c->ops->now(c->arg), hw_stands_by(c), body);
 	struct hw_control_nodes nodes;
 	if (hw_nodes_of(c, &nodes))
 		hw_control_nodes_metrics(body, &nodes, hw_stands_by(c));

@@ -32,12 +32,19 @@ struct hw_control {
 	const struct hw_monitor *monitor; /* borrowed */
 	const struct hw_control_ops *ops;
 	void *arg;
+	struct hw_mono begun;        /* of a standby: it has the fleet since then; 0: it was not said */
+	int64_t stood_ns[HW_CAUSES]; /* ... and was blind for so long before */
 };
 
 /* Handlers take a struct hw_control as their `arg`. */
 
 /* observe.c: the daemon as a whole. */
 hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_health, hw_serve_ready, hw_serve_metrics, hw_serve_wheel;
+
+/* Whether it has been blind since its start: devices have not yet had the time to report. */
+bool hw_is_starting(const struct hw_control *c);
+/* While it is blind: since when, for how long, and how long devices have to report. */
+void hw_write_blind_times(struct hw_json *j, const struct hw_control *c);
 
 /* devices.c: single devices. */
 hw_http_handler hw_serve_device;
@@ -78,8 +85,15 @@ void hw_pager_free(struct hw_pager *p);
 hw_http_handler hw_serve_transitions, hw_serve_device_events;
 struct hw_history *hw_history_new(void);
 void hw_history_free(struct hw_history *h);
-/* Remembers a transition; the oldest gives way. Without memory it is left out. */
+/* Remembers a transition; the oldest gives way. Without memory it is left out. One that waits gets its place. */
 void hw_history_add(struct hw_history *h, const struct hw_event *e);
+/* ... one that waits for the store to give it its place. */
+void hw_history_await(struct hw_history *h, const struct hw_event *e);
+/* The first that waits of those from `*number` on, and puts `*number` behind it; NULL: none. Valid until the next
+ * transition is remembered. */
+const struct hw_event *hw_history_waiting(const struct hw_history *h, uint64_t *number);
+/* How many were ever remembered: the number of the next. */
+uint64_t hw_history_end(const struct hw_history *h);
 /* What is behind a place, at most `cap` of it, into `page` and `events`. Valid until the next hw_history_add(). */
 void hw_history_after(const struct hw_history *h, struct hw_event_id at, struct hw_event *events, size_t cap,
                       struct hw_event_page *page);

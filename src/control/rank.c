@@ -21,8 +21,7 @@ static int compare_times(enum hw_order order, int64_t a, int64_t b)
 	return (a > b) == (order == HW_ORDER_NEWEST) ? -1 : 1;
 }
 
-/* Below 0: `a` comes first. */
-static int compare(enum hw_order order, const struct hw_ranked *a, const struct hw_ranked *b)
+static int compare_forth(enum hw_order order, const struct hw_ranked *a, const struct hw_ranked *b)
 {
 	if (order == HW_ORDER_ID)
 		return compare_ids(a->id, a->id_len, b->id, b->id_len);
@@ -32,8 +31,16 @@ static int compare(enum hw_order order, const struct hw_ranked *a, const struct 
 	return a->device.index == b->device.index ? 0 : a->device.index < b->device.index ? -1 : 1;
 }
 
+/* Below 0: `a` comes first. */
+static int compare(const struct hw_rank *r, const struct hw_ranked *a, const struct hw_ranked *b)
+{
+	int c = compare_forth(r->order, a, b);
+	return r->back ? -c : c;
+}
+
 /* The same for a device that has not been copied. */
-static int compare_device(enum hw_order order, const struct hw_device *d, uint32_t index, const struct hw_ranked *b)
+static int compare_device_forth(enum hw_order order, const struct hw_device *d, uint32_t index,
+                                const struct hw_ranked *b)
 {
 	if (order == HW_ORDER_ID) {
 		struct hw_id id = hw_device_id(d);
@@ -45,9 +52,15 @@ static int compare_device(enum hw_order order, const struct hw_device *d, uint32
 	return index == b->device.index ? 0 : index < b->device.index ? -1 : 1;
 }
 
-int hw_rank_init(struct hw_rank *r, enum hw_order order, size_t cap)
+static int compare_device(const struct hw_rank *r, const struct hw_device *d, uint32_t index, const struct hw_ranked *b)
 {
-	*r = (struct hw_rank){.order = order, .cap = cap};
+	int c = compare_device_forth(r->order, d, index, b);
+	return r->back ? -c : c;
+}
+
+int hw_rank_init(struct hw_rank *r, enum hw_order order, bool back, size_t cap)
+{
+	*r = (struct hw_rank){.order = order, .back = back, .cap = cap};
 	r->items = calloc(cap, sizeof(*r->items));
 	r->heap = calloc(cap, sizeof(*r->heap));
 	if (r->items && r->heap)
@@ -66,7 +79,7 @@ void hw_rank_fini(struct hw_rank *r)
 
 static void rise(struct hw_rank *r, size_t i)
 {
-	while (i > 0 && compare(r->order, r->heap[i], r->heap[(i - 1) / 2]) > 0) {
+	while (i > 0 && compare(r, r->heap[i], r->heap[(i - 1) / 2]) > 0) {
 		struct hw_ranked *parent = r->heap[(i - 1) / 2];
 		r->heap[(i - 1) / 2] = r->heap[i];
 		r->heap[i] = parent;
@@ -79,7 +92,7 @@ static void sink(struct hw_rank *r, size_t i)
 	for (;;) {
 		size_t worst = i;
 		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < r->n; child++)
-			if (compare(r->order, r->heap[child], r->heap[worst]) > 0)
+			if (compare(r, r->heap[child], r->heap[worst]) > 0)
 				worst = child;
 		if (worst == i)
 			return;
@@ -101,13 +114,14 @@ static void copy(struct hw_ranked *to, const struct hw_device *d, struct hw_ref 
 
 void hw_rank_offer(struct hw_rank *r, const struct hw_device *d, struct hw_ref ref)
 {
-	if (r->has_floor && compare_device(r->order, d, ref.index, &r->floor) <= 0)
+	r->offered++;
+	if (r->has_floor && compare_device(r, d, ref.index, &r->floor) <= 0)
 		return;
 	if (r->n < r->cap) {
 		r->heap[r->n] = &r->items[r->n];
 		copy(r->heap[r->n], d, ref);
 		rise(r, r->n++);
-	} else if (compare_device(r->order, d, ref.index, r->heap[0]) < 0) {
+	} else if (compare_device(r, d, ref.index, r->heap[0]) < 0) {
 		copy(r->heap[0], d, ref);
 		sink(r, 0);
 	}

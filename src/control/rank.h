@@ -32,15 +32,17 @@ struct hw_ranked {
 
 struct hw_rank {
 	enum hw_order order;
+	bool back; /* from the order's end */
 	size_t cap, n;
+	size_t offered;          /* also of what was not kept */
 	struct hw_ranked *items; /* owned */
 	struct hw_ranked **heap; /* owned; into items */
 	bool has_floor;
 	struct hw_ranked floor; /* only what comes behind it is kept */
 };
 
-/* Room for the first `cap`. 0 or -ENOMEM. */
-int hw_rank_init(struct hw_rank *r, enum hw_order order, size_t cap);
+/* Room for the first `cap` of the order, or of its reverse. 0 or -ENOMEM. */
+int hw_rank_init(struct hw_rank *r, enum hw_order order, bool back, size_t cap);
 void hw_rank_fini(struct hw_rank *r);
 
 void hw_rank_offer(struct hw_rank *r, const struct hw_device *d, struct hw_ref ref);

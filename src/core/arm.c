@@ -37,9 +37,9 @@ struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now
 {
 	int64_t timeout_ns = hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
 	int64_t from = d->last_seen_ns, lossy_end = lossy_end_ns(m, d->group);
-	/* Of what was before this run two timeouts count (load.c): of one that a reload has made shorter, too. */
-	if (from < m->started.ns - 2 * timeout_ns)
-		from = m->started.ns - 2 * timeout_ns;
+	/* Of what was before this run a timeout counts (load.c): one that a reload has made shorter, too. */
+	if (from < m->started.ns - timeout_ns)
+		from = m->started.ns - timeout_ns;
 	int64_t anew = (lossy_end > from ? lossy_end : from) + timeout_ns;
 	int64_t bound = from + 3 * timeout_ns;
 	int64_t due = anew < bound ? anew : bound;

@@ -197,6 +197,11 @@ bool hw_json_object_valid(const char *text, size_t len)
 	return is_valid(text, len, '{');
 }
 
+bool hw_json_array_valid(const char *text, size_t len)
+{
+	return is_valid(text, len, '[');
+}
+
 /* --- taking apart ------------------------------------------------------------- */
 
 static void skip_string(struct reader *r)

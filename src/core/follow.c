@@ -87,7 +87,7 @@ static bool is_lost(const struct hw_monitor *m, const struct hw_event *e)
 
 bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e)
 {
-	if (e->state != HW_STATE_ONLINE || hw_gate_decides_id(m, e->id, e->id_len))
+	if (e->state != HW_STATE_ONLINE || hw_gate_speaks(m, hw_partition_of(e->id, e->id_len)))
 		return false;
 	uint32_t i = hw_registry_find(m->registry, e->id, e->id_len);
 	const struct hw_device *d = i == HW_NIL ? NULL : hw_registry_at(m->registry, i);
@@ -107,7 +107,7 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 		return -ESTALE;
 	uint32_t i = hw_registry_find(m->registry, e->id, e->id_len);
 	bool first = i != HW_NIL && hw_gate_said(m, i);
-	if (hw_gate_decides_id(m, e->id, e->id_len))
+	if (hw_gate_speaks(m, hw_partition_of(e->id, e->id_len)))
 		return 0;
 	if (i == HW_NIL && e->state == HW_STATE_FORGOTTEN)
 		return 0;
@@ -146,7 +146,7 @@ static bool is_gone(const struct hw_monitor *m, uint32_t i)
 	if (!d || m->gate.reread.said[i / 64] >> i % 64 & 1)
 		return false;
 	enum hw_state state = hw_device_state(d);
-	return (state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE) && !hw_gate_decides(m, d);
+	return (state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE) && !hw_gate_speaks(m, hw_device_partition(d));
 }
 
 bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_ref *gone)

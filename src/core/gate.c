@@ -63,6 +63,8 @@ void hw_monitor_role(struct hw_monitor *m, unsigned p, enum hw_role role, uint64
 		take_over(g, p);
 	put(&g->owned, p, role != HW_ROLE_WATCHES);
 	put(&g->decided, p, role == HW_ROLE_DECIDES);
+	if (role != HW_ROLE_OWNS) /* which is to have won it, or to hand it over */
+		put(&g->spoken, p, role == HW_ROLE_DECIDES);
 	g->epoch[p] = role == HW_ROLE_WATCHES ? 0 : epoch;
 	g->all = hw_partitions_count(&g->decided) == HW_PARTITIONS;
 }

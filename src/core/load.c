@@ -23,12 +23,13 @@ static int64_t age_ms(int64_t wall_ms, int64_t then_ms)
  * which nobody listened. What passed since the run began is left to the seeing clock.
  *
  * The age also holds what the run before was blind, as far as it saw again before it ended, and every step of the wall
- * clock; neither is silence. So at most two timeouts count: of the three that bound a death (monitor.h) one is left to
- * be seen, and a device that beats is heard in it.
+ * clock; neither is silence. And the store may have been told of the last heartbeats no more than that they came. But
+ * of one that was online no more than a timeout can have been silence, so at most that counts: of the three that bound
+ * a death (monitor.h) two are left to be seen, and a device that beats is heard in them.
  */
 static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_device *d, const struct hw_stored *s)
 {
-	int64_t most_ms = 2 * hw_monitor_timeout_ms(m, d);
+	int64_t most_ms = hw_monitor_timeout_ms(m, d);
 	int64_t run_ms = (now.mono.ns - m->started.ns) / HW_NS_PER_MS;
 	int64_t silence_ms = age_ms(now.wall_ms - run_ms, s->last_seen_ms);
 	silence_ms = silence_ms > s->down_ms ? silence_ms - s->down_ms : 0;
@@ -188,7 +189,7 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 		load_provisional(m, now, i, s);
 		return 0;
 	}
-	if (!hw_gate_decides(m, hw_monitor_at(m, i))) {
+	if (!hw_gate_speaks(m, hw_device_partition(hw_monitor_at(m, i)))) {
 		load_again(m, now, i, s, first);
 		return 0;
 	}

@@ -238,6 +238,14 @@ bool hw_monitor_in_grace(const struct hw_monitor *m)
 	return hw_sight_in_grace(&m->sight);
 }
 
+int64_t hw_monitor_grace_left_ms(const struct hw_monitor *m, struct hw_mono now)
+{
+	struct hw_mono end = hw_sight_grace_end(&m->sight);
+	if (!hw_monitor_in_grace(m))
+		return -1;
+	return end.ns > now.ns ? (end.ns - now.ns + HW_NS_PER_MS - 1) / HW_NS_PER_MS : 0;
+}
+
 struct hw_blindness hw_monitor_blindness(const struct hw_monitor *m)
 {
 	const struct hw_blind *b = &m->sight.blind;

@@ -38,6 +38,7 @@ struct hw_reread {
 struct hw_gate {
 	bool all;                            /* it decides about every partition */
 	struct hw_partitions owned, decided; /* decided: a part of owned */
+	struct hw_partitions spoken;         /* owned, and decided about now or until they began to be handed over */
 	uint64_t epoch[HW_PARTITIONS];
 	struct hw_sweep sweep; /* takes the devices of `swept` over */
 	struct hw_partitions swept;
@@ -168,6 +169,13 @@ static inline bool hw_gate_decides_id(const struct hw_monitor *m, const char *id
 static inline bool hw_gate_decides(const struct hw_monitor *m, const struct hw_device *d)
 {
 	return m->gate.all || hw_partitions_has(&m->gate.decided, hw_device_partition(d));
+}
+
+/* What is known of a device of p is this node's own word, which neither stream nor store can correct: nobody else
+ * writes there, and a master after a failover may only lack it. */
+static inline bool hw_gate_speaks(const struct hw_monitor *m, unsigned p)
+{
+	return m->gate.all || hw_partitions_has(&m->gate.spoken, p);
 }
 
 static inline bool hw_gate_owns(const struct hw_monitor *m, const struct hw_device *d)

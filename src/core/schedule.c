@@ -61,8 +61,8 @@ struct hw_schedule {
 
 	int64_t offsets[SAMPLES], offset_ms;
 	unsigned n_offsets, next_offset;
-	int64_t believed_ms; /* the offset before the step, while the clock is held */
-	struct hw_mono hold_until;
+	int64_t believed_ms;                /* the offset before the step, while the clock is held */
+	struct hw_mono hold_until, told_at; /* told_at: Redis said last what time it has */
 	bool held;
 
 	double tokens;
@@ -174,6 +174,8 @@ static void forget_offsets(struct hw_schedule *s)
 	s->n_offsets = s->next_offset = 0;
 }
 
+/* A hold ends with an answer that comes behind it, never by itself, and counts anew where none came for long: a process
+ * that stood still could not see the clock go back, which may have been set ahead again since. */
 static void hold_clock(struct hw_schedule *s, struct hw_mono now, int64_t offset)
 {
 	if (!s->held && s->n_offsets && offset - s->offset_ms > HW_CLOCK_STEP_MS) {
@@ -185,12 +187,15 @@ static void hold_clock(struct hw_schedule *s, struct hw_mono now, int64_t offset
 	} else if (s->held && offset - s->believed_ms <= HW_CLOCK_STEP_MS) {
 		s->held = false;
 		forget_offsets(s);
+	} else if (s->held && now.ns > after_ms(s->told_at, HW_ORDER_PATIENCE_MS).ns) {
+		s->hold_until = after_ms(now, s->conf.clock_hold_ms);
 	}
 	if (s->held && now.ns >= s->hold_until.ns)
 		s->held = false;
+	s->told_at = now;
 }
 
-void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms)
+static void take_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms)
 {
 	int64_t offset = redis_ms - ms_of(now);
 	if (redis_ms <= 0)
@@ -209,9 +214,29 @@ void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_
 		rebuild(s, now);
 }
 
+/*
+ * Of an order it is known when it was asked. An answer that lay here for long, because this process stood still, says
+ * what time it was: were that the first one, or were there enough of them, then the next answer would look like a step
+ * ahead.
+ */
+static void take_order_clock(struct hw_schedule *s, struct hw_mono now, struct hw_mono asked, int64_t redis_ms)
+{
+	if (now.ns <= after_ms(asked, HW_ORDER_PATIENCE_MS).ns)
+		take_clock(s, now, redis_ms);
+}
+
+/* Of others it is not known: if one is far behind, then it is old, or the clock went back, which an order's will say.
+ */
+void hw_schedule_clock(struct hw_schedule *s, struct hw_mono now, int64_t redis_ms)
+{
+	if (s->n_offsets && redis_ms - ms_of(now) >= s->offset_ms - HW_ORDER_PATIENCE_MS)
+		take_clock(s, now, redis_ms);
+}
+
 bool hw_schedule_clock_held(const struct hw_schedule *s, struct hw_mono now)
 {
-	return s->held && now.ns < s->hold_until.ns;
+	(void)now;
+	return s->held;
 }
 
 int64_t hw_schedule_latest_ms(const struct hw_schedule *s, struct hw_mono now)
@@ -447,9 +472,9 @@ void hw_schedule_claimed(struct hw_schedule *s, struct hw_mono now, uint64_t ser
                          const struct hw_schedule_claimed *tasks, size_t n)
 {
 	struct claim *c = claim_of(s, serial);
-	hw_schedule_clock(s, now, redis_ms);
 	if (!c)
 		return;
+	take_order_clock(s, now, c->at, redis_ms);
 	size_t sent = 0;
 	for (size_t k = 0; k < n; k++) {
 		uint32_t i = hw_tasktable_find(&s->table, &tasks[k].task);
@@ -539,12 +564,12 @@ static void walk_on(struct hw_schedule *s, struct walk *w, const struct hw_sched
 void hw_schedule_page(struct hw_schedule *s, struct hw_mono now, uint64_t serial, int64_t redis_ms,
                       const struct hw_schedule_found *tasks, size_t n)
 {
-	hw_schedule_clock(s, now, redis_ms);
 	if (!serial || serial != s->page_serial)
 		return;
+	take_order_clock(s, now, s->page_at, redis_ms);
 	struct walk *w = &s->walks[s->page_of];
 	s->page_serial = 0;
-	if (s->page_count == 1 || hw_schedule_clock_held(s, now)) {
+	if (s->page_count == 1 || !s->n_offsets || hw_schedule_clock_held(s, now)) {
 		w->going = false;
 		w->next = after_ms(now, RETRY_MS);
 		return;
@@ -659,9 +684,7 @@ struct hw_mono hw_schedule_due(const struct hw_schedule *s, struct hw_mono now)
 	struct hw_mono due = after_ms(now, IDLE_MS);
 	if (!s->up)
 		return due;
-	if (hw_schedule_clock_held(s, now))
-		due = hw_mono_sooner(due, s->hold_until);
-	else
+	if (!hw_schedule_clock_held(s, now))
 		due = hw_mono_sooner(due, hw_mono_sooner(wheel_due(s, now), claim_due(s, now)));
 	if (!s->page_serial)
 		due = hw_mono_sooner(due, page_due(s, now));

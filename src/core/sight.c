@@ -310,6 +310,15 @@ bool hw_sight_in_grace(const struct hw_sight *s)
 	return s->blind.active != 0;
 }
 
+struct hw_mono hw_sight_grace_end(const struct hw_sight *s)
+{
+	struct hw_mono end = {0};
+	for (int c = 0; c < HW_CAUSES; c++)
+		if (s->blind.active >> c & 1)
+			end = hw_mono_later(end, s->hold[c]);
+	return end;
+}
+
 bool hw_sight_all_up(const struct hw_sight *s)
 {
 	return all_up(s);

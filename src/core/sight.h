@@ -125,6 +125,8 @@ struct hw_mono hw_sight_pair_sent(const struct hw_sight *s, uint64_t tag);
 bool hw_sight_in_grace(const struct hw_sight *s);
 /* Whether every source is up; the last barrier that is back on all of them; and when that was sent: what is
  * read now came through the broker later. */
+/* When the last of the graces that are held now ends; {0}: none is. */
+struct hw_mono hw_sight_grace_end(const struct hw_sight *s);
 bool hw_sight_all_up(const struct hw_sight *s);
 uint64_t hw_sight_back(const struct hw_sight *s);
 struct hw_mono hw_sight_mark(const struct hw_sight *s);

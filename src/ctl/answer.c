@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ctl/ctl.h"
 
@@ -24,16 +25,41 @@ int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, 
 {
 	if (hw_client_ask(ctl->client, method, path, a) < 0)
 		return hw_failed(ctl, "%s", hw_client_why(ctl->client));
-	if (a->code == want && (a->json || want != 200))
+	if (a->code == want && (a->json || want != 200 || hw_client_wants_text(ctl->client)))
 		return 0;
 	const char *why = hw_member_text(a->json, "error");
 	if (*why)
 		hw_failed(ctl, "%s", why);
 	else
-		hw_failed(ctl, "heartwheeld answered %ld %s", a->code,
+		hw_failed(ctl, "%s answered %ld %s", hw_client_program(ctl->client), a->code,
 		          a->code == want ? "with something that is not JSON" : "and did not say why");
 	hw_answer_fini(a);
 	return HW_EXIT_FAILED;
+}
+
+int hw_need_group(struct hw_ctl *ctl, const char *group)
+{
+	struct hw_answer a;
+	const cJSON *g, *meant = NULL;
+	if (!group)
+		return 0;
+	int rc = hw_ask(ctl, "GET", "/v1/groups", 200, &a);
+	if (rc)
+		return rc;
+	bool found = false;
+	cJSON_ArrayForEach(g, cJSON_GetObjectItemCaseSensitive(a.json, "groups"))
+	{
+		const char *name = hw_member_text(g, "name");
+		found |= strcmp(name, group) == 0;
+		if (!meant && hw_text_may_mean(group, name))
+			meant = g;
+	}
+	if (!found && meant)
+		rc = hw_failed(ctl, "no such group: '%s'; did you mean '%s'?", group, hw_member_text(meant, "name"));
+	else if (!found)
+		rc = hw_failed(ctl, "no such group: '%s'; 'heartwheelctl groups' shows which there are", group);
+	hw_answer_fini(&a);
+	return rc;
 }
 
 struct hw_path hw_device_path(const char *id)

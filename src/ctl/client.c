@@ -7,15 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define ANSWER_MAX (64 * 1024 * 1024)
 #define TIMEOUT_S  30L
 
 struct hw_client {
 	CURL *curl;
-	const char *socket;
-	char *body;
-	size_t len, cap;
+	const char *socket, *program, *section, *type;
+	char next[sizeof(((struct hw_answer *)0)->next)];
+	struct hw_path body;
 	char why[512];
 	char curl_why[CURL_ERROR_SIZE];
 };
@@ -26,6 +27,7 @@ struct hw_client *hw_client_new(const char *socket)
 	if (!c)
 		return NULL;
 	c->socket = socket;
+	hw_client_ask_of(c, "heartwheeld", "http");
 	if (curl_global_init(CURL_GLOBAL_NOTHING) == CURLE_OK)
 		c->curl = curl_easy_init();
 	if (!c->curl) {
@@ -41,8 +43,29 @@ void hw_client_free(struct hw_client *c)
 		return;
 	curl_easy_cleanup(c->curl);
 	curl_global_cleanup();
-	free(c->body);
+	hw_path_fini(&c->body);
 	free(c);
+}
+
+void hw_client_ask_of(struct hw_client *c, const char *program, const char *section)
+{
+	c->program = program;
+	c->section = section;
+}
+
+void hw_client_want(struct hw_client *c, const char *type)
+{
+	c->type = type;
+}
+
+bool hw_client_wants_text(const struct hw_client *c)
+{
+	return c->type != NULL;
+}
+
+const char *hw_client_program(const struct hw_client *c)
+{
+	return c->program;
 }
 
 const char *hw_client_why(const struct hw_client *c)
@@ -53,85 +76,114 @@ const char *hw_client_why(const struct hw_client *c)
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
 	struct hw_client *c = arg;
-	n *= size;
-	if (c->len + n > ANSWER_MAX)
-		return 0;
-	if (c->len + n + 1 > c->cap) {
-		size_t cap = (c->len + n + 1) * 2;
-		char *grown = realloc(c->body, cap);
-		if (!grown)
-			return 0;
-		c->body = grown;
-		c->cap = cap;
-	}
-	memcpy(c->body + c->len, bytes, n);
-	c->len += n;
-	c->body[c->len] = '\0';
-	return n;
+	return hw_client_keep(&c->body, bytes, n * size) ? n * size : 0;
 }
 
 /* Says in one line what is wrong and what to do about it. */
 static void explain(struct hw_client *c, CURLcode rc)
 {
 	long number = 0;
-	const char *advice = "is it running?";
+	char advice[128] = "is it running?";
 	if (rc == CURLE_OPERATION_TIMEDOUT) {
-		snprintf(c->why, sizeof(c->why), "heartwheeld at %s does not answer", c->socket);
+		snprintf(c->why, sizeof(c->why), "%s at %s does not answer", c->program, c->socket);
 		return;
 	}
 	if (rc != CURLE_COULDNT_CONNECT) {
-		snprintf(c->why, sizeof(c->why), "talking to heartwheeld at %s failed: %s", c->socket,
+		snprintf(c->why, sizeof(c->why), "talking to %s at %s failed: %s", c->program, c->socket,
 		         *c->curl_why ? c->curl_why : curl_easy_strerror(rc));
 		return;
 	}
 	curl_easy_getinfo(c->curl, CURLINFO_OS_ERRNO, &number);
 	if (number == EACCES || number == EPERM)
-		advice = "you need to be root or in the group of the socket ([http] socket_group)";
-	snprintf(c->why, sizeof(c->why), "cannot reach heartwheeld at %s: %s; %s", c->socket,
+		snprintf(advice, sizeof(advice),
+		         "you need to be root or in the group of the socket ([%.32s] socket_group)", c->section);
+	snprintf(c->why, sizeof(c->why), "cannot reach %s at %s: %s; %s", c->program, c->socket,
 	         number ? strerror((int)number) : curl_easy_strerror(rc), advice);
+}
+
+int hw_client_prepare(CURL *curl, const char *socket, const char *path)
+{
+	char url[8192];
+	/* No host is looked up: the name only fills the header. */
+	int n = snprintf(url, sizeof(url), "http://heartwheel%s", path);
+	if (n < 0 || (size_t)n >= sizeof(url))
+		return -ENAMETOOLONG;
+	curl_easy_reset(curl); /* keeps the connection */
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	return curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket) == CURLE_OK ? 0 : -ENOMEM;
 }
 
 /* Readies the handle for a request of that path. 0, or -1: it is too long. */
 static int prepare(struct hw_client *c, const char *path)
 {
-	char url[8192];
-	/* No host is looked up: the name only fills the header. */
-	int n = snprintf(url, sizeof(url), "http://heartwheel%s", path);
-	c->len = 0;
+	c->body.len = 0;
 	*c->curl_why = '\0';
-	if (n < 0 || (size_t)n >= sizeof(url)) {
-		snprintf(c->why, sizeof(c->why), "the request is too long");
-		return -1;
-	}
-	curl_easy_reset(c->curl); /* keeps the connection */
-	curl_easy_setopt(c->curl, CURLOPT_URL, url);
-	curl_easy_setopt(c->curl, CURLOPT_PATH_AS_IS, 1L);
-	curl_easy_setopt(c->curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(c->curl, CURLOPT_NOSIGNAL, 1L);
+	int rc = hw_client_prepare(c->curl, c->socket, path);
+	if (rc < 0)
+		snprintf(c->why, sizeof(c->why), "%s", rc == -ENOMEM ? "out of memory" : "the request is too long");
 	curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->curl_why);
-	return curl_easy_setopt(c->curl, CURLOPT_UNIX_SOCKET_PATH, c->socket) == CURLE_OK ? 0 : -1;
+	return rc < 0 ? -1 : 0;
 }
 
-int hw_client_ask(struct hw_client *c, const char *method, const char *path, struct hw_answer *a)
+static size_t on_header(char *line, size_t size, size_t n, void *arg)
+{
+	static const char name[] = "Heartwheel-Next:";
+	struct hw_client *c = arg;
+	size_t skip = sizeof(name) - 1, len = size * n;
+	if (len > skip && strncasecmp(line, name, skip) == 0) {
+		skip += strspn(line + skip, " \t"); /* libcurl ends the line with CR and LF */
+		snprintf(c->next, sizeof(c->next), "%.*s", (int)strcspn(line + skip, "\r\n"), line + skip);
+	}
+	return len;
+}
+
+static int ask(struct hw_client *c, const char *method, const char *path, const char *body, long timeout_s,
+               struct hw_answer *a)
 {
 	*a = (struct hw_answer){0};
 	if (prepare(c, path) < 0)
 		return -1;
-	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT, TIMEOUT_S);
+	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT, timeout_s);
 	curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, c);
 	if (strcmp(method, "POST") == 0)
-		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, "");
+		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body);
 	else if (strcmp(method, "GET") != 0)
 		curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, method);
+	char accept[64];
+	struct curl_slist *headers = NULL;
+	if (c->type) {
+		snprintf(accept, sizeof(accept), "Accept: %.48s", c->type);
+		headers = curl_slist_append(NULL, accept);
+		curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+	}
+	curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(c->curl, CURLOPT_HEADERDATA, c);
+	*c->next = '\0';
 	CURLcode rc = curl_easy_perform(c->curl);
+	curl_slist_free_all(headers);
 	if (rc != CURLE_OK) {
 		explain(c, rc);
 		return -1;
 	}
 	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &a->code);
-	a->json = c->len > 0 ? cJSON_ParseWithLength(c->body, c->len) : NULL;
+	snprintf(a->next, sizeof(a->next), "%s", c->next);
+	a->text = c->body.len > 0 ? c->body.text : NULL;
+	a->json = c->body.len > 0 ? cJSON_ParseWithLength(c->body.text, c->body.len) : NULL;
 	return 0;
+}
+
+int hw_client_ask(struct hw_client *c, const char *method, const char *path, struct hw_answer *a)
+{
+	return ask(c, method, path, "", TIMEOUT_S, a);
+}
+
+int hw_client_post(struct hw_client *c, const char *path, const char *body, long timeout_s, struct hw_answer *a)
+{
+	return ask(c, "POST", path, body, timeout_s, a);
 }
 
 /* --- a stream */
@@ -154,26 +206,19 @@ static size_t on_stream(char *bytes, size_t size, size_t n, void *arg)
 		return 0;
 	if (code != 200)
 		return size * n;
-	char *at = c->body, *end;
-	while (!s->ended && (end = memchr(at, '\n', c->len - (size_t)(at - c->body)))) {
-		*end = '\0';
-		s->ended = !s->line(s->arg, at);
-		at = end + 1;
-	}
-	c->len -= (size_t)(at - c->body);
-	memmove(c->body, at, c->len);
+	s->ended = !hw_client_lines(&c->body, s->line, s->arg);
 	return s->ended ? 0 : size * n;
 }
 
 /* What an answer that is not a stream says. */
 static void read_refusal(struct hw_client *c, long code)
 {
-	cJSON *json = c->len > 0 ? cJSON_ParseWithLength(c->body, c->len) : NULL;
+	cJSON *json = c->body.len > 0 ? cJSON_ParseWithLength(c->body.text, c->body.len) : NULL;
 	const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "error"));
 	if (why)
 		snprintf(c->why, sizeof(c->why), "%s", why);
 	else
-		snprintf(c->why, sizeof(c->why), "heartwheeld answered %ld", code);
+		snprintf(c->why, sizeof(c->why), "%s answered %ld", c->program, code);
 	cJSON_Delete(json);
 }
 
@@ -228,6 +273,28 @@ static void add_bytes(struct hw_path *p, const char *bytes, size_t n)
 	memcpy(p->text + p->len, bytes, n);
 	p->len += n;
 	p->text[p->len] = '\0';
+}
+
+bool hw_client_keep(struct hw_path *body, const char *bytes, size_t n)
+{
+	if (body->len + n > ANSWER_MAX)
+		return false;
+	add_bytes(body, bytes, n);
+	return body->text != NULL;
+}
+
+bool hw_client_lines(struct hw_path *body, hw_line *line, void *arg)
+{
+	bool goes_on = true;
+	char *at = body->text, *end;
+	while (goes_on && (end = memchr(at, '\n', body->len - (size_t)(at - body->text)))) {
+		*end = '\0';
+		goes_on = line(arg, at);
+		at = end + 1;
+	}
+	body->len -= (size_t)(at - body->text);
+	memmove(body->text, at, body->len);
+	return goes_on;
 }
 
 void hw_path_add(struct hw_path *p, const char *text)

@@ -9,10 +9,11 @@
 #include "ctl/client.h"
 #include "ctl/text.h"
 
-enum { HW_EXIT_DONE = 0, HW_EXIT_FAILED = 1, HW_EXIT_USAGE = 2 };
+enum { HW_EXIT_DONE = 0, HW_EXIT_FAILED = 1, HW_EXIT_USAGE = 2, HW_EXIT_UNKNOWN = 3 /* check */ };
 
 struct hw_ctl {
 	struct hw_client *client;
+	const char *socket; /* borrowed */
 	struct hw_screen screen;
 };
 
@@ -22,16 +23,27 @@ struct hw_args {
 	const char *state, *group, *prefix, *search; /* NULL: any */
 	const char *sort;                            /* NULL: the command's own */
 	uint64_t limit;                              /* 0: all */
-	const char *id;                              /* of commands that take one */
+	const char *warning, *critical, *blind;      /* check's; NULL: the default */
+	char *id;                                    /* of commands that take one; theirs to change */
+	char **ids;                                  /* of commands that take several */
+	int n_ids;
 };
 
 /* A command. Returns the exit status. */
 typedef int hw_command(struct hw_ctl *ctl, const struct hw_args *args);
 hw_command hw_cmd_status, hw_cmd_list, hw_cmd_groups, hw_cmd_nodes, hw_cmd_show, hw_cmd_watch, hw_cmd_wheel,
-	hw_cmd_forget, hw_cmd_reload, hw_cmd_version;
+	hw_cmd_forget, hw_cmd_reload, hw_cmd_version, hw_cmd_check, hw_cmd_top;
 
-/* A command that asks no daemon, and reads its own options: `argv[0]` is its name. Returns the exit status. */
-int hw_user_main(int argc, char **argv);
+/* Whom a command asks, as the command line says. */
+struct hw_whom {
+	const char *socket; /* NULL: none is named */
+	const char *config; /* where sockets are looked up */
+};
+
+/* A command that asks another daemon, or none, and reads its own options: `argv[0]` is its name. Returns the exit
+ * status. */
+typedef int hw_command_main(const struct hw_whom *whom, int argc, char **argv);
+hw_command_main hw_user_main, hw_history_main, hw_task_main;
 
 /* "heartwheelctl: ...", with what is not to be trusted made safe; returns HW_EXIT_FAILED. */
 int hw_failed(const struct hw_ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -41,6 +53,10 @@ int hw_failed(const struct hw_ctl *ctl, const char *format, ...) __attribute__((
  * having said why, with the answer released.
  */
 int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, struct hw_answer *a);
+
+/* 0 if `group` is NULL, or the daemon has such a group; or HW_EXIT_FAILED after having said that not, and which may be
+ * meant. */
+int hw_need_group(struct hw_ctl *ctl, const char *group);
 
 /* "/v1/devices/ID", percent-encoded; .text is NULL without memory. */
 struct hw_path hw_device_path(const char *id);

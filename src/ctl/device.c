@@ -175,8 +175,7 @@ static void print_device(struct hw_ctl *ctl, const cJSON *device)
 	print_report(ctl, device);
 }
 
-/* Asks about one device; an unknown one is named in what is said. */
-static int ask_device(struct hw_ctl *ctl, const char *method, const char *id, long want, struct hw_answer *a)
+static int ask_once(struct hw_ctl *ctl, const char *method, const char *id, struct hw_answer *a)
 {
 	struct hw_path path = hw_device_path(id);
 	*a = (struct hw_answer){0};
@@ -184,10 +183,22 @@ static int ask_device(struct hw_ctl *ctl, const char *method, const char *id, lo
 		return hw_failed(ctl, "out of memory");
 	int rc = hw_client_ask(ctl->client, method, path.text, a);
 	hw_path_fini(&path);
-	if (rc < 0)
-		return hw_failed(ctl, "%s", hw_client_why(ctl->client));
-	if (a->code == want && (a->json || want != 200))
-		return 0;
+	return rc < 0 ? hw_failed(ctl, "%s", hw_client_why(ctl->client)) : 0;
+}
+
+/*
+ * Asks about one device; an unknown one is named in what is said. `id` is as the device says it, or, if there is no
+ * such device, as a terminal was shown it: then the escapes in it are read, and stay so.
+ */
+static int ask_device(struct hw_ctl *ctl, const char *method, char *id, long want, struct hw_answer *a)
+{
+	int rc = ask_once(ctl, method, id, a);
+	if (rc == 0 && a->code == 404 && hw_text_unescape(id)) {
+		hw_answer_fini(a);
+		rc = ask_once(ctl, method, id, a);
+	}
+	if (rc || (a->code == want && (a->json || want != 200)))
+		return rc;
 	const char *why = hw_member_text(a->json, "error");
 	rc = hw_failed(ctl, "%s: %s", id, *why ? why : "heartwheeld gave no usable answer");
 	hw_answer_fini(a);
@@ -226,10 +237,40 @@ int hw_cmd_show(struct hw_ctl *ctl, const struct hw_args *args)
 	return rc;
 }
 
-int hw_cmd_forget(struct hw_ctl *ctl, const struct hw_args *args)
+static int forget(struct hw_ctl *ctl, char *id)
 {
 	struct hw_answer a;
-	int rc = ask_device(ctl, "DELETE", args->id, 204, &a);
+	int rc = ask_device(ctl, "DELETE", id, 204, &a);
 	hw_answer_fini(&a);
+	return rc;
+}
+
+/* The ids that stand on standard input, one a line, as list --names writes them. */
+static int forget_lines(struct hw_ctl *ctl)
+{
+	char *line = NULL;
+	size_t cap = 0;
+	ssize_t n;
+	int rc = HW_EXIT_DONE;
+	while ((n = getline(&line, &cap, stdin)) > 0) {
+		line[strcspn(line, "\r\n")] = '\0';
+		if (*line && forget(ctl, line))
+			rc = HW_EXIT_FAILED;
+	}
+	if (ferror(stdin))
+		rc = hw_failed(ctl, "cannot read standard input");
+	free(line);
+	return rc;
+}
+
+/* One that fails does not keep the others from being forgotten. */
+int hw_cmd_forget(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	int rc = HW_EXIT_DONE;
+	for (int i = 0; i < args->n_ids; i++) {
+		bool lines = strcmp(args->ids[i], "-") == 0;
+		if (lines ? forget_lines(ctl) : forget(ctl, args->ids[i]))
+			rc = HW_EXIT_FAILED;
+	}
 	return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * heartwheelctl list, groups. Pages go by one at a time, so a million devices need no more memory than a thousand. A
- * column is as wide as the first page needs it; a later page may widen it. On a terminal ids and groups give way until
- * a line fits.
+ * column is as wide as the first page needs it; a later page may widen it. On a terminal groups and ids give way until
+ * a line fits; where that would leave too little of an id, whole columns go, the least important first.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,13 +11,19 @@
 #include "ctl/ctl.h"
 
 enum { COL_ID, COL_STATE, COL_SINCE, COL_SEEN, COL_TIMEOUT, COL_REASON, COL_GROUP, COLS };
-#define GAP  2
-#define PAGE 1000u /* as many as the API gives at most: heartwheel-api(7) */
+#define GAP      2
+#define ID_LEAST 24    /* columns of an id that are worth more than another column of the table */
+#define PAGE     1000u /* as many as the API gives at most: heartwheel-api(7) */
 
 static const char *const titles[COLS] = {"ID", "STATE", "SINCE", "LAST-SEEN", "TIMEOUT", "REASON", "GROUP"};
 
+/* What goes first where a terminal is narrow; the id and the state stay. */
+static const int least_important[] = {COL_TIMEOUT, COL_SEEN, COL_GROUP, COL_REASON, COL_SINCE};
+#define N_LEAST (sizeof(least_important) / sizeof(least_important[0]))
+
 struct table {
-	size_t width[COLS];
+	size_t need[COLS];  /* the widest that was met */
+	size_t width[COLS]; /* as it is shown; 0: not at all */
 	bool begun;
 };
 
@@ -57,26 +63,37 @@ static void shrink(size_t *width, size_t least, size_t *excess)
 	*excess -= by;
 }
 
+/* Gives each column what it needs, without the `dropped` least important ones. What is too much for the terminal. */
+static size_t lay_out(struct table *t, const struct hw_screen *s, size_t dropped)
+{
+	size_t line = 0;
+	memcpy(t->width, t->need, sizeof(t->width));
+	for (size_t i = 0; i < dropped; i++)
+		t->width[least_important[i]] = 0;
+	for (int c = 0; c < COLS; c++)
+		line += t->width[c] ? t->width[c] + (c > 0 ? GAP : 0) : 0;
+	size_t excess = s->width > 0 && line > s->width ? line - s->width : 0;
+	if (t->width[COL_GROUP])
+		shrink(&t->width[COL_GROUP], 12, &excess);
+	shrink(&t->width[COL_ID], ID_LEAST, &excess);
+	return excess;
+}
+
 static void fit(struct table *t, const struct hw_screen *s, const struct row *rows, size_t n)
 {
-	size_t line = GAP * (COLS - 1);
+	size_t dropped = 0, excess;
 	for (int c = 0; c < COLS; c++) {
 		size_t least = strlen(titles[c]);
-		if (t->width[c] < least)
-			t->width[c] = least;
+		if (t->need[c] < least)
+			t->need[c] = least;
 		for (size_t i = 0; i < n; i++) {
 			size_t width = columns_of(s, rows[i].cell[c]);
-			if (t->width[c] < width)
-				t->width[c] = width;
+			if (t->need[c] < width)
+				t->need[c] = width;
 		}
-		line += t->width[c];
 	}
-	if (s->width == 0 || line <= s->width)
-		return;
-	size_t excess = line - s->width;
-	shrink(&t->width[COL_GROUP], 12, &excess);
-	shrink(&t->width[COL_ID], 12, &excess);
-	shrink(&t->width[COL_GROUP], 5, &excess);
+	while ((excess = lay_out(t, s, dropped)) > 0 && dropped < N_LEAST)
+		dropped++;
 	shrink(&t->width[COL_ID], 5, &excess);
 }
 
@@ -84,13 +101,16 @@ static void print_line(const struct table *t, const struct hw_screen *s, const c
 {
 	for (int c = 0; c < COLS; c++) {
 		size_t width;
+		if (t->width[c] == 0)
+			continue;
+		fputs(c > 0 ? "  " : "", stdout);
 		char *text = hw_text_clean(s, cells[c], s->terminal ? t->width[c] : 0, &width);
 		bool painted = c == COL_STATE && cells != titles;
 		fputs(painted ? hw_paint(s, hw_state_paint(cells[c])) : "", stdout);
 		fputs(text ? text : "?", stdout);
 		fputs(painted ? hw_paint(s, HW_PLAIN) : "", stdout);
 		if (c < COLS - 1)
-			printf("%*s", (int)((width < t->width[c] ? t->width[c] - width : 0) + GAP), "");
+			printf("%*s", (int)(width < t->width[c] ? t->width[c] - width : 0), "");
 		free(text);
 	}
 	fputc('\n', stdout);
@@ -112,7 +132,7 @@ static int print_page(struct hw_ctl *ctl, struct table *t, const cJSON *devices)
 			}
 			n++;
 		}
-	if (whole) {
+	if (whole && n > 0) {
 		fit(t, &ctl->screen, rows, n);
 		if (!t->begun)
 			print_line(t, &ctl->screen, titles);
@@ -137,9 +157,13 @@ static void add_filter(struct hw_path *path, const char *key, const char *value)
 	hw_path_add_encoded(path, value);
 }
 
+/* Into a pipe as it is, for whatever reads it; nothing that is a name has a line feed. */
 static void print_name(const struct hw_ctl *ctl, const cJSON *object, const char *key)
 {
-	hw_text_print(stdout, &ctl->screen, hw_member_text(object, key));
+	if (ctl->screen.terminal)
+		hw_text_print(stdout, &ctl->screen, hw_member_text(object, key));
+	else
+		fputs(hw_member_text(object, key), stdout);
 	fputc('\n', stdout);
 }
 
@@ -179,12 +203,28 @@ static struct hw_path page_path(const struct hw_args *args, uint64_t limit, cons
 	return path;
 }
 
+/* That there is nothing stands beside the output, which a program may read. */
+static void say_empty(const struct hw_args *args)
+{
+	bool filtered = args->state || args->group || args->prefix || args->search;
+	fflush(stdout);
+	if (!filtered)
+		fputs("no device is known yet: none has been heard on the groups' topics\n", stderr);
+	else if (args->state && !args->group && !args->prefix && !args->search)
+		fprintf(stderr, "no device is %s\n", args->state);
+	else
+		fputs("no device is like that\n", stderr);
+}
+
 int hw_cmd_list(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct table table = {0};
 	uint64_t left = args->limit;
 	char *after = NULL;
-	int rc;
+	bool any = false;
+	int rc = hw_need_group(ctl, args->group);
+	if (rc)
+		return rc;
 	do {
 		struct hw_path path = page_path(args, left, after);
 		struct hw_answer a;
@@ -197,6 +237,7 @@ int hw_cmd_list(struct hw_ctl *ctl, const struct hw_args *args)
 		const cJSON *devices = cJSON_GetObjectItemCaseSensitive(a.json, "devices");
 		uint64_t n = (uint64_t)cJSON_GetArraySize(devices);
 		rc = list_page(ctl, args, &table, devices);
+		any |= n > 0;
 		bool enough = args->limit > 0 && n >= left;
 		left -= args->limit > 0 && !enough ? n : 0;
 		if (rc == 0 && !enough && hw_member_has(a.json, "next")) {
@@ -207,6 +248,8 @@ int hw_cmd_list(struct hw_ctl *ctl, const struct hw_args *args)
 		hw_answer_fini(&a);
 	} while (rc == 0 && after && !ferror(stdout));
 	free(after);
+	if (rc == 0 && !any && !args->json)
+		say_empty(args);
 	return rc;
 }
 

@@ -14,9 +14,19 @@
 #include "ctl/ctl.h"
 
 #define DEFAULT_SOCKET HW_RUNSTATEDIR "/control.sock"
+#define DEFAULT_CONFIG HW_SYSCONFDIR "/monitor.conf"
 
 /* Which options a command takes. */
-enum { TAKES_JSON = 1, TAKES_FILTER = 2, TAKES_ID = 4, TAKES_LIST = 8, TAKES_NAMES = 16 };
+enum {
+	TAKES_JSON = 1,
+	TAKES_FILTER = 2,
+	TAKES_ID = 4,
+	TAKES_LIST = 8,
+	TAKES_NAMES = 16,
+	TAKES_IDS = 32,
+	TAKES_GROUP = 64,
+	TAKES_BOUNDS = 128,
+};
 
 static const struct command {
 	const char *name;
@@ -25,11 +35,15 @@ static const struct command {
 	const char *synopsis;
 	const char *brief; /* one line */
 	const char *more;
-	int (*main)(int argc, char **argv); /* reads its options itself; NULL: the members above say what it takes */
+	hw_command_main *main; /* reads its options itself; NULL: the members above say what it takes */
 } commands[] = {
 	{"status", hw_cmd_status, TAKES_JSON, "status [--json]", "how the daemon and the fleet are",
          "Shows on one screen how many devices are online and offline, whether the\n"
          "monitor sees or is blind and why, its connections, and what it owes.\n",
+         NULL},
+	{"top", hw_cmd_top, 0, "top", "the fleet, live, on the whole terminal",
+         "Shows counts, groups, who is offline and what changed last, until q is pressed.\n"
+         "'/' filters by what ids contain, Enter opens a device, 'a' shows all devices.\n",
          NULL},
 	{"list", hw_cmd_list, TAKES_JSON | TAKES_FILTER | TAKES_LIST | TAKES_NAMES, "list [OPTION]...",
          "all devices, or some", "Lists devices, by their ids unless --sort says otherwise.\n", NULL},
@@ -51,9 +65,14 @@ static const struct command {
          "Lists the nodes of [cluster], this one included, as it sees them: which state each\n"
          "is in, since when, and how many of the partitions it owns; then what is wrong.\n",
          NULL},
-	{"forget", hw_cmd_forget, TAKES_ID, "forget ID", "forget a device",
-         "Takes the device out of the monitor, the store and the broker's retained\n"
-         "messages. If it is heard again it is a new device.\n",
+	{"check", hw_cmd_check, TAKES_GROUP | TAKES_BOUNDS, "check [OPTION]...", "a line and an exit status for Nagios",
+         "Says in one line whether the fleet and its monitor are well, with figures. Exit\n"
+         "status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n",
+         NULL},
+	{"forget", hw_cmd_forget, TAKES_IDS, "forget ID... | -", "forget devices",
+         "Takes the devices out of the monitor, the store and the broker's retained\n"
+         "messages. One that is heard again is a new device. '-' stands for ids on standard\n"
+         "input, one a line, as list --names writes them.\n",
          NULL},
 	{"reload", hw_cmd_reload, 0, "reload", "read the configuration again",
          "Prints what changed, and what needs a restart. A file with errors changes\n"
@@ -61,6 +80,10 @@ static const struct command {
          NULL},
 	{"version", hw_cmd_version, 0, "version", "the versions of heartwheelctl and of the daemon",
          "Shows the versions of heartwheelctl and of the daemon.\n", NULL},
+	{"history", NULL, 0, "history ID ...", "a device's transitions, of years", NULL, hw_history_main},
+	{"outages", NULL, 0, "outages ...", "when devices were offline", NULL, hw_history_main},
+	{"uptime", NULL, 0, "uptime ...", "how long they were online", NULL, hw_history_main},
+	{"task", NULL, 0, "task send|list|show|cancel|watch|status ...", "commands to devices", NULL, hw_task_main},
 	{"user", NULL, 0, "user add|list|remove ...", "who may come in over [http] listen", NULL, hw_user_main},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -71,8 +94,10 @@ static void print_help(void)
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		printf("  %-8s %s\n", commands[i].name, commands[i].brief);
 	puts("\noptions:\n"
-	     "  -s, --socket SOCKET  the daemon's control socket\n"
-	     "                       (default " DEFAULT_SOCKET ")\n"
+	     "  -s, --socket SOCKET  the daemon's control socket (default: that in HEARTWHEEL_SOCKET,\n"
+	     "                       or " DEFAULT_SOCKET ")\n"
+	     "  -c, --config FILE    where history, outages, uptime and task look their socket up\n"
+	     "                       (default " DEFAULT_CONFIG ")\n"
 	     "  -V, --version        the version of heartwheelctl\n"
 	     "  -h, --help           this text; after a command: that command's\n"
 	     "\nexit status: 0 done, 1 failed, 2 wrong usage");
@@ -85,6 +110,14 @@ static void print_command_help(const struct command *c)
 		puts("  --state S   only devices that are online, or offline\n"
 		     "  --group G   only devices of that group\n"
 		     "  --prefix P  only devices whose id begins with P");
+	if (c->takes & TAKES_GROUP)
+		puts("  --group G   only devices of that group");
+	if (c->takes & TAKES_BOUNDS)
+		puts("  --warning N, -w N   WARNING if more than N devices are offline, or N%\n"
+		     "                      of them (0)\n"
+		     "  --critical N, -c N  CRITICAL, likewise (50%)\n"
+		     "  --blind S           what it is if devices cannot be heard: unknown,\n"
+		     "                      warning or critical (unknown)");
 	if (c->takes & TAKES_LIST)
 		puts("  --search T  only devices whose id contains T, in capitals or not\n"
 		     "  --sort S    id; newest, oldest: by the last change of state; known: as they\n"
@@ -120,14 +153,25 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-enum { OPT_JSON = 256, OPT_STATE, OPT_GROUP, OPT_PREFIX, OPT_SEARCH, OPT_SORT, OPT_LIMIT, OPT_NAMES };
+static int unknown_command(const char *name)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (hw_text_may_mean(name, commands[i].name))
+			return usage(NULL, "unknown command '%s'; did you mean '%s'?", name, commands[i].name);
+	return usage(NULL, "unknown command '%s'", name);
+}
+
+enum { OPT_JSON = 256, OPT_STATE, OPT_GROUP, OPT_PREFIX, OPT_SEARCH, OPT_SORT, OPT_LIMIT, OPT_NAMES, OPT_BLIND };
 
 /* Whether the command takes that option. */
 static bool takes(const struct command *c, int option)
 {
-	static const unsigned needs[] = {TAKES_JSON, TAKES_FILTER, TAKES_FILTER, TAKES_FILTER,
-	                                 TAKES_LIST, TAKES_LIST,   TAKES_LIST,   TAKES_NAMES};
-	return option == 'h' || (option >= OPT_JSON && option <= OPT_NAMES && (c->takes & needs[option - OPT_JSON]));
+	static const unsigned needs[] = {TAKES_JSON,   TAKES_FILTER, TAKES_FILTER | TAKES_GROUP,
+	                                 TAKES_FILTER, TAKES_LIST,   TAKES_LIST,
+	                                 TAKES_LIST,   TAKES_NAMES,  TAKES_BOUNDS};
+	if (option == 'w' || option == 'c')
+		return c->takes & TAKES_BOUNDS;
+	return option == 'h' || (option >= OPT_JSON && option <= OPT_BLIND && (c->takes & needs[option - OPT_JSON]));
 }
 
 static const struct option command_options[] = {
@@ -139,6 +183,9 @@ static const struct option command_options[] = {
 	{"sort", required_argument, NULL, OPT_SORT},
 	{"limit", required_argument, NULL, OPT_LIMIT},
 	{"names", no_argument, NULL, OPT_NAMES},
+	{"warning", required_argument, NULL, 'w'},
+	{"critical", required_argument, NULL, 'c'},
+	{"blind", required_argument, NULL, OPT_BLIND},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -166,12 +213,15 @@ static bool one_of(const char *text, const char *const *words)
 /* What is wrong with the values of the options, or NULL. */
 static const char *judge(const struct hw_args *args, const char *limit)
 {
-	static const char *const states[] = {"online", "offline", NULL}, *const sorts[] = {"id", "newest", "oldest",
-	                                                                                   "known", NULL};
+	static const char *const states[] = {"online", "offline", NULL},
+				 *const sorts[] = {"id", "newest", "oldest", "known", NULL},
+				 *const levels[] = {"unknown", "warning", "critical", NULL};
 	if (args->state && !one_of(args->state, states))
 		return "--state is 'online' or 'offline'";
 	if (args->sort && !one_of(args->sort, sorts))
 		return "--sort is 'id', 'newest', 'oldest' or 'known'";
+	if (args->blind && !one_of(args->blind, levels))
+		return "--blind is 'unknown', 'warning' or 'critical'";
 	if (limit && (args->limit == 0 || strspn(limit, "0123456789") != strlen(limit) || strlen(limit) > 9))
 		return "--limit is a number from 1 on";
 	if (args->json && args->names)
@@ -193,8 +243,31 @@ static void take_option(struct hw_args *args, int o, const char **limit)
 		args->search = optarg;
 	else if (o == OPT_SORT)
 		args->sort = optarg;
+	else if (o == 'w')
+		args->warning = optarg;
+	else if (o == 'c')
+		args->critical = optarg;
+	else if (o == OPT_BLIND)
+		args->blind = optarg;
 	else if (o == OPT_LIMIT)
 		args->limit = strtoull(*limit = optarg, NULL, 10);
+}
+
+/* What stands behind the options. -1, or an exit status. */
+static int read_ids(const struct command *c, int n, char **ids, struct hw_args *args)
+{
+	int least = c->takes & (TAKES_ID | TAKES_IDS) ? 1 : 0;
+	if (n < least)
+		return usage(c, "which device?");
+	if (n > least && !(c->takes & TAKES_IDS))
+		return usage(c, "too many arguments");
+	for (int i = 0; i < n; i++)
+		if (!*ids[i])
+			return usage(c, "an empty id names no device");
+	args->id = n > 0 ? ids[0] : NULL;
+	args->ids = ids;
+	args->n_ids = n;
+	return -1;
 }
 
 /* Reads what follows the command's name. -1 if it is to be run, or an exit status. */
@@ -203,7 +276,7 @@ static int read_args(const struct command *c, int argc, char **argv, struct hw_a
 	const char *limit = NULL;
 	int o;
 	optind = 0; /* GNU: start over, with another array */
-	while ((o = getopt_long(argc, argv, ":h", command_options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, ":hw:c:", command_options, NULL)) != -1) {
 		if (!takes(c, o))
 			return bad_option(c, o, argv[optind - 1]);
 		if (o == 'h') {
@@ -215,20 +288,12 @@ static int read_args(const struct command *c, int argc, char **argv, struct hw_a
 	const char *wrong = judge(args, limit);
 	if (wrong)
 		return usage(c, "%s", wrong);
-	int wanted = c->takes & TAKES_ID ? 1 : 0;
-	if (argc - optind < wanted)
-		return usage(c, "which device?");
-	if (argc - optind > wanted)
-		return usage(c, "too many arguments");
-	args->id = wanted ? argv[optind] : NULL;
-	if (args->id && !*args->id)
-		return usage(c, "an empty id names no device");
-	return -1;
+	return read_ids(c, argc - optind, argv + optind, args);
 }
 
 static int run(const char *socket, const struct command *c, const struct hw_args *args)
 {
-	struct hw_ctl ctl;
+	struct hw_ctl ctl = {.socket = socket};
 	hw_screen_init(&ctl.screen);
 	ctl.client = hw_client_new(socket);
 	if (!ctl.client)
@@ -253,19 +318,25 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"socket", required_argument, NULL, 's'},
+		{"config", required_argument, NULL, 'c'},
 		{"version", no_argument, NULL, 'V'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	const char *socket = DEFAULT_SOCKET;
+	const char *named = getenv("HEARTWHEEL_SOCKET");
+	struct hw_whom whom = {named && *named ? named : NULL, DEFAULT_CONFIG};
 	struct hw_args args = {0};
 	int o;
 	setlocale(LC_CTYPE, "");
 	opterr = 0;
-	while ((o = getopt_long(argc, argv, "+:s:Vh", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "+:s:c:Vh", options, NULL)) != -1) {
 		switch (o) {
 		case 's':
-			socket = optarg;
+			whom.socket = optarg;
+			break;
+		case 'c':
+			whom.config = optarg;
+			whom.socket = whom.socket == named ? NULL : whom.socket;
 			break;
 		case 'V':
 			puts("heartwheelctl " HW_VERSION);
@@ -281,15 +352,20 @@ int main(int argc, char **argv)
 			return usage(NULL, "unknown option '%s'", argv[optind - 1]);
 		}
 	}
-	if (!*socket) /* curl would look a host up */
+	if (whom.socket && !*whom.socket) /* curl would look a host up */
 		return usage(NULL, "the socket's path is empty");
 	if (optind == argc)
 		return usage(NULL, "which command?");
 	const struct command *c = find_command(argv[optind]);
 	if (!c)
-		return usage(NULL, "unknown command '%s'", argv[optind]);
+		return unknown_command(argv[optind]);
 	if (c->main)
-		return finish(c->main(argc - optind, argv + optind));
+		return finish(c->main(&whom, argc - optind, argv + optind));
 	int rc = read_args(c, argc - optind, argv + optind, &args);
-	return finish(rc >= 0 ? rc : run(socket, c, &args));
+	/* What starts plugins reads 2 as CRITICAL, and standard output alone. */
+	if (rc == HW_EXIT_USAGE && c->takes & TAKES_BOUNDS) {
+		puts("HEARTWHEEL UNKNOWN - wrong usage: see heartwheelctl check --help");
+		rc = HW_EXIT_UNKNOWN;
+	}
+	return finish(rc >= 0 ? rc : run(whom.socket ? whom.socket : DEFAULT_SOCKET, c, &args));
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/ctl.h"
+#include "ctl/words.h"
 
 #define BAR_MAX    40
 #define GROUPS_MAX 8 /* more of them would scroll the rest away: `groups` shows them all */
@@ -21,11 +22,6 @@ static void line(const struct hw_ctl *ctl, const char *title, enum hw_paint pain
 	hw_text_print(stdout, &ctl->screen, text);
 	fputs(paint != HW_PLAIN ? hw_paint(&ctl->screen, HW_PLAIN) : "", stdout);
 	fputc('\n', stdout);
-}
-
-static bool is_true(const cJSON *s, const char *key)
-{
-	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, key));
 }
 
 static double number(const cJSON *s, const char *key)
@@ -68,27 +64,22 @@ static void print_devices(const struct hw_ctl *ctl, const cJSON *s)
 	       n_offline > 0 ? hw_paint(screen, HW_BAD) : "", hw_text_count(n_offline, offline),
 	       n_offline > 0 ? hw_paint(screen, HW_PLAIN) : "");
 	print_bar(ctl, hw_member_int(s, "online"), hw_member_int(s, "devices"));
-	if (is_true(s, "loading"))
+	if (hw_words_true(s, "loading"))
 		line(ctl, "loading", HW_WARN, "yes, devices are still read from the store");
 }
 
 static void print_seeing(const struct hw_ctl *ctl, const cJSON *s)
 {
-	char text[512], span[HW_SPAN_MAX];
-	if (!is_true(s, "blind")) {
-		line(ctl, "blind", HW_GOOD, "no");
-		return;
-	}
-	snprintf(text, sizeof(text), "yes, cause: %s, for %s; no device is judged meanwhile",
-	         hw_member_text(s, "blind_cause"), hw_text_span(hw_member_int(s, "blind_for_ms"), span));
-	line(ctl, "blind", HW_BAD, text);
+	char words[HW_WORDS_MAX];
+	bool blind = hw_words_blind(s, words);
+	line(ctl, "watching", blind ? HW_BAD : HW_GOOD, blind ? words : "yes");
 }
 
 static void print_links(const struct hw_ctl *ctl, const cJSON *s)
 {
 	char text[1024];
 	const char *mqtt = hw_member_text(s, "mqtt"), *redis = hw_member_text(s, "redis");
-	bool up = strcmp(mqtt, "up") == 0, there = strcmp(redis, "up") == 0 || strcmp(redis, "off") == 0;
+	bool up = strcmp(mqtt, "up") == 0, there = hw_words_redis_well(s);
 	if (up && number(s, "barrier_ms") > 0)
 		snprintf(text, sizeof(text), "up, a round trip takes %.1f ms", number(s, "barrier_ms"));
 	else
@@ -102,13 +93,13 @@ static void print_owed(const struct hw_ctl *ctl, const cJSON *s)
 	char text[256], count[HW_SPAN_MAX], span[HW_SPAN_MAX];
 	int64_t owed = hw_member_int(s, "owed"), oldest_ms = hw_member_int(s, "owed_oldest_ms");
 	if (owed == 0)
-		snprintf(text, sizeof(text), "0");
+		snprintf(text, sizeof(text), "0 writes");
 	else if (oldest_ms < 1000)
-		snprintf(text, sizeof(text), "%s, just now", hw_text_count(owed, count));
+		snprintf(text, sizeof(text), "%s writes, just now", hw_text_count(owed, count));
 	else
-		snprintf(text, sizeof(text), "%s, the oldest for %s", hw_text_count(owed, count),
+		snprintf(text, sizeof(text), "%s writes, the oldest for %s", hw_text_count(owed, count),
 		         hw_text_span(oldest_ms, span));
-	line(ctl, "owed", oldest_ms > 10000 ? HW_BAD : owed > 0 ? HW_WARN : HW_PLAIN, text);
+	line(ctl, "pending", oldest_ms > 10000 ? HW_BAD : owed > 0 ? HW_WARN : HW_PLAIN, text);
 }
 
 static void print_rates(const struct hw_ctl *ctl, const cJSON *s)
@@ -162,22 +153,13 @@ static void print_groups(struct hw_ctl *ctl)
 	hw_answer_fini(&a);
 }
 
-/* Of one of several nodes. */
 static void print_cluster(const struct hw_ctl *ctl, const cJSON *c)
 {
-	char text[512];
-	int64_t lost = hw_member_int(c, "lost"), unowned = hw_member_int(c, "unowned");
+	char text[HW_WORDS_MAX];
 	if (!c)
 		return;
-	int n = snprintf(text, sizeof(text),
-	                 "%s%" PRId64 " ready of %" PRId64 "; this one owns %" PRId64 " of %" PRId64,
-	                 is_true(c, "member") ? "" : "not a member; ", hw_member_int(c, "ready"),
-	                 hw_member_int(c, "nodes"), hw_member_int(c, "owned"), hw_member_int(c, "partitions"));
-	if (lost > 0)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "; %" PRId64 " lost", lost);
-	if (unowned > 0)
-		snprintf(text + n, sizeof(text) - (size_t)n, "; %" PRId64 " without an owner", unowned);
-	line(ctl, "nodes", lost > 0 || unowned > 0 || !is_true(c, "member") ? HW_BAD : HW_GOOD, text);
+	bool well = hw_words_nodes(c, text);
+	line(ctl, "nodes", well ? HW_GOOD : HW_BAD, text);
 }
 
 /* Of the fleet it knows nothing. */
@@ -207,7 +189,7 @@ static void print_status(struct hw_ctl *ctl, const cJSON *s)
 	line(ctl, "node", HW_PLAIN, text);
 	const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(s, "cluster");
 	print_cluster(ctl, cluster);
-	if (is_true(cluster, "standing_by"))
+	if (hw_words_true(cluster, "standing_by"))
 		print_standby(ctl, cluster);
 	else
 		print_fleet(ctl, s);

@@ -52,8 +52,9 @@ static size_t decode(const char *text, uint32_t *c)
 /* What a terminal may act on, or what makes text look like other text. */
 static bool unsafe(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || (c >= 0x200e && c <= 0x200f) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x061c || c == 0x180e ||
+	       (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) ||
+	       c == 0xfeff;
 }
 
 /* The next character of `*text` as it is shown: moves on, returns its columns. */
@@ -76,34 +77,141 @@ static size_t next_shown(const struct hw_screen *s, const char **text, char out[
 	return strlen(out);
 }
 
+/* The columns that all of `text` takes. */
+static size_t measure(const struct hw_screen *s, const char *text)
+{
+	size_t columns = 0;
+	char shown[16];
+	while (*text)
+		columns += next_shown(s, &text, shown);
+	return columns;
+}
+
+/* Appends what is shown of `text` up to `max` columns to `out`, or of what lies behind the first `skip` columns of it.
+ */
+static size_t append(const struct hw_screen *s, const char *text, size_t skip, size_t max, char *out)
+{
+	size_t columns = 0, at = 0;
+	char shown[16];
+	while (*text) {
+		size_t more = next_shown(s, &text, shown);
+		at += more;
+		if (at - more < skip)
+			continue;
+		if (columns + more > max)
+			break;
+		strcat(out, shown);
+		columns += more;
+	}
+	return columns;
+}
+
+/* The end is what tells ids apart that begin alike: it gets as much room as the beginning. */
 char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, size_t *width)
 {
 	const char *dots = s->ascii ? "..." : "\u2026";
-	const size_t dots_width = s->ascii ? 3 : 1;
-	size_t columns = 0, n = 0, fits = 0, fits_columns = 0;
-	char *out = malloc(strlen(text) * 4 + 8), shown[16];
+	size_t dots_width = s->ascii ? 3 : 1, all = measure(s, text), columns;
+	char *out = malloc(strlen(text) * 4 + 8);
 	if (!out)
 		return NULL;
-	while (*text) {
-		size_t more = next_shown(s, &text, shown);
-		if (max > 0 && columns + more > max) {
-			columns = fits_columns + dots_width;
-			strcpy(out + fits, dots);
-			n = fits + strlen(dots);
-			break;
-		}
-		memcpy(out + n, shown, strlen(shown));
-		n += strlen(shown);
-		columns += more;
-		if (columns + dots_width <= max) {
-			fits = n;
-			fits_columns = columns;
-		}
+	*out = '\0';
+	if (max == 0 || all <= max) {
+		columns = append(s, text, 0, all, out);
+	} else if (max < dots_width + 2) {
+		columns = append(s, text, 0, max, out);
+	} else {
+		size_t tail = (max - dots_width) / 2;
+		columns = append(s, text, 0, max - dots_width - tail, out) + dots_width;
+		strcat(out, dots);
+		columns += append(s, text, all - tail, tail, out);
 	}
-	out[n] = '\0';
 	if (width)
 		*width = columns;
 	return out;
+}
+
+/* The code point of an escape at the begin of `text`, and its length; 0 if there is none. */
+static size_t read_escape(const char *text, uint32_t *c)
+{
+	size_t digits = text[0] != '\\' ? 0 : text[1] == 'x' ? 2 : text[1] == 'u' ? 4 : text[1] == 'U' ? 8 : 0;
+	char number[9] = "";
+	if (digits == 0 || strspn(text + 2, "0123456789abcdef") < digits)
+		return 0;
+	memcpy(number, text + 2, digits);
+	*c = (uint32_t)strtoul(number, NULL, 16);
+	return 2 + digits;
+}
+
+/* Never longer than the escape was. */
+static size_t encode(uint32_t c, char *out)
+{
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	size_t len = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	for (size_t i = len - 1; i > 0; i--, c >>= 6)
+		out[i] = (char)(0x80 | (c & 0x3f));
+	out[0] = (char)((0xf00u >> len & 0xf0) | c);
+	return len;
+}
+
+bool hw_text_unescape(char *text)
+{
+	uint32_t c;
+	size_t len, n = 0;
+	bool any = false;
+	for (const char *at = text; *at; at += len ? len : 1) {
+		len = read_escape(at, &c);
+		if (len > 0 && (c == 0 || c > 0x10ffff))
+			return false;
+		any |= len > 0;
+	}
+	for (const char *at = text; any && *at; at += len ? len : 1) {
+		len = read_escape(at, &c);
+		if (len > 0)
+			n += encode(c, text + n);
+		else
+			text[n++] = *at;
+	}
+	if (any)
+		text[n] = '\0';
+	return any;
+}
+
+#define WORD_MAX 64
+
+/* Optimal string alignment (Damerau 1964, Levenshtein 1966), three rows of its table at a time. */
+unsigned hw_text_distance(const char *a, const char *b)
+{
+	unsigned rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *row = rows[2];
+	size_t n = strlen(a), m = strlen(b);
+	if (n > WORD_MAX || m > WORD_MAX)
+		return WORD_MAX;
+	for (unsigned k = 0; k <= m; k++)
+		last[k] = k;
+	for (unsigned i = 1; i <= n; i++) {
+		row[0] = i;
+		for (unsigned k = 1; k <= m; k++) {
+			unsigned least = last[k - 1] + (a[i - 1] != b[k - 1]);
+			least = last[k] + 1 < least ? last[k] + 1 : least;
+			least = row[k - 1] + 1 < least ? row[k - 1] + 1 : least;
+			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] && before[k - 2] + 1 < least)
+				least = before[k - 2] + 1;
+			row[k] = least;
+		}
+		unsigned *spare = before;
+		before = last;
+		last = row;
+		row = spare;
+	}
+	return last[m];
+}
+
+bool hw_text_may_mean(const char *word, const char *name)
+{
+	size_t len = strlen(word);
+	return len > 0 && (strncmp(word, name, len) == 0 || hw_text_distance(word, name) <= (len < 4 ? 1 : 2));
 }
 
 void hw_text_print(FILE *f, const struct hw_screen *s, const char *text)

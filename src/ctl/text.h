@@ -24,10 +24,21 @@ void hw_screen_init(struct hw_screen *s);
 
 /*
  * A copy of `text` that is safe to show: control characters, invalid UTF-8 and marks that turn the direction of writing
- * become escapes like `\x1b` and `\u202e`; beyond `max` columns (0: no bound) it ends with an ellipsis. `*width`,
- * unless NULL, is the columns it takes. NULL without memory. Owned by the caller.
+ * become escapes like `\x1b` and `\u202e`; what takes more than `max` columns (0: no bound) has an ellipsis in its
+ * middle. `*width`, unless NULL, is the columns it takes. NULL without memory. Owned by the caller.
  */
 char *hw_text_clean(const struct hw_screen *s, const char *text, size_t max, size_t *width);
+
+/*
+ * Reads the escapes that hw_text_clean() writes, in place. False, and `text` as it was, if it has none, or one that
+ * stands for no character.
+ */
+bool hw_text_unescape(char *text);
+
+/* How far two words are from one another: letters to change, leave out, put in, or swap with their neighbour. */
+unsigned hw_text_distance(const char *a, const char *b);
+/* Whether who wrote `word` may have meant `name`: it is a begin of it, or not far from it. */
+bool hw_text_may_mean(const char *word, const char *name);
 
 /* Prints hw_text_clean(). */
 void hw_text_print(FILE *f, const struct hw_screen *s, const char *text);

@@ -288,8 +288,9 @@ static int run(const struct request *r)
 	return usage("the command is 'add', 'list' or 'remove'");
 }
 
-int hw_user_main(int argc, char **argv)
+int hw_user_main(const struct hw_whom *whom, int argc, char **argv)
 {
+	(void)whom;
 	static const struct option options[] = {
 		{"role", required_argument, NULL, 'r'}, {"expires", required_argument, NULL, 'e'},
 		{"file", required_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * heartwheelctl watch: the event stream, a line for each transition. After a loss it goes on behind the last event that
- * was printed, so that a restart of the daemon skips nothing.
+ * was printed, so that a restart of the daemon skips nothing. What happens while Redis is away is told as `pending`,
+ * and once more when Redis has it: it is printed once.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,16 +10,18 @@
 #include <time.h>
 
 #include "ctl/ctl.h"
+#include "ctl/events.h"
+#include "ctl/words.h"
 
 #define RETRY_MS 1000
 
 struct watch {
 	struct hw_ctl *ctl;
 	const struct hw_args *args;
-	char event[32], place[64]; /* of the event being read */
-	char *data;                /* owned */
-	char last[64];             /* of the last event read */
-	bool heard;                /* on this connection */
+	struct hw_event_read event; /* being read */
+	bool heard;                 /* on this connection */
+	bool blind;                 /* as it was told last */
+	int64_t blind_since_ms;
 	int rc;
 };
 
@@ -50,7 +53,7 @@ static void print_transition(const struct hw_ctl *ctl, const cJSON *device)
 
 static void on_transition(struct watch *w)
 {
-	cJSON *device = w->data ? cJSON_Parse(w->data) : NULL;
+	cJSON *device = hw_event_transition(&w->event);
 	if (device && wanted(w->args, device)) {
 		if (w->args->json)
 			w->rc = hw_print_json(w->ctl, device);
@@ -60,36 +63,44 @@ static void on_transition(struct watch *w)
 	cJSON_Delete(device);
 }
 
-/* An empty line ends an event. */
-static bool on_event(struct watch *w)
+/* For people: a line of the same columns. */
+static void on_sight(struct watch *w)
 {
-	if (strcmp(w->event, "transition") == 0)
-		on_transition(w);
-	else if (strcmp(w->event, "reset") == 0)
-		fputs("heartwheelctl: what happened meanwhile is not to be had any more\n", stderr);
-	if (*w->place)
-		snprintf(w->last, sizeof(w->last), "%s", w->place);
-	*w->event = *w->place = '\0';
-	free(w->data);
-	w->data = NULL;
-	return w->rc == 0 && fflush(stdout) == 0;
+	const struct hw_screen *s = &w->ctl->screen;
+	cJSON *sight = w->args->json || !w->event.data ? NULL : cJSON_Parse(w->event.data);
+	bool blind = sight && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(sight, "blind"));
+	char words[HW_WORDS_MAX], clock[HW_SPAN_MAX], span[HW_SPAN_MAX];
+	int64_t now = hw_wall_ms(), since = hw_member_int(sight, "since_ms");
+	if (sight && (blind || w->blind))
+		printf("%s%s%s  %s%-9s%s  ", hw_paint(s, HW_DIM),
+		       s->terminal ? hw_text_time(blind ? since : now, clock)
+		                   : hw_text_clock(blind ? since : now, clock),
+		       hw_paint(s, HW_PLAIN), hw_paint(s, blind ? HW_BAD : HW_GOOD), blind ? "blind" : "watching",
+		       hw_paint(s, HW_PLAIN));
+	if (sight && hw_words_blind(sight, words))
+		printf("%-12s  %s\n", hw_member_text(sight, "blind_cause"), words);
+	else if (sight && w->blind)
+		printf("hears devices again after %s\n", hw_text_span(now - w->blind_since_ms, span));
+	if (sight) {
+		w->blind = blind;
+		w->blind_since_ms = since;
+	}
+	cJSON_Delete(sight);
 }
 
 static bool on_line(void *arg, const char *line)
 {
 	struct watch *w = arg;
 	w->heard = true;
-	if (!*line)
-		return on_event(w);
-	if (strncmp(line, "event: ", 7) == 0) {
-		snprintf(w->event, sizeof(w->event), "%s", line + 7);
-	} else if (strncmp(line, "id: ", 4) == 0) {
-		snprintf(w->place, sizeof(w->place), "%s", line + 4);
-	} else if (strncmp(line, "data: ", 6) == 0) {
-		free(w->data);
-		w->data = strdup(line + 6);
-	}
-	return true;
+	if (!hw_event_read_line(&w->event, line))
+		return true;
+	if (strcmp(w->event.name, "sight") == 0)
+		on_sight(w);
+	else if (strcmp(w->event.name, "reset") == 0)
+		fputs("heartwheelctl: what happened meanwhile is not to be had any more\n", stderr);
+	else
+		on_transition(w);
+	return w->rc == 0 && fflush(stdout) == 0;
 }
 
 static void wait_a_little(void)
@@ -103,10 +114,13 @@ int hw_cmd_watch(struct hw_ctl *ctl, const struct hw_args *args)
 	struct watch w = {.ctl = ctl, .args = args};
 	bool ever = false, told = false;
 	long code;
+	int wrong = hw_need_group(ctl, args->group);
+	if (wrong)
+		return wrong;
 	do {
 		w.heard = false;
-		*w.event = *w.place = '\0';
-		int rc = hw_client_stream(ctl->client, "/v1/events", w.last, on_line, &w, &code);
+		hw_event_read_drop(&w.event);
+		int rc = hw_client_stream(ctl->client, "/v1/events", w.event.last, on_line, &w, &code);
 		if (w.rc || ferror(stdout) || rc == 1 || (!ever && !w.heard)) {
 			w.rc = w.rc || ferror(stdout) ? w.rc : hw_failed(ctl, "%s", hw_client_why(ctl->client));
 			break;
@@ -119,6 +133,6 @@ int hw_cmd_watch(struct hw_ctl *ctl, const struct hw_args *args)
 		told = true;
 		wait_a_little();
 	} while (true);
-	free(w.data);
+	hw_event_read_fini(&w.event);
 	return w.rc;
 }

@@ -74,6 +74,8 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (a->anew && !a->stopping) {
+		for (unsigned i = 0; i < a->n_readers && a->reader[i].reader; i++)
+			hw_reader_end(a->reader[i].reader);
 		begin_stop(a, hw_app_woke(a), ANEW_WITHIN_MS);
 		return;
 	}
@@ -180,7 +182,12 @@ static void check_stop(struct hw_app *a, struct hw_now now)
 {
 	bool written = !a->redis || (hw_redis_stats(a->redis)->waiting == 0 && hw_redis_sightings_idle(a->redis));
 	bool idle = written && hw_owed_idle(&a->status) && hw_owed_idle(&a->discovery) && !a->presence_due &&
-	            hw_notifier_idle(a->notifier) && hw_app_cluster_stopped(a);
+	            (hw_notifier_idle(a->notifier) || a->anew) && hw_app_cluster_stopped(a);
+	if (a->anew && a->stopping && hw_app_standby_is_ending(a)) {
+		if (hw_app_standby_ended(a, now))
+			hw_loop_stop(&a->loop);
+		return;
+	}
 	if (!a->stopping || (!idle && now.mono.ns < a->stop_by.ns))
 		return;
 	if (!idle && !a->anew) {
@@ -190,7 +197,10 @@ static void check_stop(struct hw_app *a, struct hw_now now)
 		       (unsigned long long)hw_app_owed(a, now, &oldest));
 	}
 	hw_app_presence_end(a, now);
-	hw_loop_stop(&a->loop);
+	if (a->anew)
+		hw_app_standby_end(a, now);
+	else
+		hw_loop_stop(&a->loop);
 }
 
 static void on_tick(void *arg)
@@ -484,6 +494,7 @@ static int start_redis(struct hw_app *a)
 	                                       .key_prefix = c->redis.key_prefix,
 	                                       .node_id = c->node_id,
 	                                       .ttl_factor = (int)c->redis.ttl_factor,
+	                                       .refresh_last_seen = c->redis.refresh_last_seen,
 	                                       .events_max = c->redis.events_max,
 	                                       .run_mark = a->run_mark,
 	                                       .ttl_more_ms = several ? 2 * c->cluster_lease_ms : 0,

@@ -2,6 +2,7 @@
 /* See cluster_show.h. */
 #include "cluster_show.h"
 
+#include "cluster_stream.h"
 #include "cluster_view.h"
 #include "wake.h"
 
@@ -26,6 +27,7 @@ void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out)
 		                                           .owns = v.at[out->n].owns};
 	out->member = v.member;
 	out->lapsed = v.lapsed;
+	out->denied = hw_app_cluster_is_denied(a);
 	out->owned = v.owned;
 	out->unowned = v.unowned;
 	out->takeovers_clean = v.totals.takeovers_clean;

@@ -12,7 +12,9 @@
 #include "subscriptions.h"
 #include "wake.h"
 
-#define SHY_NS (3600 * HW_NS_PER_S)
+#define SHY_NS     (3600 * HW_NS_PER_S)
+#define LINGER_MS  1000
+#define THREADS_NS (150 * HW_NS_PER_S) /* longer than the system tries to connect, unless it was told otherwise */
 
 static struct hw_cluster_standby *standby_of(const struct hw_app *a)
 {
@@ -107,6 +109,7 @@ static void begin(struct hw_app *a, struct hw_now now)
 	a->stands_by = false;
 	s->at = now.mono;
 	hw_log(a->log, HW_LOG_NOTICE, "nodes: this node owns the fleet: it subscribes to it, and reads Redis");
+	hw_control_begins(a->control, now);
 	hw_control_store(a->control, a->redis_up);
 	int rc = hw_app_start_keyspace(a);
 	if (!rc)
@@ -197,6 +200,40 @@ void hw_app_standby_turn(struct hw_app *a, struct hw_now now)
 	look_at_loss(a, now);
 	if (s->over)
 		end(a);
+}
+
+void hw_app_standby_end(struct hw_app *a, struct hw_now now)
+{
+	standby_of(a)->ending = now.mono;
+	if (a->publisher)
+		hw_publisher_end(a->publisher, LINGER_MS);
+}
+
+bool hw_app_standby_is_ending(const struct hw_app *a)
+{
+	return standby_of(a)->ending.ns != 0;
+}
+
+static bool have_threads_ended(const struct hw_app *a)
+{
+	for (unsigned i = 0; i < a->n_readers; i++)
+		if (a->reader[i].reader && !hw_reader_ended(a->reader[i].reader))
+			return false;
+	return !a->publisher || hw_publisher_ended(a->publisher);
+}
+
+bool hw_app_standby_ended(struct hw_app *a, struct hw_now now)
+{
+	int64_t for_ns = now.mono.ns - standby_of(a)->ending.ns;
+	const struct hw_notifier_stats *s = hw_notifier_stats(a->notifier);
+	bool notified = hw_notifier_idle(a->notifier);
+	if ((!notified && for_ns < a->start->stop_timeout_ms * HW_NS_PER_MS) ||
+	    (!have_threads_ended(a) && for_ns < THREADS_NS))
+		return false;
+	if (!notified)
+		hw_log(a->log, HW_LOG_WARNING, "nodes: %u notifications are given up: stop_timeout is over",
+		       s->waiting[HW_NOTIFIER_EXEC] + s->waiting[HW_NOTIFIER_WEBHOOK]);
+	return true;
 }
 
 void hw_app_standby_after(struct hw_app *a, bool was_blind)

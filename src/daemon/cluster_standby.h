@@ -33,6 +33,7 @@ struct hw_cluster_standby {
 	bool goes_blind;   /* it is over because this node never heard it */
 	struct hw_mono at; /* of the begin */
 	struct hw_mono blind_since, shy_until; /* 0: it is not */
+	struct hw_mono ending; /* since then nothing is waited for but threads and notifications; or 0 */
 };
 
 /* The node that owns the fleet, as far as is known, until the next turn; "": nobody does. */
@@ -58,6 +59,15 @@ void hw_app_standby_released(struct hw_app *a);
 bool hw_app_standby_loaded(struct hw_app *a);
 /* Once a turn, behind the orders: begins the fleet, or the end of it. */
 void hw_app_standby_turn(struct hw_app *a, struct hw_now now);
+/*
+ * The end before it is made anew, once all else is settled: its publisher's thread is told to go, as its readers' were,
+ * and what was announced is notified of. One that is in the resolver or in a connect would say its client id to the
+ * broker behind the one that follows it, and throw that out: it is waited for. Meanwhile the loop goes on. Ended: all
+ * of that is done, or was waited for long enough.
+ */
+void hw_app_standby_end(struct hw_app *a, struct hw_now now);
+bool hw_app_standby_is_ending(const struct hw_app *a);
+bool hw_app_standby_ended(struct hw_app *a, struct hw_now now);
 /* This daemon follows on one in the same process, which had lost the fleet; `was_blind`: it had never heard it. */
 void hw_app_standby_after(struct hw_app *a, bool was_blind);
 

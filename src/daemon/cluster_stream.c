@@ -145,14 +145,13 @@ void hw_app_cluster_emptied(struct hw_app *a)
 static void on_fenced(void *arg, bool known, bool marked)
 {
 	struct hw_app *a = arg;
-	(void)marked;
 	if (!a->cluster)
 		return;
 	struct hw_cluster_stream *s = stream_of(a);
 	s->reading = HW_CLUSTER_READ;
 	if (!known)
 		return;
-	s->keeping = s->keeps || s->emptied;
+	s->keeping = s->keeps || s->emptied || !marked;
 	s->wanted = s->keeps = s->emptied = false;
 	s->reading = HW_CLUSTER_REREADS;
 	s->rereads++;

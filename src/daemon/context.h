@@ -94,6 +94,7 @@ struct hw_app {
 	struct hw_publisher *publisher;
 	struct hw_app_reader reader[HW_READERS_MAX];
 	unsigned n_readers;
+	uint64_t barrier_out; /* the last that was sent */
 	struct hw_owed status, discovery;
 	struct hw_notifier *notifier;
 	struct hw_share share;

@@ -108,8 +108,10 @@ bool hw_app_release(struct hw_app *a, struct hw_now now)
 		a->redis_late = now.mono;
 		a->releasing = true;
 		a->release_at = 0;
-	} else if (!late) {
+		hw_control_late(a->control, true);
+	} else if (!late && a->redis_late.ns) {
 		a->redis_late.ns = 0;
+		hw_control_late(a->control, false);
 	}
 	if (!a->releasing)
 		return false;

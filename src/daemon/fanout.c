@@ -13,27 +13,44 @@
 #include "probes.h"
 #include "sightings.h"
 
+#define BARRIER_SOON_NS (5 * HW_NS_PER_MS) /* if it takes longer, messages come so thick that it hardly matters */
+
 /* --- out of the core --------------------------------------------------------- */
+
+static struct hw_event event_of(const struct hw_app *a, struct hw_event_id at, const struct hw_device *d,
+                                const struct hw_transition *t)
+{
+	struct hw_id id = hw_device_id(d);
+	const char *group = hw_monitor_group_of(a->monitor, d)->name;
+	return (struct hw_event){.at = at,
+	                         .id = id.text,
+	                         .id_len = id.len,
+	                         .group = group,
+	                         .group_len = strlen(group),
+	                         .node = a->start->node_id,
+	                         .node_len = strlen(a->start->node_id),
+	                         .state = t->state,
+	                         .reason = t->reason,
+	                         .time_ms = t->time_ms,
+	                         .last_seen_ms = t->last_seen_ms,
+	                         .seq = t->seq};
+}
 
 void hw_app_tell_clients(struct hw_app *a, struct hw_event_id at, const struct hw_transition *t)
 {
 	const struct hw_device *d = hw_app_device(a, t->device);
 	if (!d)
 		return;
-	struct hw_id id = hw_device_id(d);
-	const char *group = hw_monitor_group_of(a->monitor, d)->name;
-	hw_control_event(a->control, &(struct hw_event){.at = at,
-	                                                .id = id.text,
-	                                                .id_len = id.len,
-	                                                .group = group,
-	                                                .group_len = strlen(group),
-	                                                .node = a->start->node_id,
-	                                                .node_len = strlen(a->start->node_id),
-	                                                .state = t->state,
-	                                                .reason = t->reason,
-	                                                .time_ms = t->time_ms,
-	                                                .last_seen_ms = t->last_seen_ms,
-	                                                .seq = t->seq});
+	struct hw_event e = event_of(a, at, d, t);
+	hw_control_event(a->control, &e);
+}
+
+/* It is known here at once, whatever the store does. */
+static void await_store(struct hw_app *a, const struct hw_device *d, const struct hw_transition *t)
+{
+	struct hw_event e = event_of(a, (struct hw_event_id){0}, d, t);
+	if (hw_device_noted(d, HW_OWED_STORE))
+		hw_control_pending(a->control, &e);
 }
 
 static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_transition *t)
@@ -49,10 +66,12 @@ static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_t
 	hw_owed_add(&a->status, t->device.index);
 	hw_app_discover(a, now, t->device, d);
 	hw_notifier_transition(a->notifier, now, t);
-	if (a->redis)
+	if (a->redis) {
 		hw_app_owe_store(a, now, d, t);
-	else
+		await_store(a, d, t);
+	} else {
 		hw_app_tell_clients(a, (struct hw_event_id){0}, t);
+	}
 	if (!hw_device_noted(d, HW_OWED_STORE) || a->redis_late.ns)
 		hw_owed_release(&a->status, t->device, now.mono.ns / HW_NS_PER_MS);
 	hw_app_reap_if_done(a, t->device, d);
@@ -76,6 +95,16 @@ static void tell_denied(struct hw_app *a)
 	hw_log(a->log, HW_LOG_ERROR,
 	       "blind (barrier): what is published on %s %s: allow this monitor's user to %s that topic",
 	       a->barrier_topic, what[a->barriers], right[a->barriers]);
+}
+
+/* The readers do not let anything gather while it is on its way. */
+static void on_barrier(struct hw_app *a, struct hw_now now, uint64_t number)
+{
+	a->barrier_out = number;
+	for (unsigned i = 0; i < a->n_readers; i++)
+		if (a->reader[i].reader)
+			hw_reader_expect(a->reader[i].reader, now.mono.ns + BARRIER_SOON_NS);
+	hw_publisher_barrier(a->publisher, a->run_mark, number);
 }
 
 /* While barriers are denied each attempt fares the same, and the one line has been said. */
@@ -112,6 +141,7 @@ static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	if (!out->blind.begun && out->blind.lossy && !a->loading)
 		hw_app_republish(a, now);
 	hw_app_tell_blind(a, now);
+	hw_control_sight(a->control);
 	if (!out->blind.begun)
 		hw_app_cluster_sees(a, now, out->blind.lossy);
 }
@@ -130,7 +160,7 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		hw_app_owe_status(a, now, out->device);
 		break;
 	case HW_OUT_BARRIER:
-		hw_publisher_barrier(a->publisher, a->run_mark, out->barrier);
+		on_barrier(a, now, out->barrier);
 		break;
 	case HW_OUT_BLIND:
 		on_blind(a, now, out);

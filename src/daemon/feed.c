@@ -39,6 +39,8 @@ static void on_barrier(struct hw_app_reader *r, struct hw_now now, const struct 
 		return;
 	}
 	if (ev->mark == a->run_mark) {
+		if (ev->number == a->barrier_out)
+			hw_reader_expect(r->reader, 0);
 		hw_monitor_barrier(a->monitor, now, r->number, ev->number);
 		return;
 	}

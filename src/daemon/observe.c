@@ -61,6 +61,8 @@ static void status(void *arg, struct hw_control_status *out)
 	out->uptime_s = (now.mono.ns - a->started.ns) / HW_NS_PER_S;
 	out->mqtt_up = readers_up(a) && a->publisher_up;
 	out->mqtt = mqtt_text(a);
+	out->broker = a->start->mqtt.host;
+	out->broker_port = (int)a->start->mqtt.port;
 	out->redis = redis_text(a);
 	if (a->redis)
 		out->store = hw_redis_refusal(a->redis) ? HW_REDIS_REFUSES

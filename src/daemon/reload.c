@@ -121,6 +121,8 @@ static int apply(struct hw_app *a, struct hw_settings *to)
 	free(specs);
 	if (rc)
 		return rc;
+	if (a->redis)
+		hw_redis_reconfigured(a->redis);
 	if (hw_app_configure_notifier(a, to))
 		hw_log(a->log, HW_LOG_ERROR, "[notify] stays as it was: not enough memory");
 	switch_log(a, to);
@@ -155,8 +157,10 @@ static void on_wrong_safety(void *arg, const char *key, unsigned line, const cha
 		e->n++;
 }
 
-/* The users, and the certificate, are read again whether or not their names have changed. */
-static int secure(struct hw_app *a, const struct hw_settings *to, struct hw_conf_errors *errors)
+/* The users, and the certificate, are read again whether or not their names have changed. They are not in force before
+ * all else is. */
+static int plan_safety(struct hw_app *a, const struct hw_settings *to, struct hw_http_plan *plan,
+                       struct hw_conf_errors *errors)
 {
 	struct hw_http_safety safety = HW_SETTINGS_SAFETY(to);
 	struct wrong_lines w = {to, errors};
@@ -166,21 +170,29 @@ static int secure(struct hw_app *a, const struct hw_settings *to, struct hw_conf
 		on_wrong_safety(&w, "users", 0, "listen is still another address, and needs tls_cert: restart");
 		return -EINVAL;
 	}
-	int rc = hw_control_secure(a->control, &safety, on_wrong_safety, &w);
-	if (rc == 0 && !*safety.users && *a->conf->http_users && !hw_socket_is_local(a->start->http_listen))
+	return hw_control_plan(a->control, &safety, plan, on_wrong_safety, &w);
+}
+
+/* `had_users`: before the reload. */
+static void take_safety(struct hw_app *a, struct hw_http_plan *plan, bool had_users)
+{
+	if (!*a->start->http_listen)
+		return;
+	hw_control_take(a->control, plan);
+	if (!*a->conf->http_users && had_users && !hw_socket_is_local(a->start->http_listen))
 		hw_log(a->log, HW_LOG_WARNING,
 		       "%s is not a loopback address: whoever reaches it can read every device's state now; see [http] "
 		       "users",
 		       a->start->http_listen);
-	return rc;
 }
 
-/* The file, if it is right and its log can be opened; otherwise NULL, with all that is wrong. */
-static struct hw_settings *load(struct hw_app *a, struct hw_conf_errors *errors)
+/* The file, if it is right and its log can be opened; otherwise NULL, with all that is wrong. The plan is to be
+ * released in any case. */
+static struct hw_settings *load(struct hw_app *a, struct hw_http_plan *plan, struct hw_conf_errors *errors)
 {
 	struct hw_settings *to = hw_conf_load(&hw_settings_table, a->conf->head.path, errors);
 	int rc = to && strcmp(a->conf->log, to->log) != 0 ? hw_log_try(to->log) : 0;
-	if (!rc && to && secure(a, to, errors)) {
+	if (!rc && to && plan_safety(a, to, plan, errors)) {
 		hw_conf_free(to);
 		return NULL;
 	}
@@ -197,8 +209,11 @@ static struct hw_settings *load(struct hw_app *a, struct hw_conf_errors *errors)
 int hw_app_reload(struct hw_app *a, struct evbuffer *body)
 {
 	struct hw_conf_errors errors = {0};
-	struct hw_settings *to = load(a, &errors);
+	struct hw_http_plan plan = {0};
+	struct hw_settings *to = load(a, &plan, &errors);
+	bool had_users = *a->conf->http_users != '\0';
 	if (!to) {
+		hw_http_plan_fini(&plan);
 		int status = refuse(a, &errors, body);
 		hw_conf_errors_fini(&errors);
 		return status;
@@ -212,6 +227,7 @@ int hw_app_reload(struct hw_app *a, struct evbuffer *body)
 	if (hw_conf_keep_restart_values(a->conf, to) || apply(a, to))
 		goto memory;
 	to = NULL;
+	take_safety(a, &plan, had_users);
 	if (c.topics)
 		hw_app_republish(a, hw_app_now());
 	hw_log(a->log, HW_LOG_NOTICE, "reloaded %s", a->conf->head.path);
@@ -223,6 +239,7 @@ memory:
 	evbuffer_add_printf(body,
 	                    "{\"error\":\"not enough memory, or too many groups; nothing was changed\",\"lines\":[]}");
 out:
+	hw_http_plan_fini(&plan);
 	changes_fini(&c);
 	hw_conf_free(to);
 	return status;

@@ -31,7 +31,9 @@ enum {
 	TAKES_MONTH = 32,
 	TAKES_DAYS = 64,
 	TAKES_EVENT = 128,
-	TAKES_OFFSET = 256
+	TAKES_OFFSET = 256,
+	TAKES_SORT = 512,
+	TAKES_STEP = 1024
 };
 
 static bool parse_number(const char *text, int64_t *out)
@@ -107,6 +109,25 @@ static const char *take_count(unsigned *to, const char *text, unsigned most, con
 	return NULL;
 }
 
+static const char *take_sort(struct hw_report_asked *a, const char *text)
+{
+	a->by_outages = strcmp(text, "outages") == 0;
+	return a->by_outages || strcmp(text, "down") == 0 ? NULL : "'sort' is down or outages";
+}
+
+static const char *take_step(struct hw_report_asked *a, const char *text)
+{
+	return hw_conf_duration_parse(text, &a->step_ms) == 0 && a->step_ms >= 1000
+	               ? NULL
+	               : "'step' is no duration of 1s or more";
+}
+
+static const char *take_live(struct hw_report_asked *a, const char *text)
+{
+	a->live = strcmp(text, "1") == 0;
+	return a->live || strcmp(text, "0") == 0 ? NULL : "'live' is 0 or 1";
+}
+
 static const char *take_param(struct hw_report_asked *a, int takes, const struct hw_param *p, int64_t now_ms)
 {
 	unsigned days;
@@ -141,6 +162,12 @@ static const char *take_param(struct hw_report_asked *a, int takes, const struct
 			a->since_ms = now_ms - days * DAY_MS;
 		return wrong ? wrong : days > 0 ? NULL : "'days' is not a number from 1 to 3660";
 	}
+	if (takes & TAKES_SORT && strcmp(p->key, "sort") == 0)
+		return take_sort(a, p->value);
+	if (takes & TAKES_STEP && strcmp(p->key, "step") == 0)
+		return take_step(a, p->value);
+	if (takes & TAKES_STEP && strcmp(p->key, "live") == 0)
+		return take_live(a, p->value);
 	return "no such parameter here";
 }
 
@@ -149,11 +176,13 @@ static bool read_query(struct evhttp_request *req, const char *rest, int takes, 
 {
 	int64_t now_ms = hw_clock_now().wall_ms;
 	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req)), *wrong = NULL;
+	const char *accept = evhttp_find_header(evhttp_request_get_input_headers(req), "Accept");
 	struct hw_param p;
 	char why[160];
 	int rc = 0;
 	*a = (struct hw_report_asked){
 		.until_ms = now_ms, .after = INT64_MAX, .after_dev = INT64_MAX, .limit = HW_LIMIT_DEFAULT};
+	a->csv = accept && strstr(accept, "text/csv");
 	if (*rest && hw_percent_decode(rest, strlen(rest), false, a->device, sizeof(a->device)) <= 0)
 		wrong = "the path names no device";
 	while (!wrong && query && (rc = hw_query_next(&query, &p)) == 1) {
@@ -197,16 +226,34 @@ void hw_serve_outages(void *arg, struct evhttp_request *req, const char *rest)
 void hw_serve_uptime(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_report_asked a;
-	const char *accept = evhttp_find_header(evhttp_request_get_input_headers(req), "Accept");
-	if (!read_query(req, rest, TAKES_DEVICE | TAKES_GROUP | TAKES_WINDOW | TAKES_MONTH | TAKES_PAGE | TAKES_OFFSET,
+	if (!read_query(req, rest,
+	                TAKES_DEVICE | TAKES_GROUP | TAKES_WINDOW | TAKES_MONTH | TAKES_PAGE | TAKES_OFFSET |
+	                        TAKES_SORT,
 	                &a))
 		return;
 	if (!a.month && !strstr(evhttp_request_get_uri(req), "since=")) { /* this month */
 		a.since_ms = hw_month_begin(hw_month_of(a.until_ms));
 		a.month = !strstr(evhttp_request_get_uri(req), "until=");
 	}
-	a.csv = accept && strstr(accept, "text/csv");
 	pass_on(arg, req, hw_report_uptime, &a);
+}
+
+void hw_serve_bars(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_report_asked a;
+	if (!read_query(req, rest, TAKES_DEVICE | TAKES_WINDOW | TAKES_STEP, &a))
+		return;
+	if (a.step_ms == 0)
+		a.step_ms = DAY_MS;
+	if (!*a.device || a.since_ms == 0) {
+		hw_reply_error(req, HTTP_BADREQUEST, "bars want a 'device' and 'since'");
+		return;
+	}
+	if ((a.until_ms - a.since_ms) / a.step_ms >= HW_LIMIT_MAX) {
+		hw_reply_error(req, HTTP_BADREQUEST, "too many bars: a longer 'step'");
+		return;
+	}
+	pass_on(arg, req, hw_report_bars, &a);
 }
 
 void hw_serve_badge(void *arg, struct evhttp_request *req, const char *rest)

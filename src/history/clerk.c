@@ -55,6 +55,7 @@ struct hw_clerk {
 	unsigned again_s, rounds;
 	int64_t expire_at_ms, lag_at_ms, owes_ms; /* monotonic, monotonic, the gap's time; 0: none */
 	bool refused[HW_STREAMS];                 /* Redis does not let it be read */
+	bool emptied;                             /* of the gap: hw_ledger_owes() */
 	bool half_told, redis_told;
 };
 
@@ -156,7 +157,7 @@ static int read_places(struct hw_clerk *c)
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
 		rc = hw_ledger_place(c->ledger, (enum hw_stream)i, &c->place[i]);
-	return rc ? rc : hw_ledger_owes(c->ledger, &c->owes_ms);
+	return rc ? rc : hw_ledger_owes(c->ledger, &c->owes_ms, &c->emptied);
 }
 
 static void open_sql(struct hw_clerk *c)
@@ -197,7 +198,7 @@ static void tell_gap(struct hw_clerk *c, enum hw_stream stream, const struct hw_
 	char lost[48] = "an unknown number of";
 	if (p->gap.lost >= 0)
 		snprintf(lost, sizeof(lost), "%" PRId64, p->gap.lost);
-	if (p->another)
+	if (p->gap.another)
 		say(c, HW_LOG_WARNING,
 		    "%s is another stream than the one that was read: emptied, or put back; it is read from its start, "
 		    "and %s "
@@ -216,6 +217,7 @@ static void account(struct hw_clerk *c, enum hw_stream stream, const struct hw_s
 	c->view.place[stream] = c->place[stream];
 	c->view.rows[kinds[stream]] += fresh;
 	c->view.unusable += p->unusable;
+	c->view.owes = c->owes_ms != 0;
 	c->view.lag_ms[stream] = p->more && lag_ms > 0 ? lag_ms : 0;
 	if (!p->more)
 		c->view.lag_entries[stream] = 0;
@@ -249,7 +251,7 @@ static int write_page(struct hw_clerk *c, enum hw_stream stream, const struct hw
 	c->again_s = 0;
 	c->place[stream] = p->to;
 	if (p->gap.any && stream == HW_STREAM_EVENTS)
-		rc = hw_ledger_owes(c->ledger, &c->owes_ms);
+		rc = hw_ledger_owes(c->ledger, &c->owes_ms, &c->emptied);
 	account(c, stream, p, fresh, (double)(hw_clock_mono().ns - began.ns) / 1e9);
 	if (p->gap.any)
 		tell_gap(c, stream, p);
@@ -314,6 +316,45 @@ static int write_found(struct hw_clerk *c, const struct hw_entry *entries, size_
 	return rc;
 }
 
+/* Which of these devices Redis has no more, and nothing was heard of: the entries are moved together. 0 or as
+ * read_to_end(). */
+static int keep_forgotten(struct hw_clerk *c, struct hw_entry *entries, size_t *n)
+{
+	bool *has = calloc(*n, sizeof(*has));
+	size_t left = 0;
+	int rc = has ? hw_source_has(c->source, entries, has, *n) : -ENOTCONN;
+	for (size_t i = 0; rc == 0 && i < *n; i++)
+		if (!has[i])
+			entries[left++] = entries[i];
+	*n = left;
+	free(has);
+	/* What was written into Redis before it was asked is known then: what came meanwhile has a newer seq. */
+	return rc == 0 && left > 0 ? read_to_end(c) : rc;
+}
+
+/*
+ * A device that was forgotten within a gap has no hash that would tell it. Where the stream is the one that was read,
+ * who has none was forgotten: when the gap began, which is the last that is known of it.
+ */
+static int find_forgotten(struct hw_clerk *c, int64_t gap_ms)
+{
+	size_t cap = c->conf.source.batch / 4 + 1, n = 0;
+	struct hw_entry *some = malloc(cap * sizeof(*some));
+	int64_t dev = 0;
+	int rc = some ? 0 : -ENOTCONN;
+	do {
+		if (rc == 0)
+			rc = hw_ledger_silent(c->ledger, gap_ms, &dev, some, cap, &n);
+		size_t gone = n;
+		if (rc == 0 && n > 0)
+			rc = keep_forgotten(c, some, &gone);
+		if (rc == 0 && n > 0 && gone > 0 && c->owes_ms == gap_ms)
+			rc = write_found(c, some, gone);
+	} while (rc == 0 && n > 0 && c->owes_ms == gap_ms);
+	free(some);
+	return rc;
+}
+
 /*
  * After a gap each device's hash tells its last transition. A hash and the stream's entry are written at once, so what
  * a hash says and the stream does not, once it has been read to its end behind the hash, is what was lost.
@@ -336,9 +377,11 @@ static int read_back(struct hw_clerk *c)
 			rc = write_found(c, kept, page.n);
 		free(kept);
 	} while (rc == 0 && strcmp(cursor, "0") != 0);
+	if (rc == 0 && !c->emptied)
+		rc = find_forgotten(c, gap_ms);
 	if (rc == 0)
 		rc = hw_ledger_paid(c->ledger, gap_ms);
-	return rc ? rc : hw_ledger_owes(c->ledger, &c->owes_ms);
+	return rc ? rc : hw_ledger_owes(c->ledger, &c->owes_ms, &c->emptied);
 }
 
 /* --- rounds ------------------------------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "history/schema.h"
 #include "http/reply.h"
 
 struct question {
@@ -41,7 +42,8 @@ struct hw_desk {
 	int bell_fd;
 	pthread_t thread;
 	bool running;
-	unsigned n; /* questions under way: the loop's */
+	unsigned n;  /* questions under way: the loop's */
+	bool tables; /* they are there: the thread's */
 
 	pthread_mutex_t lock; /* of these */
 	pthread_cond_t some;
@@ -66,16 +68,31 @@ static struct question *pop(struct queue *q)
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
 
+/* Whether there are tables to ask; the clerk makes them. Looked at until they are there. 0 or -EIO. */
+static int look_for_tables(struct hw_desk *d, struct hw_sql *sql, struct hw_answer *a)
+{
+	int rc = d->tables ? 1 : hw_schema_is_there(sql);
+	d->tables = rc == 1;
+	if (rc == 0) {
+		a->code = HTTP_SERVUNAVAIL;
+		a->why = "nothing has been kept yet: the database has no tables of this version";
+	}
+	return rc < 0 ? rc : 0;
+}
+
 static void answer(struct hw_desk *d, struct hw_sql **sql, struct question *x)
 {
 	struct hw_answer *a = &x->answer;
 	if (!*sql)
 		*sql = hw_sql_open(&d->conf, a->why_text);
-	int rc = *sql ? x->ask(*sql, x->args, a) : -EIO;
+	int rc = *sql ? look_for_tables(d, *sql, a) : -EIO;
+	if (rc == 0 && d->tables)
+		rc = x->ask(*sql, x->args, a);
 	if (rc == 0) {
 		hw_sql_finish_all(*sql);
 		return;
 	}
+	d->tables = false;
 	if (*sql)
 		snprintf(a->why_text, sizeof(a->why_text), "SQL: %.500s", hw_sql_error(*sql));
 	hw_sql_close(*sql);
@@ -138,6 +155,8 @@ static void send_answer(struct question *x)
 		hw_reply_error(x->req, a->code, a->why);
 		return;
 	}
+	if (*a->next)
+		evhttp_add_header(evhttp_request_get_output_headers(x->req), "Heartwheel-Next", a->next);
 	hw_reply_as(x->req, a->code, a->type, a->body);
 	a->body = NULL;
 }

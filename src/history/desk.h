@@ -24,11 +24,13 @@ struct hw_answer {
 	struct evbuffer *body;
 	int code;         /* HTTP */
 	const char *type; /* of the body */
+	char next[64];    /* of a page: `after` of the next one, for the header Heartwheel-Next; "": it is the last */
 	const char *why;  /* of an error: {"error":why} is sent. May point into why_text */
 	char why_text[HW_SQL_WHY];
 };
 
-/* Answers, in the desk's thread. `args`: as they were given. 0; or -EIO if SQL failed, and the connection is made anew.
+/* Answers, in the desk's thread, once there are tables. `args`: as they were given. 0; or -EIO if SQL failed, and the
+ * connection is made anew.
  */
 typedef int hw_desk_question(struct hw_sql *sql, const void *args, struct hw_answer *out);
 

@@ -39,6 +39,7 @@ struct hw_gap {
 	bool any;
 	struct hw_event_id after, before; /* the place that was read last, and the first entry that is there */
 	int64_t lost;                     /* entries; < 0: nobody knows how many */
+	bool another;                     /* what begins behind it is another stream: emptied, or put back */
 };
 
 /* An id of the stream as one number that sorts as ids do: 42 bits of ms, 21 of n. */

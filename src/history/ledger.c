@@ -35,6 +35,8 @@ enum query {
 	OWE,
 	OWES,
 	PAID,
+	GAP,
+	SILENT,
 	GAPS,
 	EXPIRE_TRANSITIONS,
 	EXPIRE_TASKS,
@@ -78,9 +80,12 @@ static const char *const texts[QUERIES][2] = {
 	[TASK_SET] = {"UPDATE task SET state = ?, why = ?, sent_ms = COALESCE(sent_ms, ?), acked_ms = COALESCE(acked_ms, ?),"
 		" ended_ms = ?, tries = tries + ?, entry = ? WHERE task = ? AND entry < ? AND ended_ms IS NULL", NULL},
 	[GAP_NEW] = {"INSERT INTO gap (stream, `after`, `before`, lost, found_ms) VALUES (?, ?, ?, ?, ?)", NULL},
-	[OWE] = {"UPDATE position SET at = 'owed', n = ? WHERE stream = 'device:state'", NULL},
-	[OWES] = {"SELECT n FROM position WHERE stream = 'device:state' AND at = 'owed'", NULL},
-	[PAID] = {"UPDATE position SET at = 'paid' WHERE stream = 'device:state' AND at = 'owed' AND n = ?", NULL},
+	/* `emptied`: a hash that is missing tells nothing. */
+	[OWE] = {"UPDATE position SET at = CASE WHEN at = 'emptied' THEN at ELSE ? END, n = ? WHERE stream = 'device:state'", NULL},
+	[OWES] = {"SELECT n, at FROM position WHERE stream = 'device:state' AND at <> 'paid'", NULL},
+	[PAID] = {"UPDATE position SET at = 'paid' WHERE stream = 'device:state' AND at <> 'paid' AND n = ?", NULL},
+	[GAP] = {"SELECT `after`, `before` FROM gap WHERE stream = 'device:events' AND found_ms = ?", NULL},
+	[SILENT] = {"SELECT dev, id, grp, seq FROM device WHERE dev > ? AND gone_ms IS NULL AND since_ms < ? ORDER BY dev LIMIT ?", NULL},
 	[GAPS] = {"SELECT COUNT(*), COALESCE(SUM(lost), 0) FROM gap", NULL},
 	[EXPIRE_TRANSITIONS] = {"DELETE FROM transition WHERE (dev, seq) IN"
 		" (SELECT dev, seq FROM transition WHERE at_ms < ? ORDER BY at_ms LIMIT " PIECE ")",
@@ -442,15 +447,60 @@ int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_ga
 		return -EIO;
 	if (stream != HW_STREAM_EVENTS)
 		return 0;
-	hw_sql_int(l->q[OWE], 1, now_ms);
+	hw_sql_text(l->q[OWE], 1, gap->another ? "emptied" : "owed");
+	hw_sql_int(l->q[OWE], 2, now_ms);
 	return hw_sql_do(l->q[OWE]) < 0 ? -EIO : 0;
 }
 
-int hw_ledger_owes(struct hw_ledger *l, int64_t *gap_ms)
+int hw_ledger_owes(struct hw_ledger *l, int64_t *gap_ms, bool *emptied)
 {
+	size_t len;
 	int rc = hw_sql_step(l->q[OWES]);
 	*gap_ms = rc == 1 ? hw_sql_column_int(l->q[OWES], 0) : 0;
+	*emptied = rc == 1 && is(hw_sql_column_text(l->q[OWES], 1, &len), "emptied");
 	hw_sql_reset(l->q[OWES]);
+	return rc < 0 ? -EIO : 0;
+}
+
+/* When a gap began and ended, in ms of the stream. 1; 0: there is none; -EIO. */
+static int find_gap(struct hw_ledger *l, int64_t gap_ms, int64_t *after_ms, int64_t *before_ms)
+{
+	struct hw_sql_stmt *q = l->q[GAP];
+	int64_t *const ends[] = {after_ms, before_ms};
+	struct hw_event_id at;
+	size_t len;
+	hw_sql_int(q, 1, gap_ms);
+	int rc = hw_sql_step(q);
+	for (int i = 0; rc == 1 && i < 2; i++) {
+		const char *text = hw_sql_column_text(q, i, &len);
+		*ends[i] = hw_event_id_parse(text, len, &at) == 0 ? (int64_t)at.ms : 0;
+	}
+	hw_sql_reset(q);
+	return rc;
+}
+
+int hw_ledger_silent(struct hw_ledger *l, int64_t gap_ms, int64_t *dev, struct hw_entry *out, size_t cap, size_t *n)
+{
+	struct hw_sql_stmt *q = l->q[SILENT];
+	int64_t after_ms = 0, before_ms = 0;
+	size_t len;
+	int rc = find_gap(l, gap_ms, &after_ms, &before_ms);
+	*n = 0;
+	if (rc <= 0)
+		return rc;
+	hw_sql_int(q, 1, *dev);
+	hw_sql_int(q, 2, before_ms);
+	hw_sql_int(q, 3, (int64_t)cap);
+	while ((rc = hw_sql_step(q)) == 1 && *n < cap) {
+		struct hw_entry *e = &out[(*n)++];
+		*e = (struct hw_entry){.state = "forgotten", .why = "gap", .time_ms = after_ms};
+		*dev = hw_sql_column_int(q, 0);
+		snprintf(e->id, sizeof(e->id), "%s", hw_sql_column_text(q, 1, &len));
+		snprintf(e->group, sizeof(e->group), "%s", hw_sql_column_text(q, 2, &len));
+		e->seq = hw_sql_column_int(q, 3) + 1;
+		e->at.ms = (uint64_t)after_ms;
+	}
+	hw_sql_reset(q);
 	return rc < 0 ? -EIO : 0;
 }
 

@@ -37,8 +37,15 @@ int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_ga
 /* 0; -EIO: nobody knows whether it happened. */
 int hw_ledger_commit(struct hw_ledger *l);
 
-/* The gap for which hashes have to be read back, 0: none. 0 or -EIO. */
-int hw_ledger_owes(struct hw_ledger *l, int64_t *gap_ms);
+/* The gap for which hashes have to be read back, 0: none; and whether one of those since was another stream's begin:
+ * then a device without a hash may only not have been written again yet. 0 or -EIO. */
+int hw_ledger_owes(struct hw_ledger *l, int64_t *gap_ms, bool *emptied);
+/*
+ * Devices behind *dev, which moves on, that are known and of which nothing has come since before the end of that gap:
+ * each as the entry that it was forgotten, when the gap began, to be written (hw_ledger_event(), found) if Redis has it
+ * no more. *n 0: no more of them. 0 or -EIO.
+ */
+int hw_ledger_silent(struct hw_ledger *l, int64_t gap_ms, int64_t *dev, struct hw_entry *out, size_t cap, size_t *n);
 /* A transaction without a stream's place, for what hashes say. */
 int hw_ledger_begin_found(struct hw_ledger *l);
 /* All hashes were read back for the gap of that time. 0 or -EIO. */

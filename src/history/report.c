@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See report.h. Each is a page of at most HW_LIMIT_MAX rows but for CSV, which has them all. */
+/* See report.h. Each is a page of at most HW_LIMIT_MAX rows; but for uptime as CSV, which has them all. */
 #include "history/report.h"
 
 #include <errno.h>
@@ -11,41 +11,43 @@
 #include <string.h>
 
 #include "heartwheel/event.h"
+#include "history/bars.h"
 #include "history/entry.h"
+#include "history/sheet.h"
 #include "history/uptime.h"
-#include "http/json.h"
 
-static struct hw_sql_stmt *prepare(struct hw_sql *sql, const char *text)
-{
-	return hw_sql_prepare(sql, text);
-}
-
-static void begin(struct hw_answer *out, struct hw_json *j)
-{
-	hw_json_begin(j, out->body);
-	hw_json_open(j, '{');
-}
-
-/* 0 or -ENOMEM. */
-static int finish(struct hw_answer *out, struct hw_json *j)
-{
-	hw_json_close(j, '}');
-	return hw_json_end(j) != 0 || evbuffer_add(out->body, "\n", 1) != 0 ? -ENOMEM : 0;
-}
-
-static void put_column(struct hw_json *j, const char *key, struct hw_sql_stmt *q, int i)
+static void put_column(struct hw_sheet *s, const char *key, struct hw_sql_stmt *q, int i)
 {
 	size_t len;
 	const char *text = hw_sql_column_text(q, i, &len);
-	hw_json_bytes(j, key, text, len);
+	hw_sheet_text(s, key, text, len);
 }
 
-static void put_ms(struct hw_json *j, const char *key, struct hw_sql_stmt *q, int i)
+static void put_ms(struct hw_sheet *s, const char *key, struct hw_sql_stmt *q, int i)
 {
 	if (hw_sql_column_is_null(q, i))
-		hw_json_null(j, key);
+		hw_sheet_null(s, key);
 	else
-		hw_json_int(j, key, hw_sql_column_int(q, i));
+		hw_sheet_int(s, key, hw_sql_column_int(q, i));
+}
+
+static void begin(struct hw_answer *out, struct hw_sheet *s, bool csv)
+{
+	if (csv)
+		out->type = "text/csv; charset=utf-8";
+	hw_sheet_begin(s, out->body, csv);
+}
+
+/* Behind the rows: where the next page begins, if there is one; `number`: in JSON it is one. */
+static int finish(struct hw_answer *out, struct hw_sheet *s, bool more, const char *next, bool number)
+{
+	if (more)
+		snprintf(out->next, sizeof(out->next), "%s", next);
+	if (more && !s->csv && number)
+		hw_json_int(&s->j, "next", strtoll(next, NULL, 10));
+	else if (more && !s->csv)
+		hw_json_text(&s->j, "next", next);
+	return hw_sheet_end(s);
 }
 
 static int no_such_device(struct hw_answer *out)
@@ -58,95 +60,101 @@ static int no_such_device(struct hw_answer *out)
 /* --- transitions ---------------------------------------------------------------------------------------------------
  */
 
-#define TRANSITION "t.seq, t.at_ms, t.state, t.reason, t.last_seen_ms, t.grp, t.node, t.found, t.entry"
+#define TRANSITION      "t.seq, t.at_ms, t.state, t.reason, t.last_seen_ms, t.grp, t.node, t.found, t.entry"
+#define TRANSITION_HEAD "state,time_ms,reason,last_seen_ms,group,node,seq,found,event"
 
-/* Of a row whose columns are TRANSITION, from `i` on. */
-static void put_transition(struct hw_json *j, struct hw_sql_stmt *q, int i)
+/* Of a row whose columns begin with TRANSITION. */
+static void put_transition(struct hw_sheet *s, struct hw_sql_stmt *q)
 {
 	char event[HW_EVENT_ID_TEXT];
-	put_column(j, "state", q, i + 2);
-	put_ms(j, "time_ms", q, i + 1);
-	put_column(j, "reason", q, i + 3);
-	put_ms(j, "last_seen_ms", q, i + 4);
-	put_column(j, "group", q, i + 5);
-	put_column(j, "node", q, i + 6);
-	put_ms(j, "seq", q, i);
-	bool found = hw_sql_column_int(q, i + 7) != 0;
-	hw_json_bool(j, "found", found);
-	hw_event_id_text(hw_entry_id(hw_sql_column_int(q, i + 8)), event);
-	hw_json_text(j, "event", found ? NULL : event);
+	put_column(s, "state", q, 2);
+	put_ms(s, "time_ms", q, 1);
+	put_column(s, "reason", q, 3);
+	put_ms(s, "last_seen_ms", q, 4);
+	put_column(s, "group", q, 5);
+	put_column(s, "node", q, 6);
+	put_ms(s, "seq", q, 0);
+	bool found = hw_sql_column_int(q, 7) != 0;
+	hw_sheet_bool(s, "found", found);
+	hw_event_id_text(hw_entry_id(hw_sql_column_int(q, 8)), event);
+	if (found)
+		hw_sheet_null(s, "event");
+	else
+		hw_sheet_text(s, "event", event, strlen(event));
+}
+
+/* What stands before a device's transitions: columns dev id grp state since_ms first_ms gone_ms. */
+static void put_device(struct hw_sheet *s, struct hw_sql_stmt *d)
+{
+	put_column(s, "id", d, 1);
+	put_column(s, "group", d, 2);
+	put_column(s, "state", d, 3);
+	put_ms(s, "since_ms", d, 4);
+	put_ms(s, "first_ms", d, 5);
+	put_ms(s, "gone_ms", d, 6);
 }
 
 int hw_report_transitions(struct hw_sql *sql, const void *args, struct hw_answer *out)
 {
 	const struct hw_report_asked *a = args;
-	struct hw_json j;
-	int64_t last = 0;
+	struct hw_sheet s;
+	char next[32] = "";
 	unsigned n = 0;
 	struct hw_sql_stmt *d =
-		prepare(sql, "SELECT dev, id, grp, state, since_ms, first_ms, gone_ms FROM device WHERE id = ?");
-	struct hw_sql_stmt *q = prepare(sql, "SELECT " TRANSITION " FROM transition t WHERE t.dev = ? AND t.seq < ?"
-	                                     " AND t.at_ms >= ? AND t.at_ms < ? ORDER BY t.seq DESC LIMIT ?");
+		hw_sql_prepare(sql, "SELECT dev, id, grp, state, since_ms, first_ms, gone_ms FROM device WHERE id = ?");
+	struct hw_sql_stmt *q =
+		hw_sql_prepare(sql, "SELECT " TRANSITION " FROM transition t WHERE t.dev = ? AND t.seq < ?"
+	                            " AND t.at_ms >= ? AND t.at_ms < ? ORDER BY t.seq DESC LIMIT ?");
 	if (!d || !q)
 		return -EIO;
 	hw_sql_text(d, 1, a->device);
 	int row = hw_sql_step(d);
 	if (row <= 0)
 		return row < 0 ? row : no_such_device(out);
-	begin(out, &j);
-	put_column(&j, "id", d, 1);
-	put_column(&j, "group", d, 2);
-	put_column(&j, "state", d, 3);
-	put_ms(&j, "since_ms", d, 4);
-	put_ms(&j, "first_ms", d, 5);
-	put_ms(&j, "gone_ms", d, 6);
-	hw_json_key(&j, "transitions");
-	hw_json_open(&j, '[');
+	begin(out, &s, a->csv);
+	if (!a->csv)
+		put_device(&s, d);
+	hw_sheet_open(&s, "transitions", TRANSITION_HEAD);
 	hw_sql_int(q, 1, hw_sql_column_int(d, 0));
 	hw_sql_int(q, 2, a->after);
 	hw_sql_int(q, 3, a->since_ms);
 	hw_sql_int(q, 4, a->until_ms);
 	hw_sql_int(q, 5, a->limit + 1);
 	while ((row = hw_sql_step(q)) == 1 && n++ < a->limit) {
-		last = hw_sql_column_int(q, 0);
-		hw_json_open(&j, '{');
-		put_transition(&j, q, 0);
-		hw_json_close(&j, '}');
+		snprintf(next, sizeof(next), "%" PRId64, hw_sql_column_int(q, 0));
+		hw_sheet_row(&s);
+		put_transition(&s, q);
+		hw_sheet_row_end(&s);
 	}
-	hw_json_close(&j, ']');
-	if (row == 1)
-		hw_json_int(&j, "next", last);
-	return row < 0 ? row : finish(out, &j);
+	hw_sheet_close(&s);
+	return row < 0 ? row : finish(out, &s, row == 1, next, true);
 }
 
 int hw_report_events(struct hw_sql *sql, const void *args, struct hw_answer *out)
 {
 	const struct hw_report_asked *a = args;
-	struct hw_json j;
+	struct hw_sheet s;
 	char next[HW_EVENT_ID_TEXT] = "";
 	unsigned n = 0;
 	int row;
 	struct hw_sql_stmt *q =
-		prepare(sql, "SELECT " TRANSITION ", d.id FROM transition t JOIN device d ON d.dev = t.dev"
-	                     " WHERE t.entry > ? AND t.found = 0 ORDER BY t.entry LIMIT ?");
+		hw_sql_prepare(sql, "SELECT " TRANSITION ", d.id FROM transition t JOIN device d ON d.dev = t.dev"
+	                            " WHERE t.entry > ? AND t.found = 0 ORDER BY t.entry LIMIT ?");
 	if (!q)
 		return -EIO;
 	hw_sql_int(q, 1, a->after);
 	hw_sql_int(q, 2, a->limit + 1);
-	begin(out, &j);
-	hw_json_key(&j, "events");
-	hw_json_open(&j, '[');
+	begin(out, &s, a->csv);
+	hw_sheet_open(&s, "events", "id," TRANSITION_HEAD);
 	while ((row = hw_sql_step(q)) == 1 && n++ < a->limit) {
 		hw_event_id_text(hw_entry_id(hw_sql_column_int(q, 8)), next);
-		hw_json_open(&j, '{');
-		put_column(&j, "id", q, 9);
-		put_transition(&j, q, 0);
-		hw_json_close(&j, '}');
+		hw_sheet_row(&s);
+		put_column(&s, "id", q, 9);
+		put_transition(&s, q);
+		hw_sheet_row_end(&s);
 	}
-	hw_json_close(&j, ']');
-	if (row == 1)
-		hw_json_text(&j, "next", next);
-	return row < 0 ? row : finish(out, &j);
+	hw_sheet_close(&s);
+	return row < 0 ? row : finish(out, &s, row == 1, next, false);
 }
 
 /* --- outages -------------------------------------------------------------------------------------------------------
@@ -166,7 +174,7 @@ static struct hw_sql_stmt *ask_outages(struct hw_sql *sql, const struct hw_repor
 	         " LIMIT ?",
 	         *a->device ? "device d JOIN outage o" : "outage o JOIN device d", *a->device ? " AND d.id = ?" : "",
 	         *a->device || !*a->group ? "" : " AND d.grp = ?");
-	struct hw_sql_stmt *q = prepare(sql, text);
+	struct hw_sql_stmt *q = hw_sql_prepare(sql, text);
 	if (!q)
 		return NULL;
 	const int64_t numbers[] = {a->until_ms, a->since_ms, a->after, a->after, a->after_dev, a->until_ms, a->min_ms};
@@ -181,33 +189,30 @@ static struct hw_sql_stmt *ask_outages(struct hw_sql *sql, const struct hw_repor
 int hw_report_outages(struct hw_sql *sql, const void *args, struct hw_answer *out)
 {
 	const struct hw_report_asked *a = args;
-	struct hw_json j;
+	struct hw_sheet s;
 	char next[48] = "";
 	unsigned n = 0;
 	int row;
 	struct hw_sql_stmt *q = ask_outages(sql, a);
 	if (!q)
 		return -EIO;
-	begin(out, &j);
-	hw_json_key(&j, "outages");
-	hw_json_open(&j, '[');
+	begin(out, &s, a->csv);
+	hw_sheet_open(&s, "outages", "id,group,from_ms,to_ms,down_s,reason");
 	while ((row = hw_sql_step(q)) == 1 && n++ < a->limit) {
 		int64_t from = hw_sql_column_int(q, 2);
 		bool lasts = hw_sql_column_is_null(q, 3);
 		snprintf(next, sizeof(next), "%" PRId64 ".%" PRId64, from, hw_sql_column_int(q, 5));
-		hw_json_open(&j, '{');
-		put_column(&j, "id", q, 0);
-		put_column(&j, "group", q, 1);
-		hw_json_int(&j, "from_ms", from);
-		put_ms(&j, "to_ms", q, 3);
-		hw_json_number(&j, "down_s", (double)((lasts ? a->until_ms : hw_sql_column_int(q, 3)) - from) / 1e3);
-		put_column(&j, "reason", q, 4);
-		hw_json_close(&j, '}');
+		hw_sheet_row(&s);
+		put_column(&s, "id", q, 0);
+		put_column(&s, "group", q, 1);
+		hw_sheet_int(&s, "from_ms", from);
+		put_ms(&s, "to_ms", q, 3);
+		hw_sheet_seconds(&s, "down_s", (lasts ? a->until_ms : hw_sql_column_int(q, 3)) - from);
+		put_column(&s, "reason", q, 4);
+		hw_sheet_row_end(&s);
 	}
-	hw_json_close(&j, ']');
-	if (row == 1)
-		hw_json_text(&j, "next", next);
-	return row < 0 ? row : finish(out, &j);
+	hw_sheet_close(&s);
+	return row < 0 ? row : finish(out, &s, row == 1, next, false);
 }
 
 /* --- uptime --------------------------------------------------------------------------------------------------------
@@ -221,125 +226,72 @@ static int by_down(const void *a, const void *b)
 	return (x->dev > y->dev) - (x->dev < y->dev);
 }
 
-static void put_ratio(struct hw_json *j, const char *key, int64_t over, int64_t under, double unit)
+static int by_outages(const void *a, const void *b)
 {
-	if (under <= 0)
-		hw_json_null(j, key);
-	else
-		hw_json_number(j, key, (double)over / (double)under / unit);
+	const struct hw_uptime *x = a, *y = b;
+	if (x->outages != y->outages)
+		return x->outages < y->outages ? 1 : -1;
+	return by_down(a, b);
 }
 
-static void put_uptime(struct hw_json *j, const struct hw_uptime *u)
+static void put_uptime(struct hw_sheet *s, const struct hw_uptime *u)
 {
-	put_ratio(j, "uptime", u->seen_ms - u->down_ms, u->seen_ms, 1);
-	put_ratio(j, "seen", u->seen_ms, u->known_ms, 1);
-	hw_json_number(j, "window_s", (double)u->seen_ms / 1e3);
-	hw_json_number(j, "down_s", (double)u->down_ms / 1e3);
-	hw_json_int(j, "outages", u->outages);
-	put_ratio(j, "mtbf_s", u->seen_ms - u->down_ms, u->outages, 1e3);
-	put_ratio(j, "mttr_s", u->down_ms, u->outages, 1e3);
+	hw_sheet_ratio(s, "uptime", u->seen_ms - u->down_ms, u->seen_ms, 1, 9);
+	hw_sheet_ratio(s, "seen", u->seen_ms, u->known_ms, 1, 9);
+	if (!s->csv)
+		hw_sheet_seconds(s, "window_s", u->seen_ms);
+	hw_sheet_seconds(s, "down_s", u->down_ms);
+	hw_sheet_int(s, "outages", u->outages);
+	hw_sheet_ratio(s, "mtbf_s", u->seen_ms - u->down_ms, u->outages, 1e3, 3);
+	hw_sheet_ratio(s, "mttr_s", u->down_ms, u->outages, 1e3, 3);
 }
 
-/* Columns id grp of a device of the report. */
-static struct hw_sql_stmt *ask_name(struct hw_sql *sql)
+static int put_devices(struct hw_sheet *s, struct hw_sql *sql, size_t from, size_t to, const struct hw_uptimes *u)
 {
-	return prepare(sql, "SELECT id, grp FROM device WHERE dev = ?");
-}
-
-static int put_devices(struct hw_json *j, struct hw_sql *sql, const struct hw_report_asked *a,
-                       const struct hw_uptimes *u)
-{
-	struct hw_sql_stmt *q = ask_name(sql);
+	struct hw_sql_stmt *q = hw_sql_prepare(sql, "SELECT id, grp FROM device WHERE dev = ?");
 	int row = q ? 0 : -EIO;
-	hw_json_key(j, "devices");
-	hw_json_open(j, '[');
-	for (size_t i = a->offset; row >= 0 && i < u->n && i - a->offset < a->limit; i++) {
+	hw_sheet_open(s, "devices", "id,group,uptime,seen,down_s,outages,mtbf_s,mttr_s,gaps");
+	for (size_t i = from; row >= 0 && i < to; i++) {
 		hw_sql_int(q, 1, u->at[i].dev);
 		row = hw_sql_step(q);
 		if (row == 1) {
-			hw_json_open(j, '{');
-			put_column(j, "id", q, 0);
-			put_column(j, "group", q, 1);
-			put_uptime(j, &u->at[i]);
-			hw_json_close(j, '}');
+			hw_sheet_row(s);
+			put_column(s, "id", q, 0);
+			put_column(s, "group", q, 1);
+			put_uptime(s, &u->at[i]);
+			if (s->csv)
+				hw_sheet_int(s, "gaps", u->gaps);
+			hw_sheet_row_end(s);
 		}
 		hw_sql_reset(q);
 	}
-	hw_json_close(j, ']');
+	hw_sheet_close(s);
 	return row < 0 ? row : 0;
 }
 
 static int put_report(struct hw_answer *out, struct hw_sql *sql, const struct hw_report_asked *a,
                       const struct hw_uptimes *u)
 {
-	struct hw_json j;
-	begin(out, &j);
-	hw_json_int(&j, "since_ms", a->since_ms);
-	hw_json_int(&j, "until_ms", a->until_ms);
-	hw_json_int(&j, "gaps", u->gaps);
-	hw_json_int(&j, "lost", u->lost);
-	hw_json_key(&j, "all");
-	hw_json_open(&j, '{');
-	hw_json_uint(&j, "devices", u->n);
-	put_uptime(&j, &u->all);
-	hw_json_close(&j, '}');
-	int rc = put_devices(&j, sql, a, u);
-	if (a->offset + a->limit < u->n)
-		hw_json_uint(&j, "next_offset", a->offset + a->limit);
-	return rc ? rc : finish(out, &j);
-}
-
-/* A field with what RFC 4180 would take as special is quoted. */
-static void put_field(struct evbuffer *b, const char *text, size_t len)
-{
-	bool plain = !memchr(text, ',', len) && !memchr(text, '"', len) && !memchr(text, '\n', len) &&
-	             !memchr(text, '\r', len);
-	if (plain) {
-		evbuffer_add(b, text, len);
-		return;
+	struct hw_sheet s;
+	size_t from = a->offset < u->n ? a->offset : u->n, to = u->n - from > a->limit ? from + a->limit : u->n;
+	begin(out, &s, a->csv);
+	if (a->csv) {
+		int rc = put_devices(&s, sql, 0, u->n, u);
+		return rc ? rc : hw_sheet_end(&s);
 	}
-	evbuffer_add(b, "\"", 1);
-	for (size_t i = 0; i < len; i++)
-		evbuffer_add(b, text[i] == '"' ? "\"\"" : &text[i], text[i] == '"' ? 2 : 1);
-	evbuffer_add(b, "\"", 1);
-}
-
-static void put_csv_ratio(struct evbuffer *b, int64_t over, int64_t under, double unit, const char *format)
-{
-	char text[48];
-	evbuffer_add(b, ",", 1);
-	if (under > 0)
-		evbuffer_add(b, text,
-		             (size_t)snprintf(text, sizeof(text), format, (double)over / (double)under / unit));
-}
-
-static int put_csv(struct hw_answer *out, struct hw_sql *sql, const struct hw_uptimes *u)
-{
-	static const char head[] = "id,group,uptime,seen,down_s,outages,mtbf_s,mttr_s,gaps\r\n";
-	struct hw_sql_stmt *q = ask_name(sql);
-	int row = q ? 0 : -EIO;
-	out->type = "text/csv; charset=utf-8";
-	evbuffer_add(out->body, head, sizeof(head) - 1);
-	for (size_t i = 0; row >= 0 && i < u->n; i++) {
-		const struct hw_uptime *one = &u->at[i];
-		size_t len;
-		hw_sql_int(q, 1, one->dev);
-		row = hw_sql_step(q);
-		for (int k = 0; row == 1 && k < 2; k++) {
-			const char *text = hw_sql_column_text(q, k, &len);
-			put_field(out->body, text, len);
-			evbuffer_add(out->body, ",", k == 0);
-		}
-		put_csv_ratio(out->body, one->seen_ms - one->down_ms, one->seen_ms, 1, "%.9f");
-		put_csv_ratio(out->body, one->seen_ms, one->known_ms, 1, "%.9f");
-		evbuffer_add_printf(out->body, ",%" PRId64 ".%03d,%" PRId64, one->down_ms / 1000,
-		                    (int)(one->down_ms % 1000), one->outages);
-		put_csv_ratio(out->body, one->seen_ms - one->down_ms, one->outages, 1e3, "%.3f");
-		put_csv_ratio(out->body, one->down_ms, one->outages, 1e3, "%.3f");
-		evbuffer_add_printf(out->body, ",%" PRId64 "\r\n", u->gaps);
-		hw_sql_reset(q);
-	}
-	return row < 0 ? row : 0;
+	hw_json_int(&s.j, "since_ms", a->since_ms);
+	hw_json_int(&s.j, "until_ms", a->until_ms);
+	hw_json_int(&s.j, "gaps", u->gaps);
+	hw_json_int(&s.j, "lost", u->lost);
+	hw_json_key(&s.j, "all");
+	hw_json_open(&s.j, '{');
+	hw_json_uint(&s.j, "devices", u->n);
+	put_uptime(&s, &u->all);
+	hw_json_close(&s.j, '}');
+	int rc = put_devices(&s, sql, from, to, u);
+	if (to < u->n)
+		hw_json_uint(&s.j, "next_offset", to);
+	return rc ? rc : hw_sheet_end(&s);
 }
 
 static int read_uptimes(struct hw_sql *sql, const struct hw_report_asked *a, struct hw_uptimes *u)
@@ -361,10 +313,49 @@ int hw_report_uptime(struct hw_sql *sql, const void *args, struct hw_answer *out
 		return 0;
 	}
 	if (rc == 0 && u.n > 1)
-		qsort(u.at, u.n, sizeof(*u.at), by_down);
+		qsort(u.at, u.n, sizeof(*u.at), a->by_outages ? by_outages : by_down);
 	if (rc == 0)
-		rc = a->csv ? put_csv(out, sql, &u) : put_report(out, sql, a, &u);
+		rc = put_report(out, sql, a, &u);
 	hw_uptimes_fini(&u);
+	return rc;
+}
+
+/* --- bars ----------------------------------------------------------------------------------------------------------
+ */
+
+static void put_bar(struct hw_sheet *s, const struct hw_bar *b)
+{
+	hw_sheet_row(s);
+	hw_sheet_int(s, "from_ms", b->from_ms);
+	hw_sheet_int(s, "to_ms", b->to_ms);
+	hw_sheet_seconds(s, "known_s", b->known_ms);
+	hw_sheet_seconds(s, "seen_s", b->seen_ms);
+	hw_sheet_seconds(s, "down_s", b->down_ms);
+	hw_sheet_int(s, "outages", b->outages);
+	hw_sheet_row_end(s);
+}
+
+int hw_report_bars(struct hw_sql *sql, const void *args, struct hw_answer *out)
+{
+	const struct hw_report_asked *a = args;
+	struct hw_bars bars;
+	struct hw_sheet s;
+	int rc = hw_bars_read(sql, a, &bars);
+	if (rc == -ENOENT) {
+		rc = no_such_device(out);
+	} else if (rc == 0) {
+		begin(out, &s, a->csv);
+		if (!a->csv) {
+			hw_json_int(&s.j, "since_ms", a->since_ms);
+			hw_json_int(&s.j, "until_ms", a->until_ms);
+		}
+		hw_sheet_open(&s, "bars", "from_ms,to_ms,known_s,seen_s,down_s,outages");
+		for (size_t i = 0; i < bars.n; i++)
+			put_bar(&s, &bars.at[i]);
+		hw_sheet_close(&s);
+		rc = hw_sheet_end(&s);
+	}
+	hw_bars_fini(&bars);
 	return rc;
 }
 

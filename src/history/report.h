@@ -15,8 +15,12 @@ struct hw_report_asked {
 	int64_t after, after_dev;     /* of a page: behind this; INT64_MAX: the first */
 	int64_t min_ms;               /* outages of at least this length */
 	unsigned limit, offset;
+	bool by_outages; /* the most outages first, not who was down longest */
+	int64_t step_ms; /* of a bar */
+	bool live;       /* who asks sees now */
 };
 
-hw_desk_question hw_report_transitions, hw_report_outages, hw_report_uptime, hw_report_badge, hw_report_events;
+hw_desk_question hw_report_transitions, hw_report_outages, hw_report_uptime, hw_report_badge, hw_report_events,
+	hw_report_bars;
 
 #endif

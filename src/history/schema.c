@@ -146,3 +146,19 @@ out:
 	hw_sql_rollback(s);
 	return -EIO;
 }
+
+int hw_schema_is_there(struct hw_sql *s)
+{
+	struct hw_sql_stmt *q = hw_sql_prepare(
+		s, hw_sql_pick(s, "SELECT COUNT(*) FROM sqlite_master WHERE name = 'position'",
+	                       "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"
+	                       " AND table_name = 'position'"));
+	int rc = q ? hw_sql_step(q) : -EIO;
+	bool any = rc == 1 && hw_sql_column_int(q, 0) > 0;
+	if (q)
+		hw_sql_reset(q);
+	if (rc < 0 || !any)
+		return rc < 0 ? -EIO : 0;
+	int64_t version = version_of(s);
+	return version < 0 ? -EIO : version == HW_SCHEMA_VERSION;
+}

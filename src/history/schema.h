@@ -14,4 +14,7 @@
  * reason in `why`. */
 int hw_schema_ready(struct hw_sql *s, char why[HW_SQL_WHY]);
 
+/* Only looks: 1: the tables of this version are there; 0: they are not; -EIO. */
+int hw_schema_is_there(struct hw_sql *s);
+
 #endif

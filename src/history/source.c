@@ -353,13 +353,13 @@ static bool start_over(struct reading *r, const redisReply *range, bool known)
 	bool old = r->length > 0 && hw_event_id_compare(r->first, p->from.at) <= 0;
 	p->to.n = r->added >= 0 ? r->added - r->length : 0;
 	p->to.at = r->length > 0 ? (struct hw_event_id){0, 0} : r->last;
-	p->another = known;
 	/* One that was put back has lost, before its first entry, only what had been read of it then. */
 	if (known)
 		p->gap = (struct hw_gap){true, p->from.at, r->first,
 		                         r->added < 0 ? -1
 		                         : old        ? 0
-		                                      : r->added - r->length};
+		                                      : r->added - r->length,
+		                         true};
 	return take_range(r, range, (struct hw_event_id){0, 0});
 }
 
@@ -373,7 +373,7 @@ static bool go_on(struct reading *r, const redisReply *range)
 	if (!fresh)
 		return true; /* also what was read last is gone, and nothing has come since */
 	if (lost != 0)
-		p->gap = (struct hw_gap){true, p->from.at, r->length > 0 ? r->first : r->last, lost};
+		p->gap = (struct hw_gap){true, p->from.at, r->length > 0 ? r->first : r->last, lost, false};
 	if (lost > 0)
 		p->to.n += lost;
 	if (r->length == 0)
@@ -545,6 +545,30 @@ int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *
 		else if (out->n++ != i)
 			s->entries[out->n - 1] = s->entries[i];
 	}
+	return rc;
+}
+
+/* Of HMGET with one field, which each hash has: EXISTS would want a right more. */
+static bool read_has(void *arg, const redisReply *reply)
+{
+	bool *has = arg, whole = reply->type == REDIS_REPLY_ARRAY && reply->elements == 1;
+	*has = whole && reply->element[0]->type != REDIS_REPLY_NIL;
+	return whole;
+}
+
+int hw_source_has(struct hw_source *s, const struct hw_entry *devices, bool *has, size_t n)
+{
+	struct question *q = calloc(n + 1, sizeof(*q));
+	char key[KEY_MAX + HW_ENTRY_NAME];
+	if (!q)
+		return -ENOTCONN;
+	for (size_t i = 0; i < n; i++) {
+		snprintf(key, sizeof(key), "%s%s", s->state_prefix, devices[i].id);
+		q[i] = (struct question){s, read_has, &has[i]};
+		send_question(&q[i], 3, (const char *[]){"HMGET", key, "seq"});
+	}
+	int rc = answers(s);
+	free(q);
 	return rc;
 }
 

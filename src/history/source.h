@@ -36,7 +36,6 @@ struct hw_source_page {
 	struct hw_place from; /* the place that was asked for */
 	struct hw_place to;   /* and the one behind the page */
 	struct hw_gap gap;    /* before the page */
-	bool another;         /* the gap is another stream's beginning */
 	bool more;            /* the page is full */
 };
 
@@ -64,5 +63,7 @@ int hw_source_lag(struct hw_source *s, enum hw_stream stream, const struct hw_pl
 /* The hashes of all devices, a part at a time, as entries of their last transitions. *cursor begins as "0" and is "0"
  * again behind the last part. The page's places mean nothing. 0 or as above. */
 int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *out);
+/* Whether there is a hash of each of these devices. At most as many as a page has. 0 or as above. */
+int hw_source_has(struct hw_source *s, const struct hw_entry *devices, bool *has, size_t n);
 
 #endif

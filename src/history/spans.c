@@ -67,6 +67,15 @@ int hw_spans_minus(const struct hw_spans *a, const struct hw_spans *b, struct hw
 	return rc;
 }
 
+int hw_spans_rest(const struct hw_spans *s, int64_t from, int64_t to, struct hw_spans *out)
+{
+	struct hw_span whole = {from, to, 0};
+	const struct hw_spans all = {.at = &whole, .n = from < to};
+	int rc = hw_spans_minus(&all, s, out);
+	hw_spans_order(out);
+	return rc;
+}
+
 /* How much of it lies before a moment. */
 static int64_t before(const struct hw_spans *s, int64_t ms)
 {

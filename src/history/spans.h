@@ -23,6 +23,8 @@ int hw_spans_add(struct hw_spans *s, int64_t from, int64_t to);
 void hw_spans_order(struct hw_spans *s);
 /* Appends to `out` what of `a` is not in `b`. 0 or -ENOMEM. */
 int hw_spans_minus(const struct hw_spans *a, const struct hw_spans *b, struct hw_spans *out);
+/* Appends to `out` what of [from, to) is not in `s`, in order. 0 or -ENOMEM. */
+int hw_spans_rest(const struct hw_spans *s, int64_t from, int64_t to, struct hw_spans *out);
 /* How much of [from, to) is in it. */
 int64_t hw_spans_measure(const struct hw_spans *s, int64_t from, int64_t to);
 void hw_spans_fini(struct hw_spans *s);

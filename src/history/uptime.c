@@ -11,6 +11,7 @@
 
 #include "heartwheel/event.h"
 #include "history/calendar.h"
+#include "history/seen.h"
 #include "history/spans.h"
 
 #define UNSEEN_MAX 8 /* with more spans that nobody saw, a month's outages are gone through one by one */
@@ -38,58 +39,6 @@ static int64_t later(int64_t a, int64_t b)
 static int64_t sooner(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
-}
-
-/* --- what was seen -------------------------------------------------------------------------------------------------
- */
-
-/* Of one node what it saw, less what it says at another place it did not. */
-static int end_node(struct hw_spans *saw, struct hw_spans *blind, struct hw_spans *seen)
-{
-	hw_spans_order(saw);
-	hw_spans_order(blind);
-	int rc = hw_spans_minus(saw, blind, seen);
-	saw->n = blind->n = 0;
-	return rc;
-}
-
-static int read_sight(struct reading *r)
-{
-	struct hw_sql_stmt *q = hw_sql_prepare(
-		r->sql,
-		"SELECT node, from_ms, to_ms, cause FROM sight WHERE from_ms < ? AND to_ms > ? ORDER BY node, from_ms");
-	struct hw_spans saw = {0}, blind = {0}, all = {0};
-	char node[256] = "";
-	size_t len;
-	int rc = q ? 0 : -EIO, row = 0;
-	if (q) {
-		hw_sql_int(q, 1, r->w->until_ms);
-		hw_sql_int(q, 2, r->w->since_ms);
-	}
-	while (rc == 0 && (row = hw_sql_step(q)) == 1) {
-		const char *of = hw_sql_column_text(q, 0, &len);
-		if (strcmp(of, node) != 0)
-			rc = end_node(&saw, &blind, &r->seen);
-		strncpy(node, of, sizeof(node) - 1);
-		int64_t from = later(hw_sql_column_int(q, 1), r->w->since_ms),
-			to = sooner(hw_sql_column_int(q, 2), r->w->until_ms);
-		(void)hw_sql_column_text(q, 3, &len);
-		if (rc == 0)
-			rc = hw_spans_add(len == 0 ? &saw : &blind, from, to);
-	}
-	if (rc == 0)
-		rc = row < 0 ? row : end_node(&saw, &blind, &r->seen);
-	hw_spans_order(&r->seen);
-	if (rc == 0)
-		rc = hw_spans_add(&all, r->w->since_ms, r->w->until_ms);
-	hw_spans_order(&all);
-	if (rc == 0)
-		rc = hw_spans_minus(&all, &r->seen, &r->unseen);
-	hw_spans_order(&r->unseen);
-	hw_spans_fini(&saw);
-	hw_spans_fini(&blind);
-	hw_spans_fini(&all);
-	return rc;
 }
 
 /* --- devices ------------------------------------------------------------------------------------------------------ */
@@ -358,7 +307,9 @@ int hw_uptimes_read(struct hw_sql *sql, const struct hw_uptime_window *w, struct
 	/* A report is of one moment, whatever is written meanwhile. */
 	int rc = hw_sql_run(sql, hw_sql_pick(sql, "BEGIN", "START TRANSACTION WITH CONSISTENT SNAPSHOT"));
 	if (rc == 0)
-		rc = read_sight(&r);
+		rc = hw_seen_read(sql, w->since_ms, w->until_ms, &r.seen, NULL);
+	if (rc == 0)
+		rc = hw_spans_rest(&r.seen, w->since_ms, w->until_ms, &r.unseen);
 	if (rc == 0)
 		rc = read_devices(&r);
 	if (rc == 0)

@@ -80,7 +80,7 @@ static void value(struct hw_json *j, const char *key, const char *text, size_t l
 	j->fresh = false;
 }
 
-void hw_json_bytes(struct hw_json *j, const char *key, const char *text, size_t len)
+static void put_quoted(struct hw_json *j, const char *text, size_t len)
 {
 	char small[2048], *quoted = small;
 	size_t n = hw_json_quote(text, len, small, sizeof(small));
@@ -92,9 +92,21 @@ void hw_json_bytes(struct hw_json *j, const char *key, const char *text, size_t 
 		}
 		hw_json_quote(text, len, quoted, n + 1);
 	}
-	value(j, key, quoted, n);
+	put(j, quoted, n);
 	if (quoted != small)
 		free(quoted);
+}
+
+void hw_json_bytes(struct hw_json *j, const char *key, const char *text, size_t len)
+{
+	hw_json_key(j, key);
+	put_quoted(j, text, len);
+	j->fresh = false;
+}
+
+void hw_json_raw(struct hw_json *j, const char *key, const char *text, size_t len)
+{
+	value(j, key, text, len);
 }
 
 void hw_json_text(struct hw_json *j, const char *key, const char *text)
@@ -139,11 +151,9 @@ void hw_json_element(struct hw_json *j, uint64_t v)
 
 void hw_json_item(struct hw_json *j, const char *word)
 {
-	char quoted[256];
-	size_t n = hw_json_quote(word, strlen(word), quoted, sizeof(quoted));
 	if (!j->fresh)
 		put(j, ",", 1);
-	put(j, quoted, n < sizeof(quoted) ? n : 0);
+	put_quoted(j, word, strlen(word));
 	j->fresh = false;
 }
 

@@ -48,6 +48,8 @@ void hw_json_uint(struct hw_json *j, const char *key, uint64_t v);
 void hw_json_number(struct hw_json *j, const char *key, double v);
 void hw_json_bool(struct hw_json *j, const char *key, bool v);
 void hw_json_null(struct hw_json *j, const char *key);
+/* A value that is JSON text already. */
+void hw_json_raw(struct hw_json *j, const char *key, const char *text, size_t len);
 /* The fields that a report has. */
 void hw_json_report(struct hw_json *j, const struct hw_report *r);
 

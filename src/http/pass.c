@@ -22,6 +22,7 @@
 #include "http/access.h"
 #include "http/multi.h"
 #include "http/reply.h"
+#include "http/server.h"
 
 struct hw_pass {
 	struct event_base *base; /* borrowed */
@@ -42,8 +43,9 @@ struct transfer {
 };
 
 static const char *const there[] = {"Accept", "Content-Type", "If-None-Match", "Last-Event-ID", HW_USER_HEADER};
-static const char *const back[] = {"Content-Type", "Content-Length", "Content-Disposition", "ETag",
-                                   "Allow",        "Cache-Control",  "Retry-After",         "Content-Security-Policy"};
+static const char *const back[] = {"Content-Type",   "Content-Length", "Content-Disposition", "ETag",
+                                   "Allow",          "Cache-Control",  "Retry-After",         "Content-Security-Policy",
+                                   "Heartwheel-Next"};
 
 static void end(struct transfer *t)
 {
@@ -81,8 +83,10 @@ static struct evhttp_connection *client(const struct transfer *t)
 /* From here on the request is evhttp's alone. */
 static void let_go(struct transfer *t)
 {
-	if (client(t))
+	if (client(t)) {
 		evhttp_connection_set_closecb(client(t), NULL, NULL);
+		evhttp_connection_set_timeout(client(t), HW_HTTP_TIMEOUT_S);
+	}
 	end(t);
 }
 
@@ -119,6 +123,9 @@ static void begin(struct transfer *t)
 	if (t->req->major == 1 && t->req->minor == 0)
 		evhttp_remove_header(asked, "Connection");
 	evhttp_send_reply_start(t->req, (int)status, NULL);
+	/* It may say nothing for as long as it listens. */
+	struct timeval patience = {HW_HTTP_TIMEOUT_S, 0};
+	bufferevent_set_timeouts(evhttp_connection_get_bufferevent(client(t)), NULL, &patience);
 }
 
 static size_t waiting(const struct transfer *t)
@@ -326,7 +333,9 @@ static struct transfer *transfer_new(struct hw_pass *p, struct evhttp_request *r
 
 void hw_pass_on(struct hw_pass *p, struct evhttp_request *req)
 {
-	if (p->stats.now >= HW_PASS_MAX) {
+	/* Who only reads, and may do so for hours, leaves room for who changes something. */
+	bool reads = evhttp_request_get_command(req) == EVHTTP_REQ_GET;
+	if (p->stats.now >= (reads ? HW_PASS_READS_MAX : HW_PASS_MAX)) {
 		p->stats.refused++;
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "too many requests are under way");
 		return;

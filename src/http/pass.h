@@ -17,8 +17,9 @@ struct event_base;
 struct evhttp_request;
 struct hw_pass;
 
-#define HW_PASS_MAX     64 /* requests under way; one more is answered with 503 */
-#define HW_PASS_WAITING (256 * 1024)
+#define HW_PASS_MAX       64 /* requests under way; one more is answered with 503 */
+#define HW_PASS_READS_MAX 48 /* of these that only read */
+#define HW_PASS_WAITING   (256 * 1024)
 
 struct hw_pass_stats {
 	unsigned now;     /* under way */

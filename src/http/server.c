@@ -22,10 +22,7 @@
 #include "http/tls.h"
 
 #define HEADERS_MAX (16 * 1024)
-#define BODY_MAX    (64 * 1024)
-/* evhttp wants a whole body in its input; beyond that it reads requests that have not been asked for yet. */
-#define READ_AHEAD_MAX (BODY_MAX + 2 * HEADERS_MAX)
-#define TIMEOUT_S      30
+#define TIMEOUT_S   HW_HTTP_TIMEOUT_S
 
 static int64_t now_ms(void)
 {
@@ -40,6 +37,27 @@ static bool is_encrypted(struct evhttp_request *req)
 	return bufferevent_openssl_get_ssl(evhttp_connection_get_bufferevent(evhttp_request_get_connection(req)));
 }
 
+/* Who runs as we do, or as root, could do as we do anyway. */
+static bool is_family(struct evhttp_request *req)
+{
+	struct bufferevent *bev = evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	return getsockopt(bufferevent_getfd(bev), SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
+/* Nobody says that of himself, however often. */
+static void forget_user(const struct hw_http_front *front, struct evhttp_request *req)
+{
+	struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
+	if (!evhttp_find_header(headers, HW_USER_HEADER) ||
+	    (front->h->believes_family && !front->remote && is_family(req)))
+		return;
+	while (evhttp_remove_header(headers, HW_USER_HEADER) == 0)
+		;
+}
+
 static void on_request(struct evhttp_request *req, void *arg)
 {
 	const struct hw_http_front *front = arg;
@@ -49,8 +67,13 @@ static void on_request(struct evhttp_request *req, void *arg)
 		return;
 	}
 	bool asks = front->remote && h->access;
-	while (evhttp_remove_header(evhttp_request_get_input_headers(req), HW_USER_HEADER) == 0)
-		; /* nobody says that of himself, however often */
+	/* What a user does is never taken for what is done here. */
+	if (h->believes_family && !front->remote && !is_family(req) &&
+	    evhttp_find_header(evhttp_request_get_input_headers(req), HW_USER_HEADER)) {
+		hw_reply_error(req, 403, "who passes requests on for users must run as this daemon's user, or as root");
+		return;
+	}
+	forget_user(front, req);
 	if (asks && !hw_http_is_open(h->table, evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req))) &&
 	    !hw_access_admit(h->access, req, now_ms(), time(NULL)))
 		return;
@@ -85,10 +108,12 @@ static struct bufferevent *make_bev(struct event_base *base, struct hw_http_fron
  */
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
+	const struct hw_http_front *front = arg;
 	struct bufferevent *bev = make_bev(base, arg);
 	if (!bev)
 		return NULL;
-	bufferevent_setwatermark(bev, EV_READ, 0, READ_AHEAD_MAX);
+	/* evhttp wants a whole body in its input; beyond that it reads requests that have not been asked for yet. */
+	bufferevent_setwatermark(bev, EV_READ, 0, front->h->body_max + 2 * HEADERS_MAX);
 	hw_refusal_watch(bev);
 	return bev;
 }
@@ -140,7 +165,7 @@ static int start_http(struct hw_http_front *front)
 	if (!front->http)
 		return -ENOMEM;
 	evhttp_set_max_headers_size(front->http, HEADERS_MAX);
-	evhttp_set_max_body_size(front->http, BODY_MAX);
+	evhttp_set_max_body_size(front->http, (ev_ssize_t)front->h->body_max);
 	/* A body that is too large is read and thrown away: a client that is still sending would not see the answer. */
 	evhttp_set_flags(front->http, EVHTTP_SERVER_LINGERING_CLOSE);
 	evhttp_set_timeout(front->http, TIMEOUT_S);
@@ -185,7 +210,8 @@ static void stop_front(struct hw_http_front *front)
 
 void hw_http_init(struct hw_http *h, struct event_base *base, const struct hw_http_table *table, void *arg)
 {
-	*h = (struct hw_http){.base = base, .table = table, .arg = arg, .socket = {.fd = -1}};
+	*h = (struct hw_http){
+		.base = base, .table = table, .arg = arg, .body_max = HW_HTTP_BODY_MAX, .socket = {.fd = -1}};
 	h->local.h = h->remote.h = h;
 	h->remote.remote = true;
 }
@@ -314,33 +340,58 @@ static void set_users(struct hw_http *h, struct hw_access *a)
 	free_access(old);
 }
 
-/* `only_try`: something else is wrong already. What is connected goes on with what it has. */
-static int load_tls(struct hw_http *h, const struct hw_http_safety *s, bool only_try, struct telling *t)
+static int load_tls(struct hw_http *h, const struct hw_http_safety *s, struct hw_http_plan *p, struct telling *t)
 {
 	char why[512];
-	struct hw_tls *tried = NULL, **tls = only_try ? &tried : &h->tls;
 	if (!*s->tls_cert)
 		return 0;
-	int rc = *tls ? hw_tls_load(*tls, s->tls_cert, s->tls_key, why, sizeof(why))
-	              : hw_tls_new(tls, h->base, s->tls_cert, s->tls_key, why, sizeof(why));
-	hw_tls_free(tried);
+	int rc = hw_tls_read(&p->files, s->tls_cert, s->tls_key, why, sizeof(why));
+	if (rc == 0 && !h->tls && !(p->tls = hw_tls_new(h->base))) {
+		rc = -ENOMEM;
+		snprintf(why, sizeof(why), "not enough memory");
+	}
 	if (rc)
 		t->wrong(t->arg, "tls_cert", 0, why);
 	return rc;
 }
 
-int hw_http_secure(struct hw_http *h, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg)
+int hw_http_plan(struct hw_http *h, const struct hw_http_safety *s, struct hw_http_plan *out, hw_http_wrong *wrong,
+                 void *arg)
 {
 	struct telling t = {wrong, arg};
-	struct hw_access *a;
-	int rc = load_users(&a, s->users, &t), tls = load_tls(h, s, rc != 0, &t);
-	if (rc || tls) {
-		free_access(a);
-		return rc ? rc : tls;
-	}
-	set_users(h, a);
-	h->encrypted = *s->tls_cert != '\0';
-	return 0;
+	*out = (struct hw_http_plan){0};
+	int rc = load_users(&out->access, s->users, &t), tls = load_tls(h, s, out, &t);
+	return rc ? rc : tls;
+}
+
+/* What is connected goes on with what it has. */
+void hw_http_take(struct hw_http *h, struct hw_http_plan *p)
+{
+	set_users(h, p->access);
+	h->encrypted = p->files != NULL;
+	if (p->tls)
+		h->tls = p->tls;
+	if (p->files)
+		hw_tls_take(h->tls, p->files);
+	*p = (struct hw_http_plan){0};
+}
+
+void hw_http_plan_fini(struct hw_http_plan *p)
+{
+	free_access(p->access);
+	hw_tls_free(p->tls);
+	hw_tls_discard(p->files);
+	*p = (struct hw_http_plan){0};
+}
+
+int hw_http_secure(struct hw_http *h, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg)
+{
+	struct hw_http_plan p;
+	int rc = hw_http_plan(h, s, &p, wrong, arg);
+	if (rc == 0)
+		hw_http_take(h, &p);
+	hw_http_plan_fini(&p);
+	return rc;
 }
 
 struct hw_http_refused hw_http_refused(const struct hw_http *h)

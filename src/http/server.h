@@ -8,6 +8,7 @@
 #define HW_HTTP_SERVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "http/router.h"
@@ -32,13 +33,21 @@ struct hw_http_front {
 	bool unarmed; /* `again` could not be armed: hw_http_tick() does it */
 };
 
+#define HW_HTTP_TIMEOUT_S 30
+
+#define HW_HTTP_BODY_MAX (64 * 1024) /* bytes of a request's body, unless the program says otherwise */
+
 struct hw_http {
 	struct event_base *base;           /* borrowed */
 	const struct hw_http_table *table; /* borrowed */
 	hw_http_admits *admits;            /* NULL; the program may set it */
 	void *arg;                         /* of the handlers */
-	struct hw_http_front local;        /* the unix socket */
-	struct hw_http_front remote;       /* .http NULL: none */
+	size_t body_max;                   /* the program may set it before it listens */
+	/* HW_USER_HEADER is believed of a client of the unix socket that runs as this process does, or as root: of the
+	 * daemon that passes requests on. The program may set it. */
+	bool believes_family;
+	struct hw_http_front local;  /* the unix socket */
+	struct hw_http_front remote; /* .http NULL: none */
 	struct hw_socket socket;
 	struct hw_access *access; /* owned; NULL: whoever reaches the address may read */
 	struct hw_tls *tls;       /* owned; NULL: there never was any */
@@ -60,10 +69,21 @@ struct hw_http_safety {
 };
 /* Told of what is wrong: the key of [http], the line of the file it names (0: the file as a whole), and what. */
 typedef void hw_http_wrong(void *arg, const char *key, unsigned line, const char *what);
+/* What these files say. Zeroed: nothing; all of it is owned. */
+struct hw_http_plan {
+	struct hw_access *access;
+	struct hw_tls *tls; /* where there was none before */
+	struct ssl_ctx_st *files;
+};
 /*
- * Reads these files, before hw_http_listen_tcp() or at a reload, for requests and connections from now on. 0, or
- * -errno: then all stays as it was, and each thing that is wrong was told.
+ * Reads these files. 0, or -errno when each thing that is wrong was told. Nothing changes before hw_http_take(), which
+ * cannot fail: for requests and connections from then on. hw_http_plan_fini() in any case.
  */
+int hw_http_plan(struct hw_http *h, const struct hw_http_safety *s, struct hw_http_plan *out, hw_http_wrong *wrong,
+                 void *arg);
+void hw_http_take(struct hw_http *h, struct hw_http_plan *p);
+void hw_http_plan_fini(struct hw_http_plan *p);
+/* Both at once, before hw_http_listen_tcp(). */
 int hw_http_secure(struct hw_http *h, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg);
 
 /* What was not admitted at the address since the start. */

@@ -111,7 +111,10 @@ void hw_stream_cut(struct hw_stream *s)
 
 void hw_stream_event(struct evbuffer *out, const char *name, const char *id)
 {
-	evbuffer_add_printf(out, "event: %s\nid: %s\ndata: ", name, id);
+	evbuffer_add_printf(out, "event: %s\n", name);
+	if (id)
+		evbuffer_add_printf(out, "id: %s\n", id);
+	evbuffer_add_printf(out, "data: ");
 }
 
 void hw_stream_event_end(struct evbuffer *out)

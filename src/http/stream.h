@@ -52,7 +52,7 @@ bool hw_stream_comment(struct hw_stream *s);
 void hw_stream_cut(struct hw_stream *s);
 
 /* Writes the lines of an event up to its data: the caller appends that, without a line feed, and hw_stream_event_end().
- */
+ * `id` NULL: it has no place, and who comes back goes on behind the last that has one. */
 void hw_stream_event(struct evbuffer *out, const char *name, const char *id);
 void hw_stream_event_end(struct evbuffer *out);
 

@@ -91,9 +91,10 @@ static int load_files(SSL_CTX *ctx, const char *cert, const char *key, char *why
 	return 0;
 }
 
-int hw_tls_load(struct hw_tls *t, const char *cert, const char *key, char *why, size_t cap)
+int hw_tls_read(SSL_CTX **out, const char *cert, const char *key, char *why, size_t cap)
 {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	*out = NULL;
 	snprintf(why, cap, "not enough memory");
 	if (!ctx)
 		return -ENOMEM;
@@ -102,34 +103,38 @@ int hw_tls_load(struct hw_tls *t, const char *cert, const char *key, char *why, 
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_default_passwd_cb(ctx, no_password);
 	SSL_CTX_set_info_callback(ctx, on_info);
-	SSL_CTX_set_app_data(ctx, t);
 	int rc = load_files(ctx, cert, key, why, cap);
-	if (rc) {
+	if (rc)
 		SSL_CTX_free(ctx);
-		return rc;
-	}
-	SSL_CTX_free(t->ctx); /* what is connected keeps it for as long as it needs it */
-	t->ctx = ctx;
-	return 0;
+	else
+		*out = ctx;
+	return rc;
 }
 
-int hw_tls_new(struct hw_tls **out, struct event_base *base, const char *cert, const char *key, char *why, size_t cap)
+void hw_tls_discard(SSL_CTX *files)
+{
+	SSL_CTX_free(files);
+}
+
+struct hw_tls *hw_tls_new(struct event_base *base)
 {
 	struct hw_tls *t = calloc(1, sizeof(*t));
-	*out = NULL;
-	snprintf(why, cap, "not enough memory");
 	if (!t)
-		return -ENOMEM;
+		return NULL;
 	TAILQ_INIT(&t->all);
 	t->base = base;
 	t->index = SSL_get_ex_new_index(0, NULL, NULL, NULL, on_free);
-	int rc = t->index < 0 ? -ENOMEM : hw_tls_load(t, cert, key, why, cap);
-	if (rc) {
-		hw_tls_free(t);
-		return rc;
-	}
-	*out = t;
-	return 0;
+	if (t->index >= 0)
+		return t;
+	hw_tls_free(t);
+	return NULL;
+}
+
+void hw_tls_take(struct hw_tls *t, SSL_CTX *files)
+{
+	SSL_CTX_set_app_data(files, t);
+	SSL_CTX_free(t->ctx); /* what is connected keeps it for as long as it needs it */
+	t->ctx = files;
 }
 
 void hw_tls_rebase(struct hw_tls *t, struct event_base *base)

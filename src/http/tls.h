@@ -18,6 +18,7 @@
 struct bufferevent;
 struct event_base;
 struct hw_tls;
+struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 
 struct hw_tls_stats {
 	unsigned now;   /* handshakes under way */
@@ -27,10 +28,14 @@ struct hw_tls_stats {
 };
 
 /* `cert`: a file with the certificate and what leads to the root's, PEM; `key`: its private key, without a password.
- * 0; or -ENOMEM, or -EINVAL with what is wrong, and in which file, in `why`. */
-int hw_tls_new(struct hw_tls **out, struct event_base *base, const char *cert, const char *key, char *why, size_t cap);
-/* Reads the files again, for connections from now on. On an error all stays as it is. */
-int hw_tls_load(struct hw_tls *t, const char *cert, const char *key, char *why, size_t cap);
+ * 0, and *out is for hw_tls_take() or hw_tls_discard(); or -ENOMEM, or -EINVAL with what is wrong, and in which file,
+ * in `why`. */
+int hw_tls_read(struct ssl_ctx_st **out, const char *cert, const char *key, char *why, size_t cap);
+void hw_tls_discard(struct ssl_ctx_st *files);
+/* Fit to be used once it has taken files. NULL without memory. */
+struct hw_tls *hw_tls_new(struct event_base *base);
+/* Takes what was read, for connections from now on. */
+void hw_tls_take(struct hw_tls *t, struct ssl_ctx_st *files);
 /* From now on it makes its connections on another loop. */
 void hw_tls_rebase(struct hw_tls *t, struct event_base *base);
 /* Once its connections are closed. */

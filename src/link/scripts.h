@@ -11,7 +11,7 @@
 #include "link/eval.h"
 #include "link/link.h"
 
-#define HW_SCRIPTS_MAX 8
+#define HW_SCRIPTS_MAX 16
 
 struct hw_scripts_ops {
 	/* All are there. */

@@ -71,9 +71,14 @@ void hw_limits_forget(struct hw_limits *l)
 	*l = (struct hw_limits){.told = l->told};
 }
 
+bool hw_limits_too_long(const struct hw_limits *l, size_t bytes)
+{
+	return l->packet_max > 0 && bytes > l->packet_max;
+}
+
 bool hw_limits_takes(const struct hw_limits *l, size_t bytes, int64_t now_ns)
 {
-	return now_ns >= l->banned_until_ns && (l->packet_max == 0 || bytes <= l->packet_max);
+	return now_ns >= l->banned_until_ns && !hw_limits_too_long(l, bytes);
 }
 
 bool hw_limits_careful(const struct hw_limits *l)

@@ -56,6 +56,8 @@ bool hw_limits_answered(struct hw_limits *l, bool retain, int qos_max, size_t pa
 /* The broker was away: it may be configured otherwise when it is back. */
 void hw_limits_forget(struct hw_limits *l);
 
+/* Whether the broker takes none of so many bytes. */
+bool hw_limits_too_long(const struct hw_limits *l, size_t bytes);
 /* Whether a status of so many bytes may be sent now. */
 bool hw_limits_takes(const struct hw_limits *l, size_t bytes, int64_t now_ns);
 /* Whether statuses go one by one. */

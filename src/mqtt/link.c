@@ -169,13 +169,29 @@ static int set_options(struct hw_link *l)
 	return c->tls_ca[0] ? set_tls(l) : 0;
 }
 
+/* A session that is to be kept has to be asked for in MQTT 5. What mosquitto_connect() returned, and its errno. */
+static int connect_to(struct hw_link *l)
+{
+	const struct hw_mqtt_conf *c = &l->conf;
+	mosquitto_property *properties = NULL;
+	if (c->session_s && c->protocol == 5 &&
+	    mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL, c->session_s) !=
+	            MOSQ_ERR_SUCCESS)
+		return MOSQ_ERR_NOMEM;
+	errno = 0;
+	int rc = mosquitto_connect_bind_v5(l->m, c->host, c->port, c->keepalive_s, NULL, properties), err = errno;
+	mosquitto_property_free_all(&properties);
+	errno = err;
+	return rc;
+}
+
 int hw_link_open(struct hw_link *l)
 {
 	static bool tls_is_set_up; /* under the gate */
 	const struct hw_mqtt_conf *c = &l->conf;
 	hw_why_begin(&l->why);
 	l->up_ns = 0;
-	l->m = mosquitto_new(c->client_id, true, l);
+	l->m = mosquitto_new(c->client_id, c->session_s == 0, l);
 	if (!l->m) {
 		hw_why_say(&l->why, "MQTT cannot be set up: %s", strerror(errno));
 		return -1;
@@ -189,7 +205,7 @@ int hw_link_open(struct hw_link *l)
 		if (!alone)
 			pthread_mutex_unlock(&tls_gate);
 	}
-	int rc = mosquitto_connect(l->m, c->host, c->port, c->keepalive_s), err = errno;
+	int rc = connect_to(l), err = errno;
 	if (alone) {
 		tls_is_set_up = rc == MOSQ_ERR_SUCCESS;
 		pthread_mutex_unlock(&tls_gate);

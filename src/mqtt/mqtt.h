@@ -26,6 +26,7 @@ struct hw_mqtt_conf {
 	const char *barrier_topic;               /* "heartwheel/NODE_ID/barrier" */
 	const char *share_topic;                 /* "heartwheel/NODE_ID/share" */
 	int qos;                                 /* of heartbeats and barriers */
+	uint32_t session_s; /* how long the broker keeps the session of a lost connection (3.1.1: for ever); 0: not */
 };
 
 /* --- readers
@@ -86,8 +87,12 @@ struct hw_reader_stats {
  */
 int hw_reader_start(struct hw_reader **out, const struct hw_mqtt_conf *conf, const struct hw_mqtt_filter *filters,
                     size_t n_filters, const char *share_group, size_t ring_bytes, int64_t stall_after_ms);
+/* Has the thread disconnect and end; whether it has. One that is in the resolver, or in a connect, does so when it
+ * comes back, and not before it has said its client id to the broker. */
+void hw_reader_end(struct hw_reader *r);
+bool hw_reader_ended(struct hw_reader *r);
 /* Stops the thread, disconnects, joins, frees. Bounded: a connect that blocks in name resolution is left behind, not
- * waited for. */
+ * waited for, and at once if it was told to end before. */
 void hw_reader_stop(struct hw_reader *r);
 
 /* Readable when events wait. */
@@ -113,6 +118,9 @@ void hw_reader_drain(struct hw_reader *r);
 /* Without a connection: tries again at once, whatever the back-off says, since another connection of ours has just
  * found the broker. */
 void hw_reader_hurry(struct hw_reader *r);
+/* A barrier is on its way: what comes until `until_ns` (CLOCK_MONOTONIC) is read at once, and not gathered; 0: it is
+ * back. */
+void hw_reader_expect(struct hw_reader *r, int64_t until_ns);
 struct hw_reader_stats hw_reader_stats(const struct hw_reader *r);
 
 /* --- publisher
@@ -126,7 +134,8 @@ enum hw_publisher_event_kind {
 	HW_PUBLISHER_DOWN,    /* .text; every message not yet acknowledged is dropped and gets no further event */
 	HW_PUBLISHER_ACKED,   /* .token: the broker has it; where it takes QoS 0 only: it was sent */
 	HW_PUBLISHER_REFUSED, /* .token, .text: a reason code >= 0x80, or the library would not take it; without a
-	                         text: what it is beyond was told by LIMIT */
+	                         text: what it is beyond was told by LIMIT, and .reason is 0x95 where it is too long,
+	                         0 where none is tried for a while */
 	HW_PUBLISHER_LIMIT,   /* .text: something that the broker does not take, and what follows: once each */
 	HW_PUBLISHER_CANARY, /* .token; .text: "" if the broker took it (MQTT 5 only), why it did not otherwise; .reason
 	                        0 then: it could not be sent */
@@ -149,8 +158,11 @@ struct hw_publisher_event {
  */
 int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *conf, const char *will_topic,
                        const void *will_payload, size_t will_len);
+/* As hw_reader_end(); what was handed over has `timeout_ms` to be acknowledged. Hands nothing over any more. */
+void hw_publisher_end(struct hw_publisher *p, int64_t timeout_ms);
+bool hw_publisher_ended(struct hw_publisher *p);
 /* Waits at most `timeout_ms` for what was handed over to be acknowledged, disconnects cleanly (no will), joins, frees.
- */
+ * Not at all if it was told to end before. */
 void hw_publisher_stop(struct hw_publisher *p, int64_t timeout_ms);
 
 /* Readable when events wait. */

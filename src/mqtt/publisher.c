@@ -30,7 +30,7 @@ struct hw_publisher {
 	struct hw_sender sender; /* the thread's own */
 
 	/* the loop's own */
-	bool up;
+	bool up, ends; /* ends: the thread was told to */
 	uint32_t up_connection;
 	unsigned up_window, handed_over;
 };
@@ -82,14 +82,27 @@ void hw_publisher_hurry(struct hw_publisher *p)
 	hw_orders_give(&p->handover.orders, HW_ORDER_HURRY);
 }
 
+void hw_publisher_end(struct hw_publisher *p, int64_t timeout_ms)
+{
+	hw_publisher_flush(p);
+	p->ends = true;
+	atomic_store(&p->handover.stop_by_ns, hw_mqtt_clock_ns() + timeout_ms * HW_NS_PER_MS);
+	hw_orders_give(&p->handover.orders, HW_ORDER_STOP);
+}
+
+bool hw_publisher_ended(struct hw_publisher *p)
+{
+	return atomic_load(&p->owners) == 1;
+}
+
 void hw_publisher_stop(struct hw_publisher *p, int64_t timeout_ms)
 {
 	if (!p)
 		return;
-	hw_publisher_flush(p);
-	atomic_store(&p->handover.stop_by_ns, hw_mqtt_clock_ns() + timeout_ms * HW_NS_PER_MS);
-	hw_orders_give(&p->handover.orders, HW_ORDER_STOP);
-	hw_thread_end(p->thread, timeout_ms + LINGER_MS);
+	int64_t patience_ms = p->ends ? 0 : timeout_ms + LINGER_MS;
+	if (!p->ends)
+		hw_publisher_end(p, timeout_ms);
+	hw_thread_end(p->thread, patience_ms);
 	let_go(p);
 }
 

@@ -49,8 +49,11 @@ struct hw_reader {
 	atomic_int owners; /* the loop's side and the thread: the last one frees */
 	pthread_t thread;
 	char *share_group; /* or NULL */
+	bool ends;         /* the thread was told to */
 
 	struct hw_orders orders;
+	_Atomic int64_t expect_until_ns;    /* see hw_reader_expect() */
+	atomic_bool gathering;              /* which the bell ends */
 	struct hw_filters *_Atomic ordered; /* a set that the thread has not taken over yet, or NULL */
 
 	/* the thread's own */
@@ -296,15 +299,20 @@ static bool room_again(struct hw_reader *r)
 	return true;
 }
 
-/* While messages come thick, lets some gather in the socket before it is read. */
+/* While messages come thick, lets some gather in the socket before it is read, unless a barrier is on its way: a silent
+ * device waits for that. */
 static void gather(struct hw_reader *r, size_t waiting)
 {
 	if (r->more || !r->link.up_ns || waiting >= GATHER_BELOW || look(r) - r->last_read_ns > GATHER_RECENT_NS)
 		return;
 	struct pollfd fd = {r->orders.fd, POLLIN, 0};
-	r->planned_ns += GATHER_MS * HW_NS_PER_MS;
-	poll(&fd, 1, GATHER_MS);
-	look(r);
+	atomic_store(&r->gathering, true);
+	if (atomic_load(&r->expect_until_ns) <= r->planned_ns) {
+		r->planned_ns += GATHER_MS * HW_NS_PER_MS;
+		poll(&fd, 1, GATHER_MS);
+		look(r);
+	}
+	atomic_store(&r->gathering, false);
 }
 
 static void read_all(struct hw_reader *r)
@@ -489,12 +497,24 @@ int hw_reader_start(struct hw_reader **out, const struct hw_mqtt_conf *conf, con
 	return 0;
 }
 
+void hw_reader_end(struct hw_reader *r)
+{
+	r->ends = true;
+	hw_orders_give(&r->orders, HW_ORDER_STOP);
+}
+
+bool hw_reader_ended(struct hw_reader *r)
+{
+	return atomic_load(&r->owners) == 1;
+}
+
 void hw_reader_stop(struct hw_reader *r)
 {
 	if (!r)
 		return;
-	hw_orders_give(&r->orders, HW_ORDER_STOP);
-	hw_thread_end(r->thread, STOP_MS);
+	int64_t patience_ms = r->ends ? 0 : STOP_MS;
+	hw_reader_end(r);
+	hw_thread_end(r->thread, patience_ms);
 	let_go(r);
 }
 
@@ -532,6 +552,13 @@ int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filt
 void hw_reader_hurry(struct hw_reader *r)
 {
 	hw_orders_give(&r->orders, HW_ORDER_HURRY);
+}
+
+void hw_reader_expect(struct hw_reader *r, int64_t until_ns)
+{
+	atomic_store(&r->expect_until_ns, until_ns);
+	if (until_ns && atomic_load(&r->gathering))
+		hw_bell_ring(r->orders.fd);
 }
 
 void hw_reader_replay(struct hw_reader *r)

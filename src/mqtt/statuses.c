@@ -74,7 +74,9 @@ int hw_statuses_send(struct hw_statuses *s, const struct hw_handover_status *sta
 	size_t bytes = bytes_of(s, status);
 	int64_t now_ns = hw_mqtt_clock_ns();
 	if (!hw_limits_takes(s->limits, bytes, now_ns)) {
-		hw_handover_answer(s->handover, HW_PUBLISHER_REFUSED, status->token, 0, "");
+		bool long_ = hw_limits_too_long(s->limits, bytes);
+		hw_handover_answer(s->handover, HW_PUBLISHER_REFUSED, status->token,
+		                   long_ ? MQTT_RC_PACKET_TOO_LARGE : 0, "");
 		return 0;
 	}
 	errno = 0;

@@ -14,9 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "notify/carrier.h"
+
+#define REAP_PAUSE_MS 2
+#define REAP_LOOKS    50
 
 struct hw_program {
 	struct event_base *base; /* borrowed */
@@ -102,14 +106,22 @@ struct hw_program *hw_program_new(struct event_base *base, hw_carrier_done *done
 	return NULL;
 }
 
+/* Nobody may look for it any more, while the process goes on (hw_app_anew()): it is waited for, unless something keeps
+ * it from dying. */
+static void end_program(pid_t pid)
+{
+	const struct timespec pause = {.tv_nsec = REAP_PAUSE_MS * 1000000};
+	kill(-pid, SIGKILL);
+	for (int looks = 0; waitpid(pid, NULL, WNOHANG) == 0 && looks < REAP_LOOKS; looks++)
+		nanosleep(&pause, NULL);
+}
+
 void hw_program_free(struct hw_program *p)
 {
 	if (!p)
 		return;
-	if (p->pid) {
-		kill(-p->pid, SIGKILL);
-		waitpid(p->pid, NULL, WNOHANG);
-	}
+	if (p->pid)
+		end_program(p->pid);
 	close_input(p);
 	if (p->on_child)
 		event_free(p->on_child);

@@ -133,7 +133,7 @@ static bool call_dues(struct hw_redis *r, enum hw_call_kind kind)
 		hw_eval_key(&s->eval, r->keys.offline, strlen(r->keys.offline));
 		hw_eval_put_text(&s->eval, HW_AT_REFRESH_SELF, r->self);
 		hw_tokens_begin(r);
-		s->light.n = 0;
+		s->light.n = s->plain.n = 0;
 	}
 	while (!is_full(r, c) && (d = hw_dues_take(r, q, rewrite, &c->items[c->n].ref))) {
 		uint32_t index = c->items[c->n].ref.index;

@@ -23,6 +23,12 @@ bool hw_dues_have_marks(struct hw_redis *r, uint32_t index)
 	return true;
 }
 
+void hw_dues_in_full(struct hw_redis *r)
+{
+	for (uint32_t i = 0; i < r->sink.n_marks; i++)
+		r->sink.marks[i] &= (uint8_t)~HW_MARK_FULL;
+}
+
 static bool grow(struct hw_dues *q)
 {
 	uint32_t cap = q->cap ? q->cap * 2 : 256;

@@ -39,6 +39,9 @@
 #define HW_REPLICA_MS   1000 /* once the retries are so far apart, a replica is left for whoever its name means now */
 #define HW_POISON_TRIES 5    /* so often may one edge fail for its own sake before it is given up */
 
+#define HW_PLAIN_TURNS    16      /* of so many refreshes of a device that reports nothing one has its last_seen */
+#define HW_REFRESH_MAX_MS 3600000 /* how often one is refreshed at least */
+
 #define HW_SWEEP_EVERY_MS 50
 #define HW_SWEEP_BITE     1000 /* 20,000 devices a second */
 #define HW_SWEEP_MARK     4096 /* as many refreshes may wait before the sweep does */
@@ -92,6 +95,13 @@ struct hw_light {
 	unsigned extra;
 };
 
+/* The same of plain ones. */
+struct hw_plain {
+	unsigned n;
+	size_t count_at;
+	int64_t ttl_ms;
+};
+
 /* The tokens of the call that is being put together. */
 struct hw_tokens {
 	unsigned n;
@@ -110,6 +120,7 @@ struct hw_sink {
 	uint32_t n_marks;
 	struct hw_eval eval;
 	struct hw_light light;
+	struct hw_plain plain;
 	struct hw_tokens tokens;
 	char *key; /* for a device's key name */
 	struct hw_call calls[HW_CALLS];
@@ -229,6 +240,8 @@ void hw_plan_tick(struct hw_redis *r);
 /* dues.c */
 /* Whether there is room for this device's marks now: every index that is on a queue or the ring has it. */
 bool hw_dues_have_marks(struct hw_redis *r, uint32_t index);
+/* The next refresh of each device is a full one. */
+void hw_dues_in_full(struct hw_redis *r);
 /* Queues a device; false without memory: a sweep will find it then. */
 bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index);
 /* Takes the next device on a queue that is there and whose state the store is to know; NULL if there is none. */

@@ -8,7 +8,7 @@
 /* Every item begins with these, and a device's keys stand in their order. */
 _Static_assert(HW_AT_ITEM_ID == HW_AT_WRITE_ID && HW_AT_ITEM_ID == HW_AT_ACK_ID, "scripts/places");
 _Static_assert(HW_AT_ITEM_KIND == HW_AT_WRITE_KIND && HW_AT_ITEM_KIND == HW_AT_ACK_KIND, "scripts/places");
-_Static_assert(HW_AT_FULL_KIND == HW_AT_LIGHT_KIND, "scripts/places");
+_Static_assert(HW_AT_FULL_KIND == HW_AT_LIGHT_KIND && HW_AT_FULL_KIND == HW_AT_PLAIN_KIND, "scripts/places");
 _Static_assert((int)HW_AT_KEY_CONNECTED == HW_KEY_CONNECTED && (int)HW_AT_KEY_STATE == HW_KEY_STATE, "scripts/places");
 _Static_assert((int)HW_AT_KEY_DISCONNECTED == HW_KEY_DISCONNECTED, "scripts/places");
 
@@ -182,7 +182,7 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	struct hw_eval *e = &r->sink.eval;
 	struct hw_id id = hw_device_id(d);
 	int64_t timeout_ms = hw_monitor_timeout_ms(r->m, d);
-	r->sink.light.n = 0;
+	r->sink.light.n = r->sink.plain.n = 0;
 	add_keys(r, id.text, id.len);
 	hw_eval_item(e);
 	hw_eval_put(e, HW_AT_FULL_KIND, "F", 1);
@@ -214,6 +214,7 @@ static void begin_light(struct hw_redis *r, const struct hw_device *d)
 	    l->source == c.source && l->extra == c.extra)
 		return;
 	*l = c;
+	r->sink.plain.n = 0;
 	hw_eval_item(e);
 	hw_eval_put(e, HW_AT_LIGHT_KIND, "L", 1);
 	l->count_at = hw_eval_put_count(e, HW_AT_LIGHT_COUNT);
@@ -238,6 +239,36 @@ static void refresh_light(struct hw_redis *r, const struct hw_device *d, struct 
 	hw_eval_set_count(e, r->sink.light.count_at, ++r->sink.light.n);
 }
 
+static void refresh_plain(struct hw_redis *r, const struct hw_device *d)
+{
+	struct hw_plain *p = &r->sink.plain;
+	struct hw_eval *e = &r->sink.eval;
+	struct hw_id id = hw_device_id(d);
+	int64_t ttl = ttl_ms(r, hw_monitor_timeout_ms(r->m, d));
+	if (p->n == 0 || p->ttl_ms != ttl) {
+		*p = (struct hw_plain){.ttl_ms = ttl};
+		r->sink.light.n = 0;
+		hw_eval_item(e);
+		hw_eval_put(e, HW_AT_PLAIN_KIND, "P", 1);
+		p->count_at = hw_eval_put_count(e, HW_AT_PLAIN_COUNT);
+		hw_eval_put_int(e, HW_AT_PLAIN_TTL, ttl);
+	}
+	add_key(r, HW_KEY_CONNECTED, id.text, id.len);
+	hw_eval_set_count(e, p->count_at, ++p->n);
+}
+
+/*
+ * Whether it is this device's turn to have its last_seen written: once in HW_PLAIN_TURNS of its timeouts (of hours, if
+ * those are longer), another device in another one.
+ */
+static bool is_its_turn(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
+{
+	int64_t every_ms = hw_monitor_timeout_ms(r->m, d);
+	every_ms = every_ms < HW_REFRESH_MAX_MS ? every_ms : HW_REFRESH_MAX_MS;
+	uint32_t turn = (uint32_t)(now.mono.ns / HW_NS_PER_MS / every_ms) % HW_PLAIN_TURNS;
+	return index * UINT32_C(2654435769) / (UINT32_MAX / HW_PLAIN_TURNS + 1) == turn;
+}
+
 /* A light one takes no field away, and leaves alone what does not end by itself. */
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
 {
@@ -247,7 +278,11 @@ void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t ind
 	if (d->extra && d->extra->own_timeout_ms > 0)
 		has |= HW_MARK_OWN_TIMEOUT;
 	bool ours = hw_device_state(d) == HW_STATE_ONLINE && mine(r, d)[0] == '1';
-	if (ours && (*marks & HW_MARK_FULL) && !(*marks & fields & ~has))
+	bool known = ours && (*marks & HW_MARK_FULL) && !(*marks & fields & ~has);
+	if (known && !r->conf.refresh_last_seen && !r->conf.keyspace && extra_args(d) == 0 &&
+	    !is_its_turn(r, d, index, now))
+		refresh_plain(r, d);
+	else if (known)
 		refresh_light(r, d, now);
 	else
 		refresh_full(r, d, now);

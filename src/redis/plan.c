@@ -40,8 +40,7 @@ void hw_plan_sweep(struct hw_redis *r)
 {
 	r->sink.sweep = r->sink.comparing = true;
 	r->sink.sweep_at = 0;
-	for (uint32_t i = 0; i < r->sink.n_marks; i++)
-		r->sink.marks[i] &= (uint8_t)~HW_MARK_FULL; /* nobody knows what is in the store */
+	hw_dues_in_full(r); /* nobody knows what is in the store */
 	arm_sweep(r);
 }
 

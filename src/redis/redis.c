@@ -187,6 +187,11 @@ void hw_redis_compare(struct hw_redis *r)
 	hw_plan_sweep(r);
 }
 
+void hw_redis_reconfigured(struct hw_redis *r)
+{
+	hw_dues_in_full(r);
+}
+
 bool hw_redis_is_comparing(const struct hw_redis *r)
 {
 	return !r->up || r->sink.comparing || r->load.stage == HW_LOAD_AGAIN;

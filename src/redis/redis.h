@@ -31,9 +31,10 @@ struct hw_redis_conf {
 	const char *node_id;
 	int ttl_factor;
 	int64_t events_max;
-	uint64_t run_mark;   /* random, of this run */
-	int64_t ttl_more_ms; /* what says that a device is online lives so much longer: another node may have to take
-	                        over */
+	bool refresh_last_seen; /* each refresh writes when a device was last seen, not one in several */
+	uint64_t run_mark;      /* random, of this run */
+	int64_t ttl_more_ms;    /* what says that a device is online lives so much longer: another node may have to take
+	                           over */
 	bool keyspace; /* a keyspace listener is to know what the scripts do themselves, and whose keys are whose */
 };
 
@@ -134,6 +135,9 @@ int hw_redis_look_at_nodes(struct hw_redis *r, hw_redis_nodes_seen *fn);
 void hw_redis_compare(struct hw_redis *r);
 /* Whether that, or the like after a reconnect, is still under way. */
 bool hw_redis_is_comparing(const struct hw_redis *r);
+
+/* What the configuration says of devices has changed: the next refresh of each writes all that its hash has. */
+void hw_redis_reconfigured(struct hw_redis *r);
 
 /* Owes the store this transition. False: another node owns the device, and nothing is owed. */
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t);

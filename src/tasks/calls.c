@@ -126,3 +126,27 @@ void hw_tasks_put_page(struct hw_eval *e, const struct hw_schedule_order *o)
 	hw_eval_put_int(e, HW_AT_PAGE_SKIP, (int64_t)o->skip);
 	hw_eval_put_int(e, HW_AT_PAGE_COUNT, (int64_t)o->count);
 }
+
+void hw_tasks_put_listing(struct hw_eval *e, const struct hw_task_listing *l)
+{
+	hw_eval_item(e);
+	put_span(e, HW_AT_LIST_RECEIVER, l->receiver);
+	put_span(e, HW_AT_LIST_STATE, l->state);
+	put_span(e, HW_AT_LIST_SCORE, l->behind.score);
+	put_span(e, HW_AT_LIST_TASK, l->behind.task);
+	hw_eval_put_int(e, HW_AT_LIST_LIMIT, l->limit);
+}
+
+void hw_tasks_put_count(struct hw_eval *e, const struct hw_task_place *behind, unsigned limit)
+{
+	hw_eval_item(e);
+	put_span(e, HW_AT_COUNT_SCORE, behind->score);
+	put_span(e, HW_AT_COUNT_TASK, behind->task);
+	hw_eval_put_int(e, HW_AT_COUNT_LIMIT, limit);
+}
+
+void hw_tasks_put_show(struct hw_eval *e, const struct hw_task_id *task)
+{
+	hw_eval_item(e);
+	put_task(e, HW_AT_SHOW_TASK, task);
+}

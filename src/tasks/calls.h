@@ -36,6 +36,11 @@ void hw_tasks_put_place(struct hw_eval *e, struct hw_text place);
 void hw_tasks_put_online(struct hw_eval *e, struct hw_text receiver);
 /* The whole call: a page, as an order of the schedule wants it. */
 void hw_tasks_put_page(struct hw_eval *e, const struct hw_schedule_order *o);
+/* The whole call: a page of what waits, for who asks. */
+void hw_tasks_put_listing(struct hw_eval *e, const struct hw_task_listing *l);
+/* The whole call: counts at most `limit` waiting tasks. */
+void hw_tasks_put_count(struct hw_eval *e, const struct hw_task_place *behind, unsigned limit);
+void hw_tasks_put_show(struct hw_eval *e, const struct hw_task_id *task);
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
@@ -44,6 +49,7 @@ struct hw_tasks_reply {
 	int64_t now_ms; /* Redis' clock */
 	size_t n_items, n_wakes;
 	const redisReply *items, *wakes;
+	const redisReply *behind; /* of a list; NULL: none */
 };
 
 /* 0; -EPROTO if it is no answer of ours; -EIO if it is an error of Redis (reply->str). */
@@ -56,6 +62,13 @@ void hw_tasks_answered(const struct hw_tasks_reply *r, size_t i, struct hw_task_
 void hw_tasks_cancelled(const struct hw_tasks_reply *r, size_t i, struct hw_task_cancelled *out);
 /* Of a page, and of wakes. False: it is none, pass over it. */
 bool hw_tasks_found(const struct hw_tasks_reply *r, size_t i, struct hw_task_wake *out);
+/* Of a list, and of a show, whose task the caller knows. */
+void hw_tasks_listed(const struct hw_tasks_reply *r, size_t i, struct hw_task_record *out);
+void hw_tasks_shown(const struct hw_tasks_reply *r, size_t i, struct hw_task_record *out);
+/* Adds what a count found to the numbers of each state that is not an end. */
+void hw_tasks_counted(const struct hw_tasks_reply *r, uint64_t n[HW_TASK_COMPLETE]);
+/* Where the next page of a list or count begins; false behind the last. */
+bool hw_tasks_behind(const struct hw_tasks_reply *r, struct hw_task_place *out);
 bool hw_tasks_wake(const struct hw_tasks_reply *r, size_t k, struct hw_task_wake *out);
 
 #endif

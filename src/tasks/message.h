@@ -48,7 +48,23 @@ struct hw_request {
  * r->msg_id as there is, so that it can be told; or -ENOMEM. Release with hw_request_fini() in any case.
  */
 int hw_request_read(struct hw_request *r, const void *bytes, size_t len, const char **why);
+/*
+ * The same for a task as the API takes it: an object that has what the payload of a DELIVER has, and msg_id and time
+ * beside it; msg_id may lack, and is empty then.
+ */
+int hw_request_read_task(struct hw_request *r, const void *bytes, size_t len, const char **why);
 void hw_request_fini(struct hw_request *r);
+
+/* What POST /v1/call asks for: a message, and the topic on which the answer comes. */
+struct hw_call_request {
+	struct hw_text topic, payload, reply; /* topic and reply are owned, payload may borrow the message */
+	unsigned qos;
+	int64_t timeout_ms; /* 10 s unless it says otherwise, 50 s at most */
+	char *memory;
+};
+/* As hw_request_read(). */
+int hw_call_request_read(struct hw_call_request *r, const void *bytes, size_t len, const char **why);
+void hw_call_request_fini(struct hw_call_request *r);
 
 /* A device's ack, complete or failed. */
 struct hw_response {
@@ -58,6 +74,10 @@ struct hw_response {
 /* 0, or -EINVAL with `*why`. -ENOENT: it is well-formed, and its msg_id is no name of a task. */
 int hw_response_read(struct hw_response *r, const void *bytes, size_t len, enum hw_task_answer_kind kind,
                      const char **why);
+
+/* The msg_id alone of a response, whatever it names, into `memory`, which `id` borrows. 0 or -EINVAL. */
+#define HW_RESPONSE_ID_MAX (HW_TASK_MSG_ID_MAX * 6 + 2)
+int hw_response_msg_id(const void *bytes, size_t len, char memory[HW_RESPONSE_ID_MAX], struct hw_text *id);
 
 /* Which of the topics below ROOT one is. */
 enum hw_task_topic { HW_TOPIC_PENDING, HW_TOPIC_ACK, HW_TOPIC_COMPLETE, HW_TOPIC_FAILED, HW_TOPIC_NONE };

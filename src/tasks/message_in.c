@@ -37,21 +37,23 @@ enum name {
 	PREFIX,
 	QOS,
 	RECEIVER,
+	REPLY,
 	RETAIN,
 	RUN,
 	SENDER,
 	TIME,
+	TIMEOUT,
 	TOPIC,
 	VALUE,
 	NAMES
 };
 
 static const char *const names[NAMES] = {
-	[ACTION] = "action", [AFTER] = "after",     [AT] = "at",         [ERROR] = "error", [EXP] = "exp",
-	[FORCE] = "force",   [FROM] = "from",       [GROUP] = "group",   [HOLD] = "hold",   [IDS] = "ids",
-	[MSG_ID] = "msg_id", [PAYLOAD] = "payload", [PREFIX] = "prefix", [QOS] = "qos",     [RECEIVER] = "receiver",
-	[RETAIN] = "retain", [RUN] = "run",         [SENDER] = "sender", [TIME] = "time",   [TOPIC] = "topic",
-	[VALUE] = "value"};
+	[ACTION] = "action", [AFTER] = "after",     [AT] = "at",          [ERROR] = "error", [EXP] = "exp",
+	[FORCE] = "force",   [FROM] = "from",       [GROUP] = "group",    [HOLD] = "hold",   [IDS] = "ids",
+	[MSG_ID] = "msg_id", [PAYLOAD] = "payload", [PREFIX] = "prefix",  [QOS] = "qos",     [RECEIVER] = "receiver",
+	[RETAIN] = "retain", [RUN] = "run",         [SENDER] = "sender",  [TIME] = "time",   [TOPIC] = "topic",
+	[VALUE] = "value",   [REPLY] = "reply",     [TIMEOUT] = "timeout"};
 
 /* What is being read: the members that were found, raw, and where strings go. */
 struct reading {
@@ -293,7 +295,7 @@ static int read_ids(struct reading *r, struct hw_request *q)
 			return wrong(r, "ids has an element that is no id");
 		q->n_ids++;
 	}
-	return 0;
+	return q->n_ids ? 0 : wrong(r, "ids is empty");
 }
 
 /* Where to begin: "new", "start", or an id of the stream. */
@@ -315,6 +317,8 @@ static int read_follow(struct reading *r, struct hw_request *q)
 	    take_text(r, PREFIX, &q->prefix, "prefix is not a string") != 0 ||
 	    take_text(r, FROM, &q->from, "from is not a string") != 0)
 		return -EINVAL;
+	if (q->group.len > HW_ID_MAX || q->prefix.len > HW_ID_MAX)
+		return wrong(r, "group or prefix is too long");
 	if (q->from.len && !is_place(q->from))
 		return wrong(r, "from is not new, start or the id of an event");
 	return read_ids(r, q);
@@ -385,9 +389,8 @@ static int read_request(struct reading *r, struct hw_request *q)
 	return read_payload(r, q);
 }
 
-int hw_request_read(struct hw_request *q, const void *bytes, size_t len, const char **why)
+static int begin(struct reading *r, struct hw_request *q, const void *bytes, size_t len, const char **why)
 {
-	struct reading r = {.why = NULL};
 	*q = (struct hw_request){.sender = {"", 0}, .msg_id = {"", 0}};
 	if (len > HW_TASK_BYTES_MAX) {
 		*why = "the message has more than 64 KiB";
@@ -397,11 +400,36 @@ int hw_request_read(struct hw_request *q, const void *bytes, size_t len, const c
 		*why = "the message is not a JSON object";
 		return -EINVAL;
 	}
-	q->memory = r.memory = malloc(2 * len); /* a member of the payload may be read beside that of its object */
+	q->memory = r->memory = malloc(2 * len); /* a member of the payload may be read beside that of its object */
 	if (!q->memory)
 		return -ENOMEM;
-	collect(&r, (struct hw_text){bytes, len});
-	int rc = read_request(&r, q);
+	collect(r, (struct hw_text){bytes, len});
+	return 0;
+}
+
+int hw_request_read(struct hw_request *q, const void *bytes, size_t len, const char **why)
+{
+	struct reading r = {.why = NULL};
+	int rc = begin(&r, q, bytes, len, why);
+	if (rc)
+		return rc;
+	rc = read_request(&r, q);
+	*why = r.why;
+	return rc;
+}
+
+int hw_request_read_task(struct hw_request *q, const void *bytes, size_t len, const char **why)
+{
+	struct reading r = {.why = NULL};
+	int rc = begin(&r, q, bytes, len, why);
+	if (rc)
+		return rc;
+	if (is_there(&r, MSG_ID))
+		rc = take_msg_id(&r, &q->msg_id);
+	if (!rc)
+		rc = take_seconds(&r, TIME, LATEST_S, &q->task.time_ms, "time is no time in Unix seconds");
+	if (!rc)
+		rc = read_task(&r, q);
 	*why = r.why;
 	return rc;
 }
@@ -414,12 +442,54 @@ void hw_request_fini(struct hw_request *q)
 	q->ids = NULL;
 }
 
+/* --- calls -------------------------------------------------------------------------------------------------------- */
+
+static int read_call(struct reading *r, struct hw_call_request *q)
+{
+	struct hw_task_submission t = {.body = {"", 0}};
+	if (!is_there(r, TOPIC))
+		return wrong(r, "there is no topic");
+	if (read_publication(r, &t.topic, &q->qos, &t.retain) != 0 ||
+	    take_text(r, REPLY, &q->reply, "reply is not a string") != 0)
+		return -EINVAL;
+	if (t.retain)
+		return wrong(r, "a call is not retained");
+	if (!is_topic(q->reply))
+		return wrong(r, "reply is missing, or no topic that messages come on");
+	q->timeout_ms = 10000;
+	if (take_seconds(r, TIMEOUT, 50, &q->timeout_ms, "timeout is no number of seconds, 0 to 50") != 0)
+		return -EINVAL;
+	q->topic = t.topic;
+	int rc = read_body(r, &t);
+	q->payload = t.body;
+	return rc;
+}
+
+int hw_call_request_read(struct hw_call_request *q, const void *bytes, size_t len, const char **why)
+{
+	struct reading r = {.why = NULL};
+	struct hw_request whole;
+	int rc = begin(&r, &whole, bytes, len, why);
+	*q = (struct hw_call_request){.qos = 1, .memory = whole.memory};
+	if (rc)
+		return rc;
+	rc = read_call(&r, q);
+	*why = r.why;
+	return rc;
+}
+
+void hw_call_request_fini(struct hw_call_request *q)
+{
+	free(q->memory);
+	q->memory = NULL;
+}
+
 /* --- responses ---------------------------------------------------------------------------------------------------- */
 
 int hw_response_read(struct hw_response *p, const void *bytes, size_t len, enum hw_task_answer_kind kind,
                      const char **why)
 {
-	char memory[HW_TASK_MSG_ID_MAX * 6 + 2];
+	char memory[HW_RESPONSE_ID_MAX];
 	struct reading r = {.memory = memory};
 	struct hw_text id;
 	*p = (struct hw_response){.value = {"", 0}};
@@ -436,6 +506,17 @@ int hw_response_read(struct hw_response *p, const void *bytes, size_t len, enum 
 	else if (kind == HW_ANSWER_FAILED && r.found[ERROR].at)
 		p->value = r.found[ERROR];
 	return hw_task_id_parse(&p->task, id.at, id.len) ? 0 : -ENOENT;
+}
+
+int hw_response_msg_id(const void *bytes, size_t len, char memory[HW_RESPONSE_ID_MAX], struct hw_text *id)
+{
+	struct reading r = {.memory = memory};
+	if (len == 0 || len > HW_TASK_BYTES_MAX || !hw_json_object_valid(bytes, len))
+		return -EINVAL;
+	collect(&r, (struct hw_text){bytes, len});
+	if (!is_there(&r, MSG_ID) || r.found[MSG_ID].len > HW_RESPONSE_ID_MAX)
+		return -EINVAL;
+	return unquote(&r, r.found[MSG_ID], id);
 }
 
 /* --- topics ------------------------------------------------------------------------------------------------------- */

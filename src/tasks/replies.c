@@ -4,6 +4,8 @@
 #include "tasks/calls.h"
 
 #include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tasks/places.h"
@@ -40,6 +42,7 @@ int hw_tasks_reply(const redisReply *reply, struct hw_tasks_reply *out)
 	out->n_items = items->elements;
 	out->wakes = wakes;
 	out->n_wakes = wakes->elements;
+	out->behind = part(reply, HW_AT_REPLY_BEHIND);
 	return 0;
 }
 
@@ -133,4 +136,112 @@ bool hw_tasks_found(const struct hw_tasks_reply *r, size_t i, struct hw_task_wak
 bool hw_tasks_wake(const struct hw_tasks_reply *r, size_t k, struct hw_task_wake *out)
 {
 	return k < r->n_wakes && read_wake(r->wakes->element[k], out);
+}
+
+/* --- records ------------------------------------------------------------------------------------------------------ */
+
+/* A number in a text, as the fields of a hash and the scores of a set are; -1: none. */
+static int64_t number_in(struct hw_text t)
+{
+	char digits[32], *end;
+	if (t.len == 0 || t.len >= sizeof(digits))
+		return -1;
+	memcpy(digits, t.at, t.len);
+	digits[t.len] = '\0';
+	double n = strtod(digits, &end); /* a score may be written as 1.79e+12 */
+	return *end || !(n >= 0 && n < 9e15) ? -1 : (int64_t)n;
+}
+
+/* Where each field of a record goes. */
+static const struct field {
+	const char *name;
+	unsigned place; /* in an item of a list */
+	bool is_text;
+	size_t offset;
+} fields[] = {{"sender", HW_AT_LISTED_SENDER, true, offsetof(struct hw_task_record, sender)},
+              {"msg_id", HW_AT_LISTED_MSG_ID, true, offsetof(struct hw_task_record, msg_id)},
+              {"receiver", HW_AT_LISTED_RECEIVER, true, offsetof(struct hw_task_record, receiver)},
+              {"action", HW_AT_LISTED_ACTION, true, offsetof(struct hw_task_record, action)},
+              {"topic", HW_AT_LISTED_TOPIC, true, offsetof(struct hw_task_record, topic)},
+              {"why", HW_AT_LISTED_WHY, true, offsetof(struct hw_task_record, why)},
+              {"late", HW_AT_LISTED_LATE, true, offsetof(struct hw_task_record, late)},
+              {"at", HW_AT_LISTED_AT, false, offsetof(struct hw_task_record, at_ms)},
+              {"exp", HW_AT_LISTED_EXP, false, offsetof(struct hw_task_record, exp_ms)},
+              {"run", HW_AT_LISTED_RUN, false, offsetof(struct hw_task_record, run_ms)},
+              {"created", HW_AT_LISTED_CREATED, false, offsetof(struct hw_task_record, created_ms)},
+              {"tries", HW_AT_LISTED_TRIES, false, offsetof(struct hw_task_record, tries)},
+              {"sent", HW_AT_LISTED_SENT, false, offsetof(struct hw_task_record, sent_ms)},
+              {"acked", HW_AT_LISTED_ACKED, false, offsetof(struct hw_task_record, acked_ms)},
+              {"ended", HW_AT_LISTED_ENDED, false, offsetof(struct hw_task_record, ended_ms)},
+              {"late_at", HW_AT_LISTED_LATE_AT, false, offsetof(struct hw_task_record, late_ms)}};
+#define N_FIELDS (sizeof(fields) / sizeof(*fields))
+
+static void put_field(struct hw_task_record *out, const struct field *f, struct hw_text t)
+{
+	if (f->is_text)
+		*(struct hw_text *)((char *)out + f->offset) = t;
+	else
+		*(int64_t *)((char *)out + f->offset) = number_in(t);
+}
+
+static void put_state(struct hw_task_record *out, struct hw_text state, struct hw_text hold)
+{
+	out->state = hw_task_state_of(state.at, state.len);
+	out->no_hold = hold.len == 1 && hold.at[0] == '0';
+}
+
+static void no_record(struct hw_task_record *out)
+{
+	*out = (struct hw_task_record){.state = HW_TASK_STATES, .due_ms = -1};
+	for (const struct field *f = fields; f < fields + N_FIELDS; f++)
+		put_field(out, f, (struct hw_text){"", 0});
+	out->task = out->body = out->value = (struct hw_text){"", 0};
+}
+
+void hw_tasks_listed(const struct hw_tasks_reply *r, size_t i, struct hw_task_record *out)
+{
+	const redisReply *item = i < r->n_items ? r->items->element[i] : NULL;
+	no_record(out);
+	out->task = text(item, HW_AT_LISTED_TASK);
+	out->due_ms = number_in(text(item, HW_AT_LISTED_DUE));
+	for (const struct field *f = fields; f < fields + N_FIELDS; f++)
+		put_field(out, f, text(item, f->place));
+	put_state(out, text(item, HW_AT_LISTED_STATE), text(item, HW_AT_LISTED_HOLD));
+}
+
+void hw_tasks_shown(const struct hw_tasks_reply *r, size_t i, struct hw_task_record *out)
+{
+	const redisReply *item = i < r->n_items ? r->items->element[i] : NULL;
+	const redisReply *hash = part(item, HW_AT_SHOWN_RECORD);
+	struct hw_text state = {"", 0}, hold = {"", 0};
+	no_record(out);
+	for (unsigned k = 1; hash && hash->type == REDIS_REPLY_ARRAY && k + 1 <= hash->elements; k += 2) {
+		struct hw_text name = text(hash, k), value = text(hash, k + 1);
+		for (const struct field *f = fields; f < fields + N_FIELDS; f++)
+			if (strlen(f->name) == name.len && memcmp(f->name, name.at, name.len) == 0)
+				put_field(out, f, value);
+		if (name.len == 5 && memcmp(name.at, "state", 5) == 0)
+			state = value;
+		else if (name.len == 4 && memcmp(name.at, "hold", 4) == 0)
+			hold = value;
+	}
+	put_state(out, state, hold);
+	out->body = text(item, HW_AT_SHOWN_BODY);
+	out->value = text(item, HW_AT_SHOWN_VALUE);
+	out->due_ms = number_in(text(item, HW_AT_SHOWN_DUE));
+}
+
+void hw_tasks_counted(const struct hw_tasks_reply *r, uint64_t n[HW_TASK_COMPLETE])
+{
+	const redisReply *item = r->n_items == 1 ? r->items->element[0] : NULL;
+	n[HW_TASK_SCHEDULED] += (uint64_t)number(item, HW_AT_COUNTED_SCHEDULED);
+	n[HW_TASK_HELD] += (uint64_t)number(item, HW_AT_COUNTED_HELD);
+	n[HW_TASK_SENT] += (uint64_t)number(item, HW_AT_COUNTED_SENT);
+	n[HW_TASK_ACKED] += (uint64_t)number(item, HW_AT_COUNTED_ACKED);
+}
+
+bool hw_tasks_behind(const struct hw_tasks_reply *r, struct hw_task_place *out)
+{
+	*out = (struct hw_task_place){text(r->behind, HW_AT_BEHIND_SCORE), text(r->behind, HW_AT_BEHIND_TASK)};
+	return out->task.len > 0;
 }

@@ -11,6 +11,9 @@ enum hw_tasks_script {
 	HW_TASKS_CANCEL,
 	HW_TASKS_ONLINE,
 	HW_TASKS_PAGE,
+	HW_TASKS_LIST,
+	HW_TASKS_SHOW,
+	HW_TASKS_COUNT,
 	HW_TASKS_SCRIPTS
 };
 
@@ -20,6 +23,9 @@ extern const char hw_tasks_script_answer_text[];
 extern const char hw_tasks_script_cancel_text[];
 extern const char hw_tasks_script_online_text[];
 extern const char hw_tasks_script_page_text[];
+extern const char hw_tasks_script_list_text[];
+extern const char hw_tasks_script_show_text[];
+extern const char hw_tasks_script_count_text[];
 
 /* HW_TASKS_SCRIPTS of them. */
 extern const char *const hw_tasks_script_texts[HW_TASKS_SCRIPTS];

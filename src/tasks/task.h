@@ -170,6 +170,29 @@ struct hw_task_cancelled {
 	struct hw_text error;
 };
 
+/* --- list, show --------------------------------------------------------------------------------------------------- */
+
+/* Where a page begins: behind this task. Both empty: at the first. */
+struct hw_task_place {
+	struct hw_text score, task;
+};
+
+struct hw_task_listing {
+	struct hw_text receiver, state; /* empty: any */
+	struct hw_task_place behind;
+	unsigned limit;
+};
+
+/* A record. Empty texts and -1 are what it does not have. */
+struct hw_task_record {
+	struct hw_text task, sender, msg_id, receiver, action, topic, why, late;
+	enum hw_task_state state; /* HW_TASK_STATES: there is no such task */
+	int64_t due_ms, at_ms, exp_ms, run_ms, created_ms, tries, sent_ms, acked_ms, ended_ms, late_ms;
+	bool no_hold;
+	/* of a show */
+	struct hw_text body, value;
+};
+
 /* --- what every call's answer may say besides --------------------------------------------------------------------- */
 
 /* A task that is to be looked at because of the call: for hw_schedule_put(). */

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Runs the cases of test_brokers.py against each broker, several at once, and writes README's table of brokers.
+"""Runs the cases of test_brokers.py against each broker, several at once, and writes the table of docs/brokers.md.
 
 What fails has failed. Nothing is tried twice but a run in which the devices themselves were too late (hw_void.py), and one in
 which nothing was wrong but that a bound on time had passed: alone it has to keep that three times, and is named "flaky: NAME"
 (hw_again.py).
 The last line is "brokers: N passed, N failed, N skipped"; a broker that is not installed is a skip with its name. Results
-stay in BUILD/brokers/NAME.json, from which --readme makes the table.
+stay in BUILD/brokers/NAME.json, from which --docs makes the table.
 """
 import argparse
 import concurrent.futures
@@ -38,7 +38,7 @@ def arguments():
     p.add_argument("--short", action="store_true", help="two ways of being connected instead of all")
     p.add_argument("--rounds", type=int, default=1, help="so often what a broker lacks is tried (test_what_is_lacking...)")
     p.add_argument("--jobs", type=int, default=3, help="so many brokers at once")
-    p.add_argument("--readme", metavar="FILE", help="run nothing: write the results that there are into FILE")
+    p.add_argument("--docs", metavar="FILE", help="run nothing: write the results that there are into FILE")
     p.add_argument("--again", action="store_true", help="only what failed last time; adds to the results that there are")
     p.add_argument("-k", dest="only", help="pytest's -k; such results are not kept for the table")
     return p.parse_args()
@@ -112,8 +112,8 @@ def keep(result, found, total, args):
 
 def main():
     args = arguments()
-    if args.readme:
-        return report.write(Path(args.readme), OUT)
+    if args.docs:
+        return report.write(Path(args.docs), OUT)
     OUT.mkdir(parents=True, exist_ok=True)
     names = args.broker or list(ADAPTERS)
     sums, failed = {"passed": 0, "failed": 0, "skipped": 0}, {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""README's table of brokers, from what the runs found out: a row for each thing that a broker may lack."""
+"""The table of docs/brokers.md, from what the runs found out: a row for each thing that a broker may lack."""
 import json
 
 from adapters import ADAPTERS, TITLES

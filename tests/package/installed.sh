@@ -100,6 +100,11 @@ beat() { in_tree mosquitto_pub -t "nodes/$1/heartbeat" -m ''; }
 retained() { in_tree mosquitto_sub -C 1 -W 3 -t "$1" 2>/dev/null; }
 heard_again() { beat "$1" && [ "$(ask get "device:connected:$1")" = "$1" ]; }
 
+page_answers()
+{
+	exec 3<>/dev/tcp/127.0.0.1/8731 && printf 'GET / HTTP/1.0\r\n\r\n' >&3 && grep -q '<title>heartwheel' <&3
+}
+
 start_monitor()
 {
 	start heartwheeld
@@ -165,7 +170,8 @@ start redis-server
 must 'redis-server is there, as Debian installs it' soon is PONG ask ping
 must 'mosquitto is there, as Debian installs it' soon in_tree mosquitto_pub -t started -n
 
-must 'it installs' in_tree dpkg -i /debs/first.deb
+must 'it installs, and says where to look' says '^heartwheel: the page is at http://127.0.0.1:8731/' \
+	in_tree dpkg -i /debs/first.deb
 expect 'the user' says '^heartwheel:x:[0-9]\{1,3\}:[0-9]*:.*:/nonexistent:/usr/sbin/nologin$' in_tree getent passwd heartwheel
 expect 'the runtime directory' owner 'heartwheel:heartwheel 755' /run/heartwheel
 expect 'the directory for a log file' owner 'heartwheel:adm 2750' /var/log/heartwheel
@@ -174,6 +180,9 @@ expect 'systemd finds nothing wrong with the unit' quiet systemd-analyze verify 
 expect 'the service of the history is there, and not enabled' not test -e \
 	"$tree/etc/systemd/system/multi-user.target.wants/heartwheel-history.service"
 expect 'systemd finds nothing wrong with it' quiet systemd-analyze verify --man=no heartwheel-history.service
+expect 'the service of tasks is there, and not enabled' not test -e \
+	"$tree/etc/systemd/system/multi-user.target.wants/heartwheel-tasks.service"
+expect 'systemd finds nothing wrong with that either' quiet systemd-analyze verify --man=no heartwheel-tasks.service
 expect 'the broker and Redis come first' says 'mosquitto.service.* redis-server.service' unit_says heartwheeld After
 expect 'and are not required' not grep -E '^(Requires|BindsTo|PartOf|Requisite)=' \
 	"$tree/lib/systemd/system/heartwheeld.service"
@@ -182,6 +191,8 @@ expect 'the configuration is a conffile' says '^ */etc/heartwheel/monitor.conf '
 	in_tree dpkg-query -W -f '${Conffiles}' heartwheel
 
 start_monitor 'with the default configuration'
+expect 'the page is there, on loopback alone' soon page_answers
+expect 'and nowhere else' is '127.0.0.1:8731' in_tree sh -c "ss -Hltn 'sport = :8731' | awk '{ print \$4 }'"
 expect 'it runs as its user' is heartwheel in_tree stat -c %U "/proc/$monitor"
 expect 'a heartbeat: device:connected:pump-1' soon heard_again pump-1
 expect 'its retained status' soon says '"online":true' retained nodes/pump-1/status
@@ -196,7 +207,8 @@ stop_monitor
 conf=$tree/etc/heartwheel/monitor.conf
 sed -i 's|^node_id = auto|node_id = mine|; s|^log = syslog|log = /var/log/heartwheel/heartwheeld.log|' "$conf"
 cp "$conf" "$tree/tmp/mine.conf"
-must 'an upgrade over a configuration that was changed' in_tree dpkg --force-confdef -i /debs/next.deb
+must 'an upgrade over a configuration that was changed, without a word of the page' not says 'the page is at' \
+	in_tree dpkg --force-confdef -i /debs/next.deb
 expect 'it is the next version' says '+next$' in_tree dpkg-query -W -f '${Version}\n' heartwheel
 expect 'the configuration is as it was' cmp "$conf" "$tree/tmp/mine.conf"
 expect 'the new one lies beside it' grep -q 'next version' "$conf.dpkg-dist"

@@ -269,7 +269,7 @@ static void forget(struct device *d)
 	bool known = d->state != HW_STATE_FORGOTTEN;
 	if (d->role == HW_ROLE_DECIDES)
 		world_must(hw_monitor_forget(t.w->m, t.w->now, d->id, strlen(d->id)) == known);
-	else if (known)
+	else if (known && d->role == HW_ROLE_WATCHES)
 		append(d, HW_STATE_FORGOTTEN, d->seq + 1);
 	world_drain(t.w);
 }

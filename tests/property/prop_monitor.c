@@ -264,7 +264,7 @@ static void load(struct device *d)
 	if (known)
 		return;
 	silence_ms = (silence_ms > 0 ? silence_ms : 0) - s.down_ms;
-	silence_ms = silence_ms < 0 ? 0 : silence_ms < 2 * t.timeout_ms ? silence_ms : 2 * t.timeout_ms;
+	silence_ms = silence_ms < 0 ? 0 : silence_ms < t.timeout_ms ? silence_ms : t.timeout_ms;
 	d->state = s.state;
 	d->seq = s.seq;
 	d->read_at = -1;

@@ -330,6 +330,67 @@ START_TEST(test_a_clock_that_jumps_is_held)
 }
 END_TEST
 
+/* A hold counts only while the clock is looked at: what is not seen going back may have been back. */
+START_TEST(test_a_hold_counts_while_the_clock_is_seen)
+{
+	struct hw_schedule_conf conf = {.horizon_ms = 10000, .clock_hold_ms = 60000};
+	now_ms = 1000;
+	s = hw_schedule_new(&conf, 1);
+	MUST(s);
+	hw_schedule_up(s, mono());
+	turn_empty_page(0);
+	now_ms += 1000;
+	turn_empty_page(86400000);
+	MUST(hw_schedule_clock_held(s, mono()));
+	now_ms += 61000; /* stood still: neither that time alone ends it, nor the first answer behind it */
+	MUST(hw_schedule_clock_held(s, mono()) && hw_schedule_latest_ms(s, mono()) == 0);
+	turn_empty_page(86400000);
+	MUST(hw_schedule_clock_held(s, mono()));
+	for (int k = 0; k < 59; k++) {
+		now_ms += 1000;
+		turn_empty_page(86400000);
+		MUST(hw_schedule_clock_held(s, mono()));
+	}
+	now_ms += 2000;
+	turn_empty_page(86400000);
+	MUST(!hw_schedule_clock_held(s, mono()));
+	hw_schedule_free(s);
+}
+END_TEST
+
+/* An answer that lay here while this process stood still says what time it was: the next one is no step ahead. */
+START_TEST(test_an_old_answer_tells_no_time)
+{
+	struct hw_schedule_conf conf = {.horizon_ms = 10000, .clock_hold_ms = 60000};
+	struct hw_schedule_order o;
+	now_ms = 1000;
+	s = hw_schedule_new(&conf, 1);
+	MUST(s);
+	hw_schedule_up(s, mono());
+	MUST(hw_schedule_next(s, mono(), &o) && o.kind == HW_SCHEDULE_READ);
+	int64_t then = redis_ms();
+	now_ms += 90000;
+	struct hw_schedule_found found = {{{1}}, 1, then - 5000};
+	hw_schedule_page(s, mono(), o.serial, then, &found, 1);
+	now_ms += 1000;
+	turn_empty_page(0);
+	MUST(!hw_schedule_clock_held(s, mono()));
+	now_ms += 1000;
+	MUST(hw_schedule_next(s, mono(), &o) && o.kind == HW_SCHEDULE_READ);
+	hw_schedule_page(s, mono(), o.serial, redis_ms(), &found, 1); /* nor is a task put where no time is */
+	while (hw_schedule_next(s, mono(), &o) && o.kind == HW_SCHEDULE_READ)
+		hw_schedule_page(s, mono(), o.serial, redis_ms(), NULL, 0);
+	MUST(o.kind == HW_SCHEDULE_CLAIM && o.n == 1);
+	hw_schedule_claimed(s, mono(), o.serial, redis_ms(), &(struct hw_schedule_claimed){found.task, true, 0}, 1);
+	now_ms += 90000;
+	for (int k = 0; k < 20; k++) /* of others, as many as there may be */
+		hw_schedule_clock(s, mono(), redis_ms() - 90000);
+	turn_empty_page(0);
+	MUST(!hw_schedule_clock_held(s, mono()) && hw_schedule_redis_ms(s, mono()) == redis_ms());
+	hw_schedule_free(s);
+}
+END_TEST
+
 /* Every instance has another rank, and the ranks are all that there are. */
 START_TEST(test_ranks_are_a_permutation)
 {
@@ -365,6 +426,8 @@ int main(void)
 	tcase_add_test(tc, test_the_scheduler_does_what_its_twin_says);
 	tcase_add_test(tc, test_a_task_costs_at_most_64_bytes);
 	tcase_add_test(tc, test_a_clock_that_jumps_is_held);
+	tcase_add_test(tc, test_a_hold_counts_while_the_clock_is_seen);
+	tcase_add_test(tc, test_an_old_answer_tells_no_time);
 	tcase_add_test(tc, test_ranks_are_a_permutation);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -265,6 +265,10 @@ void twin_submit(struct twin *t, const struct hw_task_submission *s, struct hw_t
 			*out = (struct hw_task_submitted){HW_TASK_KNOWN, k->state, k->at, k->exp, {NULL, 0}};
 		return;
 	}
+	if (!is_believed(t)) {
+		out->verdict = HW_TASK_ERROR;
+		return;
+	}
 	int64_t at = s->after_ms >= 0 ? t->now + s->after_ms : s->at_ms > t->now ? s->at_ms : t->now;
 	int64_t exp = s->exp_ms >= 0 ? s->exp_ms : at + t->rules.exp_ms;
 	out->verdict = judge(t, s, at, exp);

@@ -201,6 +201,24 @@ int hw_control_secure(struct hw_control *c, const struct hw_http_safety *s, hw_h
 	return 0;
 }
 
+int hw_control_plan(struct hw_control *c, const struct hw_http_safety *s, struct hw_http_plan *out,
+                    hw_http_wrong *wrong, void *arg)
+{
+	(void)c, (void)s, (void)wrong, (void)arg;
+	*out = (struct hw_http_plan){0};
+	return 0;
+}
+
+void hw_control_take(struct hw_control *c, struct hw_http_plan *p)
+{
+	(void)c, (void)p;
+}
+
+void hw_http_plan_fini(struct hw_http_plan *p)
+{
+	(void)p;
+}
+
 struct hw_http_refused hw_control_refused(const struct hw_control *c)
 {
 	(void)c;
@@ -241,9 +259,29 @@ void hw_control_store(struct hw_control *c, bool up)
 	(void)c, (void)up;
 }
 
+void hw_control_begins(struct hw_control *c, struct hw_now now)
+{
+	(void)c, (void)now;
+}
+
 void hw_control_event(struct hw_control *c, const struct hw_event *e)
 {
 	(void)c, (void)e;
+}
+
+void hw_control_pending(struct hw_control *c, const struct hw_event *e)
+{
+	(void)c, (void)e;
+}
+
+void hw_control_late(struct hw_control *c, bool late)
+{
+	(void)c, (void)late;
+}
+
+void hw_control_sight(struct hw_control *c)
+{
+	(void)c;
 }
 
 void hw_control_missed(struct hw_control *c, struct hw_event_id upto)
@@ -310,6 +348,13 @@ void hw_notifier_tick(struct hw_notifier *n)
 void hw_notifier_flush(struct hw_notifier *n)
 {
 	(void)n;
+}
+
+const struct hw_notifier_stats *hw_notifier_stats(const struct hw_notifier *n)
+{
+	static const struct hw_notifier_stats none;
+	(void)n;
+	return &none;
 }
 
 bool hw_notifier_idle(const struct hw_notifier *n)

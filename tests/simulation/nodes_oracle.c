@@ -64,18 +64,8 @@ void nw_oracle_accepts(struct nw_world *w, int instance, unsigned p, const struc
 		*most = *t;
 }
 
-void nw_oracle_grants(struct nw_world *w, unsigned p, const struct hw_token *t, uint64_t run)
+static void keep_grant(struct nw_world *w, struct nw_grant g)
 {
-	for (size_t i = 0; i < w->n_grants; i++) {
-		const struct nw_grant *g = &w->grant[i];
-		if (g->p == p && hw_token_compare(&g->token, t) == 0 && g->run != run)
-			nw_breach(w, "2: (%" PRIu64 " %s) for %u is given to two runs", t->epoch, t->node, p);
-	}
-	bool any = false;
-	for (int d = 0; d < w->plan.devices; d++)
-		any |= w->part[d] == p;
-	if (!any)
-		return;
 	if (w->n_grants == w->cap_grants) {
 		size_t cap = w->cap_grants ? 2 * w->cap_grants : 256;
 		struct nw_grant *grant = nw_alloc(cap * sizeof(*grant));
@@ -85,7 +75,43 @@ void nw_oracle_grants(struct nw_world *w, unsigned p, const struct hw_token *t, 
 		w->grant = grant;
 		w->cap_grants = cap;
 	}
-	w->grant[w->n_grants++] = (struct nw_grant){.p = p, .token = *t, .run = run};
+	w->grant[w->n_grants++] = g;
+}
+
+void nw_oracle_grants(struct nw_world *w, int instance, unsigned p, const struct hw_token *t, uint64_t run)
+{
+	for (size_t i = 0; i < w->n_grants; i++) {
+		const struct nw_grant *g = &w->grant[i];
+		if (g->instance == instance && g->p == p && hw_token_compare(&g->token, t) == 0 && g->run != run)
+			nw_breach(w, "2: (%" PRIu64 " %s) for %u is given to two runs", t->epoch, t->node, p);
+	}
+	bool any = false;
+	for (int d = 0; d < w->plan.devices; d++)
+		any |= w->part[d] == p;
+	if (any)
+		keep_grant(w, (struct nw_grant){.instance = instance, .p = p, .token = *t, .run = run});
+}
+
+/* What the new master knows of. What else the old one has given, or gives to those that have not left it, a run may be
+ * given once more: it never wrote to the new one, and is cut off at the broker by its own client id. */
+static void inherit_grants(struct nw_world *w, int from, int to)
+{
+	for (size_t i = 0, n = w->n_grants; i < n; i++) {
+		struct nw_grant g = w->grant[i];
+		if (g.instance != from || hw_token_is_less(&w->redis[to].d.owner[g.p].token, &g.token))
+			continue;
+		g.instance = to;
+		keep_grant(w, g);
+	}
+}
+
+static void forget_grants(struct nw_world *w, int instance)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < w->n_grants; i++)
+		if (w->grant[i].instance != instance)
+			w->grant[n++] = w->grant[i];
+	w->n_grants = n;
 }
 
 /* --- 3: at the broker no status with a lesser token after a greater one ------------------------------------------- */
@@ -235,7 +261,7 @@ void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_i
 		struct nw_edge_seen *old = &w->seen[i];
 		if (old->device != e.device || old->seq != e.seq)
 			continue;
-		if (!entered && instance == w->master)
+		if (!entered && instance == w->master && old->forgotten == INT64_MAX)
 			old->forgotten = w->t; /* sent again, and another's says the same already */
 		return;
 	}
@@ -255,6 +281,19 @@ void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_i
 	w->seen[w->n_seen++] = e;
 }
 
+/* Sent again, and refused: another one's later word stands there, which the answer has the host grow past. What it says
+ * now is an edge of its own, if it differs. Behind a later word of the same token nothing may come. */
+void nw_oracle_surpassed(struct nw_world *w, struct nw_host *h, const struct nw_item *item)
+{
+	if (h->link[NW_L_SINK].instance != w->master || hw_token_compare(&item->newer, &item->to.token) == 0)
+		return;
+	for (size_t i = 0; i < w->n_seen; i++) {
+		struct nw_edge_seen *e = &w->seen[i];
+		if (e->device == item->device && e->seq == item->to.seq && e->forgotten == INT64_MAX)
+			e->forgotten = w->t;
+	}
+}
+
 /* Its host has lost the partition, or died: nobody keeps it any more. */
 void nw_oracle_forgets(struct nw_world *w, struct nw_host *h, const struct hw_partitions *set)
 {
@@ -267,7 +306,7 @@ void nw_oracle_forgets(struct nw_world *w, struct nw_host *h, const struct hw_pa
 
 void nw_oracle_failover(struct nw_world *w)
 {
-	w->n_grants = 0; /* a node that starts anew with its clock behind may be given again what this one never knew */
+	inherit_grants(w, w->master - 1, w->master);
 	for (size_t i = 0; i < w->n_seen; i++) {
 		w->seen[i].owed = 0;
 		if (w->seen[i].lost == INT64_MAX && !has_entry(&w->redis[w->master], &w->seen[i]))
@@ -277,7 +316,8 @@ void nw_oracle_failover(struct nw_world *w)
 
 void nw_oracle_flush(struct nw_world *w)
 {
-	w->n_seen = w->n_grants = 0;
+	w->n_seen = 0;
+	forget_grants(w, w->master);
 }
 
 /* Its host connects to the present master and still has it: it is to be sent again. */

@@ -100,11 +100,12 @@ static enum hw_nodes_result claim(struct nw_world *w, int instance, int name, co
 		            !is_member(r, rec->token.node);
 		if ((!free || !same_record(rec, &o->expected[p])) && w->lie != NW_LIE_CLAIM)
 			continue;
-		rec->token = hw_token_make(o->o.epoch, nw_names[name]);
+		bool same = w->lie == NW_LIE_SAME && strcmp(rec->token.node, nw_names[name]) == 0;
+		rec->token = hw_token_make(same ? rec->token.epoch : o->o.epoch, nw_names[name]);
 		rec->released = rec->clean = false;
 		changed(r);
 		nw_oracle_accepts(w, instance, p, &rec->token);
-		nw_oracle_grants(w, p, &rec->token, o->o.run);
+		nw_oracle_grants(w, instance, p, &rec->token, o->o.run);
 		hw_partitions_add(won, p);
 		w->count.takeovers++;
 	}
@@ -252,9 +253,10 @@ static bool has_more(const struct nw_world *w, int instance, struct hw_event_id 
 
 /* --- devices ----------------------------------------------------------------------------------------------------- */
 
-static enum nw_result newer(struct nw_item *i, uint64_t stored)
+static enum nw_result newer(struct nw_item *i, const struct nw_hash *h)
 {
-	i->stored = stored;
+	i->stored = h->seq;
+	i->newer = h->token;
 	return NW_NEWER;
 }
 
@@ -265,9 +267,9 @@ static enum nw_result edge(struct nw_world *w, int instance, struct nw_item *i)
 	struct nw_hash *h = &r->d.device[i->device];
 	bool ours = hw_token_compare(&h->token, &i->to.token) == 0, is_edge = i->kind == NW_EDGE;
 	if (h->there && h->seq > i->to.seq)
-		return newer(i, h->seq);
+		return newer(i, h);
 	if (h->there && h->seq == i->to.seq && is_edge)
-		return ours ? NW_WRITTEN : newer(i, h->seq);
+		return ours ? NW_WRITTEN : newer(i, h);
 	bool quiet = h->there && h->state == i->to.state && (w->lie != NW_LIE_TWICE || !is_edge);
 	if (!quiet && (is_edge || w->lie != NW_LIE_REWRITE))
 		append(w, instance, i);
@@ -432,6 +434,7 @@ void nw_redis_failover(struct nw_world *w)
 	w->master = w->instances++;
 	w->snapshots = 0;
 	w->count.failovers++;
+	nw_oracle_failover(w);
 	nw_trace(w, "redis: fails over to %d with %zu of %zu entries, the old one is %s", w->master, new->d.n_entries,
 	         old->d.n_entries, old->up ? "up" : "dead");
 	for (int i = 0; i < w->plan.hosts; i++)

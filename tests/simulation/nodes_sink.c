@@ -361,6 +361,8 @@ static void answer_item(struct hw_redis *r, const struct nw_item *i)
 		if (device_of(r, i->ref))
 			r->rewrite[i->ref.index] = true;
 	} else if (i->result == NW_NEWER) {
+		if (i->kind == NW_EDGE)
+			nw_oracle_surpassed(r->h->w, r->h, i);
 		newer(r, i);
 	} else {
 		if (i->kind == NW_EDGE)
@@ -622,6 +624,11 @@ void hw_redis_free(struct hw_redis *r)
 	r->h->redis = NULL;
 	free(r->ring);
 	free(r);
+}
+
+void hw_redis_reconfigured(struct hw_redis *r)
+{
+	(void)r; /* each of its refreshes says all */
 }
 
 void hw_redis_compare(struct hw_redis *r)

@@ -14,9 +14,9 @@ const char *nw_trouble_name(enum nw_trouble k)
 const char *nw_lie_name(enum nw_lie k)
 {
 	static const char *const names[NW_LIES] = {
-		"none",   "evict",   "barrier", "ack",     "confirm", "peers", "will",   "epoch",   "twice", "count",
-		"kept",   "restore", "follow",  "compare", "flushed", "claim", "gone",   "gate",    "fence", "join",
-		"silent", "release", "sweep",   "reread",  "stall",   "newer", "stream", "rewrite", "relink"};
+		"none",   "evict",   "barrier", "ack",     "confirm", "peers", "will",   "epoch",   "twice",  "count",
+		"kept",   "restore", "follow",  "compare", "flushed", "claim", "gone",   "gate",    "fence",  "join",
+		"silent", "release", "sweep",   "reread",  "stall",   "newer", "stream", "rewrite", "relink", "same"};
 	return names[k];
 }
 
@@ -154,7 +154,6 @@ static void trouble_redis(struct nw_world *w)
 {
 	if (happens(w, NW_FAILOVER)) {
 		nw_redis_failover(w);
-		nw_oracle_failover(w);
 		note(w, w->t + 2 * w->plan.lease_ms * HW_NS_PER_MS);
 	}
 	if (happens(w, NW_FLUSH)) {

@@ -191,7 +191,7 @@ struct nw_item {
 	bool outbox, again;
 	enum nw_result result;
 	uint64_t stored;
-	struct hw_token newer;
+	struct hw_token newer; /* whose the record or the partition is */
 };
 
 #define NW_ITEMS 8
@@ -358,6 +358,7 @@ enum nw_lie {
 	NW_LIE_STREAM,  /* what the others write is not followed */
 	NW_LIE_REWRITE, /* a device that is written anew, in another state, has no entry */
 	NW_LIE_RELINK,  /* hashes that were read from the Redis before are not read again */
+	NW_LIE_SAME,    /* a claim of what a run of the same name had is given the token that that one had */
 	NW_LIES
 };
 
@@ -379,6 +380,7 @@ struct nw_life {
 };
 
 struct nw_grant {
+	int instance;
 	unsigned p;
 	struct hw_token token;
 	uint64_t run;
@@ -524,11 +526,12 @@ const char *nw_lie_name(enum nw_lie k);
 /* the oracle */
 void nw_oracle_accepts(struct nw_world *w, int instance, unsigned p, const struct hw_token *t);
 void nw_oracle_entry(struct nw_world *w, int instance, const struct nw_entry *e);
-void nw_oracle_grants(struct nw_world *w, unsigned p, const struct hw_token *t, uint64_t run);
+void nw_oracle_grants(struct nw_world *w, int instance, unsigned p, const struct hw_token *t, uint64_t run);
 void nw_oracle_status(struct nw_world *w, int device, const struct hw_token *t);
 void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason);
 void nw_oracle_moves(struct nw_world *w, struct nw_host *h, const char *what);
 void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_item *item);
+void nw_oracle_surpassed(struct nw_world *w, struct nw_host *h, const struct nw_item *item);
 void nw_oracle_forgets(struct nw_world *w, struct nw_host *h, const struct hw_partitions *set);
 void nw_oracle_connects(struct nw_world *w, struct nw_host *h);
 void nw_oracle_failover(struct nw_world *w);

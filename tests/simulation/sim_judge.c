@@ -52,14 +52,14 @@ static bool was_blind(const struct sim_oracle *o, int64_t at)
 
 /*
  * Three timeouts of silence that was seen are enough, however often it was blind in between; of what the store says of
- * the time before this run two count at most. That excuses a mistake only if the last heartbeat came when nobody could
+ * the time before this run one counts at most. That excuses a mistake only if the last heartbeat came when nobody could
  * hear it.
  */
 static bool is_bounded(const struct sim *s, uint32_t i, int64_t now, int64_t heard)
 {
 	const struct sim_oracle *o = &s->oracle;
 	const struct sim_watched *w = &o->watched[i];
-	int64_t timeout = timeout_ns(s, i), before_ns = w->silent_ns < 2 * timeout ? w->silent_ns : 2 * timeout;
+	int64_t timeout = timeout_ns(s, i), before_ns = w->silent_ns < timeout ? w->silent_ns : timeout;
 	int64_t from = w->read ? sim_oracle_seen(o, w->read_at) : sim_oracle_seen(o, o->started_at) - before_ns;
 	return was_blind(o, heard) && sim_oracle_seen(o, now) - from >= 3 * timeout;
 }

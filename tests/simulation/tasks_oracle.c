@@ -66,6 +66,17 @@ static unsigned unanswered(const struct tw_world *w, unsigned device)
 	return n;
 }
 
+/*
+ * How long ago it was sent. A receiver is to be spared, so that what counts is time, of whichever clock: a task that
+ * was held after its wait, which was over, is sent as soon as the window has room, and if Redis' clock went back in
+ * between then this may be before the moment at which it was sent, by that clock (seeds 6501 and 7621).
+ */
+static int64_t waited_ms(const struct tw_world *w, const struct tw_task *t)
+{
+	int64_t by_redis = tw_redis_ms(w) - t->sent_redis, in_truth = w->now - t->sent_at;
+	return by_redis > in_truth ? by_redis : in_truth;
+}
+
 void tw_saw_send(struct tw_world *w, struct tw_task *t)
 {
 	int64_t now = tw_redis_ms(w);
@@ -77,8 +88,7 @@ void tw_saw_send(struct tw_world *w, struct tw_task *t)
 		tw_breach(w, t, "claimed after its exp");
 	if (twin_is_offline(&w->twin, tw_text(device_of(w, t)->name)))
 		tw_breach(w, t, "claimed although its receiver is known offline");
-	if (t->tries > 0 && now - t->sent_redis < (t->woken ? w->rules.ack_wait_ms : wait_of(w, t->tries)) &&
-	    !w->flushed)
+	if (t->tries > 0 && waited_ms(w, t) < (t->woken ? w->rules.ack_wait_ms : wait_of(w, t->tries)) && !w->flushed)
 		tw_breach(w, t, "sent again before its wait is over");
 	/* A clock that went back makes a new task older than one that was sent. */
 	if (t->state != HW_TASK_SENT && t->tries == 0 && unanswered(w, t->device) >= w->rules.window &&
@@ -94,12 +104,15 @@ void tw_saw_send(struct tw_world *w, struct tw_task *t)
 	t->woken = false;
 }
 
-void tw_saw_message(struct tw_world *w, const struct tw_task *t)
+/* The times are those that were claimed: after a flush a submission may be made anew, with a later `at`, while a
+ * message of what was lost is still on its way (seed 6060). */
+void tw_saw_message(struct tw_world *w, const struct tw_send *m)
 {
+	const struct tw_task *t = &w->tasks[m->task];
 	/* Up to a step of this world it may be in the air; an instance that stood still cannot tell. */
-	if (believed_ms(w) < t->at && w->clock_ms >= 0) /* that is: it went back while the message was on its way */
+	if (believed_ms(w) < m->at && w->clock_ms >= 0) /* that is: it went back while the message was on its way */
 		tw_breach(w, t, "sent before its time");
-	if (tw_redis_ms(w) - TW_STEP_MS >= t->exp && w->clock_ms == 0)
+	if (tw_redis_ms(w) - TW_STEP_MS >= m->exp && w->clock_ms == 0)
 		tw_breach(w, t, "sent after its exp");
 }
 

@@ -128,6 +128,7 @@ static void pull_orders(struct tw_world *w, unsigned k)
 		struct tw_packet *p = new_packet(w, TW_CALL, k);
 		p->order = o;
 		p->latest = latest_of(w, i);
+		p->asked = w->now;
 		w->count.calls++;
 	}
 }
@@ -140,10 +141,11 @@ static void carry_out_claim(struct tw_world *w, struct tw_packet *p)
 		twin_claim(&w->twin, &p->order.tasks[k], &c);
 		struct tw_task *t = tw_task_of(w, &p->order.tasks[k]);
 		p->claimed[k] = (struct hw_schedule_claimed){p->order.tasks[k], c.verdict == HW_TASK_SEND, c.due_ms};
-		p->send[k] = TW_TASKS;
+		p->send[k] = (struct tw_send){TW_TASKS, c.at_ms, c.exp_ms};
 		if (c.verdict == HW_TASK_SEND && t) {
-			p->send[k] = (unsigned)(t - w->tasks);
+			p->send[k].task = (unsigned)(t - w->tasks);
 			tw_saw_send(w, t);
+			tw_between_claim_and_send(w, p->instance);
 		}
 		tw_saw_events(w);
 	}
@@ -158,6 +160,7 @@ static void carry_out(struct tw_world *w, struct tw_packet *call)
 	p->lost = !redis_is_there(w);
 	p->order = call->order;
 	p->redis_ms = tw_redis_ms(w);
+	p->asked = call->asked;
 	twin_begin(&w->twin, p->redis_ms, call->latest);
 	if (p->order.kind == HW_SCHEDULE_CLAIM)
 		carry_out_claim(w, p);
@@ -165,16 +168,14 @@ static void carry_out(struct tw_world *w, struct tw_packet *call)
 		p->n = twin_page(&w->twin, &p->order, p->found);
 }
 
-static void send_message(struct tw_world *w, unsigned instance, unsigned task)
+static void send_message(struct tw_world *w, const struct tw_packet *reply, const struct tw_send *m)
 {
-	struct tw_instance *i = &w->instances[instance];
-	struct tw_task *t = &w->tasks[task];
 	/* Only the daemon can see to that: see src/tasks/README. */
-	if (hw_schedule_redis_ms(i->schedule, mono(w)) >= t->exp && w->lie != TW_LIE_EXPIRED)
+	if (reply->redis_ms + (w->now - reply->asked) >= m->exp && w->lie != TW_LIE_EXPIRED)
 		return;
-	tw_saw_message(w, t);
-	struct tw_packet *p = new_packet(w, TW_MESSAGE, instance);
-	p->task = task;
+	tw_saw_message(w, m);
+	struct tw_packet *p = new_packet(w, TW_MESSAGE, reply->instance);
+	p->task = m->task;
 }
 
 static void hear_page(struct tw_world *w, struct tw_instance *i, const struct tw_packet *p)
@@ -199,8 +200,8 @@ static void hear_reply(struct tw_world *w, struct tw_packet *p)
 	}
 	hw_schedule_claimed(i->schedule, mono(w), p->order.serial, p->redis_ms, p->claimed, p->n);
 	for (size_t k = 0; k < p->n; k++)
-		if (p->send[k] < TW_TASKS)
-			send_message(w, p->instance, p->send[k]);
+		if (p->send[k].task < TW_TASKS)
+			send_message(w, p, &p->send[k]);
 }
 
 /* --- devices ------------------------------------------------------------------------------------------------------ */

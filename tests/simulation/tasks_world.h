@@ -42,6 +42,7 @@ enum tw_lie {
 	TW_HONEST,
 	TW_LIE_LOOK,    /* what the look finds is thrown away */
 	TW_LIE_HOLD,    /* no clock is held */
+	TW_LIE_SHORT,   /* one is, for half as long */
 	TW_LIE_EXPIRED, /* a message goes out although its exp has passed */
 	TW_LIE_TWICE,   /* a device does each message that it gets */
 	TW_LIES
@@ -53,9 +54,12 @@ struct tw_packet {
 	unsigned instance, run; /* who sent it, or is to get it: of this run of it */
 	bool lost;              /* the call is carried out, its answer is lost */
 	struct hw_schedule_order order;
-	int64_t latest, redis_ms;
+	int64_t latest, redis_ms, asked; /* asked: of a call, and of its reply */
 	struct hw_schedule_claimed claimed[HW_CLAIM_MAX];
-	unsigned send[HW_CLAIM_MAX]; /* the submission that is to be sent; TW_TASKS: none */
+	struct tw_send {
+		unsigned task; /* the submission that is to be sent; TW_TASKS: none */
+		int64_t at, exp;
+	} send[HW_CLAIM_MAX];
 	struct twin_wake found[TW_TASKS * 2];
 	size_t n;
 	unsigned task, device;
@@ -117,10 +121,11 @@ struct tw_world {
 	int64_t now;        /* ms since the machine's start: BOOTTIME */
 	int64_t quiet_from; /* from then on no trouble */
 	int64_t end;
-	int64_t clock_ms; /* by how much Redis' clock is ahead of the truth */
-	int64_t clock_back_at;
-	int64_t redis_until; /* Redis cannot be reached until then */
-	int64_t calm_since;  /* the last trouble that may delay */
+	int64_t clock_ms;          /* by how much Redis' clock is ahead of the truth */
+	int64_t clock_back_at;     /* when it goes back; 0: it does not */
+	int64_t clock_was_back_at; /* when it went back last; 0: never */
+	int64_t redis_until;       /* Redis cannot be reached until then */
+	int64_t calm_since;        /* the last trouble that may delay */
 	bool flushed;
 	struct twin twin;
 	struct hw_task_rules rules;
@@ -155,7 +160,7 @@ void tw_delay(struct tw_world *w); /* something happened that may delay */
 void tw_breach(struct tw_world *w, const struct tw_task *t, const char *what);
 /* The oracle: a claim was answered with SEND; a message leaves; a device does it; events were written; time went on. */
 void tw_saw_send(struct tw_world *w, struct tw_task *t);
-void tw_saw_message(struct tw_world *w, const struct tw_task *t);
+void tw_saw_message(struct tw_world *w, const struct tw_send *m);
 void tw_saw_effect(struct tw_world *w, struct tw_task *t);
 void tw_saw_events(struct tw_world *w);
 void tw_watch(struct tw_world *w);
@@ -165,5 +170,7 @@ void tw_judge(struct tw_world *w);
 void tw_make_trouble(struct tw_world *w);
 void tw_start(struct tw_world *w, unsigned i);
 void tw_kill(struct tw_world *w, unsigned i);
+/* Some die, or stand still, just when Redis has carried their call out. */
+void tw_between_claim_and_send(struct tw_world *w, unsigned i);
 
 #endif

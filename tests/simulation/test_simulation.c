@@ -142,7 +142,7 @@ START_TEST(test_a_deafness_is_told_after_a_standstill)
 }
 END_TEST
 
-/* Two timeouts of silence by the store, and then another blindness: devices beat little more than once a timeout, and
+/* A timeout of silence by the store, and then three more blindnesses: devices beat little more than once a timeout, and
  * those whose heartbeat came while it was blind are called offline by the bound of three. */
 START_TEST(test_the_bound_of_three_timeouts_is_no_breach)
 {
@@ -151,13 +151,17 @@ START_TEST(test_the_bound_of_three_timeouts_is_no_breach)
 	sim_plan_steady(&s, 20, 0, 10000, 100 * HW_NS_PER_S);
 	s.plan.calm_ns = 60 * HW_NS_PER_S;
 	s.plan.interval_ns = 19 * HW_NS_PER_S / 2;
-	s.plan.troubles = 3;
+	s.plan.troubles = 5;
 	s.plan.trouble[0] =
 		(struct sim_trouble){.kind = SIM_HOST_DIES, .at = 20 * HW_NS_PER_S, .length_ns = 25 * HW_NS_PER_S};
 	s.plan.trouble[1] =
 		(struct sim_trouble){.kind = SIM_HOST_DIES, .at = 46 * HW_NS_PER_S, .length_ns = 2 * HW_NS_PER_S};
 	s.plan.trouble[2] =
 		(struct sim_trouble){.kind = SIM_BROKER_RESTART, .at = 51 * HW_NS_PER_S, .length_ns = HW_NS_PER_S};
+	s.plan.trouble[3] =
+		(struct sim_trouble){.kind = SIM_BROKER_RESTART, .at = 60 * HW_NS_PER_S, .length_ns = HW_NS_PER_S};
+	s.plan.trouble[4] =
+		(struct sim_trouble){.kind = SIM_BROKER_RESTART, .at = 69 * HW_NS_PER_S, .length_ns = 2 * HW_NS_PER_S};
 	s.tell = stdout;
 	sim_run(&s);
 	fflush(stdout);

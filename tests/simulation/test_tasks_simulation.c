@@ -81,7 +81,17 @@ END_TEST
 static const struct {
 	enum tw_lie lie;
 	int trouble;
-} lies[] = {{TW_LIE_LOOK, TW_CRASH}, {TW_LIE_HOLD, TW_CLOCK}, {TW_LIE_EXPIRED, TW_PAUSE}, {TW_LIE_TWICE, TW_LOSS}};
+} lies[] = {{TW_LIE_LOOK, TW_CRASH},
+            {TW_LIE_HOLD, TW_CLOCK},
+            {TW_LIE_SHORT, TW_CLOCK},
+            {TW_LIE_EXPIRED, TW_PAUSE},
+            {TW_LIE_TWICE, TW_LOSS}};
+
+/* What the oracle, or the plan, lets pass: none of it hides the lie that it is nearest to. */
+static const struct {
+	enum twin_lie lie;
+	int trouble;
+} near_lies[] = {{TWIN_LIE_BACKOFF, TW_BACK}, {TWIN_LIE_EARLY, TW_BACK}, {TWIN_LIE_LEASE, TW_PAUSE}};
 
 /* One seed in which it is found is enough; the same without it breaks nothing. */
 static void find_out(int trouble, enum tw_lie lie, enum twin_lie twin, const char *name)
@@ -96,8 +106,11 @@ static void find_out(int trouble, enum tw_lie lie, enum twin_lie twin, const cha
 
 START_TEST(test_the_oracle_finds_lies_of_the_wiring_out)
 {
-	static const char *const names[TW_LIES] = {
-		[TW_LIE_LOOK] = "look", [TW_LIE_HOLD] = "hold", [TW_LIE_EXPIRED] = "expired", [TW_LIE_TWICE] = "twice"};
+	static const char *const names[TW_LIES] = {[TW_LIE_LOOK] = "look",
+	                                           [TW_LIE_HOLD] = "hold",
+	                                           [TW_LIE_SHORT] = "short",
+	                                           [TW_LIE_EXPIRED] = "expired",
+	                                           [TW_LIE_TWICE] = "twice"};
 	find_out(lies[_i].trouble, lies[_i].lie, TWIN_HONEST, names[lies[_i].lie]);
 }
 END_TEST
@@ -105,6 +118,12 @@ END_TEST
 START_TEST(test_the_oracle_finds_lies_of_the_scripts_out)
 {
 	find_out(_i == TWIN_LIE_CLOCK ? TW_CLOCK : ANY, TW_HONEST, (enum twin_lie)_i, twin_lie_name((enum twin_lie)_i));
+}
+END_TEST
+
+START_TEST(test_what_is_let_pass_hides_no_lie)
+{
+	find_out(near_lies[_i].trouble, TW_HONEST, near_lies[_i].lie, twin_lie_name(near_lies[_i].lie));
 }
 END_TEST
 
@@ -118,6 +137,7 @@ int main(void)
 	tcase_add_test(tc, test_a_seed_replays_its_run);
 	tcase_add_loop_test(tc, test_the_oracle_finds_lies_of_the_wiring_out, 0, (int)(sizeof(lies) / sizeof(*lies)));
 	tcase_add_loop_test(tc, test_the_oracle_finds_lies_of_the_scripts_out, TWIN_HONEST + 1, TWIN_LIES);
+	tcase_add_loop_test(tc, test_what_is_let_pass_hides_no_lie, 0, (int)(sizeof(near_lies) / sizeof(*near_lies)));
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -7,7 +7,8 @@ import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
 const [modules, chromiumPath, options] = process.argv.slice(2);
-const { chromium } = createRequire(`${modules}/`)("playwright-core");
+globalThis.require = createRequire(`${modules}/`);
+const { chromium } = require("playwright-core");
 const AsyncFunction = (async () => {}).constructor;
 
 const browser = await chromium.launch({

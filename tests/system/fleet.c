@@ -52,6 +52,8 @@ struct device {
 	int64_t sent_ns; /* last heartbeat */
 	int64_t gone_ns; /* its goodbye, or the cut that lets the broker publish its will */
 	int64_t timeout_ms;
+	int64_t first_ns, down_ns; /* its first heartbeat; how long it was gone */
+	unsigned outages;
 	uint64_t seq; /* of the last transition that was seen */
 	bool online_seen, offline_seen;
 	bool awaited; /* the next online transition answers the heartbeat at back_ns */
@@ -160,6 +162,23 @@ static bool say(struct fleet *f, unsigned i, const char *payload)
 	                         false) == MOSQ_ERR_SUCCESS;
 }
 
+/* Since when a device has been gone, by what it did itself; INT64_MAX: it is there. */
+static int64_t gone_since(const struct device *d, int64_t at)
+{
+	int64_t due = d->sent_ns + d->timeout_ms * NS_PER_MS, from = d->gone_ns > d->sent_ns ? d->gone_ns : due;
+	return d->sent_ns > 0 && from <= at ? from : INT64_MAX;
+}
+
+/* It is gone until now. */
+static void add_outage(struct device *d, int64_t at)
+{
+	int64_t from = gone_since(d, at);
+	if (from == INT64_MAX)
+		return;
+	d->outages++;
+	d->down_ns += at - from;
+}
+
 static void beat(struct fleet *f, unsigned i)
 {
 	struct device *d = &f->devices[i];
@@ -180,6 +199,9 @@ static void beat(struct fleet *f, unsigned i)
 		d->awaited = true;
 		d->back_ns = at;
 	}
+	add_outage(d, at);
+	if (d->first_ns == 0)
+		d->first_ns = at;
 	d->sent_ns = at;
 	f->account.beats++;
 }
@@ -524,6 +546,29 @@ static int run(struct fleet *f)
 	return 0;
 }
 
+#define NEAR_NS (250 * NS_PER_MS)
+
+/* By the wall clock as it is now. */
+static int tell_truth(struct fleet *f)
+{
+	FILE *out = fopen(f->opt.truth, "w");
+	struct timespec ts;
+	int64_t at = now_ns();
+	clock_gettime(CLOCK_REALTIME, &ts);
+	int64_t wall_ns = ts.tv_sec * NS_PER_S + ts.tv_nsec - at;
+	for (unsigned i = 0; out && i < f->opt.devices; i++) {
+		struct device *d = &f->devices[i];
+		char id[128];
+		bool near = (gone_since(d, at) == INT64_MAX) != (gone_since(d, at + NEAR_NS) == INT64_MAX) ||
+		            (gone_since(d, at) == INT64_MAX) != (gone_since(d, at - NEAR_NS) == INT64_MAX);
+		add_outage(d, at);
+		id_of(f, i, id, sizeof(id));
+		fprintf(out, "%s %lld %lld %lld %u %d\n", id, (long long)((d->first_ns + wall_ns) / NS_PER_MS),
+		        (long long)((at + wall_ns) / NS_PER_MS), (long long)(d->down_ns / NS_PER_MS), d->outages, near);
+	}
+	return out && fclose(out) == 0 ? 0 : -EIO;
+}
+
 static void count_seen(struct fleet *f)
 {
 	for (unsigned i = 0; i < f->opt.devices; i++) {
@@ -562,7 +607,9 @@ int main(int argc, char **argv)
 	mosquitto_lib_init();
 	if (setup(&f) == 0 && run(&f) == 0) {
 		count_seen(&f);
+		int truth = f.opt.truth ? tell_truth(&f) : 0;
 		status = fleet_account_tell(&f.account, &f.opt);
+		status = truth < 0 ? 1 : status;
 	}
 	teardown(&f);
 	mosquitto_lib_cleanup();

@@ -9,6 +9,7 @@
 
 struct fleet_options {
 	const char *host, *prefix, *heartbeat, *status;
+	const char *truth; /* a file for what each device did; NULL: none */
 	int port, qos;
 	bool demo, json, verbose;
 	unsigned devices, conns, silent;

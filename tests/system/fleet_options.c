@@ -25,6 +25,8 @@ static const char usage[] =
 	"  --silent-spread-ms N   the others over this time (0),\n"
 	"  --return-after-ms N    and are silent so long; 0: for good (0)\n"
 	"  --verbose            print each transition (demo always does)\n"
+	"  --truth FILE         what each device did: ID FIRST-MS END-MS DOWN-MS OUTAGES, and 1 if it was about to "
+	"change\n"
 	"  --json               the account as one JSON object\n"
 	"  --expect-online N, --expect-offline N   exit 1 if fewer different devices were seen so\n"
 	"  --max-p99-ms N       exit 1 if detection was slower\n"
@@ -48,6 +50,7 @@ enum {
 	OPT_SPREAD,
 	OPT_RETURN,
 	OPT_VERBOSE,
+	OPT_TRUTH,
 	OPT_JSON,
 	OPT_ONLINE,
 	OPT_OFFLINE,
@@ -73,6 +76,7 @@ static const struct option long_options[] = {
 	{"silent-spread-ms", required_argument, NULL, OPT_SPREAD},
 	{"return-after-ms", required_argument, NULL, OPT_RETURN},
 	{"verbose", no_argument, NULL, OPT_VERBOSE},
+	{"truth", required_argument, NULL, OPT_TRUTH},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"expect-online", required_argument, NULL, OPT_ONLINE},
 	{"expect-offline", required_argument, NULL, OPT_OFFLINE},
@@ -108,6 +112,9 @@ static bool set_text(struct fleet_options *o, int key, const char *arg)
 	case OPT_STATUS:
 		o->status = arg;
 		return strstr(arg, "{id}") && strlen(arg) < 256;
+	case OPT_TRUTH:
+		o->truth = arg;
+		return true;
 	case OPT_VERBOSE:
 		o->verbose = true;
 		return true;

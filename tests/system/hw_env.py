@@ -84,7 +84,7 @@ class Env:
     # the daemon
 
     def sections(self, timeout="1s", group=None, groups=None, monitor=None, mqtt=None, store=None, redis=None,
-                 http=None, directory=None, keyspace=None, cluster=None):
+                 http=None, directory=None, keyspace=None, notify=None, cluster=None, history=None, tasks=None):
         d = directory or self.dir
         default = {"heartbeat": [self.root + "/{id}/heartbeat", self.root + "/{id}/status"],
                    "status": self.root + "/{id}/status", "timeout": timeout}
@@ -97,7 +97,10 @@ class Env:
                        **(redis or {})}),
             ("http", {"socket": d / "control.sock", **(http or {})}),
             *([("keyspace", keyspace)] if keyspace else []),
+            *([("notify", notify)] if notify else []),
             *([("cluster", cluster)] if cluster else []),
+            *([("history", history)] if history else []),
+            *([("tasks", tasks)] if tasks else []),
         ] + [("group " + n, keys) for n, keys in (groups or [("default", {**default, **(group or {})})])]
 
     def text(self, **options):

@@ -116,6 +116,13 @@ class History(Process):
     def status(self):
         return self.get("/v1/history/status").json()
 
+    def place(self):
+        """How many events the database has read; -1: none yet."""
+        try:
+            return (self.database.rows("SELECT n FROM position WHERE stream = 'device:events'") or [(-1,)])[0][0]
+        except (sqlite3.OperationalError, AssertionError):
+            return -1
+
     def metrics(self):
         return Metrics(self.get("/metrics").body.decode())
 

@@ -62,7 +62,7 @@ class Mirror:
         mqtt = {"keepalive": "5s", **(self.options.get("mqtt") or {})}
         if ways:
             mqtt["port"] = ways["broker"][0].port
-        more = {"keyspace": self.options["keyspace"]} if "keyspace" in self.options else {}
+        more = {section: self.options[section] for section in ("keyspace", "notify") if section in self.options}
         return {"timeout": self.ms(self.timeout), "redis": store, "mqtt": mqtt, **more,
                 "monitor": {"node_id": name, "log_level": "info", **(self.options.get("monitor") or {})},
                 "cluster": {"mode": self.mode, "lease": self.ms(self.lease)}}

@@ -17,7 +17,9 @@ class Relay:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
         self.open, self.refusing, self.pairs, self.lock = threading.Event(), False, set(), threading.Lock()
+        self.accepting, self.crowd = threading.Event(), []
         self.open.set()
+        self.accepting.set()
         threading.Thread(target=self.accept, daemon=True).start()
 
     def cut(self, silently=True):
@@ -28,7 +30,22 @@ class Relay:
         if not silently:
             self.drop()
 
+    def swallow(self):
+        """Every connection ends, and who connects hears nothing: the system drops what goes beyond a full queue. The system
+        also tries again by itself, so that such a connect succeeds some time after it was mended."""
+        self.accepting.clear()
+        self.listener.listen(0)
+        self.crowd = [socket.socket() for _ in range(4)]
+        for s in self.crowd:
+            s.setblocking(False)
+            s.connect_ex(self.listener.getsockname())
+        self.drop()
+
     def mend(self):
+        for s in self.crowd:
+            s.close()
+        self.listener.listen(64)
+        self.accepting.set()
         self.refusing = False
         self.open.set()
 
@@ -42,6 +59,7 @@ class Relay:
         self.listener.close()
         self.cut(silently=False)
         self.open.set()
+        self.accepting.set()
 
     @staticmethod
     def end(pair):
@@ -57,6 +75,7 @@ class Relay:
                 near, _ = self.listener.accept()
             except OSError:
                 return
+            self.accepting.wait()
             if self.refusing:
                 near.close()
                 continue

@@ -120,7 +120,7 @@ static const struct hw_http_route answerer_routes[] = {
 	{EVHTTP_REQ_DELETE, "/v1/echo", NULL, serve_echo},  {EVHTTP_REQ_GET, "/v1/big", "", serve_big},
 	{EVHTTP_REQ_GET, "/v1/asked", "", serve_asked},     {EVHTTP_REQ_GET, "/v1/nothing", "", serve_nothing},
 	{EVHTTP_REQ_GET, "/v1/stream", "", serve_stream},   {EVHTTP_REQ_GET, "/v1/broken", "", serve_broken},
-	{EVHTTP_REQ_GET, "/v1/interim", "", serve_interim},
+	{EVHTTP_REQ_GET, "/v1/interim", "", serve_interim}, {EVHTTP_REQ_POST, "/v1/nothing", "", serve_nothing},
 };
 const struct hw_http_table pass_answerer = {answerer_routes, sizeof(answerer_routes) / sizeof(*answerer_routes), NULL};
 

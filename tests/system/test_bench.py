@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What bench/run makes of figures: medians, verdicts, the table, README's section and the drawing. Nothing is timed."""
+"""What bench/run makes of figures: medians, verdicts, the table, the section of docs/performance.md and the drawing. Nothing is timed."""
 import importlib.machinery
 import importlib.util
 import json
@@ -141,13 +141,13 @@ def test_no_figures_are_no_error():
     ET.fromstring(picture.draw(r))
 
 
-# --- README
+# --- the page
 
 
-def test_readme_names_the_machine_and_each_goal():
+def test_the_page_names_the_machine_and_each_goal():
     runs = [[fig("fast", v, "x", [">=", 15], conditions="1 M devices"), fig("slow | small", 3, "ms", ["<=", 2]),
              fig("raw", 7)] for v in (20, 22)]
-    section = report.readme(results(*runs), "p.svg")
+    section = report.section(results(*runs), "p.svg")
     assert section.startswith(report.BEGIN) and section.endswith(report.END)
     assert "Medians of 2 runs, 2026-01-02, commit abcdef1; 1 goals met, 1 missed." in section
     assert "A <fast> & small CPU" in section
@@ -164,12 +164,12 @@ def test_rows_of_several_commits_make_no_table():
     r = results([fig("a", 1)])
     r["benches"]["other"] = dict(r["benches"]["core"], commit="1234567")
     with pytest.raises(ValueError, match="several commits"):
-        report.readme(r, "p.svg")
+        report.section(r, "p.svg")
 
 
 def test_a_section_takes_the_place_of_the_one_before():
     page = "before\n%s\nold\n%s\nafter\n" % (report.BEGIN, report.END)
-    section = report.readme(results([fig("a", 1)]), "p.svg")
+    section = report.section(results([fig("a", 1)]), "p.svg")
     once = report.put_between(page, section)
     assert once == "before\n" + section + "\nafter\n" == report.put_between(once, section)
 

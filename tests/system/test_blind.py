@@ -16,7 +16,11 @@ class Period:
     def __init__(self, env, d, cause):
         self.env, self.d, self.cause = env, d, cause
         self.topic = "heartwheel/%s/status" % env.node
-        self.observer = env.observer(self.topic).fence()
+        self.observer = env.observer(self.topic)
+        # What it said of its start may still be on its way.
+        wait_until(lambda: [bool(m.json()["blind"]) for m in self.observer.on(self.topic)][-1:] == [d.status()["blind"]],
+                   what="presence to say what the API says")
+        self.observer.fence()
         self.n, self.lines = len(self.observer.messages), len(d.log())
         self.seconds, self.of_cause = self.metric()
 

@@ -17,7 +17,7 @@ from hw_build import HEARTWHEELCTL, SRC
 from hw_wait import wait_until
 
 COMPLETIONS = SRC / "completions"
-COMMANDS = {"status", "list", "show", "watch", "wheel", "groups", "nodes", "forget", "reload", "user", "version"}
+COMMANDS = {"status", "top", "list", "show", "watch", "wheel", "groups", "nodes", "check", "forget", "reload", "history", "outages", "uptime", "task", "user", "version"}
 
 
 def needs(shell):
@@ -103,6 +103,8 @@ def test_bash(fleet):
     assert bash(s, "list", "--state", "on") == {"online"}
     assert bash(s, "list", "--s") == {"--state", "--search", "--sort"}
     assert bash(s, "status", "--j") == {"--json"}
+    assert bash(s, "history", "pump") == bash(s, "uptime", "pump") == {"pump-1", "pump-2"}
+    assert bash(s, "history", "st") == {"status"} and bash(s, "outages", "--group", "") == {"halls", "yard"}
     assert bash("/nowhere", "show", "") == set()
 
 
@@ -113,6 +115,7 @@ def test_fish(fleet):
     assert fish(s, "show", "pump") == {"pump-1", "pump-2"}
     assert fish(s, "list", "--group", "") == {"halls", "yard"}
     assert fish(s, "list", "--state", "on") == {"online"}
+    assert fish(s, "uptime", "pump") == {"pump-1", "pump-2"}
     assert fish("/nowhere", "show", "p") == set()
 
 
@@ -122,6 +125,7 @@ def test_zsh(fleet):
     assert "pump-1" in (text := zsh(s, "show", "pump-")) and "pump-2" in text and "gate" not in text
     assert "halls" in (text := zsh(s, "list", "--group=")) and "yard" in text
     assert "watch" in (text := zsh(s, "w")) and "wheel" in text
+    assert "pump-1" in zsh(s, "outages", "pump-")
     assert "forget gate" in zsh(s, "forget", "ga")
 
 

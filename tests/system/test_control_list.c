@@ -119,6 +119,9 @@ START_TEST(sorted_by_id)
 		server_beat(&s, 0, ids[i], NULL);
 	ck_assert_str_eq(page("sort=id"), "B,a,aa,ab,b,b1,c,\xc3\xa4");
 	ck_assert_str_eq(page("sort=known"), "b,a,c,ab,aa,B,\xc3\xa4,b1");
+	ck_assert_str_eq(page("sort=id-back"), "\xc3\xa4,c,b1,b,ab,aa,a,B");
+	ck_assert_str_eq(page("sort=id-back&limit=3&after=b"), "ab,aa,a>a");
+	refused("sort=known-back");
 	ck_assert_str_eq(page("sort=id&limit=3"), "B,a,aa>aa");
 	ck_assert_str_eq(page("sort=id&limit=3&after=aa"), "ab,b,b1>b1");
 	ck_assert_str_eq(page("sort=id&limit=3&after=b1"), "c,\xc3\xa4");
@@ -126,6 +129,64 @@ START_TEST(sorted_by_id)
 	ck_assert_str_eq(page("sort=id&after=nobody"), "\xc3\xa4"); /* a place needs nobody */
 	ck_assert_str_eq(page("sort=id&prefix=a&limit=2"), "a,aa>aa");
 	ck_assert_str_eq(page("sort=id&after=\x7f&limit=2"), "\xc3\xa4");
+}
+END_TEST
+
+/* The body of an answer that is no list of devices. */
+static const char *levels(const char *query)
+{
+	static char out[4096];
+	char target[512];
+	reply_fini(&r);
+	snprintf(target, sizeof(target), "/v1/devices?%s", query);
+	ck_assert_int_eq(get(&s, target, &r), 200);
+	snprintf(out, sizeof(out), "%s", strstr(r.body, "\"levels\":") + 9);
+	return out;
+}
+
+START_TEST(counted_by_a_level)
+{
+	add("hall-1/pump_", 1, 0, 3);
+	add("hall-2/fan_", 1, 0, 2);
+	server_beat(&s, 0, "hall-2/pump_9", "{\"online\":false}");
+	server_beat(&s, 0, "gate", NULL);
+	ck_assert_str_eq(levels("level=2"), "[{\"prefix\":\"hall-2/\",\"online\":2,\"offline\":1},"
+	                                    "{\"prefix\":\"hall-1/\",\"online\":3,\"offline\":0}],"
+	                                    "\"rest\":{\"online\":1,\"offline\":0}}\n");
+	ck_assert_str_eq(levels("level=3&prefix=hall-2/"), "[{\"prefix\":\"hall-2/pump_\",\"online\":0,\"offline\":1},"
+	                                                   "{\"prefix\":\"hall-2/fan_\",\"online\":2,\"offline\":0}],"
+	                                                   "\"rest\":{\"online\":0,\"offline\":0}}\n");
+	refused("level=0");
+	refused("level=17");
+	refused("level=1x");
+}
+END_TEST
+
+/* More of them than are told apart: nobody is lost. */
+START_TEST(counted_by_too_many)
+{
+	for (int i = 0; i < 1500; i++) {
+		char id[64];
+		snprintf(id, sizeof(id), "h%d/x", i);
+		server_beat(&s, 0, id, NULL);
+	}
+	reply_fini(&r);
+	ck_assert_int_eq(get(&s, "/v1/devices?level=1", &r), 200);
+	cJSON *json = cJSON_Parse(r.body), *all = cJSON_GetObjectItem(json, "levels");
+	int n = cJSON_GetArraySize(all);
+	const cJSON *rest = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "rest"), "online");
+	ck_assert_int_ge(n, 900);
+	ck_assert_int_le(n, 1000);
+	ck_assert_int_eq(n + rest->valueint, 1500);
+	cJSON_Delete(json);
+}
+END_TEST
+
+START_TEST(total_of_a_sorted_list)
+{
+	add("a", 1, 0, 5);
+	ck_assert_str_eq(page("sort=id&limit=2&after=a0"), "a1,a2>a2");
+	ck_assert_ptr_nonnull(strstr(r.body, "\"total\":5}"));
 }
 END_TEST
 
@@ -144,6 +205,8 @@ START_TEST(sorted_by_time)
 	age(1);
 	server_beat(&s, 0, "f", "{\"online\":false}");
 	ck_assert_str_eq(page("sort=newest&state=offline"), "f,d1,e");
+	ck_assert_str_eq(page("sort=newest-back&state=offline"), "e,d1,f");
+	ck_assert_str_eq(page("sort=oldest-back&state=offline"), "f,e,d1");
 	ck_assert_str_eq(page("sort=oldest&state=offline"), "d1,e,f");
 	const char *got = page("sort=newest&limit=2");
 	ck_assert_int_eq(strncmp(got, "f,d1>", 5), 0);
@@ -526,6 +589,9 @@ int main(void)
 	tcase_add_test(tc, filters);
 	tcase_add_test(tc, search_finds_parts);
 	tcase_add_test(tc, sorted_by_id);
+	tcase_add_test(tc, counted_by_a_level);
+	tcase_add_test(tc, counted_by_too_many);
+	tcase_add_test(tc, total_of_a_sorted_list);
 	tcase_add_test(tc, sorted_by_time);
 	tcase_add_test(tc, sorted_pages_are_whole);
 	tcase_add_test(tc, bad_queries);

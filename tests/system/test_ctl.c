@@ -16,7 +16,7 @@ START_TEST(status)
 	s.status.mqtt = "refused\x1b[31m";
 	ck_assert_int_eq(ctl("status"), 0);
 	ck_assert_str_eq(out, "node        node \"1\", version 1.2.3, up 1h18m\n"
-	                      "blind       no\n"
+	                      "watching    yes\n"
 	                      "devices     1: 1 online, 0 offline\n"
 	                      "groups      default: 1 online, 0 offline\n"
 	                      "            fast: 0 online, 0 offline\n"
@@ -24,7 +24,7 @@ START_TEST(status)
 	                      "transitions 1 since the start\n"
 	                      "mqtt        refused\\x1b[31m\n"
 	                      "redis       off\n"
-	                      "owed        0\n");
+	                      "pending     0 writes\n");
 	hw_monitor_link(s.monitor, s.now, 0, false);
 	s.now.mono.ns += 12 * HW_NS_PER_S;
 	s.status.loading = true;
@@ -32,9 +32,10 @@ START_TEST(status)
 	s.status.owed_oldest_ms = 61000;
 	transition("a", HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
 	ck_assert_int_eq(ctl("status"), 0);
-	ck_assert_ptr_nonnull(strstr(out, "\nblind       yes, cause: link, for 12s; no device is judged meanwhile\n"));
+	ck_assert_ptr_nonnull(
+		strstr(out, "\nwatching    cannot hear devices: broker connection lost 12s ago; nobody is judged\n"));
 	ck_assert_ptr_nonnull(strstr(out, "\nloading     yes"));
-	ck_assert_ptr_nonnull(strstr(out, "\nowed        12,345, the oldest for 1m1s\n"));
+	ck_assert_ptr_nonnull(strstr(out, "\npending     12,345 writes, the oldest for 1m1s\n"));
 	ck_assert_ptr_nonnull(strstr(out, "\nlast        a offline, "));
 	ck_assert_ptr_nonnull(strstr(out, " ago (timeout)\n"));
 	ck_assert_int_eq(ctl("status --json"), 0);
@@ -211,6 +212,39 @@ START_TEST(forget)
 }
 END_TEST
 
+/* The worst of what is wrong, and all of it. */
+START_TEST(check)
+{
+	server_beat(&s, 0, "a|b", "{\"online\":false}");
+	server_beat(&s, 0, "c\xe2\x80\xae", "{\"online\":false}");
+	server_beat(&s, 0, "d", NULL);
+	server_beat(&s, 1, "f", NULL);
+	ck_assert_int_eq(ctl("check -c 2"), 1);
+	ck_assert_ptr_nonnull(strstr(out, "HEARTWHEEL WARNING - 4 devices: 2 online, 2 offline ("));
+	ck_assert(strstr(out, "a/b") && strstr(out, "c\\u202e"));
+	ck_assert_ptr_nonnull(strstr(out, ") | offline=2;0;2;0;4 online=2;;;0;4\n"));
+	ck_assert_ptr_eq(strchr(out, '|'), strrchr(out, '|'));
+	s.status.redis = "away";
+	s.status.mqtt = "away";
+	s.status.owed = 3;
+	s.status.owed_oldest_ms = 11000;
+	ck_assert_int_eq(ctl("check --group fast"), 1);
+	ck_assert_str_eq(
+		out, "HEARTWHEEL WARNING - 1 devices of fast: 1 online, 0 offline; Redis: away; 3 writes are pending, "
+		     "the oldest for 11s | offline=0;0;0;0;1 online=1;;;0;1\n");
+	hw_monitor_link(s.monitor, s.now, 0, false);
+	s.now.mono.ns += 12 * HW_NS_PER_S;
+	ck_assert_int_eq(ctl("check -c 3"), 3);
+	ck_assert_ptr_nonnull(strstr(out, "UNKNOWN - 4 devices"));
+	ck_assert_ptr_nonnull(strstr(out, "; cannot hear devices: broker connection lost 12s ago; nobody is judged; "));
+	ck_assert_int_eq(ctl("check -c 3 --blind warning"), 1);
+	/* A blindness hides no outage. */
+	ck_assert_int_eq(ctl("check -c 1"), 2);
+	s.status.loading = true;
+	ck_assert_int_eq(ctl("check -w 100% -c 100% --blind warning"), 3);
+}
+END_TEST
+
 START_TEST(reload)
 {
 	ck_assert_int_eq(ctl("reload"), 0);
@@ -300,6 +334,35 @@ START_TEST(no_daemon)
 }
 END_TEST
 
+/* -s goes before the environment. */
+START_TEST(socket_of_the_environment)
+{
+	char command[8192];
+	snprintf(command, sizeof(command), "-V | HEARTWHEEL_SOCKET='%s' '%s' status", s.path, ctl_program);
+	ck_assert_int_eq(ctl(command), 0);
+	snprintf(command, sizeof(command), "-V | HEARTWHEEL_SOCKET=/nowhere '%s' -s '%s' status", ctl_program, s.path);
+	ck_assert_int_eq(ctl(command), 0);
+	snprintf(command, sizeof(command), "-V | HEARTWHEEL_SOCKET=/nowhere '%s' status", ctl_program);
+	ck_assert_int_eq(ctl(command), 1);
+	ck_assert_ptr_nonnull(strstr(err, "/nowhere"));
+}
+END_TEST
+
+START_TEST(mistyped_commands)
+{
+	static const char *const typed[][2] = {
+		{"stauts", "status"}, {"lst", "list"}, {"frget", "forget"}, {"watc", "watch"}, {"shwo", "show"}};
+	char want[64];
+	for (size_t i = 0; i < sizeof(typed) / sizeof(typed[0]); i++) {
+		ck_assert_int_eq(ctl(typed[i][0]), 2);
+		snprintf(want, sizeof(want), "did you mean '%s'?\n", typed[i][1]);
+		ck_assert_msg(strstr(err, want), "%s", err);
+	}
+	ck_assert_int_eq(ctl("nonsense"), 2);
+	ck_assert_ptr_null(strstr(err, "mean"));
+}
+END_TEST
+
 START_TEST(output_that_fails)
 {
 	ck_assert_int_eq(ctl("status >/dev/full"), 1);
@@ -321,10 +384,13 @@ int main(void)
 	tcase_add_test(tc, watch_tells);
 	tcase_add_test(tc, odd_ids_are_encoded);
 	tcase_add_test(tc, forget);
+	tcase_add_test(tc, check);
 	tcase_add_test(tc, reload);
 	tcase_add_test(tc, version);
 	tcase_add_test(tc, usage);
 	tcase_add_test(tc, no_daemon);
+	tcase_add_test(tc, socket_of_the_environment);
+	tcase_add_test(tc, mistyped_commands);
 	tcase_add_test(tc, output_that_fails);
 	suite_add_tcase(suite, tc);
 	return ctl_run(suite);

@@ -28,7 +28,7 @@ def test_status(env, fleet):
     r = fleet.ctl("status")
     assert r.returncode == 0 and not r.stderr, r
     assert env.node in r.stdout
-    for word in ("mqtt", "redis", "blind", "online", "offline"):
+    for word in ("mqtt", "redis", "watching", "online", "offline"):
         assert word in r.stdout.lower(), r.stdout
     assert re.search(r"\b3\b", r.stdout) and re.search(r"\b2\b", r.stdout) and re.search(r"\b1\b", r.stdout)
 
@@ -40,7 +40,7 @@ def test_status(env, fleet):
     (["--prefix", "nobody"], set()), (["--group=b"], {"fan-1"})], ids=lambda p: short(p) if isinstance(p, list) else "")
 def test_list(fleet, args, expected):
     r = fleet.ctl("list", *args)
-    assert r.returncode == 0 and not r.stderr, r
+    assert r.returncode == 0 and r.stderr == ("" if expected else "no device is like that\n"), r
     assert set(re.findall(r"\b(?:pump|fan)-\d\b", r.stdout)) == expected, r.stdout
     r = fleet.ctl("list", *args, "--json")
     assert r.returncode == 0, r
@@ -158,7 +158,28 @@ def test_status_while_the_servers_are_away(env):
     env.own_redis(start=False)
     d = env.daemon(seeing=False)
     r = d.ctl("status")
-    assert r.returncode == 0 and "link" in r.stdout, r
+    assert r.returncode == 0 and "cannot hear devices: no broker connection since the start" in r.stdout, r
+    r = d.ctl("check")
+    assert r.returncode == 3 and "cannot hear devices" in r.stdout and "Redis: " in r.stdout, r
+    assert d.ctl("check", "--blind", "critical").returncode == 2
+
+
+def test_check(fleet):
+    """What Nagios and its like understand: the status, one line, the figures."""
+    r = fleet.ctl("check")
+    assert r.returncode == 1 and not r.stderr, r
+    assert r.stdout == ("HEARTWHEEL WARNING - 3 devices: 2 online, 1 offline (pump-2) | "
+                        "offline=1;0;1;0;3 online=2;;;0;3\n"), r.stdout
+    for args, status in ((["--warning", "1"], 0), (["-w", "33%"], 1), (["-w", "34%"], 0), (["-c", "0"], 2),
+                         (["--group", "b"], 0), (["--group", "a"], 1), (["--group", "a", "-c", "49.5%"], 2),
+                         (["--group", "nobody"], 3), (["-w", "many"], 3), (["--blind", "so"], 3), (["-w"], 3), (["x"], 3)):
+        r = fleet.ctl("check", *args)
+        word = ("OK", "WARNING", "CRITICAL", "UNKNOWN")[status]
+        assert r.returncode == status and r.stdout.startswith("HEARTWHEEL %s - " % word), (args, r)
+        assert len(r.stdout.splitlines()) == 1, r.stdout
+    fleet.stop()
+    r = fleet.ctl("check")
+    assert r.returncode == 2 and "cannot reach heartwheeld" in r.stdout and not r.stderr, r
 
 
 class Watch:

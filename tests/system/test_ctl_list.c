@@ -41,7 +41,54 @@ START_TEST(list_filters)
 	ck_assert_int_eq(strncmp(out, "{\"id\":\"a&limit=1\",", 18), 0);
 	ck_assert_str_eq(strchr(out, '\n'), "\n");
 	ck_assert_int_eq(ctl("list --group none"), 1);
-	ck_assert_str_eq(err, "heartwheelctl: no such group\n");
+	ck_assert_str_eq(err, "heartwheelctl: no such group: 'none'; 'heartwheelctl groups' shows which there are\n");
+	ck_assert_str_eq(out, "");
+	ck_assert_int_eq(ctl("list --names --group defualt"), 1);
+	ck_assert_str_eq(err, "heartwheelctl: no such group: 'defualt'; did you mean 'default'?\n");
+	ck_assert_int_eq(ctl("watch --group fas"), 1);
+	ck_assert_str_eq(err, "heartwheelctl: no such group: 'fas'; did you mean 'fast'?\n");
+}
+END_TEST
+
+/* Words stand beside what a program may read. */
+START_TEST(list_of_nobody)
+{
+	ck_assert_int_eq(ctl("list"), 0);
+	ck_assert_str_eq(out, "");
+	ck_assert_str_eq(err, "no device is known yet: none has been heard on the groups' topics\n");
+	ck_assert_int_eq(ctl("list --state offline --names"), 0);
+	ck_assert_str_eq(out, "");
+	ck_assert_str_eq(err, "no device is offline\n");
+	ck_assert_int_eq(ctl("list --group fast --prefix x"), 0);
+	ck_assert_str_eq(err, "no device is like that\n");
+	ck_assert_int_eq(ctl("list --json"), 0);
+	ck_assert_str_eq(out, "");
+	ck_assert_str_eq(err, "");
+}
+END_TEST
+
+/* What --names writes, forget reads, whatever the ids are; and what a terminal shows of them. */
+START_TEST(names_are_what_forget_reads)
+{
+	static const char *const ids[] = {"a\342\200\256b", "a\\u202eb", "-", " c ", "k\xc3\xbchl"};
+	char command[8192];
+	for (size_t i = 0; i < 5; i++)
+		server_beat(&s, 0, ids[i], NULL);
+	server_beat(&s, 1, "stays", NULL);
+	ck_assert_int_eq(ctl("list --names --group default"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "a\xe2\x80\xae"
+	                                  "b\n"));
+	ck_assert_int_eq(ctl_on_terminal("list --names --group default", 80, "C.UTF-8"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "a\\u202eb\r\na\\u202eb\r\n"));
+	snprintf(command, sizeof(command), "list --names --group default | '%s' -s '%s' forget -", ctl_program, s.path);
+	ck_assert_int_eq(ctl(command), 0);
+	ck_assert_int_eq(ctl("list --names"), 0);
+	ck_assert_str_eq(out, "stays\n");
+	/* One that is not there keeps no other from being forgotten. */
+	server_beat(&s, 0, ids[0], NULL);
+	ck_assert_int_eq(ctl("forget 'a\\u202eb' nobody stays"), 1);
+	ck_assert_str_eq(err, "heartwheelctl: nobody: no such device\n");
+	ck_assert_int_eq(ctl("list --names"), 0);
 	ck_assert_str_eq(out, "");
 }
 END_TEST
@@ -179,16 +226,20 @@ END_TEST
 
 START_TEST(table_fits_the_terminal)
 {
-	static const int widths[] = {70, 80, 100};
+	static const int widths[] = {30, 46, 74, 90, 100};
+	static const char *const there[] = {"STATE", "SINCE", "LAST-SEEN", "TIMEOUT", "TIMEOUT"},
+				 *const gone[] = {"SINCE", "REASON", "TIMEOUT", "none", "none"};
 	char id[256];
 	memset(id, 'x', 255);
-	id[255] = '\0';
+	strcpy(id + 248, "-end-12");
 	server_beat(&s, 0, id, NULL);
 	server_beat(&s, 0, "k\xc3\xbchlschrank", NULL);
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 5; i++) {
 		ck_assert_int_eq(ctl_on_terminal("list", widths[i], "C.UTF-8"), 0);
-		ck_assert_ptr_nonnull(strstr(out, "x\u2026  \x1b[32monline\x1b[0m "));
+		ck_assert_ptr_nonnull(strstr(out, "x\u2026xx"));
+		ck_assert_ptr_nonnull(strstr(out, "-end-12  \x1b[32monline\x1b[0m"));
 		ck_assert_ptr_nonnull(strstr(out, "k\xc3\xbchl"));
+		ck_assert_msg(strstr(out, there[i]) && !strstr(out, gone[i]), "%d columns: %s", widths[i], out);
 		for (char *save = NULL, *line = strtok_r(out, "\r\n", &save); line;
 		     line = strtok_r(NULL, "\r\n", &save)) {
 			size_t columns = 0;
@@ -259,6 +310,8 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, list);
 	tcase_add_test(tc, list_filters);
+	tcase_add_test(tc, list_of_nobody);
+	tcase_add_test(tc, names_are_what_forget_reads);
 	tcase_add_test(tc, list_in_order);
 	tcase_add_test(tc, nodes_alone);
 	tcase_add_test(tc, nodes_of_several);

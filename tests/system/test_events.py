@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The event stream for consumers that must not miss a transition: a consumer group, one of whose consumers dies, and
-README's way of living with that, as it stands there."""
+docs/events.md's way of living with that, as it stands there."""
 import os
 import re
 import shutil
@@ -14,7 +14,7 @@ import pytest
 from hw_build import SRC
 from hw_wait import wait_until
 
-# A consumer as README describes it. It acknowledges what it has handled, which is to write the entry's id to a file of
+# A consumer as docs/events.md describes it. It acknowledges what it has handled, which is to write the entry's id to a file of
 # its own; told to hold, it takes entries and handles none.
 CONSUMER = textwrap.dedent("""
     import sys, redis
@@ -114,16 +114,16 @@ def test_a_group_outlives_the_daemon_and_loses_nothing(env):
 
 
 def section():
-    """The commands of README's section, by their first words."""
-    text = (SRC / "README.md").read_text()
+    """The commands of docs/events.md, by their first words."""
+    text = (SRC / "docs/events.md").read_text()
     part = re.search(r"^## Consuming the event stream\n(.*?)^## ", text, re.M | re.S)
-    assert part, "README has no such section"
+    assert part, "docs/events.md has no such section"
     lines = re.findall(r"^(redis-cli .*?)(?:\s+#.*)?$", part[1], re.M)
     return {l.split()[1]: l for l in lines}
 
 
 @pytest.mark.skipif(not shutil.which("redis-cli"), reason="redis-cli is not there")
-def test_the_commands_of_readme(env):
+def test_the_commands_of_the_page(env):
     """Each as it stands there, but for the port, the entry and how long an entry must have been idle."""
     env.own_redis()
     env.prefix = "device:"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Junk ids by the hundred thousand against a table of 10,000: capped, reported, the first 10,000 unaffected, and no
-memory for what is refused. HW_FLOOD says how many (100,000; README's figure is from 1,000,000)."""
+memory for what is refused. HW_FLOOD says how many (100,000; docs/guarantees.md's figure is from 1,000,000)."""
 import contextlib
 import http.client
 import json

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: MIT
 """heartwheel-history: SQL equals the streams entry by entry, whatever happens to it, to Redis and to SQL in between."""
+import contextlib
+import http.client
 import os
+import re
 import signal
+import sqlite3
 import subprocess
 
 import pytest
 import redis as redis_client
 
+from hw_build import SRC
 from hw_history import (BUILT, MARIADBD, History, MariaDB, Scribe, Sqlite, check_outages, gaps, in_sql, no_room, wait_read)
 from hw_wait import now_ms, wait_until
 
@@ -50,19 +55,34 @@ def test_every_entry_is_kept_with_its_outages(env, redis, kind):
     h.stop()
 
 
+def kill_amid(h, s):
+    """Starts the worker and kills it as soon as it writes. Whether it had begun, and not done."""
+    before = h.place()
+    h.start(ready=False)
+
+    def moved():
+        try:
+            return h.status()["n"] > max(before, 0)
+        except (OSError, http.client.HTTPException, KeyError):
+            return False
+    wait_until(moved, what="a batch", interval=0.0005)
+    h.die()
+    return before < h.place() < len(s.written)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kill_in_the_midst_of_a_batch_loses_and_repeats_nothing(env, redis, kind):
     db, s = database(env, kind), Scribe(env, 2)
     h = History(env, db, batch=200)
-    s.some(20000 if kind == "sqlite" else 4000, batch=1000)
-    for _ in range(int(os.environ.get("HW_ROUNDS", "5"))):
-        h.start()
-        n = h.status()["n"]
-        wait_until(lambda: h.status()["n"] > n or h.status()["n"] == len(s.written), what="a batch")
-        h.die()
-        s.some(500, batch=250)
+    rounds, amid, tries = int(os.environ.get("HW_ROUNDS", "5")), 0, 0
+    while amid < rounds:
+        s.some(2000 if kind == "sqlite" else 1000, batch=1000)
+        amid += kill_amid(h, s)
+        tries += 1
+        assert tries < 4 * rounds + 4, "only %d of %d kills came while it wrote" % (amid, tries)
+    print("%s: %d kills, %d of them while it wrote" % (kind, tries, amid))
     h.start()
-    wait_read(h, env)
+    wait_read(h, env, timeout=max(30, 2 * rounds))  # all that the kills left
     assert in_sql(db) == s.written
     check_outages(db)
     assert gaps(db) == []
@@ -72,7 +92,7 @@ def test_what_was_trimmed_is_counted_and_the_last_of_it_found(env, redis):
     db, s = database(env), Scribe(env, 3)
     h = History(env, db, batch=100).start()
     lost = 0
-    for round_ in range(4):
+    for round_ in range(int(os.environ.get("HW_TRIMS", "3"))):
         s.some(300)
         wait_read(h, env)
         h.stop()
@@ -91,6 +111,42 @@ def test_what_was_trimmed_is_counted_and_the_last_of_it_found(env, redis):
         assert now == {d: s.state[d] for d in s.state}
     assert db.rows("SELECT COUNT(*) FROM transition WHERE found = 1")[0][0] > 0
     check_outages(db)
+
+
+def test_who_was_forgotten_within_a_gap_is_not_known_any_more(env, redis):
+    db, s = database(env), Scribe(env, 13, devices=600)
+    # With no more rights than the example gives it.
+    rights = re.search(r"heartwheel-history reads alone.*?own: (.*?), with these", (SRC / "conf" / "redis-heartwheel.acl").read_text(), re.S)
+    secret = env.own_dir("secret") / "redis"
+    secret.write_text("secret\n")
+    env.redis.execute_command("ACL", "SETUSER", "history", "on", ">secret",
+                              *rights[1].replace("\n#", "").replace("~device:", "~" + env.prefix).split())
+    h = History(env, db, batch=100, redis={"username": "history", "password_file": secret}).start()
+    s.write([s.entry(d, "online", s.now + i) for i, d in enumerate(s.devices)])
+    s.write([s.entry("d7", "offline", s.now + 1000)])
+    wait_read(h, env)
+    last = int(list(s.written)[-1].split("-")[0])
+    h.stop()
+    s.now += 10_000
+    s.write([s.entry(d, "forgotten", s.now) for d in s.devices if d not in ("d1", "d2", "d3")], maxlen=1)
+    s.write([s.entry("d1", "online", s.now + 5), s.entry("d4", "online", s.now + 6)], maxlen=2)
+    h.start()
+    wait_read(h, env)
+    assert h.status()["lost"] == 597
+    now = dict(db.rows("SELECT id, state FROM device"))
+    assert {d for d, state in now.items() if state == "online"} == {"d1", "d2", "d3", "d4"}
+    assert len([d for d, state in now.items() if state == "forgotten"]) == 596
+    assert db.rows("SELECT gone_ms, grp FROM device WHERE id = 'd9'") == [(last, s.group["d9"])]
+    assert db.rows("SELECT to_ms FROM outage o JOIN device d ON d.dev = o.dev WHERE d.id = 'd7' AND o.reason = 'timeout'") == [(last,)]
+    s.write([s.entry("d9", "online", s.now + 10)])
+    wait_read(h, env)
+    assert db.rows("SELECT state, gone_ms FROM device WHERE id = 'd9'") == [("online", None)]
+    # An emptied Redis has no hash of anybody until the monitor writes them again: nobody is forgotten for that.
+    env.redis.flushall()
+    s.write([s.entry("d1", "offline", s.now + 20)])
+    wait_until(lambda: h.status()["gaps"] == 2, what="the gap")
+    wait_read(h, env)
+    assert dict(db.rows("SELECT id, state FROM device"))["d2"] == "online"
 
 
 def test_a_stream_that_is_gone_altogether_is_a_gap_too(env, redis):
@@ -160,6 +216,32 @@ def test_two_workers_write_each_entry_once(env, redis, kind):
     check_outages(db)
     rows = [h.metrics().get("history_rows_total", kind="transition") for h in workers]
     assert sum(rows) == n, rows
+
+
+def test_of_two_workers_that_read_the_same_one_writes(env, redis):
+    """Both have read a trimmed stream from the same place before either may write: the gap is one."""
+    db, s = database(env), Scribe(env, 12)
+    workers = [History(env, db).start() for _ in range(2)]
+    s.some(50)
+    s.saw("seeing", s.now - 1000, s.now)
+    env.redis.xadd(s.tasks, {"task": "t", "receiver": "d1", "sender": "alice", "state": "sent", "time_ms": s.now})
+    for h in workers:
+        for stream in ("device:events", "device:sight", "task:events"):
+            wait_read(h, env, stream)
+    raw = redis_client.Redis("127.0.0.1", env.redis_server.port, decode_responses=True)
+    def those_at(command):
+        return {c["id"] for c in raw.client_list() if c["cmd"] == command}
+    both = wait_until(lambda: len(ids := those_at("xread")) == 2 and ids, what="both to wait")
+    with contextlib.closing(sqlite3.connect(db.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        s.write([s.next() for _ in range(400)], maxlen=100)
+        wait_until(lambda: both <= those_at("exec"), what="both to have read")  # nothing but a gap is read by EXEC
+        other.execute("ROLLBACK")
+    for h in workers:
+        wait_read(h, env)
+    assert [g[3] for g in gaps(db)] == [300], gaps(db)
+    assert sum(h.metrics().get("history_yielded_total") for h in workers) >= 1
+    check_outages(db)
 
 
 @pytest.mark.skipif(not MARIADBD, reason="no mariadbd")
@@ -238,6 +320,47 @@ def test_old_rows_go_and_months_stay(env, redis):
     assert db.rows("SELECT SUM(outages) FROM month") == [(edges,)]
     assert db.rows("SELECT COUNT(*) FROM transition") == [(0,)]
     assert gaps(db) == []
+
+
+def documented():
+    """The queries of docs/history.md, each with the line that stands before it."""
+    return re.findall(r"^([^\n]+)\n\n```sql\n(.*?);\n```$", (SRC / "docs" / "history.md").read_text(), re.S | re.M)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_queries_of_the_documentation_say_what_was(env, redis, kind):
+    october, noon = 1_790_812_800_000, 1_791_979_200_000
+    db, s = database(env, kind), Scribe(env, 14, devices=12, groups=2)
+    s.group["pump-7"] = "north"
+    s.write([s.entry(d, "online", october - 1000) for d in ["pump-7", *s.devices]])
+    s.write([s.entry(d, "offline", noon - 9000 + i, "will") for i, d in enumerate(s.devices)])
+    s.write([s.entry("pump-7", "offline", october + 10_000), s.entry("pump-7", "online", october + 25_500),
+             s.entry("pump-7", "offline", october + 90_000), s.entry("pump-7", "online", october + 91_000)])
+    s.saw("blind", october, october + 5, "link")
+    s.saw("seeing", october + 5, noon)
+    h = History(env, db, keep="0", keep_outages="0").start()
+    wait_read(h, env)
+    wait_read(h, env, "device:sight")
+    h.stop()
+    s.some(60, maxlen=10)
+    h.start()
+    wait_read(h, env)
+    h.stop()
+    said = {title: db.rows(query) for title, query in documented()}
+    assert len(said) == 10, list(said)
+    how_often, when, away, flapped, groups, noon_away, together, why, unseen, missing = said.values()
+    assert [(n, float(d)) for n, d in how_often] == [(2, 16.5)]
+    assert [(a, b, float(d), why) for a, b, d, why in when] == [(october + 90_000, october + 91_000, 1.0, "timeout"),
+                                                                (october + 10_000, october + 25_500, 15.5, "timeout")]
+    assert {x[0] for x in away} == {d for d in s.state if s.state[d] == "offline"} and [x[2] for x in away] == sorted(x[2] for x in away)
+    assert ("pump-7", 2) in flapped and [x[1] for x in flapped] == sorted((x[1] for x in flapped), reverse=True)
+    north = [x for x in groups if x[0] == "north"]
+    assert [x[:4] for x in north] == [("north", 202610, 1, 2)] and abs(float(north[0][4]) - 16.5 / 3600) < 1e-4  # MariaDB rounds
+    assert noon_away == [(12,)]
+    assert (noon - 60_000, 12) in together or (noon - 9000 - (noon - 9000) % 60_000, 12) in together
+    assert dict(why)["will"] == 12 and dict(why)["timeout"] >= 2
+    assert unseen == [("n", october, october + 5, "link")]
+    assert [x[3] for x in missing] == [50]
 
 
 def test_what_the_monitor_writes_arrives(env):

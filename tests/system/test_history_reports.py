@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What heartwheel-history reports: uptime, outages, transitions, against a recount of the same entries by a naive hand."""
+import contextlib
 import csv
 import datetime
 import io
 import os
 import random
+import sqlite3
 import xml.dom.minidom
 
 import pytest
@@ -158,6 +160,15 @@ def all_devices(h, query):
     return page["all"], out
 
 
+def check_bars(h, r, device, a, b, step):
+    answer = h.get("/v1/history/bars?device=%s&since=%d&until=%d&step=%dms" % (device, a, b, step)).json()
+    bars = answer["bars"]
+    assert [x["from_ms"] for x in bars] == list(range(a, b, step)) and bars[-1]["to_ms"] == b
+    for x in bars:
+        have = tuple(round(x[k] * 1000) for k in ("known_s", "seen_s", "down_s")) + (x["outages"],)
+        assert have == r.uptime(device, x["from_ms"], x["to_ms"]), (device, x)
+
+
 @pytest.mark.parametrize("gappy", [False, True], ids=["always", "pieces"])
 def test_uptime_is_what_a_naive_recount_says(env, redis, gappy):
     seed = int(os.environ.get("HW_SEED") or random.randrange(1 << 30))
@@ -201,6 +212,7 @@ def test_uptime_is_what_a_naive_recount_says(env, redis, gappy):
             compare(whole, tuple(sum(w[i] for d, w in want.items() if d in each) for i in range(4)), query)
             assert whole["devices"] == len(each)
         device = rng.choice(s.devices)
+        check_bars(h, r, device, a, min(b, end), max(1000, (b - a) // 17))
         one = h.get("/v1/history/uptime?%s&device=%s" % (query, device))
         if one.status == 200:
             assert {k: v for k, v in one.json()["devices"][0].items() if k not in ("seen",)} == \
@@ -231,6 +243,55 @@ def test_what_nobody_saw_is_neither_up_nor_down(env, redis):
     assert lines == [["id", "group", "uptime", "seen", "down_s", "outages", "mtbf_s", "mttr_s", "gaps"],
                      ["d0", "g0", "0.666666667", "0.600000000", "2.000", "1", "4.000", "2.000", "0"],
                      ["d1", "g1", "1.000000000", "0.600000000", "0.000", "0", "", "", "0"]]
+
+
+def test_who_is_unreliable_and_what_is_seen_now(env, redis):
+    t = now_ms() - 3_600_000
+    s = Scribe(env, 1, devices=3)
+    for i, d in enumerate(s.devices):  # d0 is down once and long, d1 often and short, d2 never
+        s.write([s.entry(d, "online", t + i)])
+    s.write([s.entry("d0", "offline", t + 10), s.entry("d0", "online", t + 900_010)])
+    for i in range(5):
+        s.write([s.entry("d1", "offline", t + 20 + 2000 * i), s.entry("d1", "online", t + 1020 + 2000 * i)])
+    s.write([s.entry("d2", "offline", now_ms() - 60_000)])
+    s.saw("seeing", t, now_ms() - 120_000)  # the monitor's last word is two minutes old
+    h = History(env, Sqlite(env.own_dir("db"))).start()
+    wait_read(h, env)
+    wait_read(h, env, "device:sight")
+
+    def first(sort):
+        return [d["id"] for d in h.get("/v1/history/uptime?since=7d&limit=2" + sort).json()["devices"]]
+    assert first("") == first("&sort=down") == ["d0", "d1"] and first("&sort=outages") == ["d1", "d0"]
+
+    def bar(live):
+        return h.get("/v1/history/bars?device=d2&since=10m&step=1h&live=%d" % live).json()["bars"][0]
+    assert bar(0)["down_s"] == 0 and 470 < bar(0)["seen_s"] < 481
+    assert 60 <= bar(1)["down_s"] < 70 and bar(1)["seen_s"] == bar(1)["known_s"] == 600 and bar(1)["outages"] == 1
+    s.saw("stopped", now_ms() - 1000, now_ms() - 1000)  # its last word is not that it sees
+    wait_read(h, env, "device:sight")
+    assert bar(1)["down_s"] == 0
+
+
+def csv_pages(h, path, limit):
+    """All rows of a report as CSV, page by page, as the header says."""
+    rows, after = [], ""
+    while after is not None:
+        a = h.get("%slimit=%d%s" % (path, limit, after), Accept="text/csv")
+        assert a.status == 200 and a.headers["Content-Type"] == "text/csv; charset=utf-8", a
+        some = list(csv.DictReader(io.StringIO(a.body.decode())))
+        assert 0 < len(some) <= limit
+        rows += some
+        if path.endswith("after=0-0&"):
+            path = path.replace("after=0-0&", "")
+        after = "&after=" + a.headers["Heartwheel-Next"] if a.headers["Heartwheel-Next"] else None
+    return rows
+
+
+def in_csv(key, value):
+    """A member of JSON as CSV has it."""
+    if value is None:
+        return ""
+    return "%d" % value if isinstance(value, bool) else "%.3f" % value if key == "down_s" else str(value)
 
 
 def test_transitions_outages_events_and_the_badge(env, redis):
@@ -268,6 +329,13 @@ def test_transitions_outages_events_and_the_badge(env, redis):
     some = h.get("/v1/history/outages?group=g1&min=2s&limit=1000").json()["outages"]
     assert [o for o in outages if o["group"] == "g1" and o["down_s"] >= 2] == \
         [{**o, "down_s": next(x["down_s"] for x in outages if (x["id"], x["from_ms"]) == (o["id"], o["from_ms"]))} for o in some]
+    for path, rows in [("events?after=0-0&", events), ("outages?", outages), ("devices/d2?", have)]:
+        want = [{k: in_csv(k, v) for k, v in row.items()} for row in rows]
+        for i, row in enumerate(csv_pages(h, "/v1/history/" + path, 40)):
+            if row.get("to_ms") == "":  # it lasts
+                row["down_s"] = want[i]["down_s"]
+            assert row == want[i], path
+        assert i + 1 == len(want)
     badge = h.get("/v1/history/badge/%s.svg?days=50" % "a%2F%22%3C%26%2C%C3%A4")
     assert badge.status == 200 and "0.00 %" in xml.dom.minidom.parseString(badge.body).documentElement.toxml()
     assert b"unknown" in h.get("/v1/history/badge/nobody.svg").body
@@ -279,7 +347,10 @@ def test_transitions_outages_events_and_the_badge(env, redis):
     ("/v1/history/uptime?since=tomorrow", 400), ("/v1/history/uptime?what=1", 400), ("/v1/history/outages?after=x", 400),
     ("/v1/history/outages?min=-1", 400), ("/v1/history/events?after=1", 400), ("/v1/history/badge/a.png", 404),
     ("/v1/history/badge/a.svg?days=0", 400), ("/v1/history/outages?group=" + "x" * 300, 400), ("/v1/history", 404),
-    ("/v1/history/uptime?since=2026-02-01&until=2026-01-01", 400)])
+    ("/v1/history/uptime?since=2026-02-01&until=2026-01-01", 400), ("/v1/history/uptime?sort=id", 400),
+    ("/v1/history/bars?since=1d", 400), ("/v1/history/bars?device=a", 400), ("/v1/history/bars?device=nobody&since=1d", 404),
+    ("/v1/history/bars?device=a&since=1001d&step=1d", 400), ("/v1/history/bars?device=a&since=1d&step=1ms", 400),
+    ("/v1/history/bars?device=a&since=1d&live=yes", 400)])
 def test_what_cannot_be_answered_is_refused(history, path, status):
     a = history.get(path)
     assert a.status == status and a.json()["error"], (path, a)
@@ -294,6 +365,20 @@ def history(base, shared_broker, shared_redis):
     wait_until(lambda: h.get("/v1/history/devices/nobody").status == 404, what="the tables to be made")
     yield h
     e.close()
+
+
+def test_before_there_are_tables_reports_say_so(env, redis):
+    db = Sqlite(env.own_dir("db"))
+    with contextlib.closing(sqlite3.connect(db.path)) as other:
+        other.execute("CREATE VIEW device AS SELECT 1")  # the worker cannot make its tables
+    h = History(env, db).start()
+    wait_until(lambda: "views" in h.status()["sql"], what="the worker to give up")
+    for path in ("uptime", "outages", "devices/d1", "events", "badge/d1.svg"):
+        a = h.get("/v1/history/" + path)
+        assert a.status == 503 and "nothing has been kept yet" in a.json()["error"], (path, a)
+    with contextlib.closing(sqlite3.connect(db.path)) as other:
+        other.execute("DROP VIEW device")
+    wait_until(lambda: h.get("/v1/history/uptime").status == 200, what="the tables to be made")
 
 
 def test_a_report_that_nobody_waits_for_hurts_nobody(env, redis):

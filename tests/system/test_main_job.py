@@ -209,8 +209,8 @@ def test_steady_heartbeats_cost_redis_nothing(env):
 
 
 def test_refresh_keeps_the_keys_fresh(env):
-    """While heartbeats come, device:connected:X never comes near its end, and last_seen moves along."""
-    env.daemon(timeout="1s")
+    """While heartbeats come, device:connected:X never comes near its end, and last_seen moves along if that is asked for."""
+    env.daemon(timeout="1s", redis={"refresh_last_seen": "yes"})
     with env.beating(["f"], 0.1):
         env.wait_store("f", "online")
         key = env.key("connected", "f")

@@ -225,9 +225,12 @@ def test_who_may_not_read_the_stream_any_more(env):
         pair.wait_owned_by(b)
         throughout(lambda: pair.owner(i) == b.node and len(said()) == 1, 2.5, "one line, and it stays there")
         assert "not ready" in said()[0], said()
+        ready = a.get("/readyz")
+        assert ready.status == 503 and "event stream" in ready.body.decode()
         assert states(env, i) == ["online"]
     wait_until(lambda: states(env, i) == ["online", "offline"], 10, "its death to be told by the other")
     env.redis.execute_command("ACL", "SETUSER", "one", "+xrange")
     pair.wait_settled([a, b])
     wait_until(lambda: a.state(i) == "offline", what="what it missed")
+    assert a.get("/readyz").status == 200
     assert len(said()) == 1 and states(env, i) == ["online", "offline"]

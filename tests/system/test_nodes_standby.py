@@ -3,7 +3,9 @@
 that has it; each true death is told once, by whoever has it then; and those that stand by cost the broker nothing, and say
 who can be asked."""
 import json
+import os
 import signal
+import time
 
 import pytest
 
@@ -123,11 +125,12 @@ def test_what_they_say(env, make):
     assert other.metrics().get("standing_by") == 1 and head.metrics().get("standing_by") == 0
     for cause in "link", "barrier", "standstill":
         assert other.metrics().get("blind", cause=cause) == 0
+        assert other.metrics().get("blind_seconds_total", cause=cause) == 0
     presence = env.retained("heartwheel/%s/status" % other.node).popitem()[1].json()
     assert presence["online"] is True and presence["blind"] is False and presence["claims"] == ""
     shown = other.ctl("status")
     assert shown.returncode == 0 and "standing by" in shown.stdout and head.node in shown.stdout, shown.stdout
-    assert "online" not in shown.stdout and "blind" not in shown.stdout, shown.stdout
+    assert "online" not in shown.stdout and "watching" not in shown.stdout, shown.stdout
     refused = other.ctl("list")
     assert refused.returncode == 1 and head.node in refused.stderr
     assert other.ctl("nodes").stdout.count(" ready ") == 2
@@ -155,11 +158,14 @@ def test_it_is_killed(env, make, n):
     t.wait()
     h.kill("d1")
     pass_time(0.5 * m.timeout)
+    crashed = time.monotonic()
     m.crash(head)
     h.kill("d2")
     h.revive("d0")
     m.wait_shared(others)
     new = m.head(others)
+    blind = new.metrics().get("blind_seconds_total", cause="link")
+    assert 0 < blind < time.monotonic() - crashed, "while it stood by it was not blind"
     assert of_the_fleet(env, new.node)
     t.wait()
     for d in others:
@@ -201,6 +207,57 @@ def test_it_stands_still_for_longer_than_its_lease(env, make):
     assert not of_the_fleet(env, other.node)
     assert other.get("/v1/devices").status == 503
     all_in_time(m, t)
+
+
+def children(d):
+    return [int(p) for p in open("/proc/%d/task/%d/children" % (d.proc.pid, d.proc.pid)).read().split()]
+
+
+def threads(d):
+    return os.listdir("/proc/%d/task" % d.proc.pid)
+
+
+def test_what_it_announced_is_notified_of(env, make):
+    """Also if the program takes longer than all else does before it stands by; and nothing is left of one that takes too
+    long."""
+    go, got = env.dir / "go", env.dir / "got"
+    hook = env.dir / "hook"
+    hook.write_text("#!/bin/sh\ncat >>%s.part\nuntil [ -e %s ]; do sleep 0.05; done\ncp %s.part %s\n" % (got, go, got, got))
+    os.chmod(hook, 0o755)
+    m, h, t = make(2, cuttable=True, notify={"exec": hook, "notify_interval": "100ms"}, monitor={"stop_timeout": "6s"})
+    head, (other,) = parts(m)
+    h.kill("d0")
+    t.wait()
+    for r in m.from_redis(head):
+        r.cut(silently=False)
+    wait_until(lambda: "stands by again" in head.log(), what="it to stand by again")
+    throughout(lambda: children(head) and head.get("/healthz").status == 200, 2.5, "it to wait for the program")
+    go.touch()
+    wait_until(lambda: got.exists() and '"d0"' in got.read_text(), what="what was announced to be told")
+    for r in m.from_redis(head):
+        r.mend()
+    wait_until(lambda: head.log().count("joined cluster") == 2, what="it to be made anew")
+    wait_until(lambda: stands_by(m, head, other))
+    wait_until(lambda: not children(head), what="the program to be gone")
+    assert "notifications are given up" not in head.log()
+
+
+def test_it_is_stuck_in_a_connect(env, make):
+    """The broker cannot be reached, and nobody says so. What tries to connect would do so once it can, under the client ids
+    of the one that follows it: that waits, and the loop does not."""
+    m, h, t = make(2, cuttable=True)
+    head, (other,) = parts(m)
+    way, = m.from_broker(head)
+    way.swallow()
+    wait_until(lambda: "stands by again" in head.log(), what="it to stand by again")
+    throughout(lambda: head.get("/healthz").status == 200 and head.log().count("joined cluster") == 1, 4, "it to wait")
+    before = len(env.broker.log())
+    way.mend()
+    wait_until(lambda: head.log().count("joined cluster") == 2, what="it to be made anew")
+    wait_until(lambda: stands_by(m, head, m.head([other])), what="it to stand by")
+    wait_until(lambda: len(threads(head)) == len(threads(other)), what="each thread that was stuck to have ended")
+    assert "%s-r0 already connected" % head.node not in env.broker.log()[before:]
+    t.agree().agree_all([other])
 
 
 @pytest.mark.parametrize("silently", [True, False], ids=["silently", "closed"])
@@ -262,7 +319,6 @@ def test_a_stop_is_quick(env, make):
 
 
 def wait_until_timed(predicate):
-    import time
     began = time.monotonic()
     wait_until(predicate, interval=0.02)
     return time.monotonic() - began

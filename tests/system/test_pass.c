@@ -323,7 +323,7 @@ START_TEST(a_client_that_goes_away_is_forgotten)
 }
 END_TEST
 
-START_TEST(more_than_are_meant_are_refused)
+static void ask_more_than(const char *method, int most)
 {
 	CURLM *m = curl_multi_init();
 	static struct got got[HW_PASS_MAX + 8];
@@ -331,7 +331,7 @@ START_TEST(more_than_are_meant_are_refused)
 	int running = 1, refused = 0, silent = 0;
 	memset(got, 0, sizeof(got));
 	for (size_t i = 0; i < HW_PASS_MAX + 8; i++) {
-		c[i] = client(&got[i], "GET", "/v1/nothing");
+		c[i] = client(&got[i], method, "/v1/nothing");
 		curl_multi_add_handle(m, c[i]);
 	}
 	while (running > 0) {
@@ -346,9 +346,21 @@ START_TEST(more_than_are_meant_are_refused)
 		curl_easy_cleanup(c[i]);
 	}
 	curl_multi_cleanup(m);
-	ck_assert_int_eq(refused, 8);
-	ck_assert_int_eq(silent, HW_PASS_MAX);
-	ck_assert_uint_eq(stats().refused, 8);
+	ck_assert_int_eq(refused, HW_PASS_MAX + 8 - most);
+	ck_assert_int_eq(silent, most);
+	ck_assert_uint_eq(stats().refused, HW_PASS_MAX + 8 - (unsigned)most);
+}
+
+START_TEST(more_than_are_meant_are_refused)
+{
+	ask_more_than("POST", HW_PASS_MAX);
+}
+END_TEST
+
+/* Who listens for hours leaves room for who changes something. */
+START_TEST(those_who_only_read_leave_room)
+{
+	ask_more_than("GET", HW_PASS_READS_MAX);
 }
 END_TEST
 
@@ -395,6 +407,7 @@ int main(void)
 	tcase_add_test(tc, a_broken_answer_is_seen_as_one);
 	tcase_add_test(tc, a_client_that_goes_away_is_forgotten);
 	tcase_add_test(tc, more_than_are_meant_are_refused);
+	tcase_add_test(tc, those_who_only_read_leave_room);
 	tcase_add_test(tc, the_front_stops_with_requests_under_way);
 	suite_add_tcase(suite, tc);
 	int status = suite_run(suite);

@@ -211,6 +211,68 @@ START_TEST(what_a_full_refresh_follows)
 }
 END_TEST
 
+enum { MANY = 64 };
+
+/* Devices that report nothing, each refreshed in full, and then once more. Returns of how many last_seen was left. */
+static int refresh_many(void)
+{
+	char id[16];
+	uint32_t index[MANY];
+	int left = 0;
+	for (int k = 0; k < MANY; k++) {
+		snprintf(id, sizeof(id), "d%d", k);
+		index[k] = rig_device(g, GROUP_PLAIN, id);
+		rig_at(g, index[k])->flags &= (uint16_t)~HW_FLAG_ONCE;
+		online(index[k]);
+		settle();
+		refresh(index[k]);
+		rig_do(g, "HSET device:state:%s last_seen 1", id);
+		rig_do(g, "PEXPIRE device:connected:%s 20000", id);
+	}
+	rig_do(g, "DEL device:connected:d9");
+	for (int k = 0; k < MANY; k++)
+		hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), index[k]));
+	settle();
+	for (int k = 0; k < MANY; k++) {
+		snprintf(id, sizeof(id), "d%d", k);
+		ck_assert_int_gt(rig_number(g, "PTTL device:connected:%s", id), 80000);
+		left += rig_number(g, "HGET device:state:%s last_seen", id) == 1;
+	}
+	ck_assert_int_gt(rig_number(g, "HGET device:state:d9 last_seen"), 1); /* in full, since its key was gone */
+	ck_assert_uint_eq(hw_redis_stats(g->r)->refreshes, 2 * MANY);
+	return left;
+}
+
+START_TEST(a_reload_is_written_to_all)
+{
+	refresh_many();
+	hw_redis_reconfigured(g->r);
+	for (uint32_t i = 0; i < MANY; i++)
+		hw_redis_refresh(g->r, hw_registry_ref(hw_monitor_registry(g->m), i));
+	settle();
+	for (int k = 0; k < MANY; k++)
+		ck_assert_int_gt(rig_number(g, "HGET device:state:d%d last_seen", k), 1);
+}
+END_TEST
+
+/* One in sixteen has its turn, another sixteenth if the time of the next ones begins meanwhile. */
+START_TEST(who_reports_nothing_lives_on)
+{
+	int left = refresh_many();
+	ck_assert_msg(left >= MANY - 1 - 2 * 8 && left <= MANY - 2, "%d", left);
+}
+END_TEST
+
+START_TEST(last_seen_is_written_each_time_if_that_is_asked_for)
+{
+	rig_stop(g);
+	rig_serve(g, NULL);
+	g->conf.refresh_last_seen = true;
+	rig_start(g);
+	ck_assert_int_eq(refresh_many(), 0);
+}
+END_TEST
+
 /* One that fails has no say over its neighbours. */
 START_TEST(a_light_refresh_that_fails)
 {
@@ -303,6 +365,9 @@ int main(void)
 	tcase_add_test(tc, a_light_refresh_takes_no_field_away);
 	tcase_add_test(tc, a_light_refresh_that_finds_something_else);
 	tcase_add_test(tc, what_a_full_refresh_follows);
+	tcase_add_test(tc, who_reports_nothing_lives_on);
+	tcase_add_test(tc, a_reload_is_written_to_all);
+	tcase_add_test(tc, last_seen_is_written_each_time_if_that_is_asked_for);
 	tcase_add_test(tc, a_light_refresh_that_fails);
 	tcase_add_test(tc, refresh_keeps_an_offline_device);
 	tcase_add_test(tc, refresh_of_what_is_not_ours_rewrites);

@@ -128,6 +128,36 @@ def test_ten_wrong_tokens_close_the_address(env, users):
     wait_until(lambda: "10 wrong tokens came from 127.0.0.1" in d.log(), what="a line about it")
 
 
+def test_guesses_slow_no_detection(env, users):
+    d, door = guarded(env, users)
+    observer, stop, asked = env.observer(), threading.Event(), []
+
+    def guess():
+        while not stop.is_set():
+            try:
+                asked.append(door.status("/v1/status", bearer("guess-%d" % len(asked))))
+            except (OSError, http.client.HTTPException):
+                stop.wait(0.01)
+
+    threads = [threading.Thread(target=guess, daemon=True) for _ in range(2)]
+    for t in threads:
+        t.start()
+    try:
+        wait_until(lambda: 429 in asked, what="the address to be closed")
+        env.beat("x")
+        env.wait_status(observer, "x", True)
+        died, before = time.monotonic(), len(asked)
+        env.wait_status(observer, "x", False)
+        late = time.monotonic() - died - 1
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
+    assert len(asked) > before + 20 and set(asked) == {401, 429}, (len(asked), before)
+    assert env.edges("x") == [("online", "heartbeat"), ("offline", "timeout")]
+    in_time(late, 0.25, "a death amid guesses")
+
+
 def test_a_token_that_is_missing_or_has_expired_closes_nothing(env, users):
     _, door = guarded(env, users)
     for _ in range(15):
@@ -181,6 +211,22 @@ def test_a_wrong_file_changes_nothing(env, users):
     assert refused.status == 400 and "No such file" in refused.json()["lines"][0]
     assert door.status("/v1/status", bearer("tok-otto")) == 200
     assert door.status("/v1/status") == 401
+
+
+def test_a_reload_that_is_refused_late_changes_no_users(env, users):
+    """That there are more groups than a daemon may have seen is found after all files were read."""
+    d, door = guarded(env, users)
+    text = d.conf.read_text()
+    for name, status in [(n, 200) for n in "abcde"] + [("f", 400)]:  # 4,200; many at once take long to be judged
+        d.conf.write_text(text + "".join("[group %s%d]\nheartbeat = x/%s/%d/{id}\n" % (name, i, name, i) for i in range(700)))
+        if status == 400:
+            users.write_text(line("new", "operate", "tok-new"))
+        a = d.request("POST", "/v1/reload")
+        assert a.status == status and ("too many groups" in a.body.decode()) == (status == 400), a
+    assert door.status("/v1/status", bearer("tok-otto")) == 200 and door.status("/v1/status", bearer("tok-new")) == 401
+    d.conf.write_text(text)
+    assert d.request("POST", "/v1/reload").status == 200
+    assert door.status("/v1/status", bearer("tok-otto")) == 401 and door.status("/v1/status", bearer("tok-new")) == 200
 
 
 def refused_at_start(d):

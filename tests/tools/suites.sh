@@ -188,11 +188,30 @@ test_build()
 	tally $? "${prefix}system tests" pytest "$dir/pytest.out"
 }
 
+# How many hundredths of the processors' time the host gave to others since BEFORE, a first line of /proc/stat.
+stolen()
+{
+	awk -v before="$1" 'NR == 1 { n = split(before, b); for (i = 2; i <= n; i++) all += $i - b[i]
+		print (all > 0 ? int(100 * ($9 - b[9]) / all) : 0) }' /proc/stat
+}
+
 # Those that measure. Nothing may run beside them.
 test_detection()
 {
-	run "${2}detection delay" 300 "$1/detection.out" sh "$top/tests/tools/system-tests.sh" "$1" \
-		"$top/tests/system/test_detection.py"
-	tally $? "${2}detection delay" pytest "$1/detection.out"
+	local before rc share n
+	for n in 1 2 3; do
+		before=$(head -n 1 /proc/stat)
+		run "${2}detection delay" 300 "$1/detection.out" sh "$top/tests/tools/system-tests.sh" "$1" \
+			"$top/tests/system/test_detection.py"
+		rc=$?
+		share=$(stolen "$before")
+		# Milliseconds are not measured while somebody else has the processor; what is wrong and not late is never repeated.
+		if [ "$rc" -eq 0 ] || [ "$n" -eq 3 ] || [ "$share" -lt 2 ] || grep -qE '^E +[A-Za-z.]*Error' "$1/detection.out"; then
+			break
+		fi
+		printf 'void: %sdetection delay: the host took %s %% of the processors meanwhile; once more\n' "$2" "$share" |
+			tee -a "$results.names"
+	done
+	tally $rc "${2}detection delay" pytest "$1/detection.out"
 	grep -E ' deaths: ' "$1/detection.out"
 }

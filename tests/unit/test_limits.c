@@ -104,8 +104,8 @@ START_TEST(test_a_size_that_is_not_taken)
 	hw_limits_thrown_out(&l, 1, 7, 400, 0);
 	ck_assert(hw_limits_takes(&l, 400, 0));
 	hw_limits_thrown_out(&l, 1, 7, 400, 0);
-	ck_assert(!hw_limits_takes(&l, 400, 0));
-	ck_assert(hw_limits_takes(&l, 399, 0));
+	ck_assert(!hw_limits_takes(&l, 400, 0) && hw_limits_too_long(&l, 400));
+	ck_assert(hw_limits_takes(&l, 399, 0) && !hw_limits_too_long(&l, 399));
 	ck_assert_int_eq(hw_limits_news(&l), HW_LACK_PACKET);
 	for (int i = 0; i < 100; i++)
 		hw_limits_taken(&l, 10);
@@ -125,7 +125,7 @@ START_TEST(test_statuses_that_are_not_taken)
 		hw_limits_thrown_out(&l, 1, 1, 200, now);
 		ck_assert(hw_limits_takes(&l, 200, now));
 		hw_limits_thrown_out(&l, 1, 1, 200, now);
-		ck_assert(!hw_limits_takes(&l, 10, now + wait_ns - 1));
+		ck_assert(!hw_limits_takes(&l, 10, now + wait_ns - 1) && !hw_limits_too_long(&l, 10));
 		now += wait_ns;
 		wait_ns = 2 * wait_ns < 3840 * HW_NS_PER_S ? 2 * wait_ns : 3840 * HW_NS_PER_S;
 	}

@@ -228,11 +228,34 @@ START_TEST(another_store_does_not_overrule_the_owner)
 	role(HW_ROLE_DECIDES);
 	world_beat(w, "a", "");
 	uint64_t seq = world_device(w, "a")->seq;
+	if (_i) /* it is being handed over */
+		role(HW_ROLE_OWNS);
 	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
-	load(stored("a", HW_STATE_OFFLINE, seq - 1));
-	stream("a", HW_STATE_OFFLINE, seq - 1);
+	if (_i < 2)
+		load(stored("a", HW_STATE_OFFLINE, seq - 1));
+	else
+		stream("a", HW_STATE_OFFLINE, seq - 1);
+	ck_assert_str_eq(gone(), "");
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
 	ck_assert_uint_eq(world_device(w, "a")->seq, seq);
+}
+END_TEST
+
+/* It owns it and has not decided yet, or does not own it any more. */
+START_TEST(another_store_overrules_who_has_not_decided)
+{
+	if (_i) {
+		role(HW_ROLE_DECIDES);
+		world_beat(w, "a", "");
+		role(HW_ROLE_WATCHES);
+	} else {
+		stream("a", HW_STATE_ONLINE, 9);
+	}
+	role(HW_ROLE_OWNS);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
+	load(stored("a", HW_STATE_OFFLINE, 5));
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(world_device(w, "a")->seq, 5);
 }
 END_TEST
 
@@ -279,7 +302,8 @@ int main(void)
 	tcase_add_test(again, what_was_decided_here_and_is_written_is_not_gone);
 	tcase_add_loop_test(again, the_first_word_of_another_store_counts, 0, 2);
 	tcase_add_loop_test(again, an_older_word_of_the_same_store_does_not_count, 0, 2);
-	tcase_add_test(again, another_store_does_not_overrule_the_owner);
+	tcase_add_loop_test(again, another_store_does_not_overrule_the_owner, 0, 3);
+	tcase_add_loop_test(again, another_store_overrules_who_has_not_decided, 0, 2);
 	tcase_add_test(again, the_end_of_reading_again_is_bounded);
 	suite_add_tcase(suite, beside);
 	suite_add_tcase(suite, again);

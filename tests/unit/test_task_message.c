@@ -250,6 +250,81 @@ START_TEST(test_a_message_has_at_most_64_kib)
 }
 END_TEST
 
+/* --- as the API takes them ---------------------------------------------------------------------------------------- */
+
+static int read_api(const char *text)
+{
+	return hw_request_read_task(&q, text, strlen(text), &why);
+}
+
+START_TEST(test_a_task_of_the_api_is_flat)
+{
+	ck_assert_int_eq(read_api(" {\"receiver\":\"p\",\"action\":\"set\",\"payload\":{ \"a\":1.50},\"after\":2,"
+	                          "\"time\":1790000000,\"hold\":false} "),
+	                 0);
+	expect_text(q.msg_id, "");
+	expect_text(q.task.receiver, "p");
+	expect_text(q.task.body, "{ \"a\":1.50}");
+	ck_assert_int_eq(q.task.after_ms, 2000);
+	ck_assert_int_eq(q.task.time_ms, 1790000000000);
+	ck_assert(q.task.no_hold);
+	hw_request_fini(&q);
+	ck_assert_int_eq(read_api("{\"msg_id\":\"m\",\"topic\":\"a/b\",\"payload\":\"x\",\"qos\":1}"), 0);
+	expect_text(q.msg_id, "m");
+	expect_text(q.task.msg_id, "m");
+	expect_text(q.task.body, "x");
+	hw_request_fini(&q);
+}
+END_TEST
+
+START_TEST(test_what_the_api_refuses)
+{
+	static const char *const wrong[] = {
+		"",
+		"[]",
+		"{}",
+		"{\"receiver\":\"p\"}",
+		"{\"receiver\":\"p/q\",\"action\":\"a\"}",
+		"{\"receiver\":\"p\",\"action\":\"a\",\"msg_id\":\"a b\"}",
+		"{\"receiver\":\"p\",\"action\":\"a\",\"msg_id\":7}",
+		"{\"receiver\":\"p\",\"action\":\"a\",\"time\":-1}",
+		"{\"receiver\":\"p\",\"action\":\"a\",\"topic\":\"t\"}",
+	};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		why = NULL;
+		ck_assert_msg(read_api(wrong[i]) == -EINVAL, "%s", wrong[i]);
+		ck_assert_msg(why && *why, "%s", wrong[i]);
+		hw_request_fini(&q);
+	}
+}
+END_TEST
+
+START_TEST(test_a_call_is_read)
+{
+	static const char *const wrong[] = {"{}",
+	                                    "{\"topic\":\"a\"}",
+	                                    "{\"reply\":\"a\"}",
+	                                    "{\"topic\":\"a/+\",\"reply\":\"b\"}",
+	                                    "{\"topic\":\"a\",\"reply\":\"#\"}",
+	                                    "{\"topic\":\"a\",\"reply\":\"b\",\"retain\":true}",
+	                                    "{\"topic\":\"a\",\"reply\":\"b\",\"timeout\":51}",
+	                                    "{\"topic\":\"a\",\"reply\":\"b\",\"timeout\":\"1\"}"};
+	static const char text[] = "{\"topic\":\"a/b\",\"reply\":\"c/d\",\"payload\": [1, 2],\"timeout\":2.5}";
+	struct hw_call_request c;
+	ck_assert_int_eq(hw_call_request_read(&c, text, strlen(text), &why), 0);
+	expect_text(c.topic, "a/b");
+	expect_text(c.reply, "c/d");
+	expect_text(c.payload, "[1, 2]");
+	ck_assert_int_eq(c.timeout_ms, 2500);
+	ck_assert_uint_eq(c.qos, 1);
+	hw_call_request_fini(&c);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		ck_assert_msg(hw_call_request_read(&c, wrong[i], strlen(wrong[i]), &why) == -EINVAL, "%s", wrong[i]);
+		hw_call_request_fini(&c);
+	}
+}
+END_TEST
+
 /* --- responses ---------------------------------------------------------------------------------------------------- */
 
 #define TASK "0f1e2d3c-4b5a-8978-8695-a4b3c2d1e0ff"
@@ -374,6 +449,9 @@ int main(void)
 	tcase_add_loop_test(tc, test_bad_input_is_told_what_is_wrong, 0, (int)(sizeof(refused) / sizeof(*refused)));
 	tcase_add_test(tc, test_who_is_wrong_can_be_told_so);
 	tcase_add_test(tc, test_a_message_has_at_most_64_kib);
+	tcase_add_test(tc, test_a_task_of_the_api_is_flat);
+	tcase_add_test(tc, test_what_the_api_refuses);
+	tcase_add_test(tc, test_a_call_is_read);
 	tcase_add_test(tc, test_responses_are_read);
 	tcase_add_loop_test(tc, test_topics_are_read, 0, (int)(sizeof(topics) / sizeof(*topics)));
 	tcase_add_test(tc, test_what_goes_out);

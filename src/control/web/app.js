@@ -2,27 +2,23 @@
 // The dashboard: asks for the whole now and then, and hears of each transition as it happens. After a restart of the
 // monitor it goes on by itself.
 
+import * as banner from "./banner.js";
 import * as charts from "./charts.js";
+import * as feed from "./feed.js";
 import * as nodes from "./nodes.js";
+import * as pages from "./pages.js";
+import * as places from "./places.js";
 import * as table from "./table.js";
 import * as wheel from "./wheel.js";
+import { follow, here } from "./route.js";
 import { stream } from "./token.js";
-import { ago, ask, byId, clock, count, element, moment, now, setClass, setNow, setText, span } from "./text.js";
+import { ago, ask, byId, count, element, now, setClass, setNow, setText, span } from "./text.js";
 
-const FEED = 60;
-const STATUS_MS = 2000, SAMPLES_MS = 10000, WHEEL_MS = 1000, AGES_MS = 1000, EVENTS_MS = 200;
-let fresh = [], timer = null, lastId = "", down = false, standing = false, newest = null, oldest = null, offline = 0;
+const FEED = 1000;
+const STATUS_MS = 2000, SAMPLES_MS = 10000, WHEEL_MS = 1000, AGES_MS = 1000, EVENTS_MS = 200, SLOW_LEVELS = 200000;
+let fresh = [], timer = null, lastId = "", down = false, standing = false, newest = null, oldest = null, offline = null, last = {};
 
 // --- the state of the monitor
-
-function showSeeing(s) {
-	const pill = byId("seeing");
-	const text = s.blind ? `Blind: ${s.blind_cause}, for ${span(s.blind_for_ms)}; nobody is judged`
-		: s.loading ? "Seeing; devices are still being loaded" : "Seeing";
-	setText(pill, text);
-	pill.className = `pill ${s.blind ? "bad" : s.loading ? "warn" : "good"}`;
-	document.title = `${s.blind ? "BLIND " : s.offline ? `(${count(s.offline)}) ` : ""}heartwheel`;
-}
 
 function showLink(id, text, good) {
 	const e = byId(id);
@@ -32,7 +28,7 @@ function showLink(id, text, good) {
 
 function showOwed(s) {
 	const e = byId("owed");
-	setText(e, s.owed === 0 ? "nothing" : `${count(s.owed)}, for ${span(s.owed_oldest_ms)}`);
+	setText(e, s.owed === 0 ? "none" : `${count(s.owed)}, for ${span(s.owed_oldest_ms)}`);
 	e.className = s.owed_oldest_ms > 10000 ? "bad" : s.owed_oldest_ms > 1000 ? "warn" : "";
 }
 
@@ -42,35 +38,46 @@ function showOffline(s) {
 	setText(byId("online"), count(s.online));
 	setText(byId("online-share"), s.devices ? `${(Math.floor(s.online / s.devices * 1000) / 10).toFixed(1)} % of ${count(s.devices)}`
 		: "no device is known yet");
+	const asks = offline !== s.offline && s.offline > 0 && (newest === null || offline === 0);
 	offline = s.offline;
 	if (offline === 0)
 		newest = oldest = null;
-	showSince();
+	showSince(s);
+	if (asks)
+		quietly(extremes);
 }
 
-function showSince() {
+function showSince(s) {
 	const note = byId("offline-since");
 	if (offline === 0)
-		setText(note, "everybody is there");
+		setText(note, s.blind ? "as far as was heard" : s.devices ? "everybody is there" : "");
 	else if (newest && oldest)
 		setText(note, offline === 1 ? `since ${ago(newest)}` : `latest ${ago(newest)}, longest ${span(now() - oldest)}`);
 	else
-		setText(note, "");
+		setText(note, "since a moment ago");
+}
+
+// Nothing has ever reported: what would.
+async function showFirst(s) {
+	const is = s.devices === 0 && !s.loading && (!s.blind || s.judges_in_ms !== null), was = !byId("first").hidden;
+	byId("first").hidden = !is;
+	byId("devices").hidden = is;
+	if (!is || was)
+		return;
+	const filters = (await ask("v1/groups")).groups.filter((g) => !g.retired).flatMap((g) => g.filters);
+	setText(byId("first-broker"), `${s.broker}:${s.broker_port}`);
+	byId("first-topics").replaceChildren(...filters.map((f) => element("li", {}, element("code", {}, f))));
+	const topic = (filters[0] ?? "").replace("+", "my-device").replaceAll("+", "x").replace("#", "x");
+	setText(byId("first-try"), `mosquitto_pub -h ${s.broker} -p ${s.broker_port} -t '${topic}' -m ''`);
 }
 
 // One that stands by knows nothing of the fleet: nothing is shown rather than that there are no devices.
 function showStandby(s) {
 	standing = Boolean(s.cluster?.standing_by);
 	byId("standby").hidden = !standing;
-	document.querySelector("main").hidden = standing;
-	if (!standing)
-		return;
-	const owner = s.cluster.owner, pill = byId("seeing");
-	setText(byId("standby"), owner ? `This node stands by. ${owner} owns the fleet: its dashboard shows the devices.`
-		: "This node stands by, and no node owns the fleet now.");
-	setText(pill, "Standing by");
-	pill.className = `pill ${owner ? "warn" : "bad"}`;
-	document.title = "standby heartwheel";
+	document.body.classList.toggle("standing", standing);
+	if (standing)
+		banner.standby(s);
 }
 
 function showStatus(s) {
@@ -83,8 +90,10 @@ function showStatus(s) {
 		return;
 	if (stood)
 		everything();
-	showSeeing(s);
+	last = s;
+	banner.status(s, pages.title());
 	showOffline(s);
+	quietly(() => showFirst(s));
 	setText(byId("rate"), s.heartbeats_per_s >= 100 ? count(Math.round(s.heartbeats_per_s)) : `${s.heartbeats_per_s}`);
 	setText(byId("beats"), `${count(s.heartbeats_total)} since the start`);
 	showLink("mqtt", s.mqtt === "up" ? `up, ${s.barrier_ms.toFixed(1)} ms` : s.mqtt, s.mqtt === "up");
@@ -92,28 +101,18 @@ function showStatus(s) {
 	showOwed(s);
 }
 
-function showTrouble(error) {
-	const e = byId("trouble");
-	e.hidden = !error;
-	if (!error)
-		return;
-	setText(e, "The monitor does not answer; trying again. What is shown is from before.");
-	const pill = byId("seeing");
-	setText(pill, "No answer");
-	pill.className = "pill bad";
-	document.title = "? heartwheel";
-}
-
 async function status() {
 	try {
-		showStatus(await ask("v1/status"));
+		const s = await ask("v1/status");
+		showStatus(s);
+		pages.status(s);
 		if (down)
 			everything();
 		down = false;
-		showTrouble(null);
-	} catch (error) {
+	} catch {
 		down = true;
-		showTrouble(error);
+		pages.status(null);
+		banner.silent();
 	}
 }
 
@@ -121,7 +120,7 @@ async function status() {
 async function extremes() {
 	const one = async (sort) => (await ask(`v1/devices?state=offline&limit=1&sort=${sort}`)).devices[0]?.since_ms ?? null;
 	[newest, oldest] = await Promise.all([one("newest"), one("oldest")]);
-	showSince();
+	showSince(last);
 }
 
 async function samples() {
@@ -134,31 +133,16 @@ async function samples() {
 
 // --- what just happened
 
-const reasons = { heartbeat: "heard", timeout: "silent", will: "said goodbye", keyspace: "key", operator: "by an operator",
-	forget_after: "gone for long" };
-
-function feedItem(d, isNew) {
-	return element("li", { class: `${d.state}${isNew ? " new" : ""}` },
-		element("span", { class: "dot" }), element("time", { title: moment(d.since_ms) }, clock(d.since_ms)),
-		element("button", { class: "link", type: "button", onclick: () => open(d.id), title: d.id }, d.id),
-		element("span", { class: "what" }, element("span", { class: "state" }, d.state), ` ${reasons[d.reason] ?? d.reason}`));
-}
-
-function showFeed(transitions, isNew) {
-	const feed = byId("feed");
-	feed.prepend(...transitions.slice(-FEED).reverse().map((d) => feedItem(d, isNew)));
-	while (feed.children.length > FEED)
-		feed.lastChild.remove();
-	byId("feed-note").hidden = feed.children.length > 0;
-}
-
-// Bursts are shown a few times a second, as one.
+// Bursts are shown a few times a second, as one. What came before Redis had it comes once more.
 function takeEvents() {
 	timer = null;
-	const some = fresh;
+	const some = feed.add(fresh);
 	fresh = [];
-	showFeed(some, true);
+	if (some.length === 0)
+		return;
 	table.change(some);
+	pages.change(some);
+	countSoon();
 	for (const d of some)
 		if (d.state === "offline")
 			newest = Math.max(newest ?? 0, d.since_ms);
@@ -168,10 +152,13 @@ function takeEvents() {
 }
 
 function takeEvent(name, id, data) {
-	lastId = id;
-	if (name === "reset") {
+	lastId = id || lastId;
+	// What happened before it was open, and has no place to go on from, is only to be had by asking.
+	if (name === "reset" || name === "open") {
 		everything();
-	} else if (name === "transition") {
+	} else if (name === "sight") {
+		status();
+	} else if (name === "transition" || name === "pending") {
 		fresh.push(JSON.parse(data));
 		timer ??= setTimeout(takeEvents, EVENTS_MS);
 	}
@@ -182,53 +169,14 @@ function listen() {
 	stream("v1/events", lastId, takeEvent).catch(() => {}).finally(() => setTimeout(listen, 3000));
 }
 
-// --- one device
-
-function facts(d) {
-	const all = [["State", `${d.state} for ${span(now() - d.since_ms)}`], ["Reason", d.reason], ["Since", moment(d.since_ms)],
-		["Last seen", d.last_seen_ms ? `${moment(d.last_seen_ms)}, ${ago(d.last_seen_ms)}` : "never"],
-		["Timeout", span(d.timeout_ms)], ["Group", d.group]];
-	if (d.due_in_ms !== null)
-		all.push([d.state === "online" ? "Offline in" : "Forgotten in", d.due_in_ms > 0 ? span(d.due_in_ms) : "overdue"]);
-	all.push(["Wheel", d.level === null ? "not in it: waiting to be judged"
-		: `level ${d.level}, slot ${d.slot}${d.rounds ? `, ${d.rounds} rounds` : ""}`]);
-	if ("node" in d)
-		all.push(["Owner", d.node ?? "nobody"]);
-	for (const [key, name, unit] of [["battery", "Battery", " %"], ["rssi", "RSSI", " dBm"], ["ip", "IP", ""], ["version", "Version", ""]])
-		if (key in d)
-			all.push([name, `${d[key]}${unit}`]);
-	if ("uptime" in d)
-		all.push(["Uptime", span(d.uptime * 1000)]);
-	if ("data" in d)
-		all.push(["Data", JSON.stringify(d.data)]);
-	return all;
-}
-
-async function open(id) {
-	const path = `v1/devices/${encodeURIComponent(id)}`, dialog = byId("detail");
-	setText(byId("detail-title"), id);
-	byId("facts").replaceChildren();
-	byId("detail-feed").replaceChildren();
-	dialog.showModal();
-	try {
-		const events = await ask(`${path}/events?limit=10`);
-		byId("detail-feed").replaceChildren(...(events.transitions.length ? events.transitions.map((t) =>
-			element("li", { class: t.state }, element("span", { class: "dot" }), element("time", {}, moment(t.since_ms)),
-				element("span", { class: "state" }, t.state), element("span", { class: "what" }, reasons[t.reason] ?? t.reason)))
-			: [element("li", { class: "note" }, "Nothing that is remembered.")]));
-		const list = facts(await ask(path));
-		byId("facts").replaceChildren(...list.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
-	} catch (error) {
-		byId("facts").replaceChildren(element("dt", {}, "Sorry"), element("dd", {}, error.message));
-	}
-}
-
 // --- all of it
 
 const quietly = (f) => f().catch(() => {});
 
 async function groups() {
-	table.setGroups((await ask("v1/groups")).groups);
+	const { groups: all } = await ask("v1/groups");
+	table.setGroups(all);
+	places.showGroups(all);
 }
 
 function everything() {
@@ -236,10 +184,9 @@ function everything() {
 		return;
 	quietly(async () => {
 		const { transitions } = await ask(`v1/transitions?limit=${FEED}`);
-		byId("feed").replaceChildren();
-		showFeed(transitions.reverse(), false);
+		feed.set(transitions, transitions.length === FEED);
 	});
-	for (const f of [extremes, samples, groups])
+	for (const f of [extremes, samples, groups, places.levels])
 		quietly(f);
 	table.refresh(true);
 }
@@ -247,18 +194,51 @@ function everything() {
 // Not while nobody looks.
 const every = (ms, f) => setInterval(() => { if (!document.hidden && (!standing || f === status)) quietly(async () => f()); }, ms);
 
+// Counts follow transitions, at most once a second.
+let counting = null;
+function countSoon() {
+	counting ??= setTimeout(() => {
+		counting = null;
+		quietly(groups);
+		if (last.devices < SLOW_LEVELS)
+			quietly(places.levels);
+	}, 1000);
+}
+
+let rounds = 0;
+async function levels() {
+	if (last.devices < SLOW_LEVELS || rounds++ % 6 === 0)
+		await places.levels();
+}
+
+const turnWheel = async () => { if (here().view === "diagnostics") wheel.show(await ask("v1/wheel")); };
+
 charts.start();
 wheel.start();
-table.start(open);
-byId("close").addEventListener("click", () => byId("detail").close());
-byId("detail").addEventListener("click", (event) => { if (event.target === byId("detail")) byId("detail").close(); });
-status().then(everything);
+feed.start(pages.open);
+table.start(pages.open);
+pages.start();
+follow((where) => {
+	if (where.view === "overview") {
+		table.setFilters(where.query);
+		places.setFilters(where.query);
+	}
+	for (const a of document.querySelectorAll("header nav a"))
+		if (a.hash === (where.view === "overview" ? "#/" : `#/${where.view}`))
+			a.setAttribute("aria-current", "page");
+		else
+			a.removeAttribute("aria-current");
+	quietly(turnWheel);
+	if (where.view === "diagnostics")
+		charts.resize();
+});
+status();
 listen();
 every(STATUS_MS, status);
 every(SAMPLES_MS, samples);
 every(SAMPLES_MS, extremes);
 every(SAMPLES_MS, groups);
-every(WHEEL_MS, async () => wheel.show(await ask("v1/wheel")));
+every(SAMPLES_MS, levels);
+every(WHEEL_MS, turnWheel);
 every(AGES_MS, table.draw);
-quietly(async () => wheel.show(await ask("v1/wheel")));
 document.addEventListener("visibilitychange", () => { if (!document.hidden) status().then(everything); });

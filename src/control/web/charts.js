@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The last hour: devices online and offline, and how long detection took. Chart.js draws; colours are the page's.
+// The last hour: devices offline, and online, and how long detection took. Chart.js draws; colours are the page's.
 
 import { byId, clock, count } from "./text.js";
 
 const HOUR_MS = 3600000;
-let devices, delay, samples = [];
+let offline, online, delay, samples = [];
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// Whole minutes, about five of them.
-function minutes(from, to) {
-	const step = [1, 2, 5, 10, 15].map((m) => m * 60000).find((s) => (to - from) / s <= 6.5) ?? 900000;
+// Whole minutes, as many as have room.
+function minutes(from, to, width) {
+	const most = Math.max(1.5, Math.min(6.5, width / 64));
+	const step = [1, 2, 5, 10, 15, 30].map((m) => m * 60000).find((s) => (to - from) / s <= most) ?? 1800000;
 	const ticks = [];
 	for (let value = Math.ceil(from / step) * step; value <= to; value += step)
 		ticks.push({ value });
@@ -20,7 +21,7 @@ function minutes(from, to) {
 function timeAxis() {
 	return {
 		type: "linear",
-		afterBuildTicks: (axis) => { axis.ticks = minutes(axis.min, axis.max); },
+		afterBuildTicks: (axis) => { axis.ticks = minutes(axis.min, axis.max, axis.width || axis.chart.width); },
 		ticks: { maxRotation: 0, color: colour("--soft"), callback: (v) => clock(v).slice(0, 5) },
 		grid: { display: false },
 		border: { color: colour("--line") },
@@ -30,14 +31,15 @@ function timeAxis() {
 function valueAxis(text, more = {}) {
 	return {
 		beginAtZero: true,
+		suggestedMax: 5,
 		grid: { color: colour("--line") },
-		ticks: { precision: 0, maxTicksLimit: 6, color: colour("--soft"), callback: (v) => count(v) },
+		ticks: { precision: 0, maxTicksLimit: 5, color: colour("--soft"), callback: (v) => count(v) },
 		title: { display: Boolean(text), text, color: colour("--soft") },
 		...more,
 	};
 }
 
-function options(scales, label) {
+function options(scales, label, legend) {
 	return {
 		animation: false,
 		maintainAspectRatio: false,
@@ -47,19 +49,34 @@ function options(scales, label) {
 		elements: { point: { radius: 0, hitRadius: 8 }, line: { borderWidth: 2 } },
 		scales,
 		plugins: {
-			legend: { position: "bottom", labels: { boxWidth: 12, boxHeight: 12, color: colour("--soft") } },
+			legend: { display: legend, position: "bottom", labels: { boxWidth: 12, boxHeight: 12, color: colour("--soft") } },
 			tooltip: { callbacks: { title: (items) => clock(items[0].parsed.x), label } },
 		},
 	};
 }
 
-// Grey where the monitor was blind for some of the time.
+// Hatched, as the legend's square is.
+function hatch(ctx) {
+	const tile = document.createElement("canvas"), t = tile.getContext("2d");
+	tile.width = tile.height = 8;
+	t.strokeStyle = colour("--soft");
+	t.lineWidth = 1.5;
+	t.beginPath();
+	for (const x of [-8, 0, 8]) {
+		t.moveTo(x, 8);
+		t.lineTo(x + 8, 0);
+	}
+	t.stroke();
+	return ctx.createPattern(tile, "repeat");
+}
+
+// Where the monitor could not hear devices for some of the time: above what is filled.
 const blindness = {
 	id: "blindness",
-	beforeDatasetsDraw(chart) {
+	afterDatasetsDraw(chart) {
 		const { ctx, chartArea, scales } = chart;
 		ctx.save();
-		ctx.fillStyle = colour("--warn-soft");
+		ctx.fillStyle = hatch(ctx);
 		for (let i = 0; i < samples.length; i++) {
 			if (!samples[i].blind)
 				continue;
@@ -73,18 +90,12 @@ const blindness = {
 	},
 };
 
-// A few that are offline must show beside thousands that are not: they have a scale of their own.
-function makeDevices() {
-	const right = { position: "right", grid: { display: false }, suggestedMax: 5 };
-	const scales = { x: timeAxis(), y: valueAxis("online"), offline: valueAxis("offline", right) };
-	const label = (item) => `${item.dataset.label}: ${count(item.parsed.y)}`;
-	return new Chart(byId("chart-devices"), {
+// A few that are offline must show beside thousands that are not: each has a chart.
+function makeCounts(id, name, kind) {
+	return new Chart(byId(id), {
 		type: "line",
-		data: { datasets: [
-			{ label: "offline", data: [], yAxisID: "offline", borderColor: colour("--bad"), backgroundColor: colour("--bad-soft") },
-			{ label: "online", data: [], fill: "origin", borderColor: colour("--good"), backgroundColor: colour("--good-soft") },
-		] },
-		options: options(scales, label),
+		data: { datasets: [{ label: name, data: [], fill: "origin", borderColor: colour(`--${kind}`), backgroundColor: colour(`--${kind}-soft`) }] },
+		options: options({ x: timeAxis(), y: valueAxis("") }, (item) => `${name}: ${count(item.parsed.y)}`, false),
 		plugins: [blindness],
 	});
 }
@@ -98,31 +109,32 @@ function makeDelay() {
 			{ label: "longest", data: [], borderColor: colour("--bad"), backgroundColor: colour("--bad"), pointRadius: 2, showLine: false },
 			{ label: "mean", data: [], borderColor: colour("--good"), backgroundColor: colour("--good"), pointRadius: 2, spanGaps: true },
 		] },
-		options: options(scales, label),
+		options: options(scales, label, true),
 		plugins: [blindness],
 	});
 }
 
 function draw() {
-	if (!devices)
+	if (!online)
 		return;
 	const end = samples.length ? samples[samples.length - 1].time_ms : Date.now();
 	const from = Math.max(end - HOUR_MS, Math.min(samples[0]?.time_ms ?? end, end - 300000));
-	for (const chart of [devices, delay]) {
+	for (const chart of [offline, online, delay]) {
 		chart.options.scales.x.min = from;
 		chart.options.scales.x.max = end + (end - from) * .01; // the last point whole
 	}
-	devices.data.datasets[0].data = samples.map((s) => ({ x: s.time_ms, y: s.offline }));
-	devices.data.datasets[1].data = samples.map((s) => ({ x: s.time_ms, y: s.online }));
+	offline.data.datasets[0].data = samples.map((s) => ({ x: s.time_ms, y: s.offline }));
+	online.data.datasets[0].data = samples.map((s) => ({ x: s.time_ms, y: s.online }));
 	const detected = samples.filter((s) => s.detected > 0);
 	delay.data.datasets[0].data = detected.map((s) => ({ x: s.time_ms, y: s.delay_max_ms }));
 	delay.data.datasets[1].data = detected.map((s) => ({ x: s.time_ms, y: s.delay_mean_ms }));
-	devices.update("none");
+	offline.update("none");
+	online.update("none");
 	delay.update("none");
 	const last = samples[samples.length - 1];
 	if (last) {
-		byId("chart-devices").setAttribute("aria-label",
-			`Devices over the last hour: now ${count(last.online)} online and ${count(last.offline)} offline`);
+		byId("chart-offline").setAttribute("aria-label", `Devices offline over the last hour: now ${count(last.offline)}`);
+		byId("chart-online").setAttribute("aria-label", `Devices online over the last hour: now ${count(last.online)}`);
 		byId("chart-delay").setAttribute("aria-label", detected.length
 			? `Detection delay over the last hour: at most ${Math.max(...detected.map((s) => s.delay_max_ms)).toFixed(1)} ms`
 			: "Detection delay over the last hour: no device was found to be silent");
@@ -130,9 +142,10 @@ function draw() {
 }
 
 function make() {
-	devices?.destroy();
-	delay?.destroy();
-	devices = makeDevices();
+	for (const chart of [offline, online, delay])
+		chart?.destroy();
+	offline = makeCounts("chart-offline", "offline", "bad");
+	online = makeCounts("chart-online", "online", "good");
 	delay = makeDelay();
 	draw();
 }
@@ -146,6 +159,11 @@ export function start() {
 	Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
 	make();
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", make);
+}
+
+// A chart that was not shown has no size.
+export function resize() {
+	delay?.resize();
 }
 
 export function show(answer) {

@@ -1,68 +1,96 @@
 // SPDX-License-Identifier: MIT
 // The devices: asked for page by page, searched and sorted by the monitor. Only the rows in sight exist, so that a hundred
-// thousand of them scroll like ten.
+// thousand of them scroll like ten. What is here of the list is its beginning and its end, from which it is asked for as well:
+// `front` and, last first, `back`; what lies between comes when it is looked at.
 
-import { ago, ask, byId, count, element, moment, setText, span } from "./text.js";
+import { go, here, keep, to } from "./route.js";
+import { ago, announce, ask, because, byId, count, element, middle, moment, setMiddle, setText, span, visible } from "./text.js";
 
-const PAGE = 500;
+const PAGE = 500, LONG_PAGE = 1000;
 const ROW = 36;
 const AHEAD = 200; // rows that are asked for before they are in sight
 const MANY = 300;  // so many changes at once are better asked for anew
 
 const grid = byId("grid"), space = byId("space"), found = byId("found");
 const filters = { state: byId("state"), group: byId("group"), sort: byId("sort"), search: byId("search") };
-let rows = [], next = null, loading = false, asked = 0, active = -1, onOpen, drawn = new Map();
+const usual = { state: "offline", group: "", sort: "newest", search: "" };
+let front = [], back = [], total = 0, next = null, nextBack = null;
+let prefix = "", loading = false, asked = 0, active = -1, onOpen, drawn = new Map(), mentioned = "";
 let late = null; // a refresh that was asked for while one was under way
+let typed;       // one that waits for more to be typed
 
-function path(after) {
-	const query = new URLSearchParams({ limit: PAGE, sort: filters.sort.value });
-	for (const key of ["state", "group", "search"])
+const at = (i) => (i < front.length ? front[i] : back[total - 1 - i]);
+const isWhole = () => front.length >= total;
+
+function query(more) {
+	const all = new URLSearchParams({ sort: filters.sort.value, ...more });
+	if (filters.state.value !== "all")
+		all.set("state", filters.state.value);
+	for (const key of ["group", "search"])
 		if (filters[key].value)
-			query.set(key, filters[key].value);
+			all.set(key, filters[key].value);
+	if (prefix)
+		all.set("prefix", prefix);
+	return all;
+}
+
+const opposite = (sort) => (sort.endsWith("-back") ? sort.slice(0, -5) : `${sort}-back`);
+
+// A page from the beginning, or from the end.
+function path(fromBack, after, limit = PAGE) {
+	const all = query({ limit });
+	if (fromBack)
+		all.set("sort", opposite(filters.sort.value));
 	if (after)
-		query.set("after", after);
-	return `v1/devices?${query}`;
+		all.set("after", after);
+	return `v1/devices?${all}`;
 }
 
 function tell() {
-	const what = filters.state.value ? `${filters.state.value} ` : "";
-	if (rows.length === 0)
-		setText(found, loading ? "Looking …" : filters.search.value || filters.group.value
-			? `No ${what}device that matches.` : `No device is ${filters.state.value || "known"}.`);
+	const what = filters.state.value !== "all" ? `${filters.state.value} ` : "";
+	if (total === 0)
+		setText(found, loading ? "Looking …" : filters.search.value || filters.group.value || prefix
+			? `No ${what}device that matches.` : `No device is ${what.trim() || "known"}.`);
 	else
-		setText(found, `${count(rows.length)}${next ? " and more" : ""} ${what}device${rows.length === 1 && !next ? "" : "s"}`);
+		setText(found, `${count(total)} ${what}device${total === 1 ? "" : "s"}`);
+	const asks = query({}).toString();
+	if (!loading && asks !== mentioned) {
+		if (mentioned)
+			announce(found.textContent);
+		mentioned = asks;
+	}
 }
 
 const cells = [
-	[(d) => d.id],
+	[(d) => visible(d.id)],
 	[(d) => d.state, "state"],
 	[(d) => ago(d.since_ms)],
 	[(d) => (d.last_seen_ms ? ago(d.last_seen_ms) : "never"), "wide"],
 	[(d) => span(d.timeout_ms), "wide"],
-	[(d) => d.reason, "wide"],
-	[(d) => d.group, "middle"],
+	[(d) => because(d.reason), "wide"],
+	[(d) => visible(d.group), "middle"],
 ];
 
 function fill(row, d, index) {
-	row.className = `row ${d.state}${index === active ? " active" : ""}`;
+	row.className = `row ${d.state ?? ""}${index === active ? " active" : ""}`;
 	row.setAttribute("aria-rowindex", index + 2);
 	row.setAttribute("aria-selected", index === active);
 	row.dataset.index = index;
 	row.style.transform = `translateY(${index * ROW}px)`;
-	cells.forEach(([text], i) => setText(row.children[i], text(d)));
-	row.children[0].title = d.id;
-	row.children[2].title = moment(d.since_ms);
+	setMiddle(row.children[0].firstChild, d.id === undefined ? "…" : cells[0][0](d));
+	cells.forEach(([text], i) => { if (i > 0) setText(row.children[i], d.id === undefined ? "" : text(d)); });
+	row.children[2].title = d.id === undefined ? "" : moment(d.since_ms);
 }
 
 function makeRow() {
 	return element("div", { class: "row", role: "row" },
-		...cells.map(([, name]) => element("span", { role: "gridcell", class: name ?? "" })));
+		...cells.map(([, name], i) => element("span", { role: "gridcell", class: name ?? "" }, ...(i === 0 ? [middle("")] : []))));
 }
 
 // Draws the rows in sight; elements are used again.
 export function draw() {
 	const top = grid.scrollTop, first = Math.max(0, Math.floor(top / ROW) - 4);
-	const end = Math.min(rows.length, first + Math.ceil(grid.clientHeight / ROW) + 8);
+	const end = Math.min(total, first + Math.ceil(grid.clientHeight / ROW) + 8);
 	const spare = [];
 	for (const [index, row] of drawn)
 		if (index < first || index >= end) {
@@ -76,31 +104,32 @@ export function draw() {
 			drawn.set(i, row);
 		}
 		row.id = `row-${i}`;
-		fill(row, rows[i], i);
+		fill(row, at(i) ?? {}, i);
 	}
 	for (const row of spare)
 		row.remove();
-	space.style.height = `${rows.length * ROW}px`;
-	grid.setAttribute("aria-rowcount", next ? -1 : rows.length + 1);
+	space.style.height = `${total * ROW}px`;
+	grid.setAttribute("aria-rowcount", total + 1);
 	if (active >= 0)
 		grid.setAttribute("aria-activedescendant", `row-${active}`);
 	else
 		grid.removeAttribute("aria-activedescendant");
-	if (next && !loading && end > rows.length - AHEAD)
-		more();
+	if (!loading && !isWhole() && grid.clientHeight > 0)
+		more(first, end);
 }
 
-async function more() {
-	const mine = asked;
+// What is in sight, or soon will be, and is not here: from the nearer side.
+async function more(first, end) {
+	const hole = [front.length, total - back.length], mine = asked;
+	if (hole[0] >= hole[1] || end + AHEAD < hole[0] || first - AHEAD > hole[1])
+		return;
+	const fromFront = next !== null && (end - hole[0] <= hole[1] - first || (back.length > 0 && nextBack === null));
 	loading = true;
 	try {
-		const page = await ask(path(next));
-		if (mine !== asked)
-			return;
-		// What has changed state meanwhile may come twice.
-		const known = new Set(rows.map((d) => d.id));
-		rows = rows.concat(page.devices.filter((d) => !known.has(d.id)));
-		next = page.next ?? null;
+		const far = fromFront ? first - hole[0] > PAGE : hole[1] - end > PAGE;
+		const page = await ask(path(!fromFront, fromFront ? next : nextBack, far ? LONG_PAGE : PAGE));
+		if (mine === asked)
+			take(page, fromFront);
 	} catch {
 		// The page says elsewhere that the monitor does not answer; scrolling asks again.
 	} finally {
@@ -108,29 +137,62 @@ async function more() {
 			loading = false;
 	}
 	tell();
-	draw();
+	if (mine === asked)
+		draw();
 }
 
-// Asks anew, from the first row; `keep`: stays where the reader is, as far as that goes.
-export async function refresh(keep = false) {
-	if (loading && keep) {
-		late ??= setTimeout(() => { late = null; refresh(true); }, 500);
+// What has changed state meanwhile may come twice.
+function take(page, toFront) {
+	const known = new Set((toFront ? front : back).map((d) => d.id));
+	const some = page.devices.filter((d) => !known.has(d.id));
+	total = page.total;
+	if (toFront) {
+		front = front.concat(some);
+		next = page.next ?? null;
+		if (next === null)
+			total = front.length;
+	} else {
+		back = back.concat(some);
+		nextBack = page.next ?? null;
+	}
+	if (front.length + back.length >= total)
+		join();
+}
+
+// Beginning and end have met.
+function join() {
+	const ids = new Set(front.map((d) => d.id));
+	front = front.concat(back.filter((d) => !ids.has(d.id)).reverse());
+	back = [];
+	next = null;
+	total = front.length;
+}
+
+// Asks anew, from the first row; `stays`: the reader is left where he is, as far as that goes.
+export async function refresh(stays = false) {
+	if (loading && stays) {
+		soon(500);
 		return;
 	}
 	const mine = ++asked;
 	loading = true;
-	if (!keep) {
+	if (!stays) {
 		active = -1;
 		grid.scrollTop = 0;
+		front = back = [];
+		total = 0;
 	}
 	tell();
 	try {
-		const page = await ask(path(null));
+		const page = await ask(path(false, null));
 		if (mine !== asked)
 			return;
-		rows = page.devices;
+		front = page.devices;
+		back = [];
 		next = page.next ?? null;
-		active = Math.min(active, rows.length - 1);
+		nextBack = null;
+		total = next === null ? front.length : page.total;
+		active = Math.min(active, total - 1);
 	} catch {
 		// As above.
 	}
@@ -141,32 +203,39 @@ export async function refresh(keep = false) {
 	draw();
 }
 
+function soon(ms) {
+	late ??= setTimeout(() => { late = null; refresh(true); }, ms);
+}
+
 function matches(d) {
-	return (!filters.state.value || d.state === filters.state.value) && d.state !== "forgotten" &&
+	return (filters.state.value === "all" || d.state === filters.state.value) && d.id.startsWith(prefix) && d.state !== "forgotten" &&
 		(!filters.group.value || d.group === filters.group.value) &&
 		d.id.toLowerCase().includes(filters.search.value.toLowerCase());
 }
 
 // Transitions, oldest first: what left goes, what came is put in its place where that is known.
 export function change(transitions) {
-	if (transitions.length > MANY || loading) {
-		refresh(true);
+	if (transitions.length > MANY || loading || back.length > 0) {
+		soon(loading || back.length > 0 ? 1000 : 0);
 		return;
 	}
 	const latest = new Map(transitions.map((d) => [d.id, d]));
-	const was = active >= 0 ? rows[active]?.id : null;
-	const before = rows.length;
-	rows = rows.filter((d) => !latest.has(d.id));
-	const come = [...latest.values()].filter(matches).sort((a, b) => b.since_ms - a.since_ms);
+	const was = active >= 0 ? at(active)?.id : null;
+	const before = front.length, whole = isWhole();
+	front = front.filter((d) => !latest.has(d.id));
+	const left = before - front.length, come = [...latest.values()].filter(matches).sort((a, b) => b.since_ms - a.since_ms);
 	if (filters.sort.value === "newest")
-		rows = come.concat(rows);
+		front = come.concat(front);
 	else if (filters.sort.value === "oldest" && !next)
-		rows = rows.concat(come.reverse());
-	else if (come.length > 0 && filters.sort.value === "id")
-		rows = place(come);
-	if (rows.length === before && come.length === 0)
+		front = front.concat(come.reverse());
+	else if (come.length > 0 && filters.sort.value.startsWith("id"))
+		front = place(come);
+	total = whole ? front.length : Math.max(front.length, total - left + come.length);
+	if (!whole)
+		soon(1000);
+	if (left === 0 && come.length === 0)
 		return;
-	active = was === null ? -1 : rows.findIndex((d) => d.id === was);
+	active = was === null ? -1 : front.findIndex((d) => d.id === was);
 	tell();
 	draw();
 }
@@ -181,8 +250,8 @@ function compare(a, b) {
 	return x.length - y.length;
 }
 function place(come) {
-	const last = rows[rows.length - 1];
-	return rows.concat(come.filter((d) => !next || (last && compare(d, last) < 0))).sort(compare);
+	const last = front[front.length - 1], sign = filters.sort.value === "id" ? 1 : -1;
+	return front.concat(come.filter((d) => !next || (last && sign * compare(d, last) < 0))).sort((a, b) => sign * compare(a, b));
 }
 
 export function setGroups(groups) {
@@ -190,15 +259,22 @@ export function setGroups(groups) {
 	byId("group-label").hidden = groups.length < 2;
 	if (wanted.join("\n") === [...filters.group.options].map((o) => o.value).join("\n"))
 		return;
-	const was = filters.group.value;
-	filters.group.replaceChildren(...wanted.map((name) => element("option", { value: name }, name || "all")));
-	filters.group.value = wanted.includes(was) ? was : "";
+	const was = here().view === "overview" ? here().query.get("group") ?? "" : filters.group.value;
+	filters.group.replaceChildren(...wanted.map((name) => element("option", { value: name }, visible(name) || "all")));
+	setGroup(was);
+}
+
+// Also one that is no group any more, or is not known yet.
+function setGroup(name) {
+	if (![...filters.group.options].some((o) => o.value === name))
+		filters.group.append(element("option", { value: name }, visible(name)));
+	filters.group.value = name;
 }
 
 function move(to) {
-	if (rows.length === 0)
+	if (total === 0)
 		return;
-	active = Math.max(0, Math.min(rows.length - 1, to));
+	active = Math.max(0, Math.min(total - 1, to));
 	const top = active * ROW, height = grid.clientHeight - ROW; // the head covers a row
 	if (top < grid.scrollTop)
 		grid.scrollTop = top;
@@ -213,30 +289,115 @@ function onKey(event) {
 	if (event.key in steps) {
 		event.preventDefault();
 		move((active < 0 ? (steps[event.key] > 0 ? -1 : 0) : active) + steps[event.key]);
-	} else if (event.key === "Enter" && active >= 0) {
+	} else if (event.key === "Enter" && at(active)) {
 		event.preventDefault();
-		onOpen(rows[active].id);
+		onOpen(at(active).id);
 	}
+}
+
+// --- what is shown is in the address
+
+function keepFilters() {
+	const all = Object.fromEntries(Object.keys(usual).map((key) => [key, filters[key].value === usual[key] ? "" : filters[key].value]));
+	keep({ ...all, prefix });
+}
+
+function showSort() {
+	const is = filters.sort.value;
+	byId("by-id").setAttribute("aria-sort", is === "id" ? "ascending" : is === "id-back" ? "descending" : "none");
+	byId("by-since").setAttribute("aria-sort", is === "newest" ? "descending" : is === "oldest" ? "ascending" : "none");
+}
+
+// From the address: what it does not name is as usual.
+export function setFilters(given) {
+	const before = query({}).toString();
+	for (const key of Object.keys(usual))
+		if (key === "group")
+			setGroup(given.get("group") ?? "");
+		else
+			filters[key].value = given.get(key) ?? usual[key];
+	for (const key of ["state", "sort"])
+		if (filters[key].selectedIndex < 0)
+			filters[key].value = usual[key];
+	prefix = given.get("prefix") ?? "";
+	byId("prefix").hidden = !prefix;
+	setText(byId("prefix"), `begins with ${visible(prefix)} ✕`);
+	byId("prefix").title = "Show others as well";
+	showSort();
+	if (query({}).toString() !== before)
+		refresh();
+}
+
+function changed() {
+	clearTimeout(typed); // what was typed is asked for as well
+	showSort();
+	keepFilters();
+	refresh();
+}
+
+// --- all that matches, as a table for other programs
+
+// A cell that a spreadsheet would take for a formula begins with an apostrophe.
+const quoted = (text) => `"${(/^[=+@\t\r-]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+const iso = (ms) => (ms ? new Date(ms).toISOString() : "");
+
+async function save() {
+	const button = byId("csv"), lines = ["id,state,since,last_seen,timeout_s,reason,group"];
+	button.disabled = true;
+	try {
+		for (let after = null, page; page === undefined || after; after = page.next ?? null) {
+			page = await ask(path(false, after, LONG_PAGE));
+			lines.push(...page.devices.map((d) => [quoted(d.id), d.state, iso(d.since_ms), iso(d.last_seen_ms), d.timeout_ms / 1000, d.reason,
+				quoted(d.group)].join(",")));
+			setText(button, `${count(lines.length - 1)} of ${count(page.total)}`);
+		}
+		const url = URL.createObjectURL(new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv" }));
+		element("a", { href: url, download: `heartwheel-devices-${new Date().toISOString().slice(0, 16).replace(":", "-")}.csv` }).click();
+		setTimeout(() => URL.revokeObjectURL(url), 60000);
+		setText(button, "CSV");
+	} catch (error) {
+		setText(button, "CSV: try again");
+		announce(error.message);
+	}
+	button.disabled = false;
 }
 
 export function start(open) {
 	onOpen = open;
-	let typed;
 	filters.search.addEventListener("input", () => {
 		clearTimeout(typed);
-		typed = setTimeout(refresh, 150);
+		typed = setTimeout(changed, 150);
 	});
 	for (const key of ["state", "group", "sort"])
-		filters[key].addEventListener("change", () => refresh());
+		filters[key].addEventListener("change", changed);
+	for (const [id, first, second] of [["by-id", "id", "id-back"], ["by-since", "newest", "oldest"]])
+		byId(id).firstChild.addEventListener("click", () => {
+			filters.sort.value = filters.sort.value === first ? second : first;
+			changed();
+		});
+	byId("prefix").addEventListener("click", () => {
+		const { query: all } = here();
+		all.delete("prefix");
+		go(to("overview", "", all));
+	});
+	byId("csv").addEventListener("click", save);
 	grid.addEventListener("scroll", draw, { passive: true });
 	grid.addEventListener("keydown", onKey);
 	space.addEventListener("click", (event) => {
-		const row = event.target.closest(".row");
-		if (!row)
+		const row = event.target.closest(".row"), d = row && at(Number(row.dataset.index));
+		if (!d)
 			return;
 		active = Number(row.dataset.index);
 		draw();
-		onOpen(rows[active].id);
+		onOpen(d.id);
 	});
 	addEventListener("resize", draw);
+	addEventListener("keydown", (event) => {
+		if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog"))
+			return;
+		event.preventDefault();
+		if (here().view !== "overview")
+			go(to("overview"));
+		setTimeout(() => filters.search.focus(), 0);
+	});
 }

@@ -31,6 +31,14 @@ export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB");
 
 export const moment = (ms) => `${new Date(ms).toLocaleDateString("en-CA")} ${clock(ms)}`;
 
+// Characters that make a text look like another one are written as heartwheelctl does: \u202e, \x07.
+const UNSAFE = /[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const escaped = (c) => {
+	const code = c.charCodeAt(0);
+	return code < 0x80 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+};
+export const visible = (text) => text.replace(UNSAFE, escaped);
+
 export function element(name, options = {}, ...children) {
 	const e = document.createElement(name);
 	for (const [key, value] of Object.entries(options)) {
@@ -45,6 +53,10 @@ export function element(name, options = {}, ...children) {
 	return e;
 }
 
+const reasons = { heartbeat: "heard", timeout: "silent", will: "said goodbye", keyspace: "key", operator: "by an operator",
+	forget_after: "gone for long" };
+export const because = (reason) => reasons[reason] ?? reason;
+
 export function setText(e, text) {
 	if (e.textContent !== text)
 		e.textContent = text;
@@ -54,10 +66,33 @@ export function setClass(e, name, on) {
 	e.classList.toggle(name, on);
 }
 
+// An id whose middle is left out where there is no room: the end tells ids apart that begin alike. Its text is whole.
+const TAIL = 8;
+export function middle(text) {
+	const e = element("span", { class: "mid", title: text }, element("span"), element("span"));
+	setMiddle(e, text);
+	return e;
+}
+export function setMiddle(e, text) {
+	if (e.dataset.text === text)
+		return;
+	const all = Array.from(text), at = Math.max(0, all.length - TAIL);
+	e.dataset.text = e.title = text;
+	e.children[0].textContent = all.slice(0, at).join("");
+	e.children[1].textContent = all.slice(at).join("");
+}
+
+// Said to who listens, rather than sees: once, when it becomes true.
+export function announce(text) {
+	setText(byId("announce"), text);
+}
+
+const NOT_THERE = "The monitor does not answer: it was stopped, or the network between is away";
+
 export async function ask(path) {
-	const answer = await get(path, { signal: AbortSignal.timeout(15000) });
+	const answer = await get(path, { signal: AbortSignal.timeout(15000) }).catch(() => { throw new Error(NOT_THERE); });
 	const body = await answer.json();
 	if (!answer.ok)
-		throw new Error(body.error ?? `the monitor answers ${answer.status}`);
+		throw Object.assign(new Error(body.error ?? `the monitor answers ${answer.status}`), { status: answer.status });
 	return body;
 }

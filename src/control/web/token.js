@@ -59,11 +59,12 @@ export async function get(path, options = {}) {
 }
 
 // Server-sent events, as EventSource takes them, which cannot send a token: `on` is called with an event's name, id and
-// data. Ends when the connection does.
-export async function stream(path, lastId, on) {
-	const answer = await get(path, { headers: lastId ? { "Last-Event-ID": lastId } : {} });
+// data; with "open" first. Ends when the connection does, or by `signal`.
+export async function stream(path, lastId, on, signal) {
+	const answer = await get(path, { headers: lastId ? { "Last-Event-ID": lastId } : {}, signal });
 	if (!answer.ok)
 		throw new Error(`the monitor answers ${answer.status}`);
+	on("open", "", "");
 	const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
 	let rest = "", name = "message", id = "", data = [];
 	for (;;) {

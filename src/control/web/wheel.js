@@ -70,7 +70,7 @@ export function show(answer) {
 	const wheel = both(answer);
 	last = { ...wheel, at: performance.now() };
 	setText(total, count(wheel.length));
-	const body = byId("levels").tBodies[0];
+	const body = byId("wheel-levels").tBodies[0];
 	if (!body.rows.length)
 		body.append(...wheel.levels.map((l) => element("tr", {}, element("th", { scope: "row" }, `${l.level}`),
 			element("td", {}, slotSpan(l.slot_ticks, wheel.ticks_per_s)),

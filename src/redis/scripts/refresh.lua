@@ -2,15 +2,18 @@
 --
 -- Refreshes the keys of devices whose stored seq and state are still ours. Redis Cluster is not supported.
 --
---   KEYS  offline; then for each item that is written in full connected:ID, disconnected:ID, state:ID; and for each light
---         one state:ID, connected:ID
+--   KEYS  offline; then for each item that is written in full connected:ID, disconnected:ID, state:ID; for each light one
+--         state:ID, connected:ID; and for each plain one connected:ID
 --   ARGV  self; then either
 --           'F', id, seq, state, since, ttl, mine, n, and n arguments: fields of the state hash, each with its value
 --         or, for light items that have these in common,
 --           'L', how many, ttl, timeout, group, source, n; and for each of them seq, last_seen and n arguments as above
+--         or, for plain items of one ttl,
+--           'P', how many, ttl
 --
 -- A light item is online, its connected key is ours, and since the last full one nothing else has been written of it: only
 -- what dies by itself, or has changed, is written. Should its connected key be gone all the same, it asks for a full one.
+-- Of a plain one nothing has changed but when it was last seen, which is left for a light one: its key lives on, no more.
 --
 -- A Redis without memory still takes DEL and PEXPIRE, and then whatever the same script writes behind them: items begin
 -- with one of these, so that no device that beats loses its connected key. What is refreshed was there before.
@@ -109,6 +112,17 @@ local function light(s)
 	end
 end
 
+local function plain(s)
+	local call, keys, ttl = redis.call, KEYS, s.ttl
+	while s.k < s.stop do
+		local connected = keys[s.k]
+		s.k = s.k + 1
+		local r = LETTERS and barred(answers + 1) or call('PEXPIRE', connected, ttl) == 0 and 2 or 0
+		answers = answers + 1
+		answer[answers] = r
+	end
+end
+
 local function put_error(e)
 	answers = answers + 1
 	answer[answers] = tostring(type(e) == 'table' and e.err or e)
@@ -142,6 +156,16 @@ while a <= STOP do
 			end
 		end
 		k = s.k
+	elseif ARGV[a + PLAIN.kind] == 'P' then
+		local s = { k = k, ttl = ARGV[a + PLAIN.ttl], stop = k + tonumber(ARGV[a + PLAIN.count]) }
+		a = a + PLAIN.next
+		while s.k < s.stop do
+			local ok, e = pcall(plain, s)
+			if not ok then
+				put_error(e)
+			end
+		end
+		k = s.stop
 	else
 		local it = { id = ARGV[a + FULL.id], seq = ARGV[a + FULL.seq], state = ARGV[a + FULL.state] }
 		it.since, it.ttl, it.mine = ARGV[a + FULL.since], ARGV[a + FULL.ttl], ARGV[a + FULL.mine]

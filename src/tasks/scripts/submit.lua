@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Takes tasks. One that is there already is answered from its record, if what is given now is what was given then; so a
--- submission may be repeated as long as the record is kept. See common.lua.
+-- submission may be repeated as long as the record is kept. While the clock is not believed nothing new is taken: its times would
+-- be counted from it. See common.lua.
 --
 --   ARGV  of each what SUBMISSION in places says; time '0', at, after, exp, run '' where none was given; hold '0' or '1'
 --
@@ -79,6 +80,9 @@ return each(CALL.next, SUBMISSION.next, function(a)
 	local h = stored(task)
 	if h then
 		return is_same(h, a, at, exp, run) and { 'KNOWN', h.state, h.at, h.exp } or { 'CONTENT' }
+	end
+	if not BELIEVED then
+		error('CLOCK Redis\' clock has jumped ahead: submit again', 0)
 	end
 	at = not_before(after and now + after or at, now)
 	exp, run = exp or at + EXP, run or RUN

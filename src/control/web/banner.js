@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// How the monitor itself is: over the full width, in plain words, with since when; in the title and the icon; and said once
+// to who listens. While what is shown may be old its numbers are dimmed (body.dim).
+
+import { announce, byId, clock, count, now, setText, span } from "./text.js";
+
+const causes = {
+	stall: "the monitor itself stood still", standstill: "nothing at all arrives from the broker", suspend: "the machine was asleep",
+	loss: "the broker drops messages on their way here", barrier: "the monitor's own messages do not come back from the broker",
+};
+let said = "", silentSince = null, redisSince = null;
+
+const seconds = (ms) => span(Math.ceil(ms / 1000) * 1000);
+
+function blindness(s) {
+	const left = s.judges_in_ms === null ? "" : seconds(s.judges_in_ms), lasts = span(Math.floor(s.blind_for_ms / 1000) * 1000);
+	if (left && s.starting)
+		return `Starting: devices have ${left} to report; nobody is judged until then.`;
+	const since = `since ${clock(now() - s.blind_for_ms)}`;
+	if (s.blind_cause === "deaf")
+		return `Cannot hear some devices, ${since}: a group's topics bring nothing; nobody of it is judged.`;
+	if (left)
+		return `Cannot judge devices yet, ${since}: the monitor hears again, and devices have ${left} to report.`;
+	if (s.blind_cause === "link")
+		return s.starting ? `Cannot hear devices: no broker connection since the start, ${lasts} ago; nobody is judged. ${s.mqtt}`
+			: `Cannot hear devices: broker connection lost ${lasts} ago (${since}); nobody is judged.`;
+	return `Cannot hear devices: ${causes[s.blind_cause] ?? s.blind_cause}, for ${lasts} (${since}); nobody is judged.`;
+}
+
+// The kind is said, not each second of it.
+function say(kind, text) {
+	if (said !== kind && !(said === "" && kind === "watching"))
+		announce(text);
+	said = kind;
+}
+
+function put(id, text, kind) {
+	const e = byId(id);
+	e.hidden = !text;
+	setText(e, text);
+	e.className = `banner ${kind}`;
+}
+
+function pill(text, kind) {
+	const e = byId("watching");
+	setText(e, text);
+	e.className = `pill ${kind}`;
+}
+
+function icon(name) {
+	const href = `web/${name}.svg`, e = byId("icon");
+	if (e.getAttribute("href") !== href)
+		e.setAttribute("href", href);
+}
+
+function dim(on) {
+	document.body.classList.toggle("dim", on);
+}
+
+function showRedis(s) {
+	const away = s.redis !== "up" && s.redis !== "off";
+	redisSince = away ? redisSince ?? now() : null;
+	put("redis-banner", away ? `Redis is away since ${clock(redisSince)}: ${count(s.owed)} ${s.owed === 1 ? "write is" : "writes are"} pending. The page shows what the monitor itself knows. (${s.redis})` : "",
+		"warn");
+}
+
+// `about`: what the title says of the page.
+export function status(s, about) {
+	silentSince = null;
+	byId("trouble").hidden = true;
+	showRedis(s);
+	const text = s.blind ? blindness(s) : "";
+	const warns = s.blind && (s.starting && s.judges_in_ms !== null);
+	put("banner", text, warns ? "warn" : "bad");
+	dim(s.blind);
+	if (s.blind)
+		pill(warns ? "Starting" : s.judges_in_ms !== null ? "Hears again" : "Cannot hear devices", warns || s.judges_in_ms !== null ? "warn" : "bad");
+	else
+		pill(s.loading ? "Watching; devices are still being loaded" : "Watching", s.loading ? "warn" : "good");
+	say(s.blind ? `${s.blind_cause}${s.judges_in_ms === null}` : "watching", text || "Watching: devices are heard.");
+	document.title = `${s.blind ? warns ? "… " : "BLIND " : s.offline ? `(${count(s.offline)}) ` : ""}${about}heartwheel`;
+	icon(s.blind ? "icon-blind" : s.offline ? "icon-offline" : "icon");
+}
+
+export function standby(s) {
+	const owner = s.cluster.owner;
+	silentSince = null;
+	byId("trouble").hidden = true;
+	put("banner", "", "");
+	showRedis(s);
+	setText(byId("standby"), owner ? `This node stands by. ${owner} owns the fleet: its dashboard shows the devices.`
+		: "This node stands by, and no node owns the fleet now.");
+	pill("Standing by", owner ? "warn" : "bad");
+	dim(false);
+	document.title = "standby heartwheel";
+	icon("icon");
+}
+
+export function silent() {
+	silentSince ??= now();
+	put("trouble", `The monitor does not answer since ${clock(silentSince)}: it was stopped, or the network between is away. What is shown is from before. It is asked again every two seconds.`,
+		"bad");
+	byId("banner").hidden = byId("redis-banner").hidden = true;
+	pill("No answer", "bad");
+	dim(true);
+	say("silent", "The monitor does not answer.");
+	document.title = "? heartwheel";
+	icon("icon-blind");
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// A group's months, and the devices that were away most or changed most in the last seven days: reports of
+// heartwheel-history.
+
+import { percent, times } from "./bars.js";
+import { card, table } from "./device.js";
+import { to } from "./route.js";
+import { ask, count, element, span, visible } from "./text.js";
+
+const MONTHS = 12, WORST = 15;
+const seconds = (s) => (s === null ? "–" : span(s * 1000));
+const deviceLink = (id) => element("a", { href: to("device", id) }, visible(id));
+const cells = (...all) => all.map((c) => element("td", Array.isArray(c) ? { class: c[1] } : {}, Array.isArray(c) ? c[0] : c));
+const away = (error) => element("p", { class: "note" }, `No history: ${error.message}. It is heartwheel-history that keeps it, for years.`);
+const lost = (answer) => (answer.gaps ? [element("p", { class: "note warn" },
+	`${answer.lost ? count(answer.lost) : "Some"} entries of the event stream were lost in this time: there may have been more outages.`)] : []);
+
+// The months of UTC, this one first, as 2026-11.
+const month = (i) => {
+	const today = new Date();
+	return new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() - i, 1)).toISOString().slice(0, 7);
+};
+
+function monthRow(name, { all, gaps }) {
+	return element("tr", {}, element("th", { scope: "row" }, name), ...cells(percent(all.uptime),
+		[gaps ? `at least ${count(all.outages)}` : count(all.outages), "wide"], seconds(all.mtbf_s), seconds(all.mttr_s), percent(all.seen), [count(all.devices), "wide"]));
+}
+
+// The worst first: whoever was down at all.
+function worst(devices, heading) {
+	const rows = element("tbody", {}, ...devices.map((d) => element("tr", {}, ...cells(deviceLink(d.id), count(d.outages), seconds(d.down_s),
+		percent(d.uptime), [percent(d.seen), "wide"], [element("a", { href: to("group", d.group) }, visible(d.group)), "wide"]))));
+	return [element("h3", {}, heading), table(rows, [["Device"], ["Outages"], ["Away"], ["Uptime"], ["Seen", "wide"], ["Group", "wide"]])];
+}
+
+async function fillMonths(name, rows, note, worstOnes, isStill) {
+	for (let i = 0; i < MONTHS; i++) {
+		const answer = await ask(`v1/history/uptime?${new URLSearchParams({ group: name, month: month(i), limit: i === 0 ? WORST : 1 })}`);
+		if (!isStill())
+			return;
+		if (answer.all.devices === 0)
+			break;
+		rows.append(monthRow(month(i), answer));
+		const bad = i === 0 ? answer.devices.filter((d) => d.outages > 0 || d.down_s > 0) : [];
+		if (bad.length)
+			worstOnes.replaceChildren(...worst(bad, "Away longest this month"));
+	}
+	note.textContent = rows.children.length ? "Months are of UTC; the first is as far as it has come. Uptime is of the time that a monitor saw."
+		: "The history knows no device of this group.";
+}
+
+async function fillNow(name, note, isStill) {
+	const g = (await ask("v1/groups")).groups.find((one) => one.name === name);
+	if (isStill())
+		note.textContent = g ? `${count(g.online)} online, ${count(g.offline)} offline, timeout ${span(g.timeout_ms)}${
+			g.retired ? ", no longer in the configuration" : ""}${g.deaf ? "; a filter of it brings nothing, nobody of it is judged" : ""}`
+			: "The monitor knows no group of this name.";
+}
+
+export function group(name, isStill) {
+	const rows = element("tbody"), note = element("p", { class: "note" }, "Looking …"), state = element("p", { class: "note" });
+	const months = table(rows, [["Month"], ["Uptime"], ["Outages", "wide"], ["Between failures"], ["To repair"], ["Seen"],
+		["Devices", "wide"]]);
+	const worstOnes = element("div");
+	fillNow(name, state, isStill).catch((error) => { state.textContent = error.message; });
+	fillMonths(name, rows, note, worstOnes, isStill).catch((error) => { months.hidden = true; note.replaceWith(away(error)); });
+	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, `Group ${visible(name)}`), state,
+		element("p", {}, element("a", { href: to("overview", "", { group: name, state: "all" }) }, "Its devices"))),
+		card("Months", months, note, worstOnes)];
+}
+
+async function fillUnreliable(flapped, longest, isStill) {
+	const [most, long] = await Promise.all(["outages", "down"].map((sort) => ask(`v1/history/uptime?since=7d&sort=${sort}&limit=${WORST}`)));
+	if (!isStill())
+		return;
+	const nobody = () => [element("p", { class: "note" }, "Nobody.")];
+	const often = most.devices.filter((d) => d.outages > 1), away = long.devices.filter((d) => d.down_s > 0);
+	flapped.replaceChildren(...(often.length ? worst(often, "Went away most often") : [element("h3", {}, "Went away most often"), ...nobody()]));
+	longest.replaceChildren(...(away.length ? worst(away, "Were away longest") : [element("h3", {}, "Were away longest"), ...nobody()]),
+		...lost(long), element("p", { class: "note" }, `Of ${count(long.all.devices)} devices, ${times(long.all.outages)} together; a monitor saw ${
+			percent(long.all.seen)} of the time. What nobody saw counts neither as up nor as down.`));
+}
+
+export function unreliable(isStill) {
+	const flapped = element("div"), longest = element("div", {}, element("p", { class: "note" }, "Looking …"));
+	fillUnreliable(flapped, longest, isStill).catch((error) => longest.replaceChildren(away(error)));
+	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, "Unreliable devices")),
+		card("The last 7 days", flapped, longest)];
+}

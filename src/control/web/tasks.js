@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// The tasks of heartwheel-tasks: what waits, what is held for whom, and what ended badly in the last hour.
+
+import { card, table } from "./device.js";
+import { here, keep, to } from "./route.js";
+import { ask, count, element, moment, setText, span, visible } from "./text.js";
+import { stream } from "./token.js";
+
+const EVERY_MS = 3000, ROWS = 100, BAD_ROWS = 50, LATELY_MS = 3600000;
+const STATES = ["scheduled", "held", "sent", "acked"], BAD = ["failed", "expired", "cancelled"];
+const MEANS = { scheduled: "its time is ahead", held: "the device is offline", sent: "not acknowledged yet", acked: "the device has it" };
+
+const cell = (content, kind = "") => element("td", { class: kind }, content);
+const receiver = (t) => (t.receiver ? element("a", { href: to("device", t.receiver) }, visible(t.receiver)) : visible(t.topic ?? "–"));
+
+function row(t) {
+	const ahead = (t.at_ms ?? t.created_ms) - Date.now();
+	return element("tr", {}, cell(receiver(t)), cell(visible(t.action ?? "a message")), cell(t.state), cell(ahead > 0 ? `in ${span(ahead)}` : `${span(-ahead)} ago`),
+		cell(count(t.tries ?? 0), "wide"), cell(visible(t.sender ?? ""), "wide"));
+}
+
+function bad(e) {
+	return element("tr", {}, cell(moment(e.time_ms)), cell(receiver(e)), cell(e.state), cell(visible(e.why ?? ""), "wide"), cell(visible(e.sender ?? ""), "wide"));
+}
+
+function facts(s) {
+	return [...STATES.map((name) => [`${name} (${MEANS[name]})`, s.waiting === null ? "counting …" : count(s.states[name] ?? 0)]),
+		["Sent again", `${count(s.retries_total)} times since the start`], ["Redis, broker", `${s.redis}, ${s.mqtt}`],
+		...(s.clock_held ? [["Clock", "Redis' clock jumped: nothing is sent or expires for now"]] : [])];
+}
+
+async function look(p) {
+	const query = { limit: ROWS, ...(p.state.value && { state: p.state.value }) };
+	const [s, { tasks }] = await Promise.all([ask("v1/tasks/status"), ask(`v1/tasks?${new URLSearchParams(query)}`)]);
+	if (!p.isStill())
+		return;
+	p.aside.hidden = true;
+	p.facts.replaceChildren(...facts(s).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+	p.rows.replaceChildren(...tasks.map(row));
+	setText(p.note, tasks.length === 0 ? "None waits." : tasks.length === ROWS ? `The first ${ROWS}; heartwheelctl task list has all.` : "");
+}
+
+// From an hour ago on, as they end.
+async function listen(p) {
+	const quit = new AbortController(), ended = [];
+	p.quit = () => quit.abort();
+	setText(p.badNote, "None in the last hour.");
+	await stream("v1/tasks/events", `${Date.now() - LATELY_MS}-0`, (name, id, data) => {
+		const e = data && name !== "reset" ? JSON.parse(data) : {};
+		if (!BAD.includes(e.state))
+			return;
+		ended.unshift(e);
+		ended.length = Math.min(ended.length, BAD_ROWS);
+		p.badRows.replaceChildren(...ended.map(bad));
+		setText(p.badNote, ended.length === BAD_ROWS ? `The last ${BAD_ROWS}.` : "");
+	}, quit.signal);
+}
+
+async function follow(p) {
+	for (let heard = false; p.isStill();) {
+		try {
+			if (!document.hidden)
+				await look(p);
+			if (!heard)
+				listen(p).catch(() => { heard = false; });
+			heard = true;
+		} catch (error) {
+			p.aside.hidden = !p.isStill();
+			setText(p.aside, error.status === 503 ? `No tasks: ${error.message}. It is heartwheel-tasks that carries commands to devices.` : error.message);
+		}
+		await new Promise((done) => setTimeout(done, EVERY_MS));
+	}
+	p.quit?.();
+}
+
+// Elements for the page, which fill themselves while isStill().
+export function tasks(isStill) {
+	const p = { isStill, facts: element("dl", { class: "facts" }), rows: element("tbody"), note: element("p", { class: "note" }, "Looking …"),
+		badRows: element("tbody"), badNote: element("p", { class: "note" }), aside: element("p", { class: "trouble", hidden: true }) };
+	p.state = element("select", { onchange: () => { keep({ state: p.state.value }); look(p).catch(() => {}); } },
+		...["", ...STATES].map((name) => element("option", { value: name }, name || "all")));
+	p.state.value = here().query.get("state") ?? "";
+	follow(p);
+	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, "Tasks"), p.aside), card("How many", p.facts),
+		card("Waiting", element("label", {}, "State ", p.state), table(p.rows, [["For"], ["Action"], ["State"], ["When"], ["Tries", "wide"], ["From", "wide"]]), p.note),
+		card("Ended badly in the last hour", table(p.badRows, [["When"], ["For"], ["State"], ["Why", "wide"], ["From", "wide"]]), p.badNote)];
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heartwheelctl check: one line and an exit status for Nagios and what understands its plugins. Everything that is
+ * wrong is named; the worst of it is the status. Nothing goes to standard error, which such programs do not show.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+#include "ctl/words.h"
+
+/* What can be said is worth more than that something cannot: UNKNOWN does not hide CRITICAL. */
+enum level { OK, WARNING, UNKNOWN, CRITICAL };
+static const char *const levels[] = {"OK", "WARNING", "UNKNOWN", "CRITICAL"};
+static const int statuses[] = {0, 1, 3, 2};
+
+#define OWED_MAX_MS 10000 /* as /readyz has it */
+#define NAMED_MAX   3     /* offline devices whose ids are shown */
+
+struct check {
+	struct hw_ctl *ctl;
+	const struct hw_args *args;
+	enum level level;
+	char line[2048]; /* what is said, up to the figures */
+	size_t len;
+	char figures[512];
+};
+
+static void __attribute__((format(printf, 3, 4))) say(struct check *c, enum level level, const char *format, ...)
+{
+	va_list args;
+	if (c->len + 2 < sizeof(c->line) && c->len > 0)
+		c->len += (size_t)snprintf(c->line + c->len, sizeof(c->line) - c->len, "; ");
+	va_start(args, format);
+	int n = vsnprintf(c->line + c->len, sizeof(c->line) - c->len, format, args);
+	va_end(args);
+	c->len = strnlen(c->line, c->len + (n > 0 ? (size_t)n : 0));
+	c->level = level > c->level ? level : c->level;
+}
+
+/* A bar would begin the figures. */
+static int end(struct check *c)
+{
+	for (char *at = c->line; *at; at++)
+		*at = *at == '|' ? '/' : *at;
+	printf("HEARTWHEEL %s - ", levels[c->level]);
+	hw_text_print(stdout, &c->ctl->screen, c->line);
+	printf("%s%s\n", *c->figures ? " | " : "", c->figures);
+	return statuses[c->level];
+}
+
+/* A count, or a percentage of `all`, as a count. False: it is neither. */
+static bool read_limit(const char *text, double all, double *limit)
+{
+	char *after;
+	*limit = strtod(text, &after);
+	bool percent = *after == '%';
+	if (after == text || after[percent] || !isfinite(*limit) || *limit < 0 || (percent && *limit > 100))
+		return false;
+	if (percent)
+		*limit *= all / 100;
+	return true;
+}
+
+/* A few of those that are offline, the newest first: whoever is woken wants to know which. */
+static void name_offline(struct check *c, int64_t offline)
+{
+	struct hw_path path = {0};
+	struct hw_answer a = {0};
+	const cJSON *device;
+	int n = 0;
+	hw_path_add(&path, "/v1/devices?state=offline&sort=newest&limit=3");
+	if (c->args->group) {
+		hw_path_add(&path, "&group=");
+		hw_path_add_encoded(&path, c->args->group);
+	}
+	if (path.text && hw_client_ask(c->ctl->client, "GET", path.text, &a) == 0 && a.code == 200)
+		cJSON_ArrayForEach(device, cJSON_GetObjectItemCaseSensitive(a.json, "devices")) if (n++ < NAMED_MAX)
+			c->len += (size_t)snprintf(c->line + c->len, sizeof(c->line) - c->len, "%s%.255s",
+		                                   n == 1 ? " (" : ", ", hw_member_text(device, "id"));
+	if (n > 0)
+		c->len +=
+			(size_t)snprintf(c->line + c->len, sizeof(c->line) - c->len, "%s)", offline > n ? ", ..." : "");
+	hw_path_fini(&path);
+	hw_answer_fini(&a);
+}
+
+/* How many are offline, against the bounds. `counts` has the members online and offline. */
+static void check_counts(struct check *c, const cJSON *counts)
+{
+	int64_t online = hw_member_int(counts, "online"), offline = hw_member_int(counts, "offline");
+	int64_t all = online + offline;
+	double warning, critical;
+	char n_all[HW_SPAN_MAX], n_online[HW_SPAN_MAX], n_offline[HW_SPAN_MAX];
+	if (!read_limit(c->args->warning ? c->args->warning : "0", (double)all, &warning) ||
+	    !read_limit(c->args->critical ? c->args->critical : "50%", (double)all, &critical)) {
+		say(c, UNKNOWN, "--warning and --critical are a number of devices, or a percentage like 5%%");
+		return;
+	}
+	say(c,
+	    (double)offline > critical  ? CRITICAL
+	    : (double)offline > warning ? WARNING
+	                                : OK,
+	    "%s devices%s%s: %s online, %s offline", hw_text_count(all, n_all), c->args->group ? " of " : "",
+	    c->args->group ? c->args->group : "", hw_text_count(online, n_online), hw_text_count(offline, n_offline));
+	if (offline > 0)
+		name_offline(c, offline);
+	snprintf(c->figures, sizeof(c->figures),
+	         "offline=%" PRId64 ";%.15g;%.15g;0;%" PRId64 " online=%" PRId64 ";;;0;%" PRId64, offline,
+	         floor(warning), floor(critical), all, online, all);
+}
+
+static enum level blind_level(const struct hw_args *args)
+{
+	const char *word = args->blind ? args->blind : "unknown";
+	return strcmp(word, "critical") == 0 ? CRITICAL : strcmp(word, "warning") == 0 ? WARNING : UNKNOWN;
+}
+
+/* What is wrong with the monitor; `group`: the one that is asked for, or NULL. */
+static void check_monitor(struct check *c, const cJSON *s, const cJSON *group)
+{
+	char words[HW_WORDS_MAX], span[HW_SPAN_MAX];
+	bool deaf = strcmp(hw_member_text(s, "blind_cause"), "deaf") == 0;
+	/* Another group's deafness does not matter to this one. */
+	if (hw_words_blind(s, words) && !(deaf && group && !hw_words_true(group, "deaf")))
+		say(c, blind_level(c->args), "%s", words);
+	if (hw_words_true(s, "loading"))
+		say(c, UNKNOWN, "devices are still read from the store");
+	if (!hw_words_redis_well(s))
+		say(c, WARNING, "Redis: %.300s", hw_member_text(s, "redis"));
+	if (hw_member_int(s, "owed_oldest_ms") > OWED_MAX_MS)
+		say(c, WARNING, "%" PRId64 " writes are pending, the oldest for %s", hw_member_int(s, "owed"),
+		    hw_text_span(hw_member_int(s, "owed_oldest_ms"), span));
+	const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(s, "cluster");
+	if (cluster && !hw_words_nodes(cluster, words))
+		say(c, hw_member_int(cluster, "unowned") > 0 ? CRITICAL : WARNING, "nodes: %s", words);
+}
+
+/* A node that another one stands in for knows of no device. */
+static void check_standby(struct check *c, const cJSON *cluster)
+{
+	if (hw_member_has(cluster, "owner"))
+		say(c, OK, "standing by: '%.80s' owns the fleet", hw_member_text(cluster, "owner"));
+	else
+		say(c, CRITICAL, "standing by, and no node owns the fleet");
+}
+
+static void check_fleet(struct check *c, const cJSON *status, const cJSON *groups)
+{
+	const cJSON *g, *group = NULL;
+	if (c->args->group) {
+		cJSON_ArrayForEach(g, groups) if (strcmp(hw_member_text(g, "name"), c->args->group) == 0) group = g;
+		if (!group) {
+			say(c, UNKNOWN, "no such group: '%.80s'", c->args->group);
+			return;
+		}
+	}
+	check_counts(c, group ? group : status);
+	check_monitor(c, status, group);
+}
+
+/* That nobody answers is an outage, unless it is we who may not ask. */
+static void say_unreachable(struct check *c)
+{
+	const char *why = hw_client_why(c->ctl->client);
+	say(c, strstr(why, "you need to be root") ? UNKNOWN : CRITICAL, "%s", why);
+}
+
+int hw_cmd_check(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	struct check c = {.ctl = ctl, .args = args};
+	struct hw_answer status = {0}, groups = {0};
+	if (hw_client_ask(ctl->client, "GET", "/v1/status", &status) < 0) {
+		say_unreachable(&c);
+	} else if (status.code != 200 || !status.json) {
+		say(&c, UNKNOWN, "heartwheeld answered %ld", status.code);
+	} else {
+		const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(status.json, "cluster");
+		if (hw_words_true(cluster, "standing_by"))
+			check_standby(&c, cluster);
+		else if (!args->group || hw_client_ask(ctl->client, "GET", "/v1/groups", &groups) == 0)
+			check_fleet(&c, status.json, cJSON_GetObjectItemCaseSensitive(groups.json, "groups"));
+		else
+			say_unreachable(&c);
+	}
+	hw_answer_fini(&status);
+	hw_answer_fini(&groups);
+	return end(&c);
+}

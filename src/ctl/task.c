@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heartwheelctl task: tasks are sent, listed, shown, cancelled and watched. The socket is that of [tasks] in
+ * monitor.conf, unless one is named: heartwheeld's will do as well, which hands on what is asked.
+ *
+ * A task that is sent has a msg_id that is made here: so it can be submitted again, to wait on, and is still one task.
+ */
+#include "ctl/task.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "conf/conf.h"
+#include "conf/shared.h"
+
+#define WAIT_MAX_S 50 /* of one request */
+#define RETRY_MS   1000
+
+static const char help[] = "usage: heartwheelctl [-s SOCKET | -c FILE] task send [OPTION]... RECEIVER ACTION [JSON]\n"
+			   "       heartwheelctl [-s SOCKET | -c FILE] task list [OPTION]...\n"
+			   "       heartwheelctl [-s SOCKET | -c FILE] task show|cancel [OPTION]... TASK\n"
+			   "       heartwheelctl [-s SOCKET | -c FILE] task watch|status [OPTION]...\n"
+			   "\n"
+			   "Sends commands to devices by heartwheel-tasks, and follows them to their end.\n"
+			   "\n"
+			   "send:\n"
+			   "  --at T        not before: Unix seconds, 2026-11-24T12:00:00 (local), or with a Z\n"
+			   "  --after D     in so long: 30s, 5m, 2h\n"
+			   "  --exp D       expires so long behind that without an acknowledgement\n"
+			   "  --no-hold     fails where the device is offline, instead of being held for it\n"
+			   "  --id ID       the msg_id: who gives it again gives the same task\n"
+			   "  --wait D      waits so long for the end; exit status 0 only if it is complete\n"
+			   "list, watch:\n"
+			   "  --receiver R  only that device's\n"
+			   "  --state S     only those that are so; list: scheduled, held, sent or acked\n"
+			   "  --limit N     list: at most N\n"
+			   "  --names       list: nothing but the tasks' names\n"
+			   "cancel:\n"
+			   "  --force       also one that the device has acknowledged\n"
+			   "all:\n"
+			   "  --json        as JSON; list and watch: an object a line\n"
+			   "  -h, --help    this text\n";
+
+struct request {
+	const char *at, *after, *exp, *id, *wait, *receiver, *state, *limit;
+	bool json, names, force, no_hold;
+	char **words;
+	int n_words;
+};
+
+static int __attribute__((format(printf, 1, 2))) usage(const char *format, ...)
+{
+	va_list args;
+	fputs("heartwheelctl: task: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputs("\nTry 'heartwheelctl task --help'.\n", stderr);
+	return HW_EXIT_USAGE;
+}
+
+/* --- sending ------------------------------------------------------------------------------------------------------ */
+
+/* Unix seconds, or a date. False: it is neither. */
+static bool parse_time(const char *text, double *s)
+{
+	struct tm tm = {.tm_isdst = -1};
+	char *end;
+	*s = strtod(text, &end);
+	if (end != text && !*end)
+		return *s >= 0;
+	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (!rest || (*rest && strcmp(rest, "Z") != 0))
+		return false;
+	*s = (double)(*rest ? timegm(&tm) : mktime(&tm));
+	return true;
+}
+
+static bool make_id(char id[40])
+{
+	unsigned char random[12];
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return false;
+	int n = snprintf(id, 40, "ctl-");
+	for (size_t i = 0; i < sizeof(random); i++)
+		n += snprintf(id + n, 3, "%02x", random[i]);
+	return true;
+}
+
+/* The body; NULL with *rc an exit status. Owned. */
+static char *make_body(const struct hw_ctl *ctl, const struct request *r, const char *id, int *rc)
+{
+	int64_t after_ms = 0, exp_ms = 0;
+	double at = (double)hw_wall_ms() / 1e3;
+	*rc = HW_EXIT_USAGE;
+	if (r->at && !parse_time(r->at, &at))
+		return usage("--at is no time: Unix seconds, or 2026-11-24T12:00:00"), NULL;
+	if (r->after && hw_conf_duration_parse(r->after, &after_ms) != 0)
+		return usage("--after is a duration such as 30s or 2h"), NULL;
+	if (r->exp && (hw_conf_duration_parse(r->exp, &exp_ms) != 0 || exp_ms == 0))
+		return usage("--exp is a duration such as 30s or 2h"), NULL;
+	cJSON *payload = r->n_words > 2 ? cJSON_ParseWithOpts(r->words[2], NULL, 1) : NULL;
+	if (r->n_words > 2 && !payload)
+		return usage("the payload is not JSON; a text is '\"text\"', with its quotes"), NULL;
+	cJSON_Delete(payload);
+	cJSON *body = cJSON_CreateObject();
+	bool made = body && cJSON_AddStringToObject(body, "msg_id", id) &&
+	            cJSON_AddStringToObject(body, "receiver", r->words[0]) &&
+	            cJSON_AddStringToObject(body, "action", r->words[1]) &&
+	            (r->n_words < 3 || cJSON_AddRawToObject(body, "payload", r->words[2])) &&
+	            (!r->at || cJSON_AddNumberToObject(body, "at", at)) &&
+	            (!r->after || cJSON_AddNumberToObject(body, "after", (double)after_ms / 1e3)) &&
+	            (!r->exp || cJSON_AddNumberToObject(body, "exp", at + (double)(after_ms + exp_ms) / 1e3)) &&
+	            (!r->no_hold || cJSON_AddFalseToObject(body, "hold"));
+	char *text = made ? cJSON_PrintUnformatted(body) : NULL;
+	cJSON_Delete(body);
+	if (!text)
+		*rc = hw_failed(ctl, "out of memory");
+	return text;
+}
+
+static bool has_ended(const cJSON *task)
+{
+	const char *state = hw_member_text(task, "state");
+	return strcmp(state, "complete") == 0 || strcmp(state, "failed") == 0 || strcmp(state, "expired") == 0 ||
+	       strcmp(state, "cancelled") == 0;
+}
+
+/* Submits it, and again until it has ended or `wait_ms` are over. 0 with the last answer, or an exit status. */
+static int submit(struct hw_ctl *ctl, const char *body, int64_t wait_ms, struct hw_answer *a)
+{
+	int64_t until_ms = hw_wall_ms() + wait_ms, left_ms = wait_ms;
+	char path[64];
+	for (;;) {
+		int64_t wait_s = (left_ms + 999) / 1000;
+		snprintf(path, sizeof(path), "/v1/tasks?wait=%" PRId64, wait_s > WAIT_MAX_S ? WAIT_MAX_S : wait_s);
+		if (hw_client_post(ctl->client, path, body, WAIT_MAX_S + 20, a) < 0)
+			return hw_failed(ctl, "%s", hw_client_why(ctl->client));
+		if ((a->code != 201 && a->code != 200) || !a->json) {
+			const char *why = hw_member_text(a->json, "error");
+			int rc = hw_failed(ctl, "%s", *why ? why : "heartwheel-tasks did not say what it did");
+			hw_answer_fini(a);
+			return rc;
+		}
+		left_ms = until_ms - hw_wall_ms();
+		if (has_ended(a->json) || left_ms <= 0)
+			return 0;
+		hw_answer_fini(a);
+	}
+}
+
+static int send_task(struct hw_ctl *ctl, const struct request *r)
+{
+	char id[40];
+	int64_t wait_ms = 0;
+	struct hw_answer a;
+	int rc;
+	if (r->wait && hw_conf_duration_parse(r->wait, &wait_ms) != 0)
+		return usage("--wait is a duration such as 30s or 5m");
+	if (!r->id && !make_id(id))
+		return hw_failed(ctl, "there are no random numbers");
+	char *body = make_body(ctl, r, r->id ? r->id : id, &rc);
+	if (!body)
+		return rc;
+	rc = submit(ctl, body, wait_ms, &a);
+	cJSON_free(body);
+	if (rc)
+		return rc;
+	if (r->json)
+		rc = hw_print_json(ctl, a.json);
+	else
+		hw_show_task(ctl, a.json);
+	if (!rc && r->wait && strcmp(hw_member_text(a.json, "state"), "complete") != 0)
+		rc = HW_EXIT_FAILED;
+	hw_answer_fini(&a);
+	return rc;
+}
+
+/* --- list, show, cancel, status ----------------------------------------------------------------------------------- */
+
+static void add(struct hw_path *path, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	hw_path_add(path, key);
+	hw_path_add_encoded(path, value);
+}
+
+static int show_page(const struct hw_ctl *ctl, const struct request *r, const cJSON *tasks, uint64_t *n)
+{
+	int rc = 0;
+	for (const cJSON *task = tasks ? tasks->child : NULL; task && rc == 0; task = task->next, ++*n)
+		if (r->json)
+			rc = hw_print_json(ctl, task);
+		else if (r->names)
+			printf("%s\n", hw_member_text(task, "task"));
+		else
+			hw_show_task_line(ctl, task, *n == 0);
+	return rc;
+}
+
+static int list_tasks(struct hw_ctl *ctl, const struct request *r)
+{
+	uint64_t limit = r->limit ? strtoull(r->limit, NULL, 10) : 0, n = 0;
+	char after[128] = "", count[16];
+	int rc;
+	if (r->limit && (limit == 0 || strspn(r->limit, "0123456789") != strlen(r->limit) || strlen(r->limit) > 9))
+		return usage("--limit is a number from 1 on");
+	do {
+		struct hw_path path = {0};
+		struct hw_answer a;
+		uint64_t left = limit ? limit - n : 1000;
+		snprintf(count, sizeof(count), "%u", left < 1000 ? (unsigned)left : 1000);
+		add(&path, "/v1/tasks?limit=", count);
+		add(&path, "&receiver=", r->receiver);
+		add(&path, "&state=", r->state);
+		add(&path, "&after=", *after ? after : NULL);
+		rc = path.text ? hw_ask(ctl, "GET", path.text, 200, &a) : hw_failed(ctl, "out of memory");
+		hw_path_fini(&path);
+		if (rc)
+			return rc;
+		rc = show_page(ctl, r, cJSON_GetObjectItemCaseSensitive(a.json, "tasks"), &n);
+		snprintf(after, sizeof(after), "%s", hw_member_text(a.json, "next"));
+		hw_answer_fini(&a);
+	} while (rc == 0 && *after && (limit == 0 || n < limit) && !ferror(stdout));
+	if (rc == 0 && n == 0 && !r->json && !r->names)
+		puts("no task waits");
+	return rc;
+}
+
+static int show_task(struct hw_ctl *ctl, const struct request *r)
+{
+	struct hw_path path = {0};
+	struct hw_answer a;
+	add(&path, "/v1/tasks/", r->words[0]);
+	int rc = path.text ? hw_ask(ctl, "GET", path.text, 200, &a) : hw_failed(ctl, "out of memory");
+	hw_path_fini(&path);
+	if (rc)
+		return rc;
+	if (r->json)
+		rc = hw_print_json(ctl, a.json);
+	else
+		hw_show_task(ctl, a.json);
+	hw_answer_fini(&a);
+	return rc;
+}
+
+static int cancel_task(struct hw_ctl *ctl, const struct request *r)
+{
+	struct hw_path path = {0};
+	struct hw_answer a;
+	add(&path, "/v1/tasks/", r->words[0]);
+	hw_path_add(&path, r->force ? "?force=1" : "");
+	int rc = path.text ? hw_ask(ctl, "DELETE", path.text, 200, &a) : hw_failed(ctl, "out of memory");
+	hw_path_fini(&path);
+	if (rc)
+		return rc;
+	if (r->json)
+		rc = hw_print_json(ctl, a.json);
+	else if (hw_member_int(a.json, "tries") > 0)
+		printf("cancelled; it was %s: the device may have done it\n", hw_member_text(a.json, "was"));
+	else
+		printf("cancelled; it was %s\n", hw_member_text(a.json, "was"));
+	hw_answer_fini(&a);
+	return rc;
+}
+
+static int show_status(struct hw_ctl *ctl, const struct request *r)
+{
+	struct hw_answer a;
+	int rc = hw_ask(ctl, "GET", "/v1/tasks/status", 200, &a);
+	if (rc)
+		return rc;
+	if (r->json)
+		rc = hw_print_json(ctl, a.json);
+	else
+		hw_show_tasks_status(ctl, a.json);
+	hw_answer_fini(&a);
+	return rc;
+}
+
+/* --- watch -------------------------------------------------------------------------------------------------------- */
+
+struct watch {
+	struct hw_ctl *ctl;
+	const struct request *r;
+	char kind[32], place[64], last[64];
+	char *data; /* owned */
+	bool heard; /* on this connection */
+	int rc;
+};
+
+static bool is_wanted(const struct request *r, const cJSON *event)
+{
+	return (!r->receiver || strcmp(r->receiver, hw_member_text(event, "receiver")) == 0) &&
+	       (!r->state || strcmp(r->state, hw_member_text(event, "state")) == 0);
+}
+
+static bool end_event(struct watch *w)
+{
+	cJSON *event = w->data && strcmp(w->kind, "task") == 0 ? cJSON_Parse(w->data) : NULL;
+	if (strcmp(w->kind, "reset") == 0)
+		fputs("heartwheelctl: what happened meanwhile is not to be had any more\n", stderr);
+	if (event && is_wanted(w->r, event)) {
+		if (w->r->json)
+			w->rc = hw_print_json(w->ctl, event);
+		else
+			hw_show_task_event(w->ctl, event);
+	}
+	cJSON_Delete(event);
+	if (*w->place)
+		snprintf(w->last, sizeof(w->last), "%s", w->place);
+	*w->kind = *w->place = '\0';
+	free(w->data);
+	w->data = NULL;
+	return w->rc == 0 && fflush(stdout) == 0;
+}
+
+static bool on_line(void *arg, const char *line)
+{
+	struct watch *w = arg;
+	w->heard = true;
+	if (!*line)
+		return end_event(w);
+	if (strncmp(line, "event: ", 7) == 0) {
+		snprintf(w->kind, sizeof(w->kind), "%s", line + 7);
+	} else if (strncmp(line, "id: ", 4) == 0) {
+		snprintf(w->place, sizeof(w->place), "%s", line + 4);
+	} else if (strncmp(line, "data: ", 6) == 0) {
+		free(w->data);
+		w->data = strdup(line + 6);
+	}
+	return true;
+}
+
+static int watch_tasks(struct hw_ctl *ctl, const struct request *r)
+{
+	static const struct timespec retry = {RETRY_MS / 1000, RETRY_MS % 1000 * 1000000};
+	struct watch w = {.ctl = ctl, .r = r};
+	bool ever = false, told = false;
+	long code;
+	for (;;) {
+		w.heard = false;
+		*w.kind = *w.place = '\0';
+		int rc = hw_client_stream(ctl->client, "/v1/tasks/events", w.last, on_line, &w, &code);
+		if (w.rc || ferror(stdout) || rc == 1 || (!ever && !w.heard))
+			break;
+		ever = true;
+		told = told && !w.heard;
+		if (!told)
+			fputs("heartwheelctl: lost heartwheel-tasks; waiting for it to come back\n", stderr);
+		told = true;
+		nanosleep(&retry, NULL);
+	}
+	free(w.data);
+	return w.rc || ferror(stdout) ? w.rc : hw_failed(ctl, "%s", hw_client_why(ctl->client));
+}
+
+/* --- the command line --------------------------------------------------------------------------------------------- */
+
+enum { TAKES_SEND = 1, TAKES_FILTER = 2, TAKES_LIST = 4, TAKES_FORCE = 8, TAKES_ALL = 16 };
+
+static const struct verb {
+	const char *name;
+	int (*run)(struct hw_ctl *ctl, const struct request *r);
+	int least, most; /* words */
+	unsigned takes;
+} verbs[] = {{"send", send_task, 2, 3, TAKES_SEND},
+             {"list", list_tasks, 0, 0, TAKES_FILTER | TAKES_LIST},
+             {"show", show_task, 1, 1, 0},
+             {"cancel", cancel_task, 1, 1, TAKES_FORCE},
+             {"watch", watch_tasks, 0, 0, TAKES_FILTER},
+             {"status", show_status, 0, 0, 0}};
+
+static const struct {
+	struct option option;
+	unsigned of;
+} options[] = {{{"at", required_argument, NULL, 'a'}, TAKES_SEND},
+               {{"after", required_argument, NULL, 'A'}, TAKES_SEND},
+               {{"exp", required_argument, NULL, 'e'}, TAKES_SEND},
+               {{"id", required_argument, NULL, 'i'}, TAKES_SEND},
+               {{"wait", required_argument, NULL, 'w'}, TAKES_SEND},
+               {{"no-hold", no_argument, NULL, 'H'}, TAKES_SEND},
+               {{"receiver", required_argument, NULL, 'r'}, TAKES_FILTER},
+               {{"state", required_argument, NULL, 's'}, TAKES_FILTER},
+               {{"limit", required_argument, NULL, 'l'}, TAKES_LIST},
+               {{"names", no_argument, NULL, 'n'}, TAKES_LIST},
+               {{"force", no_argument, NULL, 'f'}, TAKES_FORCE},
+               {{"json", no_argument, NULL, 'j'}, TAKES_ALL},
+               {{"help", no_argument, NULL, 'h'}, TAKES_ALL}};
+#define N_OPTIONS (sizeof(options) / sizeof(*options))
+
+static void take_option(struct request *r, int o)
+{
+	const struct {
+		int o;
+		const char **text;
+	} texts[] = {{'a', &r->at},   {'A', &r->after},    {'e', &r->exp},   {'i', &r->id},
+	             {'w', &r->wait}, {'r', &r->receiver}, {'s', &r->state}, {'l', &r->limit}};
+	r->json |= o == 'j';
+	r->names |= o == 'n';
+	r->force |= o == 'f';
+	r->no_hold |= o == 'H';
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		if (texts[i].o == o)
+			*texts[i].text = optarg;
+}
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	return NULL;
+}
+
+/* What is wrong with what was read, or NULL. */
+static const char *judge(const struct verb *v, const struct request *r, unsigned given)
+{
+	if (given & ~(v->takes | TAKES_ALL))
+		return "this command does not take one of these options";
+	if (r->n_words < v->least)
+		return v->least == 1 ? "which task?" : "a receiver and an action are needed";
+	if (r->n_words > v->most)
+		return "too many arguments";
+	if (r->at && r->after)
+		return "--at and --after exclude each other";
+	return r->json && r->names ? "--json and --names exclude each other" : NULL;
+}
+
+/* -1, or an exit status. */
+static int read_args(int argc, char **argv, struct request *r, const struct verb **verb)
+{
+	struct option known[N_OPTIONS + 1] = {{0}};
+	unsigned given = 0;
+	int o, which;
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		known[i] = options[i].option;
+	optind = 0; /* GNU: start over, with another array */
+	while ((o = getopt_long(argc, argv, ":h", known, &which)) != -1) {
+		if (o == 'h')
+			return fputs(help, stdout) < 0 ? HW_EXIT_FAILED : HW_EXIT_DONE;
+		if (o == ':' || o == '?')
+			return usage(o == ':' ? "option '%s' needs a value" : "unknown option '%s'", argv[optind - 1]);
+		given |= options[which].of;
+		take_option(r, o);
+	}
+	if (optind == argc)
+		return usage("which command: send, list, show, cancel, watch or status?");
+	*verb = find_verb(argv[optind]);
+	if (!*verb)
+		return usage("unknown command '%s'", argv[optind]);
+	r->words = argv + optind + 1;
+	r->n_words = argc - optind - 1;
+	const char *wrong = judge(*verb, r, given);
+	return wrong ? usage("%s", wrong) : -1;
+}
+
+struct place {
+	struct hw_conf_head head;
+	char *socket;
+};
+
+/* What [tasks] socket says in a configuration, of which nothing else is judged here. Owned; NULL: without memory. */
+static char *find_socket(const char *config)
+{
+	static const struct hw_conf_option rows[] = {{"tasks", "socket", HW_CONF_PATH, HW_CONF_AT(struct place, socket),
+	                                              .min = 1, .max = HW_CONF_SOCKET_MAX,
+	                                              .dflt = HW_RUNSTATEDIR "/tasks.sock", .borrowed = true}};
+	static const struct hw_conf_table table = {.options = rows, .n_options = 1, .size = sizeof(struct place)};
+	struct hw_conf_errors errors = {0};
+	struct place *read = hw_conf_load(&table, config, &errors), *rest = errors.rest;
+	const char *said = read ? read->socket : rest ? rest->socket : NULL;
+	char *socket = strdup(said ? said : HW_RUNSTATEDIR "/tasks.sock");
+	hw_conf_free(read);
+	hw_conf_errors_fini(&errors);
+	return socket;
+}
+
+int hw_task_main(const struct hw_whom *whom, int argc, char **argv)
+{
+	struct request r = {.at = NULL};
+	const struct verb *verb = NULL;
+	struct hw_ctl ctl;
+	int rc = read_args(argc, argv, &r, &verb);
+	if (rc >= 0 || !verb)
+		return rc;
+	hw_screen_init(&ctl.screen);
+	char *found = whom->socket ? NULL : find_socket(whom->config);
+	const char *socket = whom->socket ? whom->socket : found;
+	ctl.client = socket ? hw_client_new(socket) : NULL;
+	if (!ctl.client) {
+		rc = hw_failed(&ctl, "out of memory");
+	} else {
+		hw_client_ask_of(ctl.client, "heartwheel-tasks", "tasks");
+		rc = verb->run(&ctl, &r);
+		hw_client_free(ctl.client);
+	}
+	free(found);
+	return rc;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* See task.h. */
+#include "ctl/task.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static enum hw_paint paint_of(const char *state)
+{
+	if (strcmp(state, "complete") == 0)
+		return HW_GOOD;
+	if (strcmp(state, "failed") == 0 || strcmp(state, "expired") == 0)
+		return HW_BAD;
+	return strcmp(state, "held") == 0 ? HW_WARN : HW_PLAIN;
+}
+
+static void print_state(const struct hw_ctl *ctl, const char *state, int width)
+{
+	const struct hw_screen *s = &ctl->screen;
+	printf("%s%-*s%s", hw_paint(s, paint_of(state)), width, state, hw_paint(s, HW_PLAIN));
+}
+
+static void print_text(const struct hw_ctl *ctl, const cJSON *task, const char *key, const char *label)
+{
+	if (!hw_member_has(task, key))
+		return;
+	printf("%-10s", label);
+	hw_text_print(stdout, &ctl->screen, hw_member_text(task, key));
+	putchar('\n');
+}
+
+static void print_time(const cJSON *task, const char *key, const char *label)
+{
+	char text[HW_SPAN_MAX];
+	if (hw_member_has(task, key))
+		printf("%-10s%s\n", label, hw_text_clock(hw_member_int(task, key), text));
+}
+
+static void print_json(const cJSON *task, const char *key, const char *label)
+{
+	const cJSON *value = cJSON_GetObjectItemCaseSensitive(task, key);
+	char *text = value ? cJSON_PrintUnformatted(value) : NULL;
+	if (!text)
+		return;
+	printf("%-10s", label);
+	hw_text_print_json(stdout, text);
+	putchar('\n');
+	cJSON_free(text);
+}
+
+void hw_show_task(const struct hw_ctl *ctl, const cJSON *task)
+{
+	print_text(ctl, task, "task", "task");
+	printf("%-10s", "state");
+	print_state(ctl, hw_member_text(task, "state"), 0);
+	if (*hw_member_text(task, "why")) {
+		fputs(", ", stdout);
+		hw_text_print(stdout, &ctl->screen, hw_member_text(task, "why"));
+	}
+	putchar('\n');
+	print_text(ctl, task, "receiver", "receiver");
+	print_text(ctl, task, "action", "action");
+	print_text(ctl, task, "topic", "topic");
+	print_text(ctl, task, "sender", "sender");
+	print_text(ctl, task, "msg_id", "msg_id");
+	print_time(task, "created_ms", "created");
+	print_time(task, "at_ms", "at");
+	print_time(task, "sent_ms", "sent");
+	if (hw_member_int(task, "tries") > 1)
+		printf("%-10s%" PRId64 "\n", "tries", hw_member_int(task, "tries"));
+	print_time(task, "acked_ms", "acked");
+	print_time(task, "ended_ms", "ended");
+	print_time(task, "exp_ms", "expires");
+	print_text(ctl, task, "late", "late");
+	print_json(task, "payload", "payload");
+	print_json(task, "value", "value");
+	print_json(task, "error", "error");
+}
+
+void hw_show_task_line(const struct hw_ctl *ctl, const cJSON *task, bool head)
+{
+	char when[HW_SPAN_MAX];
+	if (head)
+		printf("%s%-10s%-20s%-6s%-37s%s%s\n", hw_paint(&ctl->screen, HW_DIM), "STATE", "AT", "TRIES", "TASK",
+		       "RECEIVER ACTION", hw_paint(&ctl->screen, HW_PLAIN));
+	print_state(ctl, hw_member_text(task, "state"), 10);
+	printf("%-20s%-6" PRId64, hw_text_clock(hw_member_int(task, "at_ms"), when), hw_member_int(task, "tries"));
+	hw_text_print(stdout, &ctl->screen, hw_member_text(task, "task"));
+	putchar(' ');
+	hw_text_print(stdout, &ctl->screen,
+	              hw_member_has(task, "topic") ? hw_member_text(task, "topic") : hw_member_text(task, "receiver"));
+	putchar(' ');
+	hw_text_print(stdout, &ctl->screen, hw_member_text(task, "action"));
+	putchar('\n');
+}
+
+void hw_show_task_event(const struct hw_ctl *ctl, const cJSON *event)
+{
+	char when[HW_SPAN_MAX];
+	printf("%s%s%s  ", hw_paint(&ctl->screen, HW_DIM), hw_text_clock(hw_member_int(event, "time_ms"), when),
+	       hw_paint(&ctl->screen, HW_PLAIN));
+	print_state(ctl, hw_member_text(event, "state"), 10);
+	hw_text_print(stdout, &ctl->screen, hw_member_text(event, "task"));
+	fputs("  ", stdout);
+	hw_text_print(stdout, &ctl->screen, hw_member_text(event, "receiver"));
+	if (*hw_member_text(event, "why")) {
+		fputs("  ", stdout);
+		hw_text_print(stdout, &ctl->screen, hw_member_text(event, "why"));
+	}
+	putchar('\n');
+}
+
+static void print_numbers(const cJSON *object)
+{
+	char count[HW_SPAN_MAX];
+	const char *between = "";
+	for (const cJSON *one = object ? object->child : NULL; one; one = one->next) {
+		printf("%s%s %s", between, hw_text_count((int64_t)one->valuedouble, count), one->string);
+		between = ", ";
+	}
+	putchar('\n');
+}
+
+void hw_show_tasks_status(const struct hw_ctl *ctl, const cJSON *status)
+{
+	char span[HW_SPAN_MAX];
+	printf("%-10s", "node");
+	hw_text_print(stdout, &ctl->screen, hw_member_text(status, "node"));
+	printf(", version ");
+	hw_text_print(stdout, &ctl->screen, hw_member_text(status, "version"));
+	printf(", up for %s\n", hw_text_span(hw_member_int(status, "uptime_s") * 1000, span));
+	print_text(ctl, status, "redis", "Redis");
+	print_text(ctl, status, "mqtt", "MQTT");
+	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(status, "clock_held")))
+		puts("clock     Redis' clock has jumped ahead: nothing is sent until it is believed again");
+	printf("%-10s", "waiting");
+	if (hw_member_has(status, "waiting"))
+		print_numbers(cJSON_GetObjectItemCaseSensitive(status, "states"));
+	else
+		puts("not counted yet");
+	printf("%-10s", "ended");
+	print_numbers(cJSON_GetObjectItemCaseSensitive(status, "ended"));
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/words.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+
+bool hw_words_true(const cJSON *object, const char *key)
+{
+	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+/* Of a blindness whose cause is the connection: it is lost, or it is back and the devices have yet to come back, too.
+ */
+static void describe_link(const cJSON *status, const char *span, char *out)
+{
+	bool began = hw_words_true(status, "starting"), back = hw_member_has(status, "judges_in_ms");
+	char left[HW_SPAN_MAX];
+	hw_text_span((hw_member_int(status, "judges_in_ms") + 999) / 1000 * 1000, left);
+	if (back && began)
+		snprintf(out, HW_WORDS_MAX, "starting: devices have %s to report; nobody is judged", left);
+	else if (back)
+		snprintf(out, HW_WORDS_MAX,
+		         "broker connection was lost %s ago and is back: devices have %s to report; nobody is judged",
+		         span, left);
+	else if (began)
+		snprintf(out, HW_WORDS_MAX,
+		         "cannot hear devices: no broker connection since the start, %s ago; nobody is judged", span);
+	else
+		snprintf(out, HW_WORDS_MAX, "cannot hear devices: broker connection lost %s ago; nobody is judged",
+		         span);
+}
+
+bool hw_words_blind(const cJSON *status, char *out)
+{
+	static const char *const causes[][2] = {
+		{"stall", "this monitor stood still"},
+		{"standstill", "the broker stands still"},
+		{"suspend", "this machine was asleep"},
+		{"loss", "the broker has dropped messages"},
+		{"barrier", "the monitor's own messages do not come back from the broker"},
+		{"deaf", "a group's topics bring nothing, not even the monitor's own message"},
+	};
+	char span[HW_SPAN_MAX];
+	const char *cause = hw_member_text(status, "blind_cause"), *what = cause;
+	int64_t lasts_ms = hw_member_int(status, "blind_for_ms");
+	*out = '\0';
+	if (!hw_words_true(status, "blind"))
+		return false;
+	hw_text_span(lasts_ms < 1000 ? lasts_ms : lasts_ms / 1000 * 1000, span);
+	if (strcmp(cause, "link") == 0) {
+		describe_link(status, span, out);
+		return true;
+	}
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
+		if (strcmp(cause, causes[i][0]) == 0)
+			what = causes[i][1];
+	snprintf(out, HW_WORDS_MAX, "cannot hear %s: %.80s, for %s; %s",
+	         strcmp(cause, "deaf") == 0 ? "a group" : "devices", what, span,
+	         strcmp(cause, "deaf") == 0 ? "nobody of it is judged" : "nobody is judged");
+	return true;
+}
+
+bool hw_words_redis_well(const cJSON *status)
+{
+	const char *redis = hw_member_text(status, "redis");
+	return strcmp(redis, "up") == 0 || strcmp(redis, "off") == 0;
+}
+
+bool hw_words_nodes(const cJSON *c, char *out)
+{
+	int64_t lost = hw_member_int(c, "lost"), unowned = hw_member_int(c, "unowned");
+	bool member = hw_words_true(c, "member");
+	int n = snprintf(out, HW_WORDS_MAX, "%s%" PRId64 " ready of %" PRId64 "; this one owns %" PRId64 " of %" PRId64,
+	                 member ? "" : "not a member; ", hw_member_int(c, "ready"), hw_member_int(c, "nodes"),
+	                 hw_member_int(c, "owned"), hw_member_int(c, "partitions"));
+	if (lost > 0)
+		n += snprintf(out + n, HW_WORDS_MAX - (size_t)n, "; %" PRId64 " lost", lost);
+	if (unowned > 0)
+		snprintf(out + n, HW_WORDS_MAX - (size_t)n, "; %" PRId64 " without an owner", unowned);
+	return lost == 0 && unowned == 0 && member;
+}

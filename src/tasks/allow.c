@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* See allow.h. */
+#include "tasks/allow.h"
+
+#include <mosquitto.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tasks/settings.h"
+
+#define PARTS      3
+#define FILTER_MAX 1024
+#define SENDER     "{sender}"
+
+/* The three words of a rule; false if there are not so many. */
+static bool split(const char *text, struct hw_text parts[PARTS])
+{
+	for (size_t i = 0; i < PARTS; i++) {
+		text += strspn(text, " \t");
+		size_t len = strcspn(text, " \t");
+		if (len == 0)
+			return false;
+		parts[i] = (struct hw_text){text, len};
+		text += len;
+	}
+	return text[strspn(text, " \t")] == '\0';
+}
+
+/* `*` in the pattern stands for any text. The last one that was met takes one byte more whenever the rest does not
+ * fit: no more is needed, and it is never more than pattern times text. */
+static bool matches(struct hw_text pattern, struct hw_text text)
+{
+	size_t p = 0, t = 0, star = SIZE_MAX, taken = 0;
+	while (t < text.len) {
+		if (p < pattern.len && pattern.at[p] == '*') {
+			star = p++;
+			taken = t;
+		} else if (p < pattern.len && pattern.at[p] == text.at[t]) {
+			p++;
+			t++;
+		} else if (star != SIZE_MAX) {
+			p = star + 1;
+			t = ++taken;
+		} else {
+			return false;
+		}
+	}
+	while (p < pattern.len && pattern.at[p] == '*')
+		p++;
+	return p == pattern.len;
+}
+
+const char *hw_allow_wrong(const char *text)
+{
+	struct hw_text parts[PARTS];
+	return split(text, parts) ? NULL : "is not SENDER ACTION RECEIVER";
+}
+
+bool hw_allow_task(char *const *rules, size_t n, struct hw_text sender, struct hw_text action, struct hw_text receiver)
+{
+	struct hw_text parts[PARTS];
+	for (size_t i = 0; i < n; i++)
+		if (split(rules[i], parts) && matches(parts[0], sender) && matches(parts[1], action) &&
+		    matches(parts[2], receiver))
+			return true;
+	return false;
+}
+
+/* The filter with the sender in the place of {sender}; false if it does not fit. */
+static bool with_sender(const char *filter, struct hw_text sender, char out[FILTER_MAX])
+{
+	size_t used = 0;
+	while (*filter) {
+		bool here = strncmp(filter, SENDER, strlen(SENDER)) == 0;
+		struct hw_text next = here ? sender : (struct hw_text){filter, 1};
+		if ((here && sender.len == 0) || used + next.len >= FILTER_MAX)
+			return false;
+		memcpy(out + used, next.at, next.len);
+		used += next.len;
+		filter += here ? strlen(SENDER) : 1;
+	}
+	out[used] = '\0';
+	return true;
+}
+
+const char *hw_allow_filter_wrong(const char *text)
+{
+	char filter[FILTER_MAX];
+	if (!with_sender(text, (struct hw_text){"x", 1}, filter) || strpbrk(filter, " \t") ||
+	    mosquitto_sub_topic_check(filter) != MOSQ_ERR_SUCCESS)
+		return "is no filter of topics";
+	return filter[0] == '$' ? "begins with $: that is the broker's own" : NULL;
+}
+
+bool hw_filter_has(const char *filter, struct hw_text topic)
+{
+	const char *t = topic.at, *end = topic.at + topic.len;
+	if (topic.len > 0 && topic.at[0] == '$' && filter[0] != '$')
+		return false;
+	for (;;) {
+		size_t want = strcspn(filter, "/");
+		const char *slash = memchr(t, '/', (size_t)(end - t));
+		size_t level = (size_t)((slash ? slash : end) - t);
+		if (want == 1 && filter[0] == '#')
+			return true;
+		if (!(want == 1 && filter[0] == '+') && (want != level || memcmp(filter, t, level) != 0))
+			return false;
+		filter += want;
+		if (!slash) /* sport/# has sport too */
+			return *filter == '\0' || strcmp(filter, "/#") == 0;
+		if (!*filter++)
+			return false;
+		t = slash + 1;
+	}
+}
+
+/* The text behind this beginning, of which a level ends there; NULL: it does not begin so. */
+static const char *behind(const char *begin, const char *t, const char *end)
+{
+	size_t len = strlen(begin);
+	if ((size_t)(end - t) < len || memcmp(t, begin, len) != 0)
+		return NULL;
+	t += len;
+	return t == end || *t == '/' ? t : NULL;
+}
+
+bool hw_topic_is_ours(const char *root, const char *name, struct hw_text topic)
+{
+	const char *end = topic.at + topic.len, *t = behind(root, topic.at, end);
+	return (t && t < end && behind(name, t + 1, end)) || behind("heartwheel", topic.at, end);
+}
+
+bool hw_allow_topic(char *const *filters, size_t n, struct hw_text sender, struct hw_text topic)
+{
+	char filter[FILTER_MAX];
+	if (topic.len == 0 || topic.at[0] == '$' || mosquitto_pub_topic_check2(topic.at, topic.len) != MOSQ_ERR_SUCCESS)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (with_sender(filters[i], sender, filter) && hw_filter_has(filter, topic))
+			return true;
+	return false;
+}
+
+bool hw_allow_publish(const struct hw_tasks_settings *c, struct hw_text sender, struct hw_text topic)
+{
+	return hw_allow_topic(c->publish, c->n_publish, sender, topic) && !hw_topic_is_ours(c->root, c->name, topic);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* See api.h: the table of routes, and what is known without asking for it. */
+#include "tasks/api.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "http/access.h"
+#include "http/usage.h"
+#include "link/clock.h"
+#include "tasks/api_parts.h"
+#include "tasks/call.h"
+#include "tasks/wills.h"
+
+static const char *store_state(const struct hw_tasks_app *a)
+{
+	const char *why = hw_tasks_store_why(a->store);
+	return hw_tasks_store_is_up(a->store) ? "up" : *why ? why : "connecting";
+}
+
+static const char *broker_state(const struct hw_tasks_app *a)
+{
+	const char *why = hw_tasks_broker_why(a->broker);
+	if (hw_tasks_broker_publishes(a->broker) && hw_tasks_broker_reads(a->broker))
+		return "up";
+	return *why ? why : "connecting";
+}
+
+/* --- status ------------------------------------------------------------------------------------------------------- */
+
+static void write_waiting(struct hw_json *j, struct hw_tasks_api *api)
+{
+	uint64_t all = 0;
+	api->count.wanted = 60;
+	for (int s = 0; s < HW_TASK_COMPLETE; s++)
+		all += api->count.n[s];
+	if (api->count.known)
+		hw_json_uint(j, "waiting", all);
+	else
+		hw_json_null(j, "waiting");
+	hw_json_key(j, "states");
+	hw_json_open(j, '{');
+	for (int s = 0; s < HW_TASK_COMPLETE && api->count.known; s++)
+		hw_json_uint(j, hw_task_state_name((enum hw_task_state)s), api->count.n[s]);
+	hw_json_close(j, '}');
+}
+
+static void serve_status(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_tasks_app *a = arg;
+	struct hw_feed_stats feed;
+	struct hw_json j;
+	(void)rest;
+	struct evbuffer *body = hw_answer_begin(req, &j);
+	if (!body)
+		return;
+	hw_feed_stats(a->api->feed, &feed);
+	hw_json_text(&j, "version", HW_VERSION);
+	hw_json_text(&j, "node", a->rules.node);
+	hw_json_text(&j, "name", a->conf->name);
+	hw_json_int(&j, "uptime_s", (hw_clock_mono().ns / HW_NS_PER_MS - a->started_ms) / 1000);
+	hw_json_text(&j, "redis", store_state(a));
+	hw_json_text(&j, "mqtt", broker_state(a));
+	hw_json_bool(&j, "clock_held", hw_schedule_clock_held(a->schedule, hw_tasks_now()));
+	write_waiting(&j, a->api);
+	hw_json_key(&j, "ended");
+	hw_json_open(&j, '{');
+	for (int s = HW_TASK_COMPLETE; s < HW_TASK_STATES; s++)
+		hw_json_uint(&j, hw_task_state_name((enum hw_task_state)s), a->counts.ended[s]);
+	hw_json_close(&j, '}');
+	hw_json_uint(&j, "retries_total", a->counts.retries);
+	hw_json_uint(&j, "calls", hw_call_waiting(a->call));
+	hw_json_uint(&j, "event_clients", feed.clients);
+	hw_answer_end(req, &j, body);
+}
+
+/* --- health ------------------------------------------------------------------------------------------------------- */
+
+static void reply_ok(struct evhttp_request *req)
+{
+	struct evbuffer *body = evbuffer_new();
+	if (body)
+		evbuffer_add(body, "ok\n", 3);
+	hw_reply_as(req, HTTP_OK, "text/plain", body);
+}
+
+static void serve_health(void *arg, struct evhttp_request *req, const char *rest)
+{
+	(void)arg, (void)rest;
+	reply_ok(req);
+}
+
+static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_tasks_app *a = arg;
+	const char *store = store_state(a), *broker = broker_state(a);
+	bool no_store = strcmp(store, "up") != 0, no_broker = strcmp(broker, "up") != 0;
+	char why[1024];
+	(void)rest;
+	if (!no_store && !no_broker) {
+		reply_ok(req);
+		return;
+	}
+	snprintf(why, sizeof(why), "%s%.400s%s%s%.400s", no_store ? "Redis: " : "", no_store ? store : "",
+	         no_store && no_broker ? "; " : "", no_broker ? "MQTT: " : "", no_broker ? broker : "");
+	hw_reply_error(req, HTTP_SERVUNAVAIL, why);
+}
+
+/* --- metrics ------------------------------------------------------------------------------------------------------ */
+
+static void whole(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
+{
+	hw_metric_family(b, name, type, help);
+	hw_metric_sample(b, name, NULL, value);
+}
+
+static void add_states(struct evbuffer *b, struct hw_tasks_app *a)
+{
+	a->api->count.wanted = 60;
+	hw_metric_family(b, "tasks", "gauge", "Tasks that wait, by their state, as they were counted last");
+	for (int s = 0; s < HW_TASK_COMPLETE && a->api->count.known; s++)
+		hw_metric_sample(b, "tasks", (const char *[]){"state", hw_task_state_name((enum hw_task_state)s), NULL},
+		                 (double)a->api->count.n[s]);
+	hw_metric_family(b, "tasks_total", "counter", "Transitions of tasks into a state");
+	for (int s = 0; s < HW_TASK_STATES; s++)
+		hw_metric_sample(b, "tasks_total",
+		                 (const char *[]){"state", hw_task_state_name((enum hw_task_state)s), NULL},
+		                 (double)a->counts.ended[s]);
+	hw_metric_family(b, "task_refused_total", "counter", "Messages that were refused, by why");
+	for (int k = 0; k < HW_REFUSED_KINDS; k++)
+		hw_metric_sample(b, "task_refused_total",
+		                 (const char *[]){"kind", hw_tasks_refusal_name((enum hw_tasks_refusal)k), NULL},
+		                 (double)a->counts.refused[k]);
+}
+
+static void add_schedule(struct evbuffer *b, const struct hw_tasks_app *a)
+{
+	struct hw_schedule_stats s;
+	hw_schedule_stats(a->schedule, &s);
+	whole(b, "task_overdue", "gauge", "Tasks that are due and were not claimed yet", (double)s.waiting);
+	whole(b, "task_overdue_total", "counter", "Overdue tasks that the look for them has found", (double)s.overdue);
+	whole(b, "task_known", "gauge", "Tasks in the wheel", (double)s.known);
+	whole(b, "task_bytes", "gauge", "Bytes that they take in memory", (double)s.bytes);
+	whole(b, "task_clock_held", "gauge", "1 while Redis' clock is not believed",
+	      hw_schedule_clock_held(a->schedule, hw_tasks_now()));
+}
+
+static void add_calls(struct evbuffer *b, const struct hw_tasks_app *a)
+{
+	struct hw_call_stats c;
+	hw_call_stats(a->call, &c);
+	hw_metric_family(b, "task_calls_total", "counter", "POST /v1/call, by how it ended");
+	hw_metric_sample(b, "task_calls_total", (const char *[]){"result", "answered", NULL}, (double)c.answered);
+	hw_metric_sample(b, "task_calls_total", (const char *[]){"result", "timeout", NULL}, (double)c.timed_out);
+	hw_metric_sample(b, "task_calls_total", (const char *[]){"result", "failed", NULL}, (double)c.failed);
+}
+
+static void serve_metrics(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_tasks_app *a = arg;
+	struct evbuffer *b = evbuffer_new();
+	(void)rest;
+	if (!b) {
+		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
+		return;
+	}
+	add_states(b, a);
+	hw_metric_histogram(b, "task_lateness_seconds", "How late tasks were sent", &a->counts.lateness);
+	hw_metric_histogram(b, "task_ack_seconds", "From sending to the device's acknowledgement", &a->counts.ack);
+	whole(b, "task_retries_total", "counter", "Sendings but the first of each task", (double)a->counts.retries);
+	whole(b, "task_late_answers_total", "counter", "Answers that came after their task had ended",
+	      (double)a->counts.late);
+	whole(b, "task_foreign_answers_total", "counter", "Answers from another than the receiver",
+	      (double)a->counts.foreign);
+	whole(b, "task_told_total", "counter", "Messages to submitters", (double)a->counts.told);
+	add_schedule(b, a);
+	add_calls(b, a);
+	whole(b, "task_redis_up", "gauge", "1 while Redis is there", hw_tasks_store_is_up(a->store));
+	whole(b, "task_mqtt_up", "gauge", "1 while the broker is there",
+	      hw_tasks_broker_publishes(a->broker) && hw_tasks_broker_reads(a->broker));
+	hw_usage_metrics(b);
+	hw_reply_as(req, HTTP_OK, "text/plain; version=0.0.4", b);
+}
+
+/* --- the table ---------------------------------------------------------------------------------------------------- */
+
+static void serve_events(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_tasks_app *a = arg;
+	(void)rest;
+	hw_feed_serve(a->api->feed, req);
+}
+
+/* heartwheeld passes on what stands below /v1/tasks: so the status stands there too. */
+static const struct hw_http_route routes[] = {
+	{EVHTTP_REQ_POST, "/v1/tasks", "", hw_serve_task_post},
+	{EVHTTP_REQ_GET, "/v1/tasks", "", hw_serve_task_list},
+	{EVHTTP_REQ_GET, "/v1/tasks/events", "", serve_events},
+	{EVHTTP_REQ_GET, "/v1/tasks/status", "", serve_status},
+	{EVHTTP_REQ_GET, "/v1/tasks/", "", hw_serve_task},
+	{EVHTTP_REQ_DELETE, "/v1/tasks/", "", hw_serve_task_cancel},
+	{EVHTTP_REQ_POST, "/v1/call", "", hw_serve_task_call},
+	{EVHTTP_REQ_GET, "/v1/status", "", serve_status},
+	{EVHTTP_REQ_GET, "/healthz", "", serve_health},
+	{EVHTTP_REQ_GET, "/readyz", "", serve_ready},
+	{EVHTTP_REQ_GET, "/metrics", "", serve_metrics},
+	{EVHTTP_REQ_GET, "/v1/devices/", "/will", hw_tasks_serve_will},
+	{EVHTTP_REQ_PUT, "/v1/devices/", "/will", hw_tasks_serve_will_put},
+	{EVHTTP_REQ_DELETE, "/v1/devices/", "/will", hw_tasks_serve_will_delete},
+};
+
+const struct hw_http_table hw_tasks_routes = {routes, sizeof(routes) / sizeof(routes[0]), NULL};
+
+/* --- counting ----------------------------------------------------------------------------------------------------- */
+
+#define COUNT_PAGE 2000
+
+static void count_on(struct hw_tasks_api *api);
+
+static void on_counted(void *arg, const struct hw_tasks_reply *reply, const char *why)
+{
+	struct hw_tasks_api *api = arg;
+	struct hw_api_count *c = &api->count;
+	struct hw_task_place behind;
+	(void)why;
+	c->asked = false;
+	if (!reply) {
+		*c->task = '\0';
+		return;
+	}
+	hw_tasks_counted(reply, c->counting);
+	if (hw_tasks_behind(reply, &behind)) {
+		snprintf(c->score, sizeof(c->score), "%.*s", (int)behind.score.len, behind.score.at);
+		snprintf(c->task, sizeof(c->task), "%.*s", (int)behind.task.len, behind.task.at);
+		count_on(api);
+		return;
+	}
+	memcpy(c->n, c->counting, sizeof(c->n));
+	c->known = true;
+	*c->task = '\0';
+}
+
+/* A page after the other, each when the one before was answered: about 1 ms of Redis each. */
+static void count_on(struct hw_tasks_api *api)
+{
+	struct hw_api_count *c = &api->count;
+	struct hw_task_place behind = {{c->score, *c->task ? strlen(c->score) : 0}, {c->task, strlen(c->task)}};
+	if (!*c->task)
+		memset(c->counting, 0, sizeof(c->counting));
+	c->asked = hw_reads_count(api->reads, &behind, COUNT_PAGE, on_counted, api) == 0;
+}
+
+void hw_api_count_tick(struct hw_tasks_api *api)
+{
+	struct hw_api_count *c = &api->count;
+	if (c->wanted > 0)
+		c->wanted--;
+	if (!c->asked && (c->wanted > 0 || !c->known))
+		count_on(api);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+const char *hw_api_desk_error(const struct hw_tasks_app *a, int rc)
+{
+	const char *why = hw_tasks_store_why(a->store);
+	if (rc == -ENOTCONN)
+		return *why ? why : "Redis is not connected yet";
+	return rc == -EBUSY ? "too many requests wait for Redis" : "out of memory";
+}
+
+struct hw_text hw_api_sender(struct evhttp_request *req, char buf[HW_API_SENDER_MAX])
+{
+	const char *user = evhttp_find_header(evhttp_request_get_input_headers(req), HW_USER_HEADER);
+	int len = snprintf(buf, HW_API_SENDER_MAX, "%s%.64s", user ? "user:" : "local", user ? user : "");
+	return (struct hw_text){buf, (size_t)len};
+}
+
+static void on_up(void *arg, bool up)
+{
+	struct hw_tasks_api *api = arg;
+	hw_feed_store(api->feed, up);
+	if (up && !api->count.asked)
+		count_on(api);
+}
+
+static const struct hw_reads_ops reads_ops = {on_up};
+
+struct hw_tasks_api *hw_tasks_api_new(struct hw_tasks_app *app)
+{
+	struct hw_tasks_api *api = calloc(1, sizeof(*api));
+	const struct hw_redis_link_conf link = {.at = hw_redis_address_of(&app->conf->redis, app->redis_password),
+	                                        .seed = (uint64_t)(uintptr_t)api ^ (uint64_t)getpid()};
+	char key[512];
+	if (!api)
+		return NULL;
+	api->app = app;
+	snprintf(key, sizeof(key), "%sevents", app->rules.prefix);
+	api->reads = hw_reads_new(app->loop.base, &link, &app->rules, &reads_ops, api);
+	if (api->reads)
+		api->feed = hw_feed_new(app->loop.base, api->reads, key);
+	if (api->feed)
+		return api;
+	hw_tasks_api_free(api);
+	return NULL;
+}
+
+void hw_tasks_api_free(struct hw_tasks_api *api)
+{
+	if (!api)
+		return;
+	hw_reads_free(api->reads);
+	hw_feed_free(api->feed);
+	free(api);
+}
+
+void hw_tasks_api_tick(struct hw_tasks_api *api)
+{
+	hw_reads_tick(api->reads);
+	hw_feed_tick(api->feed);
+	hw_api_count_tick(api);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* See app.h. */
+#include "tasks/app.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "link/clock.h"
+#include "tasks/advice.h"
+#include "tasks/api.h"
+#include "tasks/call.h"
+#include "tasks/sessions.h"
+#include "tasks/turn.h"
+#include "tasks/wills.h"
+
+#define ADVICE_MS (INT64_C(3600) * 1000)
+
+struct hw_mono hw_tasks_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (struct hw_mono){(int64_t)t.tv_sec * HW_NS_PER_S + t.tv_nsec};
+}
+
+void hw_tasks_stir(struct hw_tasks_app *a)
+{
+	if (a->turn)
+		hw_tasks_turn_soon(a->turn);
+}
+
+/* --- what comes and goes -------------------------------------------------------------------------------------------
+ */
+
+void hw_tasks_on_store(struct hw_tasks_app *a, bool up)
+{
+	if (up) {
+		hw_schedule_up(a->schedule, hw_tasks_now());
+		hw_tasks_desk_up(a->desk);
+		(void)hw_tasks_desk_missed(a->desk); /* told reads from task:at */
+		hw_tasks_told_up(a->told);
+		hw_tasks_tell_up(a->tell);
+	} else {
+		a->advised_ms = 0;
+		hw_schedule_down(a->schedule, hw_tasks_now());
+		hw_tasks_told_down(a->told);
+	}
+	hw_tasks_stir(a);
+}
+
+void hw_tasks_on_broker(struct hw_tasks_app *a)
+{
+	if (hw_tasks_broker_publishes(a->broker))
+		hw_tasks_tell_up(a->tell);
+	hw_tasks_stir(a);
+}
+
+/* --- each second ---------------------------------------------------------------------------------------------------
+ */
+
+static void tell_clock(struct hw_tasks_app *a)
+{
+	bool held = hw_schedule_clock_held(a->schedule, hw_tasks_now());
+	if (held && !a->clock_was_held)
+		hw_log(a->log, HW_LOG_WARNING,
+		       "Redis' clock has jumped ahead by more than %d s: nothing is sent or ended for %lld s, unless "
+		       "it "
+		       "goes back",
+		       HW_CLOCK_STEP_MS / 1000, (long long)a->conf->clock_hold_ms / 1000);
+	else if (!held && a->clock_was_held)
+		hw_log(a->log, HW_LOG_NOTICE, "Redis' clock is believed again");
+	a->clock_was_held = held;
+}
+
+/* At the start, and each hour: nobody reads a log from its beginning. */
+static void advise(struct hw_tasks_app *a)
+{
+	int64_t now_ms = hw_clock_mono().ns / HW_NS_PER_MS;
+	if (!hw_tasks_store_is_up(a->store) || (a->advised_ms && now_ms - a->advised_ms < ADVICE_MS))
+		return;
+	a->advised_ms = now_ms;
+	hw_tasks_advise(a);
+}
+
+static bool is_done(struct hw_tasks_app *a)
+{
+	bool idle = hw_tasks_broker_has_ended(a->broker) && hw_tasks_desk_is_idle(a->desk) &&
+	            hw_tasks_turn_is_idle(a->turn) && hw_tasks_broker_waiting(a->broker) == 0;
+	return idle || hw_clock_mono().ns / HW_NS_PER_MS >= a->stop_by_ms;
+}
+
+void hw_tasks_app_tick(struct hw_tasks_app *a)
+{
+	hw_tasks_store_tick(a->store);
+	if (hw_tasks_store_is_up(a->store))
+		hw_tasks_desk_up(a->desk); /* what it would not take a second ago */
+	if (hw_tasks_desk_missed(a->desk))
+		hw_tasks_told_again(a->told);
+	hw_tasks_broker_tick(a->broker);
+	hw_tasks_told_tick(a->told);
+	hw_tasks_tell_tick(a->tell);
+	hw_tasks_api_tick(a->api);
+	hw_tasks_call_tick(a->call);
+	hw_tasks_wills_tick(a->wills);
+	hw_tasks_sessions_tick(a->sessions);
+	tell_clock(a);
+	advise(a);
+	hw_tasks_stir(a);
+	if (a->stopping && is_done(a))
+		hw_loop_stop(&a->loop);
+}
+
+/* --- life -----------------------------------------------------------------------------------------------------------
+ */
+
+static void set_rules(struct hw_tasks_app *a)
+{
+	const struct hw_tasks_settings *c = a->conf;
+	snprintf(a->device_prefix, sizeof(a->device_prefix), "%sdisconnected:%s", c->redis.key_prefix, c->id_prefix);
+	a->rules = (struct hw_task_rules){.prefix = c->key_prefix,
+	                                  .device_prefix = a->device_prefix,
+	                                  .node = c->node_id,
+	                                  .ack_wait_ms = c->ack_wait_ms,
+	                                  .retry_max_ms = c->retry_max_ms,
+	                                  .exp_ms = c->exp_ms,
+	                                  .run_ms = c->run_ms,
+	                                  .keep_ms = c->keep_ms,
+	                                  .window = (unsigned)c->window,
+	                                  .max = (unsigned)c->max,
+	                                  .max_per_receiver = (unsigned)c->max_per_receiver,
+	                                  .events_max = (unsigned)c->redis.events_max};
+}
+
+int hw_tasks_app_start(struct hw_tasks_app *a)
+{
+	const struct hw_schedule_conf schedule = {.horizon_ms = a->conf->horizon_ms,
+	                                          .clock_hold_ms = a->conf->clock_hold_ms,
+	                                          .rate = (unsigned)a->conf->rate};
+	uint64_t seed = 1;
+	set_rules(a);
+	hw_tasks_counts_init(&a->counts);
+	a->started_ms = hw_clock_mono().ns / HW_NS_PER_MS;
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		return -EIO;
+	a->schedule = hw_schedule_new(&schedule, seed);
+	a->turn = hw_tasks_turn_new(a);
+	a->desk = hw_tasks_desk_new(a);
+	a->broker = hw_tasks_broker_new(a);
+	if (!a->schedule || !a->turn || !a->desk || !a->broker)
+		return -ENOMEM;
+	hw_schedule_instances(a->schedule, (const char *const[]){a->conf->node_id}, 1, a->conf->node_id);
+	a->store = hw_tasks_store_new(a);
+	a->told = a->store ? hw_tasks_told_new(a) : NULL;
+	a->tell = a->told ? hw_tasks_tell_new(a) : NULL;
+	a->inbox = a->tell ? hw_tasks_inbox_new(a) : NULL;
+	a->call = a->inbox ? hw_tasks_call_new(a) : NULL;
+	a->api = a->call ? hw_tasks_api_new(a) : NULL;
+	a->wills = a->api ? hw_tasks_wills_new(a) : NULL;
+	a->sessions = a->wills ? hw_tasks_sessions_new(a) : NULL;
+	return a->sessions ? hw_tasks_broker_start(a->broker, a->mqtt_password) : -ENOMEM;
+}
+
+void hw_tasks_app_stop(struct hw_tasks_app *a, int64_t timeout_ms)
+{
+	a->stopping = true;
+	a->stop_by_ms = hw_clock_mono().ns / HW_NS_PER_MS + timeout_ms;
+	hw_tasks_broker_end(a->broker);
+	hw_tasks_desk_flush(a->desk);
+	hw_loop_tick_every(&a->loop, 20);
+}
+
+/* In the reverse order; but the broker first, whose messages tell the others that they are lost. */
+void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms)
+{
+	a->stopping = true;
+	hw_http_fini(&a->http);
+	hw_tasks_broker_free(a->broker, timeout_ms);
+	a->broker = NULL;
+	hw_tasks_tell_free(a->tell);
+	hw_tasks_told_free(a->told);
+	hw_tasks_store_free(a->store); /* it tells those who wait for an answer, the inbox among them */
+	hw_tasks_inbox_free(a->inbox);
+	hw_tasks_sessions_free(a->sessions);
+	hw_tasks_wills_free(a->wills); /* the store has told it what was lost */
+	hw_tasks_desk_free(a->desk);
+	hw_tasks_call_free(a->call);
+	hw_tasks_api_free(a->api);
+	hw_tasks_turn_free(a->turn);
+	hw_schedule_free(a->schedule);
+	hw_loop_fini(&a->loop);
+	free(a->redis_password);
+	free(a->mqtt_password);
+	hw_conf_free(a->conf);
+}

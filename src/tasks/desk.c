@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See desk.h. A request is appended to its kind's open call at once, in the wire format: what it says is copied once.
+ * Answers of devices are kept beside it until Redis has them, since nobody would say them again soon.
+ */
+#include "tasks/desk.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "link/trouble.h"
+#include "tasks/app.h"
+#include "tasks/calls.h"
+#include "tasks/turn.h"
+
+/* An answer that Redis may not have yet. */
+struct kept {
+	struct kept *next;
+	struct hw_task_answer answer;
+	hw_desk_fn *fn;
+	void *arg;
+	bool again;  /* Redis is being told it again */
+	char text[]; /* from, value */
+};
+
+struct item {
+	struct hw_task_id task;
+	hw_desk_fn *fn;
+	void *arg;
+	struct kept *kept; /* of an answer; owned */
+};
+
+struct call {
+	struct hw_tasks_desk *desk;
+	struct call *next;
+	enum hw_desk_kind kind;
+	size_t n, bytes; /* bytes: on the way to Redis */
+	struct hw_eval eval;
+	struct item items[HW_TASK_CALL_ITEMS];
+};
+
+struct hw_tasks_desk {
+	struct hw_tasks_app *app;
+	struct call *open[HW_DESK_KINDS];
+	struct call *spare;                  /* one whose buffers are warm */
+	struct kept *waiting, **waiting_end; /* answers that Redis is to be told again */
+	size_t n_items, n_bytes, n_again;    /* n_again: answers that it is being told again */
+	bool missed;                         /* a receiver that came online, which Redis did not hear */
+	bool ends;                           /* nothing is kept any more */
+};
+
+static const enum hw_tasks_script scripts[HW_DESK_KINDS] = {[HW_DESK_SUBMIT] = HW_TASKS_SUBMIT,
+                                                            [HW_DESK_ANSWER] = HW_TASKS_ANSWER,
+                                                            [HW_DESK_CANCEL] = HW_TASKS_CANCEL,
+                                                            [HW_DESK_ONLINE] = HW_TASKS_ONLINE};
+
+/* --- calls -------------------------------------------------------------------------------------------------------- */
+
+static void call_free(struct call *c)
+{
+	if (c)
+		hw_eval_fini(&c->eval);
+	free(c);
+}
+
+static void call_done(struct hw_tasks_desk *d, struct call *c)
+{
+	d->n_items -= c->n;
+	d->n_bytes -= c->bytes;
+	call_free(d->spare);
+	d->spare = c;
+}
+
+/* It is not on its way to Redis any more. */
+static void leave(struct hw_tasks_desk *d, struct kept *k)
+{
+	d->n_again -= k->again;
+	k->again = false;
+}
+
+static void keep(struct hw_tasks_desk *d, struct kept *k)
+{
+	leave(d, k);
+	k->next = NULL;
+	*d->waiting_end = k;
+	d->waiting_end = &k->next;
+}
+
+/* Whether it is to be asked again, rather than told. */
+static bool keeps(struct hw_tasks_desk *d, struct item *it, int rc, const char *error)
+{
+	bool again = rc == -ENOTCONN || rc == -ENOMEM || (rc == -EIO && hw_trouble_is_global(hw_trouble_of(error)));
+	if (!it->kept || !again || d->ends)
+		return false;
+	keep(d, it->kept);
+	it->kept = NULL;
+	return true;
+}
+
+static void say(struct hw_tasks_desk *d, struct item *it, const struct hw_desk_said *said)
+{
+	if (keeps(d, it, said->rc, said->error))
+		return;
+	if (it->fn)
+		it->fn(it->arg, said);
+	if (it->kept)
+		leave(d, it->kept);
+	free(it->kept);
+	it->kept = NULL;
+}
+
+static void say_all(struct hw_tasks_desk *d, struct call *c, int rc, const char *error)
+{
+	d->missed |= c->kind == HW_DESK_ONLINE;
+	for (size_t i = 0; i < c->n; i++)
+		say(d, &c->items[i], &(struct hw_desk_said){.rc = rc, .error = error, .task = c->items[i].task});
+}
+
+static void read_item(const struct hw_tasks_reply *r, enum hw_desk_kind kind, size_t i, struct hw_desk_said *said)
+{
+	struct hw_text error = {"", 0};
+	enum hw_task_verdict verdict = HW_TASK_DONE;
+	if (kind == HW_DESK_SUBMIT) {
+		hw_tasks_submitted(r, i, &said->submitted);
+		verdict = said->submitted.verdict;
+		error = said->submitted.error;
+	} else if (kind == HW_DESK_ANSWER) {
+		hw_tasks_answered(r, i, &said->answered);
+		verdict = said->answered.verdict;
+		error = said->answered.error;
+	} else if (kind == HW_DESK_CANCEL) {
+		hw_tasks_cancelled(r, i, &said->cancelled);
+		verdict = said->cancelled.verdict;
+		error = said->cancelled.error;
+	}
+	said->rc = verdict == HW_TASK_ERROR ? -EIO : 0;
+	said->error = verdict == HW_TASK_ERROR ? error.at : NULL;
+}
+
+static void on_call(void *arg, const redisReply *reply)
+{
+	struct call *c = arg;
+	struct hw_tasks_desk *d = c->desk;
+	struct hw_tasks_reply r;
+	int rc = reply ? hw_tasks_reply(reply, &r) : -ENOTCONN;
+	if (rc == 0) {
+		hw_tasks_turn_answered(d->app->turn, &r);
+		for (size_t i = 0; i < c->n; i++) {
+			struct hw_desk_said said = {.task = c->items[i].task, .now_ms = r.now_ms};
+			read_item(&r, c->kind, i, &said);
+			if (said.rc)
+				hw_tasks_store_trouble(d->app->store, said.error);
+			say(d, &c->items[i], &said);
+		}
+	} else if (reply && reply->type == REDIS_REPLY_ERROR && hw_trouble_of(reply->str) != HW_TROUBLE_NOSCRIPT) {
+		say_all(d, c, -EIO, reply->str);
+	} else {
+		say_all(d, c, -ENOTCONN, NULL);
+	}
+	call_done(d, c);
+	hw_tasks_stir(d->app);
+}
+
+static void flush(struct hw_tasks_desk *d, enum hw_desk_kind kind)
+{
+	struct call *c = d->open[kind];
+	if (!c || c->n == 0)
+		return;
+	d->open[kind] = NULL;
+	c->bytes = hw_eval_size(&c->eval);
+	d->n_bytes += c->bytes;
+	int rc = hw_tasks_store_call(d->app->store, scripts[kind], &c->eval, on_call, c);
+	if (rc) {
+		say_all(d, c, rc, NULL);
+		call_done(d, c);
+	}
+}
+
+void hw_tasks_desk_flush(struct hw_tasks_desk *d)
+{
+	for (int k = 0; k < HW_DESK_KINDS; k++)
+		flush(d, (enum hw_desk_kind)k);
+}
+
+/* A call's beginning says how late Redis may think that it is: so it is begun when its first request is there. */
+static struct call *begin(struct hw_tasks_desk *d, enum hw_desk_kind kind)
+{
+	struct call *c = d->spare ? d->spare : calloc(1, sizeof(*c));
+	d->spare = NULL;
+	if (!c)
+		return NULL;
+	c->desk = d;
+	c->kind = kind;
+	c->n = c->bytes = 0;
+	hw_tasks_begin(&c->eval, &d->app->rules, hw_schedule_latest_ms(d->app->schedule, hw_tasks_now()));
+	d->open[kind] = c;
+	return c;
+}
+
+static bool has_task(const struct call *c, const struct hw_task_id *task)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (memcmp(&c->items[i].task, task, sizeof(*task)) == 0)
+			return true;
+	return false;
+}
+
+/* The call that takes one more request, of that task (NULL: of none). */
+static struct call *room(struct hw_tasks_desk *d, enum hw_desk_kind kind, const struct hw_task_id *task)
+{
+	struct call *c = d->open[kind];
+	if (c && (c->n == HW_TASK_CALL_ITEMS || hw_eval_size(&c->eval) >= HW_DESK_CALL_BYTES ||
+	          (task && has_task(c, task)))) {
+		flush(d, kind);
+		c = NULL;
+	}
+	return c ? c : begin(d, kind);
+}
+
+static void add(struct hw_tasks_desk *d, struct call *c, struct item item)
+{
+	c->items[c->n++] = item;
+	d->n_items++;
+	hw_tasks_stir(d->app);
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+static int closed(const struct hw_tasks_desk *d)
+{
+	if (!hw_tasks_store_is_up(d->app->store))
+		return -ENOTCONN;
+	return d->n_items < HW_DESK_ITEMS_MAX && d->n_bytes < HW_DESK_BYTES_MAX ? 0 : -EBUSY;
+}
+
+bool hw_tasks_desk_is_open(const struct hw_tasks_desk *d)
+{
+	return closed(d) == 0 && !d->waiting && d->n_again == 0;
+}
+
+bool hw_tasks_desk_is_idle(const struct hw_tasks_desk *d)
+{
+	return d->n_items == 0 && !d->waiting;
+}
+
+int hw_tasks_desk_submit(struct hw_tasks_desk *d, const struct hw_task_submission *s, struct hw_task_id *task,
+                         hw_desk_fn *fn, void *arg)
+{
+	struct hw_task_submission named = *s;
+	int rc = closed(d);
+	if (!rc)
+		rc = hw_tasks_store_name(d->app->store, s->sender, s->msg_id, &named.task);
+	if (rc)
+		return rc;
+	if (task)
+		*task = named.task;
+	struct call *c = room(d, HW_DESK_SUBMIT, &named.task);
+	if (!c)
+		return -ENOMEM;
+	hw_tasks_put_submission(&c->eval, &named);
+	add(d, c, (struct item){named.task, fn, arg, NULL});
+	return 0;
+}
+
+static struct kept *kept_new(const struct hw_task_answer *a, hw_desk_fn *fn, void *arg)
+{
+	struct kept *k = malloc(sizeof(*k) + a->from.len + a->value.len);
+	if (!k)
+		return NULL;
+	*k = (struct kept){.answer = *a, .fn = fn, .arg = arg};
+	if (a->from.len)
+		memcpy(k->text, a->from.at, a->from.len);
+	if (a->value.len)
+		memcpy(k->text + a->from.len, a->value.at, a->value.len);
+	k->answer.from.at = k->text;
+	k->answer.value.at = k->text + a->from.len;
+	return k;
+}
+
+static int put_kept(struct hw_tasks_desk *d, struct kept *k)
+{
+	struct call *c = room(d, HW_DESK_ANSWER, &k->answer.task);
+	if (!c)
+		return -ENOMEM;
+	hw_tasks_put_answer(&c->eval, &k->answer);
+	add(d, c, (struct item){k->answer.task, k->fn, k->arg, k});
+	return 0;
+}
+
+int hw_tasks_desk_answer(struct hw_tasks_desk *d, const struct hw_task_answer *a, hw_desk_fn *fn, void *arg)
+{
+	struct kept *k = kept_new(a, fn, arg);
+	if (!k)
+		return -ENOMEM;
+	if (hw_tasks_store_is_up(d->app->store) && put_kept(d, k) == 0)
+		return 0;
+	keep(d, k);
+	return 0;
+}
+
+int hw_tasks_desk_cancel(struct hw_tasks_desk *d, const struct hw_task_cancel *what, hw_desk_fn *fn, void *arg)
+{
+	int rc = closed(d);
+	struct call *c = rc ? NULL : room(d, HW_DESK_CANCEL, &what->task);
+	if (!c)
+		return rc ? rc : -ENOMEM;
+	hw_tasks_put_cancel(&c->eval, what);
+	add(d, c, (struct item){what->task, fn, arg, NULL});
+	return 0;
+}
+
+int hw_tasks_desk_online(struct hw_tasks_desk *d, struct hw_text receiver, struct hw_text place)
+{
+	int rc = d->missed ? -EAGAIN : closed(d);
+	if (rc)
+		return rc;
+	if (d->open[HW_DESK_ONLINE] && (place.len || d->open[HW_DESK_ONLINE]->n == HW_TASK_CALL_ITEMS))
+		flush(d, HW_DESK_ONLINE);
+	if (d->missed)
+		return -EAGAIN;
+	struct call *c = d->open[HW_DESK_ONLINE];
+	if (!c) {
+		c = begin(d, HW_DESK_ONLINE);
+		if (!c)
+			return -ENOMEM;
+		hw_tasks_put_place(&c->eval, place);
+	}
+	hw_tasks_put_online(&c->eval, receiver);
+	add(d, c, (struct item){.fn = NULL});
+	return 0;
+}
+
+bool hw_tasks_desk_missed(struct hw_tasks_desk *d)
+{
+	bool missed = d->missed && hw_tasks_store_is_up(d->app->store);
+	if (missed)
+		d->missed = false;
+	return missed;
+}
+
+void hw_tasks_desk_up(struct hw_tasks_desk *d)
+{
+	struct kept *k = d->waiting, *next;
+	d->waiting = NULL;
+	d->waiting_end = &d->waiting;
+	for (; k; k = next) {
+		next = k->next;
+		k->again = true;
+		d->n_again++;
+		if (put_kept(d, k) != 0)
+			keep(d, k);
+	}
+}
+
+/* --- a record ----------------------------------------------------------------------------------------------------- */
+
+struct query {
+	hw_desk_record_fn *fn;
+	void *arg;
+	struct hw_task_id task;
+};
+
+static struct hw_text text_of(const redisReply *r)
+{
+	if (!r || r->type != REDIS_REPLY_STRING)
+		return (struct hw_text){"", 0};
+	return (struct hw_text){r->str, r->len};
+}
+
+static int64_t number_of(struct hw_text t)
+{
+	return t.len ? strtoll(t.at, NULL, 10) : 0;
+}
+
+static const char *const fields[] = {"state", "sender", "msg_id",  "receiver", "action", "topic",
+                                     "why",   "late",   "created", "at",       "exp",    "run",
+                                     "sent",  "acked",  "ended",   "late_at",  "tries",  "hold"};
+#define N_FIELDS (sizeof(fields) / sizeof(*fields))
+
+static void read_record(const redisReply *hash, struct hw_desk_record *r)
+{
+	struct hw_text t[N_FIELDS];
+	for (size_t i = 0; i < N_FIELDS; i++)
+		t[i] = text_of(hash->element[i]);
+	struct hw_text *const texts[] = {&r->sender, &r->msg_id, &r->receiver, &r->action,
+	                                 &r->topic,  &r->why,    &r->late};
+	int64_t *const times[] = {&r->created_ms, &r->at_ms,    &r->exp_ms,   &r->run_ms,
+	                          &r->sent_ms,    &r->acked_ms, &r->ended_ms, &r->late_ms};
+	r->state = hw_task_state_of(t[0].at, t[0].len);
+	for (size_t i = 0; i < 7; i++)
+		*texts[i] = t[1 + i];
+	for (size_t i = 0; i < 8; i++)
+		*times[i] = number_of(t[8 + i]);
+	r->tries = (unsigned)number_of(t[16]);
+	r->hold = !(t[17].len == 1 && t[17].at[0] == '0');
+	r->rc = r->state == HW_TASK_STATES ? -ENOENT : 0;
+}
+
+/* EXEC of HMGET, GET body, GET value, ZSCORE due. */
+static void on_record(void *arg, const redisReply *reply)
+{
+	struct query *q = arg;
+	struct hw_desk_record r = {.rc = reply ? -EIO : -ENOTCONN};
+	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 4 &&
+	    reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements == N_FIELDS) {
+		read_record(reply->element[0], &r);
+		r.body = text_of(reply->element[1]);
+		r.value = text_of(reply->element[2]);
+		r.due_ms = number_of(text_of(reply->element[3]));
+	}
+	q->fn(q->arg, &q->task, &r);
+	free(q);
+}
+
+int hw_tasks_desk_query(struct hw_tasks_desk *d, const struct hw_task_id *task, hw_desk_record_fn *fn, void *arg)
+{
+	struct hw_tasks_store *s = d->app->store;
+	char id[HW_TASK_TEXT + 1], name[64], key[HW_TASKS_KEY_MAX], body[HW_TASKS_KEY_MAX], value[HW_TASKS_KEY_MAX],
+		due[HW_TASKS_KEY_MAX];
+	const char *get[2 + N_FIELDS + 1] = {"HMGET", key};
+	struct query *q = malloc(sizeof(*q));
+	if (!q || !hw_tasks_store_is_up(s)) {
+		free(q);
+		return q ? -ENOTCONN : -ENOMEM;
+	}
+	*q = (struct query){fn, arg, *task};
+	hw_task_id_text(task, id);
+	hw_tasks_store_key(s, id, key);
+	snprintf(name, sizeof(name), "body:%s", id);
+	hw_tasks_store_key(s, name, body);
+	snprintf(name, sizeof(name), "value:%s", id);
+	hw_tasks_store_key(s, name, value);
+	hw_tasks_store_key(s, "due", due);
+	memcpy(get + 2, fields, sizeof(fields));
+	const char *argv[2 + N_FIELDS];
+	size_t len[2 + N_FIELDS];
+	for (size_t i = 0; i < 2 + N_FIELDS; i++) {
+		argv[i] = get[i];
+		len[i] = strlen(get[i]);
+	}
+	int rc = hw_tasks_store_ask(s, NULL, NULL, (const char *[]){"MULTI", NULL});
+	if (!rc)
+		rc = hw_tasks_store_command(s, NULL, NULL, (int)(2 + N_FIELDS), argv, len);
+	if (!rc)
+		rc = hw_tasks_store_ask(s, NULL, NULL, (const char *[]){"GET", body, NULL});
+	if (!rc)
+		rc = hw_tasks_store_ask(s, NULL, NULL, (const char *[]){"GET", value, NULL});
+	if (!rc)
+		rc = hw_tasks_store_ask(s, NULL, NULL, (const char *[]){"ZSCORE", due, id, NULL});
+	if (!rc)
+		rc = hw_tasks_store_ask(s, on_record, q, (const char *[]){"EXEC", NULL});
+	if (rc)
+		free(q);
+	if (rc == -ENOMEM) /* Redis may be within MULTI: what came next would wait for an EXEC */
+		hw_tasks_store_fail(s, "out of memory");
+	return rc;
+}
+
+/* --- making one --------------------------------------------------------------------------------------------------- */
+
+struct hw_tasks_desk *hw_tasks_desk_new(struct hw_tasks_app *app)
+{
+	struct hw_tasks_desk *d = calloc(1, sizeof(*d));
+	if (d) {
+		d->app = app;
+		d->waiting_end = &d->waiting;
+	}
+	return d;
+}
+
+void hw_tasks_desk_free(struct hw_tasks_desk *d)
+{
+	if (!d)
+		return;
+	d->ends = true;
+	for (int k = 0; k < HW_DESK_KINDS; k++) {
+		struct call *c = d->open[k];
+		d->open[k] = NULL;
+		if (c)
+			say_all(d, c, -ENOTCONN, NULL);
+		call_free(c);
+	}
+	for (struct kept *k = d->waiting, *next; k; k = next) {
+		next = k->next;
+		if (k->fn)
+			k->fn(k->arg, &(struct hw_desk_said){.rc = -ENOTCONN, .task = k->answer.task});
+		free(k);
+	}
+	call_free(d->spare);
+	free(d);
+}

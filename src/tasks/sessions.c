@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See sessions.h. Cost: of each session an EXISTS and two XRANGEs whenever something has happened, and an HSET for each
+ * ack; nothing of an event is kept here but its id: to send again is to read again from the last ack on.
+ */
+#include "tasks/sessions.h"
+
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartwheel/json.h"
+#include "heartwheel/report.h"
+#include "heartwheel/topic.h"
+#include "link/clock.h"
+#include "tasks/allow.h"
+#include "tasks/app.h"
+#include "tasks/place.h"
+
+#define UNACKED     100
+#define PAGE_TEXT   "100"
+#define SESSION_TTL "2592000" /* s: 30 days */
+#define LOOK_MS     10000     /* the list of sessions; one whose client is known offline */
+#define AHEAD_MS    60000     /* of Redis' clock: no event has such an id */
+#define KEY_MAX     (HW_ID_MAX + 8)
+#define QUOTED_MAX  (HW_ID_MAX * 6 + 3)
+#define PAYLOAD_MAX 8192
+
+struct session {
+	struct hw_tasks_sessions *all;
+	char client[HW_ID_MAX + 1];
+	char *filter; /* JSON {"ids","group","prefix"} */
+	struct hw_place acked, read, sent[UNACKED];
+	size_t n_sent;
+	int64_t sent_ms, asleep_ms; /* monotonic: the first of `sent`; since when it is known offline, 0: it is not */
+	unsigned asking;            /* answers that are awaited */
+	bool known, first;          /* its place was read; the beginning of the stream was not looked at yet */
+	bool again, gone, saved, listed;
+	struct session *next;
+};
+
+struct hw_tasks_sessions {
+	struct hw_tasks_app *app;
+	struct hw_told_hook hook;
+	char events[160];
+	struct session *sessions;
+	int64_t listed_ms;
+	bool unlisted; /* the list could not be read */
+};
+
+static void go_on(struct session *s);
+
+static int64_t now_ms(void)
+{
+	return hw_clock_mono().ns / HW_NS_PER_MS;
+}
+
+static const char *key_of(const char *kind, const char *client, char key[KEY_MAX])
+{
+	snprintf(key, KEY_MAX, "s:%s:%s", kind, client);
+	return key;
+}
+
+static const char *list_key(const struct hw_tasks_sessions *f, char key[HW_TASKS_KEY_MAX])
+{
+	return hw_tasks_store_key(f->app->store, "follow", key);
+}
+
+static int ask(struct hw_tasks_sessions *f, hw_tasks_answer_fn *fn, void *arg, const char *const *words)
+{
+	return hw_tasks_store_ask(f->app->store, fn, arg, words);
+}
+
+/* --- the list ----------------------------------------------------------------------------------------------------- */
+
+static struct session *find(const struct hw_tasks_sessions *f, struct hw_text client)
+{
+	for (struct session *s = f->sessions; s; s = s->next)
+		if (strlen(s->client) == client.len && memcmp(s->client, client.at, client.len) == 0 && !s->gone)
+			return s;
+	return NULL;
+}
+
+static struct session *add(struct hw_tasks_sessions *f, struct hw_text client)
+{
+	struct session *s = find(f, client);
+	if (s || client.len > HW_ID_MAX || !(s = calloc(1, sizeof(*s))))
+		return s;
+	s->all = f;
+	memcpy(s->client, client.at, client.len);
+	s->next = f->sessions;
+	f->sessions = s;
+	return s;
+}
+
+/* Those that are over, and of which no answer is awaited. */
+static void reap(struct hw_tasks_sessions *f)
+{
+	for (struct session **at = &f->sessions; *at;) {
+		struct session *s = *at;
+		if (!s->gone || s->asking) {
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		free(s->filter);
+		free(s);
+	}
+}
+
+static void rewind_to_ack(struct session *s)
+{
+	s->read = s->acked;
+	s->n_sent = 0;
+	s->again = s->first = true;
+}
+
+/* --- which events ------------------------------------------------------------------------------------------------- */
+
+static bool is_text(const struct hw_json_member *m, struct hw_text t)
+{
+	char text[QUOTED_MAX];
+	int len =
+		m->value_len < sizeof(text) && m->value[0] == '"' ? hw_json_unquote(m->value, m->value_len, text) : -1;
+	return len >= 0 && (size_t)len == t.len && memcmp(text, t.at, t.len) == 0;
+}
+
+static bool is_prefix(const struct hw_json_member *m, struct hw_text t)
+{
+	char text[QUOTED_MAX];
+	int len =
+		m->value_len < sizeof(text) && m->value[0] == '"' ? hw_json_unquote(m->value, m->value_len, text) : -1;
+	return len >= 0 && (size_t)len <= t.len && memcmp(text, t.at, (size_t)len) == 0;
+}
+
+static bool is_among(const struct hw_json_member *ids, struct hw_text t)
+{
+	struct hw_json_member m;
+	size_t at = 0;
+	while (hw_json_array_next(ids->value, ids->value_len, &at, &m))
+		if (is_text(&m, t) || is_text(&m, (struct hw_text){"*", 1}))
+			return true;
+	return false;
+}
+
+/* All that the filter names must hold. */
+static bool matches(const struct session *s, const struct hw_told_device *d)
+{
+	struct hw_json_member m;
+	size_t at = 0, len = strlen(s->filter);
+	while (hw_json_object_next(s->filter, len, &at, &m)) {
+		bool holds = m.key_len == 3                   ? is_among(&m, d->device)
+		             : memcmp(m.key, "group", 5) == 0 ? is_text(&m, d->group)
+		                                              : is_prefix(&m, d->device);
+		if (!holds)
+			return false;
+	}
+	return true;
+}
+
+static void put_quoted(struct evbuffer *b, const char *before, struct hw_text t)
+{
+	char text[QUOTED_MAX];
+	size_t len = hw_json_quote(t.len ? t.at : "", t.len, text, sizeof(text));
+	evbuffer_add(b, before, strlen(before));
+	evbuffer_add(b, text, len < sizeof(text) ? len : 0);
+}
+
+/* The filter of a request, as it is kept; NULL without memory. */
+static char *filter_of(const struct hw_request *q)
+{
+	struct evbuffer *b = evbuffer_new();
+	const char *comma = "{";
+	char *text = NULL;
+	if (!b)
+		return NULL;
+	for (size_t i = 0; i < q->n_ids; i++)
+		put_quoted(b, i ? "," : "{\"ids\":[", q->ids[i]);
+	if (q->n_ids) {
+		evbuffer_add(b, "]", 1);
+		comma = ",";
+	}
+	if (q->group.len) {
+		evbuffer_add(b, comma, 1);
+		put_quoted(b, "\"group\":", q->group);
+		comma = ",";
+	}
+	if (q->prefix.len) {
+		evbuffer_add(b, comma, 1);
+		put_quoted(b, "\"prefix\":", q->prefix);
+		comma = ",";
+	}
+	evbuffer_add(b, *comma == '{' ? "{}" : "}", *comma == '{' ? 2 : 1);
+	size_t len = evbuffer_get_length(b);
+	if ((text = malloc(len + 1))) {
+		evbuffer_remove(b, text, len);
+		text[len] = '\0';
+	}
+	evbuffer_free(b);
+	return text;
+}
+
+/* --- sending ------------------------------------------------------------------------------------------------------ */
+
+static void quote(struct hw_text t, char out[QUOTED_MAX])
+{
+	if (hw_json_quote(t.len ? t.at : "", t.len, out, QUOTED_MAX) >= QUOTED_MAX)
+		snprintf(out, QUOTED_MAX, "\"\"");
+}
+
+/* Sends `payload` under this id. False: later. */
+static bool send_to(struct session *s, struct hw_place id, const char *action, const char *payload)
+{
+	struct hw_tasks_app *a = s->all->app;
+	char text[2 * PAYLOAD_MAX], topic[HW_ID_MAX + 1100], place[HW_PLACE_TEXT], name[QUOTED_MAX], client[QUOTED_MAX];
+	int64_t now_s = hw_tasks_store_now_ms(a->store) / 1000;
+	quote((struct hw_text){a->conf->name, strlen(a->conf->name)}, name);
+	quote((struct hw_text){s->client, strlen(s->client)}, client);
+	int len = snprintf(text, sizeof(text),
+	                   "{\"sender\":%s,\"receiver\":%s,\"msg_id\":\"%s\",\"action\":\"%s\",\"time\":%" PRId64
+	                   ",\"exp\":%" PRId64 ",\"payload\":%s}",
+	                   name, client, hw_place_text(id, place), action, now_s, now_s + 86400, payload);
+	snprintf(topic, sizeof(topic), "%s/%s/pending", a->conf->root, s->client);
+	if (len < 0 || (size_t)len >= sizeof(text))
+		return true;
+	if (hw_tasks_broker_publish(
+		    a->broker,
+		    &(struct hw_tasks_put){.topic = {topic, strlen(topic)},
+	                                   .payload = {text, (size_t)len},
+	                                   .qos = 1,
+	                                   .subject = hw_tasks_subject((struct hw_text){topic, strlen(topic)},
+	                                                               (struct hw_text){place, strlen(place)})},
+		    NULL, NULL) != 0) {
+		s->again = true; /* the tick goes on */
+		return false;
+	}
+	if (s->n_sent == 0)
+		s->sent_ms = now_ms();
+	s->sent[s->n_sent++] = id;
+	return true;
+}
+
+static bool send_event(struct session *s, struct hw_place id, const struct hw_told_device *d)
+{
+	char payload[PAYLOAD_MAX], device[QUOTED_MAX], group[QUOTED_MAX], node[QUOTED_MAX], reason[QUOTED_MAX];
+	quote(d->device, device);
+	quote(d->group, group);
+	quote(d->node, node);
+	quote(d->reason, reason);
+	snprintf(payload, sizeof(payload),
+	         "{\"id\":%s,\"state\":\"%.*s\",\"reason\":%s,\"time_ms\":%" PRId64 ",\"last_seen_ms\":%" PRId64
+	         ",\"group\":%s,\"node\":%s,\"seq\":%.*s}",
+	         device, (int)d->state.len, d->state.at, reason, d->time_ms, d->last_seen_ms, group, node,
+	         d->seq.len ? (int)d->seq.len : 1, d->seq.len ? d->seq.at : "0");
+	return send_to(s, id, "transition", payload);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static bool done_asking(struct session *s)
+{
+	s->asking--;
+	return !s->gone && s->asking == 0;
+}
+
+static void on_known_offline(void *arg, const redisReply *reply)
+{
+	struct session *s = arg;
+	s->asking--;
+	if (reply && reply->type == REDIS_REPLY_INTEGER)
+		s->asleep_ms = reply->integer ? now_ms() : 0;
+}
+
+/* The oldest entry that there is: what lay between the place and it is gone. */
+static void on_oldest(void *arg, const redisReply *reply)
+{
+	struct session *s = arg;
+	char payload[200], after[HW_PLACE_TEXT], before[HW_PLACE_TEXT];
+	struct hw_place oldest;
+	s->asking--;
+	if (s->gone || s->asleep_ms || !s->first || !reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 1)
+		return;
+	const redisReply *entry = reply->element[0];
+	if (entry->type != REDIS_REPLY_ARRAY || entry->elements != 2 ||
+	    !hw_place_read(&oldest, entry->element[0]->str, entry->element[0]->len))
+		return;
+	if ((s->read.ms || s->read.seq) && hw_place_cmp(hw_place_next(s->read), oldest) < 0) {
+		snprintf(payload, sizeof(payload), "{\"after\":\"%s\",\"before\":\"%s\",\"lost\":null}",
+		         hw_place_text(s->read, after), hw_place_text(oldest, before));
+		if (!send_to(s, hw_place_before(oldest), "gap", payload))
+			return;
+		s->read = hw_place_before(oldest);
+	}
+	s->first = false;
+}
+
+static void on_range(void *arg, const redisReply *reply)
+{
+	struct session *s = arg;
+	struct hw_told_device d;
+	struct hw_place id;
+	if (!done_asking(s) || s->asleep_ms || s->first || !reply || reply->type != REDIS_REPLY_ARRAY)
+		return;
+	for (size_t i = 0; i < reply->elements && s->n_sent < UNACKED; i++) {
+		const redisReply *e = reply->element[i];
+		if (e->type != REDIS_REPLY_ARRAY || e->elements != 2 ||
+		    !hw_place_read(&id, e->element[0]->str, e->element[0]->len) || hw_place_cmp(id, s->read) <= 0)
+			continue;
+		/* What is no transition was written by somebody else. */
+		if (hw_told_read_device(e, &d) && matches(s, &d) && !send_event(s, id, &d))
+			return;
+		s->read = id;
+		s->saved = false;
+		s->again = true;
+	}
+	if (reply->elements == 0)
+		s->first = false;
+	go_on(s);
+}
+
+static bool is_ours(const struct session *s)
+{
+	return hw_schedule_rank(s->all->app->schedule, hw_schedule_receiver(s->client, strlen(s->client))) == 0;
+}
+
+static void go_on(struct session *s)
+{
+	struct hw_tasks_sessions *f = s->all;
+	struct hw_tasks_app *a = f->app;
+	char offline[HW_ID_MAX + 300], from[HW_PLACE_TEXT];
+	if (s->asking || s->gone || !s->known || !s->again || s->asleep_ms || s->n_sent == UNACKED || !is_ours(s) ||
+	    a->stopping || !hw_tasks_store_is_up(a->store) || !hw_tasks_broker_publishes(a->broker))
+		return;
+	s->again = false;
+	snprintf(offline, sizeof(offline), "%s%s", a->device_prefix, s->client);
+	hw_place_text(hw_place_next(s->read), from);
+	s->asking += ask(f, on_known_offline, s, (const char *[]){"EXISTS", offline, NULL}) == 0;
+	s->asking += ask(f, on_oldest, s, (const char *[]){"XRANGE", f->events, "-", "+", "COUNT", "1", NULL}) == 0;
+	s->asking +=
+		ask(f, on_range, s, (const char *[]){"XRANGE", f->events, from, "+", "COUNT", PAGE_TEXT, NULL}) == 0;
+}
+
+/* --- acks --------------------------------------------------------------------------------------------------------- */
+
+static void save(struct session *s, struct hw_place place, bool lives)
+{
+	struct hw_tasks_sessions *f = s->all;
+	char text[HW_PLACE_TEXT], key[KEY_MAX];
+	(void)ask(f, NULL, NULL,
+	          (const char *[]){"HSET", key_of("t", s->client, key), f->events, hw_place_text(place, text), NULL});
+	s->saved = true;
+	for (size_t i = 0; lives && i < 3; i++)
+		(void)ask(f, NULL, NULL,
+		          (const char *[]){"EXPIRE", key_of((const char *[]){"t", "s", "ol"}[i], s->client, key),
+		                           SESSION_TTL, NULL});
+}
+
+/* All up to this place. */
+static void acknowledged(struct session *s, struct hw_place place)
+{
+	size_t n = 0;
+	s->acked = place;
+	while (n < s->n_sent && hw_place_cmp(s->sent[n], place) <= 0)
+		n++;
+	memmove(s->sent, s->sent + n, (s->n_sent - n) * sizeof(*s->sent));
+	s->n_sent -= n;
+	s->sent_ms = now_ms();
+	s->again = true;
+}
+
+static void on_ack(void *arg, struct hw_text from, struct hw_text msg_id)
+{
+	struct hw_tasks_sessions *f = arg;
+	struct session *s = find(f, from);
+	struct hw_place place;
+	int64_t most_ms = hw_tasks_store_now_ms(f->app->store) + AHEAD_MS;
+	if (!s || !s->known || !hw_place_read(&place, msg_id.at, msg_id.len) || hw_place_cmp(place, s->acked) <= 0 ||
+	    (is_ours(s) && hw_place_cmp(place, s->read) > 0) || (int64_t)place.ms > most_ms) {
+		f->app->counts.refused[HW_REFUSED_UNKNOWN] += !s;
+		return;
+	}
+	acknowledged(s, place);
+	save(s, place, true);
+	go_on(s);
+}
+
+/* --- what is kept ------------------------------------------------------------------------------------------------- */
+
+/* The session as Redis has it: filter, then place. */
+static void on_filter(void *arg, const redisReply *reply)
+{
+	struct session *s = arg;
+	s->asking--;
+	if (!reply || reply->type == REDIS_REPLY_ERROR)
+		return;
+	if (reply->type != REDIS_REPLY_STRING || !hw_json_object_valid(reply->str, reply->len)) {
+		char key[HW_TASKS_KEY_MAX];
+		s->gone = true;
+		(void)ask(s->all, NULL, NULL, (const char *[]){"SREM", list_key(s->all, key), s->client, NULL});
+		return;
+	}
+	free(s->filter);
+	s->filter = strdup(reply->str);
+}
+
+static void on_offset(void *arg, const redisReply *reply)
+{
+	struct session *s = arg;
+	struct hw_place place = {0, 0};
+	if (!done_asking(s) || !s->filter || !reply || reply->type == REDIS_REPLY_ERROR)
+		return;
+	if (reply->type == REDIS_REPLY_STRING)
+		(void)hw_place_read(&place, reply->str, reply->len);
+	if (s->known && hw_place_cmp(place, s->acked) <= 0)
+		return;
+	if (s->known && hw_place_cmp(place, s->read) <= 0) {
+		acknowledged(s, place); /* another instance has heard that */
+	} else {
+		s->known = true;
+		s->acked = place;
+		rewind_to_ack(s);
+	}
+	go_on(s);
+}
+
+static void load(struct session *s)
+{
+	struct hw_tasks_sessions *f = s->all;
+	char key[KEY_MAX];
+	if (s->asking || s->gone)
+		return;
+	s->asking += ask(f, on_filter, s, (const char *[]){"HGET", key_of("s", s->client, key), f->events, NULL}) == 0;
+	s->asking += ask(f, on_offset, s, (const char *[]){"HGET", key_of("t", s->client, key), f->events, NULL}) == 0;
+}
+
+static void on_list(void *arg, const redisReply *reply)
+{
+	struct hw_tasks_sessions *f = arg;
+	f->unlisted = !reply || reply->type != REDIS_REPLY_ARRAY;
+	if (f->unlisted)
+		return;
+	for (struct session *s = f->sessions; s; s = s->next)
+		s->listed = false;
+	for (size_t i = 0; i < reply->elements; i++) {
+		const redisReply *r = reply->element[i];
+		struct session *s = r->type == REDIS_REPLY_STRING ? add(f, (struct hw_text){r->str, r->len}) : NULL;
+		if (!s)
+			continue;
+		s->listed = true;
+		load(s);
+	}
+	/* Another instance has heard that it is over, or its time is. */
+	for (struct session *s = f->sessions; s; s = s->next)
+		s->gone |= !s->listed;
+}
+
+static void list(struct hw_tasks_sessions *f)
+{
+	char key[HW_TASKS_KEY_MAX];
+	f->listed_ms = now_ms();
+	(void)ask(f, on_list, f, (const char *[]){"SMEMBERS", list_key(f, key), NULL});
+}
+
+/* --- follow, unfollow --------------------------------------------------------------------------------------------- */
+
+struct asking {
+	struct hw_tasks_sessions *all;
+	char client[HW_ID_MAX + 1], msg_id[HW_TASK_MSG_ID_MAX + 1];
+	char *filter;
+	bool fresh; /* where it begins is not said: where it was, or with what comes now */
+};
+
+static void asking_free(struct asking *q)
+{
+	free(q->filter);
+	free(q);
+}
+
+static void on_kept(void *arg, const redisReply *reply)
+{
+	struct asking *q = arg;
+	struct hw_text client = {q->client, strlen(q->client)};
+	if (reply && reply->type != REDIS_REPLY_ERROR) {
+		struct session *s = q->filter ? add(q->all, client) : find(q->all, client);
+		if (s && q->filter) {
+			s->known = false;
+			s->asleep_ms = 0;
+			load(s);
+		} else if (s) {
+			s->gone = true;
+		}
+		hw_tasks_inbox_done(q->all->app->inbox, client, (struct hw_text){q->msg_id, strlen(q->msg_id)},
+		                    (struct hw_text){"", 0});
+	}
+	asking_free(q);
+}
+
+/* Writes the session, its place last of all. */
+static void keep(struct asking *q, const char *place)
+{
+	struct hw_tasks_sessions *f = q->all;
+	char key[KEY_MAX], ol[2 * QUOTED_MAX + 200], quoted[QUOTED_MAX], names[HW_TASKS_KEY_MAX];
+	quote((struct hw_text){q->client, strlen(q->client)}, quoted);
+	snprintf(ol, sizeof(ol),
+	         "{\"clientId\":%s,\"userName\":%s,\"clean\":false,\"serverId\":\"%.64s\",\"status\":\"online\","
+	         "\"timestamp\":%" PRId64 "}",
+	         quoted, quoted, f->app->conf->node_id, hw_tasks_store_now_ms(f->app->store));
+	(void)ask(f, NULL, NULL, (const char *[]){"SET", key_of("ol", q->client, key), ol, "EX", SESSION_TTL, NULL});
+	(void)ask(f, NULL, NULL, (const char *[]){"HSET", key_of("s", q->client, key), f->events, q->filter, NULL});
+	(void)ask(f, NULL, NULL, (const char *[]){"EXPIRE", key_of("s", q->client, key), SESSION_TTL, NULL});
+	(void)ask(f, NULL, NULL, (const char *[]){"SADD", list_key(f, names), q->client, NULL});
+	(void)ask(f, NULL, NULL,
+	          (const char *[]){q->fresh ? "HSETNX" : "HSET", key_of("t", q->client, key), f->events, place, NULL});
+	if (ask(f, on_kept, q, (const char *[]){"EXPIRE", key_of("t", q->client, key), SESSION_TTL, NULL}) != 0)
+		asking_free(q);
+}
+
+static void on_newest(void *arg, const redisReply *reply)
+{
+	struct asking *q = arg;
+	const char *newest = "0-0";
+	if (!reply || reply->type != REDIS_REPLY_ARRAY) {
+		asking_free(q);
+		return;
+	}
+	if (reply->elements == 1 && reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements == 2)
+		newest = reply->element[0]->element[0]->str;
+	keep(q, newest);
+}
+
+static bool is(struct hw_text t, const char *word)
+{
+	return t.len == strlen(word) && memcmp(t.at, word, t.len) == 0;
+}
+
+static struct asking *asking_new(struct hw_tasks_sessions *f, struct hw_text sender, const struct hw_request *q)
+{
+	struct asking *k = sender.len <= HW_ID_MAX ? calloc(1, sizeof(*k)) : NULL;
+	if (!k)
+		return NULL;
+	k->all = f;
+	memcpy(k->client, sender.at, sender.len);
+	memcpy(k->msg_id, q->msg_id.at, q->msg_id.len);
+	return k;
+}
+
+static void on_follow(void *arg, struct hw_text sender, const struct hw_request *q)
+{
+	struct hw_tasks_sessions *f = arg;
+	const struct hw_tasks_settings *c = f->app->conf;
+	struct hw_text name = {c->name, strlen(c->name)}, action = {"follow", 6};
+	char place[HW_PLACE_TEXT];
+	if (!hw_allow_task(c->allow, c->n_allow, sender, action, name)) {
+		f->app->counts.refused[HW_REFUSED_ALLOW]++;
+		hw_tasks_inbox_refuse(f->app->inbox, sender, q->msg_id, "no [tasks] allow allows this");
+		return;
+	}
+	struct asking *k = asking_new(f, sender, q);
+	if (!k || !(k->filter = filter_of(q))) {
+		free(k);
+		return;
+	}
+	k->fresh = q->from.len == 0;
+	if (q->from.len && !is(q->from, "new")) {
+		snprintf(place, sizeof(place), "%.*s", (int)q->from.len, is(q->from, "start") ? "0-0" : q->from.at);
+		keep(k, is(q->from, "start") ? "0-0" : place);
+	} else if (ask(f, on_newest, k, (const char *[]){"XREVRANGE", f->events, "+", "-", "COUNT", "1", NULL}) != 0) {
+		asking_free(k);
+	}
+}
+
+static void on_unfollow(void *arg, struct hw_text sender, const struct hw_request *q)
+{
+	struct hw_tasks_sessions *f = arg;
+	char keys[3][KEY_MAX], names[HW_TASKS_KEY_MAX];
+	struct asking *k = asking_new(f, sender, q);
+	if (!k)
+		return;
+	(void)ask(f, NULL, NULL, (const char *[]){"SREM", list_key(f, names), k->client, NULL});
+	if (ask(f, on_kept, k,
+	        (const char *[]){"DEL", key_of("ol", k->client, keys[0]), key_of("s", k->client, keys[1]),
+	                         key_of("t", k->client, keys[2]), NULL}) != 0)
+		asking_free(k);
+}
+
+/* --- time, life --------------------------------------------------------------------------------------------------- */
+
+static void on_device(void *arg, const struct hw_told_device *d)
+{
+	struct hw_tasks_sessions *f = arg;
+	const char *prefix = f->app->conf->id_prefix;
+	size_t len = strlen(prefix);
+	for (struct session *s = f->sessions; s; s = s->next) {
+		if (d->device.len == len + strlen(s->client) && memcmp(d->device.at, prefix, len) == 0 &&
+		    memcmp(d->device.at + len, s->client, strlen(s->client)) == 0 && s->asleep_ms &&
+		    is(d->state, "online")) {
+			s->asleep_ms = 0;
+			rewind_to_ack(s);
+		}
+		s->again = true;
+		go_on(s);
+	}
+}
+
+static void on_up(void *arg)
+{
+	struct hw_tasks_sessions *f = arg;
+	for (struct session *s = f->sessions; s; s = s->next)
+		s->known = false;
+	list(f);
+}
+
+void hw_tasks_sessions_tick(struct hw_tasks_sessions *f)
+{
+	int64_t now = now_ms();
+	reap(f);
+	if (!hw_tasks_store_is_up(f->app->store))
+		return;
+	if (f->unlisted || now - f->listed_ms >= LOOK_MS)
+		list(f);
+	for (struct session *s = f->sessions; s; s = s->next) {
+		/* An answer was still awaited when it was to be read anew; and others' instances hear acks as well. */
+		if (!s->known || (f->app->conf->several && s->n_sent))
+			load(s);
+		if (s->asleep_ms && now - s->asleep_ms >= LOOK_MS) {
+			s->asleep_ms = 0;
+			rewind_to_ack(s);
+		} else if (s->n_sent && !s->asking && now - s->sent_ms >= f->app->conf->ack_wait_ms) {
+			rewind_to_ack(s);
+		} else if (s->known && !s->n_sent && !s->saved && !s->asking && hw_place_cmp(s->read, s->acked) > 0) {
+			s->acked = s->read; /* nothing of it was for this client */
+			save(s, s->read, false);
+		}
+		go_on(s);
+	}
+}
+
+struct hw_tasks_sessions *hw_tasks_sessions_new(struct hw_tasks_app *app)
+{
+	struct hw_tasks_sessions *f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	f->app = app;
+	snprintf(f->events, sizeof(f->events), "%sevents", app->conf->redis.key_prefix);
+	f->hook = (struct hw_told_hook){.on_device = on_device, .on_up = on_up, .arg = f};
+	hw_told_join(app->told, &f->hook);
+	hw_tasks_inbox_take(app->inbox, HW_REQUEST_FOLLOW, on_follow, f);
+	hw_tasks_inbox_take(app->inbox, HW_REQUEST_UNFOLLOW, on_unfollow, f);
+	hw_tasks_inbox_take_strays(app->inbox, on_ack, f);
+	return f;
+}
+
+void hw_tasks_sessions_free(struct hw_tasks_sessions *f)
+{
+	if (!f)
+		return;
+	for (struct session *s = f->sessions; s; s = s->next) {
+		s->gone = true;
+		s->asking = 0;
+	}
+	reap(f);
+	free(f);
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See told.h. One connection, on which XREAD waits. Cost: a round trip for what has come meanwhile.
+ *
+ * Of device:events only what comes online matters here: those receivers' tasks are made due, and the place behind them
+ * is kept in task:at by the same call.
+ */
+#include "tasks/told.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "link/link.h"
+#include "link/trouble.h"
+#include "tasks/app.h"
+
+#define COUNT     "500"
+#define WAIT_MS   "1000" /* far below HW_LINK_SILENCE_MS */
+#define ID_MAX    48
+#define KEY_MAX   160
+#define WORDS_MAX 12
+
+struct hw_tasks_told {
+	struct hw_tasks_app *app;
+	struct hw_redis_link link;
+	bool ready, wanted; /* the connection is there; the store is up */
+	bool asking;        /* an answer is awaited */
+	bool begun;         /* the places are known */
+	char devices[KEY_MAX];
+	char device_at[ID_MAX], task_at[ID_MAX];
+	struct hw_told_hook *hooks, *next; /* next: the one that is told next, while they are */
+};
+
+static void go_on(struct hw_tasks_told *t);
+
+/* --- entries ------------------------------------------------------------------------------------------------------ */
+
+static struct hw_text text_of(const redisReply *r)
+{
+	return r->type == REDIS_REPLY_STRING ? (struct hw_text){r->str, r->len} : (struct hw_text){"", 0};
+}
+
+/* An entry: its id, and its fields' names and values. */
+static bool is_entry(const redisReply *e)
+{
+	return e->type == REDIS_REPLY_ARRAY && e->elements == 2 && e->element[0]->type == REDIS_REPLY_STRING &&
+	       e->element[0]->len < ID_MAX && e->element[1]->type == REDIS_REPLY_ARRAY;
+}
+
+struct field {
+	const char *name;
+	struct hw_text *to;
+};
+
+static void read_fields(const redisReply *entry, const struct field *fields, size_t n)
+{
+	const redisReply *all = entry->element[1];
+	for (size_t i = 0; i + 1 < all->elements; i += 2)
+		for (size_t k = 0; k < n; k++)
+			if (all->element[i]->type == REDIS_REPLY_STRING &&
+			    strcmp(all->element[i]->str, fields[k].name) == 0)
+				*fields[k].to = text_of(all->element[i + 1]);
+}
+
+static int64_t number_of(struct hw_text t)
+{
+	return t.len ? strtoll(t.at, NULL, 10) : 0;
+}
+
+bool hw_told_read_task(const redisReply *entry, struct hw_told_task *out)
+{
+	struct hw_text none = {"", 0}, task = none, state = none, time = none, watched = none;
+	if (!is_entry(entry))
+		return false;
+	*out = (struct hw_told_task){entry->element[0]->str, .receiver = none, .sender = none,
+	                             .msg_id = none,         .why = none,      .node = none};
+	const struct field fields[] = {
+		{"task", &task},      {"receiver", &out->receiver}, {"sender", &out->sender}, {"msg_id", &out->msg_id},
+		{"state", &state},    {"why", &out->why},           {"time_ms", &time},       {"node", &out->node},
+		{"watched", &watched}};
+	read_fields(entry, fields, sizeof(fields) / sizeof(*fields));
+	out->state = hw_task_state_of(state.at, state.len);
+	out->late = out->why.len == 4 && memcmp(out->why.at, HW_TASK_WHY_LATE, 4) == 0;
+	out->watched = watched.len > 0;
+	out->time_ms = number_of(time);
+	return hw_task_id_parse(&out->task, task.at, task.len) && out->state != HW_TASK_STATES;
+}
+
+bool hw_told_read_device(const redisReply *entry, struct hw_told_device *out)
+{
+	struct hw_text none = {"", 0}, time = none, seen = none;
+	if (!is_entry(entry))
+		return false;
+	*out = (struct hw_told_device){entry->element[0]->str, .device = none, .state = none, .reason = none,
+	                               .group = none,          .node = none,   .seq = none};
+	const struct field fields[] = {{"id", &out->device},   {"state", &out->state}, {"reason", &out->reason},
+	                               {"group", &out->group}, {"node", &out->node},   {"seq", &out->seq},
+	                               {"time_ms", &time},     {"last_seen_ms", &seen}};
+	read_fields(entry, fields, sizeof(fields) / sizeof(*fields));
+	out->time_ms = number_of(time);
+	out->last_seen_ms = number_of(seen);
+	return out->device.len > 0 && out->state.len > 0;
+}
+
+/* --- hooks -------------------------------------------------------------------------------------------------------- */
+
+void hw_told_join(struct hw_tasks_told *t, struct hw_told_hook *h)
+{
+	h->next = t->hooks;
+	t->hooks = h;
+}
+
+void hw_told_leave(struct hw_tasks_told *t, struct hw_told_hook *h)
+{
+	struct hw_told_hook **at = &t->hooks;
+	if (t->next == h)
+		t->next = h->next;
+	while (*at && *at != h)
+		at = &(*at)->next;
+	if (*at)
+		*at = h->next;
+}
+
+/* Tells each hook: of a task, of a device, or, both NULL, that reading begins. */
+static void tell(struct hw_tasks_told *t, const struct hw_told_task *task, const struct hw_told_device *device)
+{
+	for (struct hw_told_hook *h = t->hooks; h; h = t->next) {
+		t->next = h->next;
+		if (task && h->on_task)
+			h->on_task(h->arg, task);
+		else if (device && h->on_device)
+			h->on_device(h->arg, device);
+		else if (!task && !device && h->on_up)
+			h->on_up(h->arg);
+	}
+}
+
+/* --- what was read ------------------------------------------------------------------------------------------------ */
+
+static bool is_online(const struct hw_tasks_told *t, const struct hw_told_device *d, struct hw_text *receiver)
+{
+	const char *prefix = t->app->conf->id_prefix;
+	size_t len = strlen(prefix);
+	if (d->state.len != 6 || memcmp(d->state.at, "online", 6) != 0 || d->device.len <= len ||
+	    memcmp(d->device.at, prefix, len) != 0)
+		return false;
+	*receiver = (struct hw_text){d->device.at + len, d->device.len - len};
+	return true;
+}
+
+/* The id behind the next HW_TASK_CALL_ITEMS that came online, from entry `i` on; all that is left, if there are fewer.
+ */
+static struct hw_text place_from(const struct hw_tasks_told *t, const redisReply *entries, size_t i)
+{
+	struct hw_told_device d;
+	struct hw_text receiver, place = {"", 0};
+	for (size_t n = 0; i < entries->elements; i++) {
+		if (!hw_told_read_device(entries->element[i], &d))
+			continue;
+		if (is_online(t, &d, &receiver) && n++ == HW_TASK_CALL_ITEMS)
+			break;
+		place = (struct hw_text){d.id, strlen(d.id)};
+	}
+	return place;
+}
+
+/* Whether all that came online was handed on. */
+static bool wake_receivers(struct hw_tasks_told *t, const redisReply *entries)
+{
+	struct hw_told_device d;
+	struct hw_text receiver;
+	size_t n = 0;
+	for (size_t i = 0; i < entries->elements; i++) {
+		if (!hw_told_read_device(entries->element[i], &d) || !is_online(t, &d, &receiver))
+			continue;
+		struct hw_text place = {"", 0};
+		if (n++ % HW_TASK_CALL_ITEMS == 0)
+			place = place_from(t, entries, i);
+		if (hw_tasks_desk_online(t->app->desk, receiver, place) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void set_place(char place[ID_MAX], const redisReply *entries)
+{
+	const redisReply *last = entries->elements ? entries->element[entries->elements - 1] : NULL;
+	if (last && is_entry(last))
+		snprintf(place, ID_MAX, "%s", last->element[0]->str);
+}
+
+/* False: to be read again, a little later. */
+static bool take_devices(struct hw_tasks_told *t, const redisReply *entries)
+{
+	struct hw_told_device d;
+	if (!wake_receivers(t, entries))
+		return false;
+	for (size_t i = 0; i < entries->elements; i++)
+		if (hw_told_read_device(entries->element[i], &d))
+			tell(t, NULL, &d);
+	set_place(t->device_at, entries);
+	return true;
+}
+
+static void take_tasks(struct hw_tasks_told *t, const redisReply *entries)
+{
+	struct hw_told_task task;
+	for (size_t i = 0; i < entries->elements; i++)
+		if (hw_told_read_task(entries->element[i], &task))
+			tell(t, &task, NULL);
+	set_place(t->task_at, entries);
+}
+
+static bool take(struct hw_tasks_told *t, const redisReply *reply)
+{
+	bool whole = true;
+	for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
+		const redisReply *stream = reply->element[i];
+		if (stream->type != REDIS_REPLY_ARRAY || stream->elements != 2 ||
+		    stream->element[0]->type != REDIS_REPLY_STRING || stream->element[1]->type != REDIS_REPLY_ARRAY)
+			continue;
+		if (strcmp(stream->element[0]->str, t->devices) == 0)
+			whole = take_devices(t, stream->element[1]);
+		else
+			take_tasks(t, stream->element[1]);
+	}
+	return whole;
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------- */
+
+static bool ask(struct hw_tasks_told *t, redisCallbackFn *fn, const char *const *words)
+{
+	const char *argv[WORDS_MAX];
+	size_t len[WORDS_MAX];
+	int n = 0;
+	for (; n < WORDS_MAX && words[n]; n++) {
+		argv[n] = words[n];
+		len[n] = strlen(words[n]);
+	}
+	return hw_redis_link_command(&t->link, fn, t, n, argv, len) == 0;
+}
+
+/* Whether the answer is one; what is wrong is told, and tried again by the tick. */
+static bool is_answer(struct hw_tasks_told *t, const redisReply *reply)
+{
+	if (!reply)
+		return false;
+	hw_redis_link_got(&t->link);
+	if (reply->type == REDIS_REPLY_ERROR)
+		hw_tasks_store_trouble(t->app->store, reply->str);
+	return reply->type != REDIS_REPLY_ERROR;
+}
+
+static void on_read(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_tasks_told *t = arg;
+	(void)ac;
+	t->asking = false;
+	if (is_answer(t, answer) && t->wanted && t->begun && take(t, answer))
+		go_on(t);
+}
+
+static bool wants_tasks(const struct hw_tasks_told *t)
+{
+	for (const struct hw_told_hook *h = t->hooks; h; h = h->next)
+		if (h->on_task)
+			return true;
+	return false;
+}
+
+static bool read_on(struct hw_tasks_told *t)
+{
+	char tasks[HW_TASKS_KEY_MAX];
+	hw_tasks_store_key(t->app->store, "events", tasks);
+	if (wants_tasks(t))
+		return ask(t, on_read,
+		           (const char *[]){"XREAD", "COUNT", COUNT, "BLOCK", WAIT_MS, "STREAMS", t->devices, tasks,
+		                            t->device_at, t->task_at, NULL});
+	*t->task_at = '\0';
+	return ask(
+		t, on_read,
+		(const char *[]){"XREAD", "COUNT", COUNT, "BLOCK", WAIT_MS, "STREAMS", t->devices, t->device_at, NULL});
+}
+
+/* The newest entry's id of a stream; without any, its beginning. */
+static void newest(const redisReply *r, char place[ID_MAX])
+{
+	snprintf(place, ID_MAX, "0-0");
+	if (r->type == REDIS_REPLY_ARRAY && r->elements == 1)
+		set_place(place, r);
+}
+
+/* The first who reads: what is lost on the way from here on is read again from here. */
+static void keep_place(struct hw_tasks_told *t)
+{
+	char at[HW_TASKS_KEY_MAX];
+	hw_tasks_store_key(t->app->store, "at", at);
+	(void)hw_tasks_store_ask(t->app->store, NULL, NULL, (const char *[]){"SET", at, t->device_at, "NX", NULL});
+}
+
+/* EXEC of GET task:at, and of the last entries of both. */
+static void on_places(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_tasks_told *t = arg;
+	const redisReply *r = answer;
+	(void)ac;
+	t->asking = false;
+	if (!is_answer(t, r) || !t->wanted || r->type != REDIS_REPLY_ARRAY || r->elements != 3)
+		return;
+	const redisReply *at = r->element[0];
+	newest(r->element[1], t->device_at);
+	newest(r->element[2], t->task_at);
+	if (at->type == REDIS_REPLY_STRING && at->len > 0 && at->len < ID_MAX)
+		snprintf(t->device_at, ID_MAX, "%s", at->str);
+	else if (at->type == REDIS_REPLY_NIL)
+		keep_place(t);
+	bool first = !t->begun;
+	t->begun = true;
+	if (first)
+		tell(t, NULL, NULL);
+	go_on(t);
+}
+
+static void on_aside(redisAsyncContext *ac, void *answer, void *arg)
+{
+	(void)ac;
+	(void)is_answer(arg, answer);
+}
+
+static bool ask_places(struct hw_tasks_told *t)
+{
+	char at[HW_TASKS_KEY_MAX], tasks[HW_TASKS_KEY_MAX];
+	hw_tasks_store_key(t->app->store, "at", at);
+	hw_tasks_store_key(t->app->store, "events", tasks);
+	return ask(t, on_aside, (const char *[]){"MULTI", NULL}) &&
+	       ask(t, on_aside, (const char *[]){"GET", at, NULL}) &&
+	       ask(t, on_aside, (const char *[]){"XREVRANGE", t->devices, "+", "-", "COUNT", "1", NULL}) &&
+	       ask(t, on_aside, (const char *[]){"XREVRANGE", tasks, "+", "-", "COUNT", "1", NULL}) &&
+	       ask(t, on_places, (const char *[]){"EXEC", NULL});
+}
+
+static void go_on(struct hw_tasks_told *t)
+{
+	if (t->asking || !t->ready || !t->wanted)
+		return;
+	bool places = !t->begun || (wants_tasks(t) && !*t->task_at);
+	t->asking = places ? ask_places(t) : read_on(t);
+	if (!t->asking)
+		hw_redis_link_fail(&t->link, "out of memory");
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+void hw_tasks_told_up(struct hw_tasks_told *t)
+{
+	t->wanted = true;
+	go_on(t);
+}
+
+void hw_tasks_told_down(struct hw_tasks_told *t)
+{
+	t->wanted = t->begun = false;
+}
+
+void hw_tasks_told_again(struct hw_tasks_told *t)
+{
+	t->begun = false;
+	go_on(t);
+}
+
+void hw_tasks_told_tick(struct hw_tasks_told *t)
+{
+	hw_redis_link_tick(&t->link);
+	go_on(t);
+}
+
+static void on_ready(void *arg)
+{
+	struct hw_tasks_told *t = arg;
+	t->ready = true;
+	hw_redis_link_settled(&t->link);
+	go_on(t);
+}
+
+static void on_lost(void *arg, const char *why)
+{
+	struct hw_tasks_told *t = arg;
+	(void)why; /* the store says it */
+	t->ready = t->begun = t->asking = false;
+}
+
+static const struct hw_redis_link_ops link_ops = {on_ready, on_lost, NULL};
+
+struct hw_tasks_told *hw_tasks_told_new(struct hw_tasks_app *app)
+{
+	struct hw_tasks_told *t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->app = app;
+	snprintf(t->devices, sizeof(t->devices), "%sevents", app->conf->redis.key_prefix);
+	const struct hw_redis_link_conf conf = {.at = hw_redis_address_of(&app->conf->redis, app->redis_password),
+	                                        .seed = (uint64_t)(uintptr_t)t | 1};
+	if (hw_redis_link_init(&t->link, app->loop.base, &conf, &link_ops, t) == 0)
+		return t;
+	free(t);
+	return NULL;
+}
+
+void hw_tasks_told_free(struct hw_tasks_told *t)
+{
+	if (!t)
+		return;
+	t->wanted = false;
+	hw_redis_link_fini(&t->link);
+	free(t);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What happens, as Redis tells it: the entries of task:events and device:events, read by each instance as they come,
+ * and handed to who has asked for them here: event streams, waiters, watch, follow, wills. (Submitters are told by
+ * tell.h, once among all instances.)
+ *
+ * Nothing is remembered: who must not miss an entry keeps its own place, and reads from there at `on_up`.
+ */
+#ifndef HW_TASKS_TOLD_H
+#define HW_TASKS_TOLD_H
+
+#include "tasks/task.h"
+
+struct hw_tasks_app;
+struct hw_tasks_told;
+
+/* A transition of a task. */
+struct hw_told_task {
+	const char *id; /* of the entry */
+	struct hw_task_id task;
+	struct hw_text receiver, sender, msg_id, why, node;
+	enum hw_task_state state; /* with why "late": what the answer that came late said */
+	bool late;
+	bool watched; /* of a task that nodes sent one another: the entry has a field `watched`; nobody is told by
+	                 tell.h */
+	int64_t time_ms;
+};
+
+/* A transition of a device. */
+struct hw_told_device {
+	const char *id;        /* of the entry */
+	struct hw_text device; /* with its prefix */
+	struct hw_text state;  /* online, offline, forgotten */
+	struct hw_text reason, group, node, seq;
+	int64_t time_ms, last_seen_ms;
+};
+
+/* One who is told. Embed it, and fill in the functions that are wanted. Valid until hw_told_leave(), which may be
+ * called from within them. */
+struct hw_told_hook {
+	void (*on_task)(void *arg, const struct hw_told_task *t);
+	void (*on_device)(void *arg, const struct hw_told_device *d);
+	/* Reading begins, at the start and whenever Redis is back: entries may have been missed. */
+	void (*on_up)(void *arg);
+	void *arg;
+	struct hw_told_hook *next; /* the list's own */
+};
+
+struct hw_tasks_told *hw_tasks_told_new(struct hw_tasks_app *app);
+void hw_tasks_told_free(struct hw_tasks_told *t);
+void hw_told_join(struct hw_tasks_told *t, struct hw_told_hook *h);
+void hw_told_leave(struct hw_tasks_told *t, struct hw_told_hook *h);
+
+/* For the wiring. */
+void hw_tasks_told_up(struct hw_tasks_told *t);
+void hw_tasks_told_down(struct hw_tasks_told *t);
+void hw_tasks_told_again(struct hw_tasks_told *t); /* from task:at on */
+void hw_tasks_told_tick(struct hw_tasks_told *t);
+
+/* An entry's fields into a transition; false: it is none. For who reads the streams himself. Borrows the reply. */
+struct redisReply;
+bool hw_told_read_task(const struct redisReply *entry, struct hw_told_task *out);
+bool hw_told_read_device(const struct redisReply *entry, struct hw_told_device *out);
+
+#endif

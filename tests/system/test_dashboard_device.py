@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""The dashboard's pages of a device, a group and the unreliable devices, in a real browser. Needs what test_dashboard.py needs;
+with axe-core beside playwright-core, that is asked what it finds as well."""
+import json
+from pathlib import Path
+
+import pytest
+
+from hw_history import BUILT, wait_read
+from hw_past import PUMP, QUIET_TIMES, start_with_past
+from hw_wait import NotWithin, wait_until, wait_within
+from test_dashboard import MODULES, browser, missing, say_nothing, start  # noqa: F401
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+needs_history = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
+QUIET = ["503", "404"]  # of heartwheel-tasks, which is not there, and of devices that are not known
+AXE = Path(MODULES) / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def visit(b, d, route):
+    b.run("await page.goto(%s)" % json.dumps(d.url + route))
+
+
+def page(b):
+    return b.text("#page")
+
+
+def axe_finds_nothing(b):
+    """The page's own policy lets no script in: axe comes through the debugger."""
+    if AXE.exists():
+        b.run("await page.evaluate(%s)" % json.dumps(AXE.read_text()))
+        found = b.run("return (await page.evaluate(() => axe.run())).violations.map((v) => [v.id, v.nodes.map((n) => n.html)])")
+        assert found == [], found
+
+
+def says(env, d, topic, device, payload, state):
+    """It says so until it is believed: a goodbye does not count where the monitor just stood still, as on a busy machine."""
+    def believed():
+        env.publisher.publish(topic, payload)
+        try:
+            return wait_within(lambda: d.state(device) == state, 3)
+        except NotWithin:
+            return False
+    wait_until(believed, what="%s to be %s" % (device, state))
+
+
+def heights(b, strip):
+    """Of each bar its parts, from the top."""
+    return b.get('[...document.querySelectorAll(".bars")[%d]?.children ?? []].map((c) => [...c.children].map((p) => p.className))' % strip)
+
+
+@needs_history
+def test_a_device_with_a_past(env, browser):
+    d = start_with_past(env)
+    b = browser(timezoneId="Europe/Berlin")
+    b.open(d.url)
+    b.run('await page.locator("#state").selectOption("online"); await page.locator("#space .row", { hasText: "pump-7" }).click()')
+    wait_until(lambda: len(heights(b, 0)) == 96 and len(heights(b, 1)) == 90, what="the bars")
+    assert b.get("location.hash") == "#/device/hall%202%2Fpump-7" and b.text(".about h2") == PUMP
+    assert "Europe/Berlin" in page(b)
+    day, quarter = heights(b, 0), heights(b, 1)
+    assert sum("down" in c for c in day) == 3 and 4 <= sum("unseen" in c for c in day) <= 7
+    assert quarter[:48] == [["none"]] * 48 and quarter[52:60] == [["up"]] * 8 and sum("down" in c for c in quarter) in (2, 3)
+    # What the bars say is there in words.
+    label = b.get('document.querySelectorAll(".bars")[0].getAttribute("aria-label")')
+    assert "3 outages, down 3 m" in label and "seen 95." in label
+    assert "down 1 m, 1 outage" in b.get('document.querySelector(".words").textContent')
+    b.run('await page.locator(".bars").first().hover({ position: { x: 3, y: 9 } })')
+    wait_until(lambda: b.text(".bar-note >> nth=0").endswith(": up"))
+    rows = b.get('[...document.querySelectorAll("#page tbody tr")].map((r) => r.children[2].textContent)')
+    assert rows == ["1 m", "1 m", "1 m", "2 h"]
+    assert b.run("return await page.title()").endswith(PUMP + " · heartwheel")
+    assert not b.run('return await page.getByRole("region", { name: "Tasks" }).count()'), "nobody answers for tasks"
+    # It changes by itself: the monitor's word at once, and what the history makes of it.
+    b.run("page.evaluate(() => { window.untouched = true; })")
+    says(env, d, "%s/p/%s" % (env.root, PUMP), PUMP, '{"online":false,"battery":51}', "offline")
+    wait_until(lambda: b.text(".about .pill") == "offline" and "Battery\n51 %" in page(b))
+    lasts = wait_until(lambda: b.get('document.querySelector("#page tr.lasts")?.textContent'))
+    assert "said goodbye" in lasts
+    assert b.get('document.querySelectorAll("#page .lately li")[0].textContent').endswith("offlinesaid goodbye")
+    wait_until(lambda: "4 outages" in b.get('document.querySelectorAll(".bars")[0].getAttribute("aria-label")'))
+    env.publisher.publish("%s/p/%s" % (env.root, PUMP), "")
+    wait_until(lambda: b.text(".about .pill") == "online" and b.get('document.querySelector("#page tr.lasts")') is None)
+    axe_finds_nothing(b)
+    b.run("await page.goBack()")  # to the table, as it was
+    wait_until(lambda: b.run('return await page.locator("#grid").isVisible()'))
+    assert b.get("window.untouched") is True
+    say_nothing(b, also=QUIET)
+
+
+@needs_history
+def test_groups_and_who_is_unreliable(env, browser):
+    d = start_with_past(env)
+    b = browser()
+    visit(b, d, "#/unreliable")
+    wait_until(lambda: "together" in page(b))
+    tables = b.get('[...document.querySelectorAll("#page table")].map((t) => [...t.tBodies[0].rows].map((r) => [0, 1, 2].map((i) =>'
+                   ' r.cells[i].textContent)))')
+    assert tables[0] == [["flappy", "60", "4 h 55 m"], [PUMP, "3", "3 m"]]
+    assert [r[0] for r in tables[1]] == ["fan-3", "flappy", PUMP]
+    axe_finds_nothing(b)
+    b.run('await page.getByRole("link", { name: "pumps" }).first().click()')
+    wait_until(lambda: b.text(".about h2") == "Group pumps" and "Months are of UTC" in page(b))
+    assert "2 online, 0 offline, timeout 1 h" in page(b)
+    month = d.history.get("/v1/history/uptime?group=pumps").json()["all"]
+    first = b.get('[...document.querySelector("#page tbody").rows[0].cells].map((c) => c.textContent)')
+    assert first[1] == "%.2f %%" % (int(month["uptime"] * 10000) / 100) and int(first[2]) == month["outages"] and "" not in first
+    b.run('await page.getByRole("link", { name: "flappy" }).click()')
+    wait_until(lambda: b.text(".about h2") == "flappy" and len(heights(b, 1)) == 90)
+    shown = 'document.querySelectorAll("#page .lately li").length'
+    assert b.get(shown) == 10
+    b.run('await page.getByRole("region", { name: "Transitions" }).getByRole("button").click()')
+    wait_until(lambda: b.get(shown) == 110)
+    b.run('await page.getByRole("region", { name: "Transitions" }).getByRole("button").click()')
+    wait_until(lambda: b.get(shown) == 121)  # the history's second page
+    visit(b, d, "#/device/old")
+    wait_until(lambda: b.text(".about .pill") == "forgotten" and "the history does" in page(b))
+    visit(b, d, "#/device/none")
+    wait_until(lambda: b.text(".about .pill") == "not known" and "nothing of this device" in page(b))
+    axe_finds_nothing(b)
+    say_nothing(b, also=QUIET)
+
+
+def test_without_a_history_and_with_any_id(env, browser):
+    d = start(env, groups=[("any", {"heartbeat": env.root + "/{id...}", "timeout": "1h"})], **QUIET_TIMES)
+    odd = "a b/\u202e%41?x=1&y#z/\u00fc<b>"
+    topic = "%s/%s" % (env.root, odd.replace("#", "*"))
+    odd = odd.replace("#", "*")  # no topic may have it
+    for payload in ("", '{"online":false}', '{"data":{"on":true}}', '{"online":false,"version":"\u202ev1"}'):
+        says(env, d, topic, odd, payload, "offline" if "false" in payload else "online")
+    b = browser(viewport={"width": 390, "height": 800}, colorScheme="dark")
+    b.open(d.url)
+    b.run('await page.locator("#space .row").first().click()')
+    wait_until(lambda: "No history: heartwheel-history is not running" in page(b))
+    address = b.get("location.href")
+    assert b.text(".about h2") == odd.replace("\u202e", "\\u202e") and "\u202e" not in page(b)
+    states = b.get('[...document.querySelectorAll("#page .lately .state")].map((s) => s.textContent)')
+    assert states == ["offline", "online", "offline", "online"]
+    assert b.get('document.querySelectorAll("#page tbody tr").length') == 2, "outages, as the transitions tell"
+    assert b.get('document.documentElement.scrollWidth') <= 390
+    axe_finds_nothing(b)
+    # The address can be sent; and it is shown live where there was nothing.
+    c = browser()
+    c.run("await page.goto(%s)" % json.dumps(address))
+    wait_until(lambda: c.text(".about .pill") == "offline")
+    d.forget(odd)
+    wait_until(lambda: c.text(".about .pill") == "forgotten")
+    env.publisher.publish(topic, "")
+    wait_until(lambda: c.text(".about .pill") == "online")
+    for route in ("#/unreliable", "#/group/any", "#/group/none"):
+        visit(c, d, route)
+        wait_until(lambda: "No history" in page(c))
+    say_nothing(b, also=QUIET)
+    say_nothing(c, also=QUIET)
+
+
+def test_tasks(env, browser):
+    """With an answer as heartwheel-tasks gives it."""
+    d = start(env, timeout="1h", **QUIET_TIMES)
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
+    b = browser()
+    b.run("""await page.route("**/v1/tasks?receiver=a&limit=*", (route) => route.fulfill({ json: { tasks: [
+        { task: "x", state: "waiting", receiver: "a", action: "set\\u202e", sender: "user:otto", created_ms: 1, at_ms: 1795439926400 },
+        { task: "y", state: "sent", receiver: "a", topic: "a/cmd", sender: "local", created_ms: 1795439926400 }] } }))""")
+    visit(b, d, "#/device/a")
+    wait_until(lambda: b.run('return await page.getByRole("region", { name: "Tasks" }).count()'))
+    rows = b.get('[...document.querySelectorAll("section[aria-label=Tasks] tbody tr")].map((r) => [...r.cells].map((c) => c.textContent))')
+    assert [r[0:2] + r[3:] for r in rows] == [["set\\u202e", "waiting", "user:otto"], ["a/cmd", "sent", "local"]]
+    assert rows[0][2] == rows[1][2] and rows[0][2].startswith("2026-11-2")
+    say_nothing(b, also=QUIET)
+
+
+def test_blind_and_gone(env, browser):
+    env.own_broker()
+    d = start(env, timeout="1h", **QUIET_TIMES)
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
+    b = browser()
+    visit(b, d, "#/device/a")
+    wait_until(lambda: b.text(".about .pill") == "online" and "Offline in" in page(b))
+    env.broker.stop()
+    wait_until(lambda: "Nobody is judged now" in page(b), 15)
+    assert "Offline in" not in page(b) and b.get('document.querySelector(".about .pill").className').strip() == "pill"
+    d.stop()
+    wait_until(lambda: "this is what it said last" in page(b), 15)
+    assert b.text(".about .pill") == "online"
+    say_nothing(b, also=["ERR_", "Failed to load", "net::"])

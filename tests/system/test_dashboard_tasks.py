@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""The dashboard's page of tasks, in a real browser, through heartwheeld to a real heartwheel-tasks. Needs what test_dashboard.py
+needs."""
+import pytest
+
+from hw_tasks import Device, Sender, Tasks
+from hw_wait import wait_until
+from test_dashboard import browser, missing, say_nothing, start  # noqa: F401
+from test_dashboard_device import axe_finds_nothing, page, visit
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+def rows(b, card):
+    return b.get('[...document.querySelectorAll(\'[aria-label="%s"] tbody tr\')].map((r) => [...r.children].slice(0, 3).map((c) => c.textContent))'
+                 % card)
+
+
+def test_what_waits_and_what_ended_badly(env, browser):
+    tasks = Tasks(env)
+    d = start(env, tasks={"socket": tasks.socket}, timeout="1h")
+    b = browser()
+    b.open(d.url)
+    visit(b, d, "#/tasks")
+    wait_until(lambda: "heartwheel-tasks" in page(b), what="the page to say that there is no heartwheel-tasks")
+    tasks.start()
+    alice = Sender(tasks)
+    Device(tasks, "pump-1", behave=("ack", "failed"))
+    tasks.set_online("pump-2", False)
+    alice.task(alice.submit("pump-2", "set"))
+    alice.task(alice.submit("valve<b>3", "open", after=3600))
+    wait_until(lambda: sorted(rows(b, "Waiting")) == [["pump-2", "set", "held"], ["valve<b>3", "open", "scheduled"]], what="two that wait")
+    assert rows(b, "Ended badly in the last hour") == []
+    assert alice.wait(alice.submit("pump-1", "set"), "failed")
+    wait_until(lambda: [r[1:] for r in rows(b, "Ended badly in the last hour")] == [["pump-1", "failed"]], what="one that failed")
+    axe_finds_nothing(b)
+    b.run('await page.locator("#page select").selectOption("held")')
+    wait_until(lambda: rows(b, "Waiting") == [["pump-2", "set", "held"]], what="what is held alone")
+    assert b.get("location.hash") == "#/tasks?state=held"
+    b.run('await page.locator("#page a", { hasText: "pump-2" }).click()')
+    wait_until(lambda: b.get("location.hash") == "#/device/pump-2", what="the device's page")
+    say_nothing(b, ["503", "404"])

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""heartwheelctl history, outages, uptime: what a real heartwheel-history keeps, page by page."""
+import csv
+import io
+import json
+import os
+import subprocess
+
+import pytest
+
+from hw_build import HEARTWHEELCTL
+from hw_history import BUILT, History, Scribe, Sqlite, wait_read
+from hw_wait import now_ms
+
+pytestmark = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
+DAY = 86_400_000
+ODD = "a,\"b\u202e"
+
+
+@pytest.fixture(scope="module")
+def kept(base, shared_broker, shared_redis):
+    """Two days of three devices, seen from end to end; d2 with more transitions than a page has."""
+    from hw_env import Env
+    e = Env(shared_broker, shared_redis, base)
+    e.check_events = False
+    s = Scribe(e, 1, devices=3, groups=3)
+    t = s.t = (now_ms() - 2 * DAY) // 1000 * 1000
+    s.write([s.entry("d0", "online", t), s.entry("d0", "offline", t + 3_600_000), s.entry("d0", "online", t + 5_400_000),
+             s.entry("d1", "online", t), s.entry("status", "online", t), s.entry(ODD, "online", t),
+             s.entry(ODD, "offline", t + 1000, "will")])
+    s.write([s.entry("d2", ("online", "offline")[i % 2], t + 1000 * i) for i in range(1301)])
+    s.saw("seeing", t, now_ms())
+    h = History(e, Sqlite(e.own_dir("db"))).start()
+    wait_read(h, e)
+    wait_read(h, e, "device:sight")
+    h.scribe = s
+    yield h
+    h.stop()
+    e.close()
+    e.remove()
+
+
+def ctl(*args, conf=None, env=None, ok=True):
+    where = ["-c", str(conf)] if conf else []
+    r = subprocess.run([HEARTWHEELCTL, *where, *args], capture_output=True, text=True, timeout=30, encoding="utf-8",
+                       env={**os.environ, "HEARTWHEEL_SOCKET": "", "TZ": "UTC", **(env or {})})
+    assert not ok or (r.returncode == 0 and not r.stderr), r
+    return r
+
+
+def test_a_devices_transitions(kept):
+    c = kept.conf
+    r = ctl("history", "d0", conf=c).stdout.splitlines()
+    assert r[0].startswith("d0, group g0, online since ") and r[1].split() == ["TIME", "STATE", "LASTED", "REASON", "NODE"]
+    assert [l.split()[2:] for l in r[2:]] == [["online", "1d22h", "heartbeat", "n"], ["offline", "30m", "timeout", "n"],
+                                              ["online", "1h", "heartbeat", "n"]]
+    rows = [json.loads(l) for l in ctl("history", "--json", "d2", conf=c).stdout.splitlines()]
+    want = [e for e in kept.scribe.written.values() if e["id"] == "d2"][::-1]
+    assert [(str(x["seq"]), x["state"]) for x in rows] == [(e["seq"], e["state"]) for e in want]
+    table = list(csv.DictReader(io.StringIO(ctl("history", "--csv", "d2", conf=c).stdout)))
+    assert [x["seq"] for x in table] == [e["seq"] for e in want]
+    assert len(ctl("history", "--limit", "1100", "d2", conf=c).stdout.splitlines()) == 1102
+    assert len(ctl("history", "--limit", "3", "--csv", "d2", conf=c).stdout.splitlines()) == 4
+    assert ctl("history", "--", "status", conf=c).stdout.startswith("status, group default, online")
+
+
+def test_status(kept):
+    text = ctl("history", "status", conf=kept.conf).stdout
+    assert "sqlite:" in text and "%s entries read" % "{:,}".format(len(kept.scribe.written)) in text and "none" in text
+    assert json.loads(ctl("history", "status", "--json", conf=kept.conf).stdout)["n"] == len(kept.scribe.written)
+
+
+def test_outages(kept):
+    c, t = kept.conf, kept.scribe.t
+    rows = ctl("outages", "d0", conf=c).stdout.splitlines()
+    assert len(rows) == 2 and "30m" in rows[1] and rows[1].endswith("d0 (g0)")
+    rows = [json.loads(l) for l in ctl("outages", "--group", "g2", "--json", conf=c).stdout.splitlines()]
+    assert len(rows) == 650 and {x["down_s"] for x in rows} == {1}
+    rows = ctl("outages", "--min", "2s", conf=c).stdout
+    assert len(rows.splitlines()) == 3 and "it lasts" in rows and "a,\"b\\u202e (default)" in rows
+    table = list(csv.DictReader(io.StringIO(ctl("outages", "--csv", "--min", "2s", conf=c).stdout)))
+    assert [(x["id"], x["from_ms"], x["reason"]) for x in table] == [("d0", str(t + 3_600_000), "timeout"),
+                                                                  (ODD, str(t + 1000), "will")]
+
+
+def test_uptime(kept):
+    c, t = kept.conf, kept.scribe.t
+    window = ["--since", str(t), "--until", str(t + 7_200_000)]
+    head, titles, one = ctl("uptime", *window, "d0", conf=c).stdout.splitlines()
+    assert one.split() == ["75.000", "%", "100.000", "%", "30m", "1", "1h30m", "30m", "d0", "(g0)"], (head, one)
+    lines = ctl("uptime", *window, "--limit", "2", conf=c).stdout.splitlines()
+    assert len(lines) == 5 and lines[4].endswith("all 5 devices") and lines[2].endswith("\\u202e (default)")
+    report = json.loads(ctl("uptime", *window, "--json", conf=c).stdout)
+    assert report["all"]["devices"] == len(report["devices"]) == 5 and "next_offset" not in report
+    table = list(csv.DictReader(io.StringIO(ctl("uptime", *window, "--csv", conf=c).stdout)))
+    assert {x["id"]: x["uptime"] for x in table}["d0"] == "0.750000000"
+    assert len(ctl("uptime", *window, "--group", "g1", conf=c).stdout.splitlines()) == 4
+
+
+def test_where_it_is_asked_and_what_is_refused(kept, tmp_path):
+    c = kept.conf
+    assert ctl("-s", str(kept.socket), "uptime", "--since", "3d", "d1").stdout.endswith("d1 (g1)\n")
+    assert ctl("uptime", "--since", "3d", "d1", env={"HEARTWHEEL_SOCKET": str(kept.socket)}).stdout.endswith("d1 (g1)\n")
+    nowhere = tmp_path / "monitor.conf"  # what else is wrong in it is not its business
+    nowhere.write_text("[what]\nis = this\n[history]\nsocket = %s\n" % (tmp_path / "h.sock"))
+    r = ctl("outages", conf=nowhere, env={"HEARTWHEEL_SOCKET": str(kept.socket)}, ok=False)
+    assert r.returncode == 1 and "heartwheel-history at %s" % (tmp_path / "h.sock") in r.stderr, r
+    for args, word in [(["history", "nobody"], "no such device"), (["uptime", "--group", "nobody"], "nobody"),
+                       (["uptime", "--since", "tomorrow"], "since"), (["uptime", "--csv", "nobody"], "nothing is known")]:
+        r = ctl(*args, conf=c, ok=False)
+        assert r.returncode == 1 and word in r.stderr and not r.stdout and len(r.stderr.splitlines()) == 1, r
+    for args in (["history"], ["uptime", "--min", "1s"], ["outages", "a", "b"], ["outages", "--json", "--csv"], ["uptime", ""],
+                 ["history", "status", "--csv"], ["uptime", "--limit", "0"], ["uptime", "--month", "2026-01", "--since", "1d"],
+                 ["outages", "--group", "g", "d0"], ["outages", "--what"], ["outages", "--since"]):
+        r = ctl(*args, conf=c, ok=False)
+        assert r.returncode == 2 and r.stderr and not r.stdout, (args, r)

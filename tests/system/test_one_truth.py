@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""What is told of the fleet is what the daemon itself knows: also while Redis is away, and while it cannot hear the fleet."""
+import json
+import signal
+
+import pytest
+
+from hw_wait import NotWithin, wait_until, wait_within
+from test_ctl import Watch
+
+
+def die(env, d, device):
+    """A goodbye that the machine's standstill touches is void: then it says so again."""
+    def gone():
+        env.beat(device, {"online": False})
+        return wait_for(lambda: d.state(device) == "offline", 2)
+    wait_until(gone, 20)
+
+
+def wait_for(predicate, seconds):
+    try:
+        return wait_within(predicate, seconds)
+    except NotWithin:
+        return False
+
+
+def transitions(d, device=None):
+    path = d.path_of(device) + "/events" if device else "/v1/transitions"
+    return [(t["id"], t["state"], t["event_id"] is not None) for t in d.get(path).json()["transitions"]]
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_redis_away(env, how):
+    """Who dies meanwhile is told of at once, once, and has its place in the stream when Redis is there again."""
+    env.own_redis()
+    d = env.daemon(timeout="1h")
+    for name in ("a", "b"):
+        env.beat(name)
+    wait_until(lambda: d.status()["devices"] == 2 and d.status()["owed"] == 0)
+    people, programs = Watch(d), Watch(d, "--json")
+    wait_until(lambda: d.metrics().get("event_clients") == 2)
+    if how == "killed":
+        env.redis_server.kill()
+    else:
+        env.redis_server.signal(signal.SIGSTOP)
+    die(env, d, "a")
+    wait_until(lambda: d.state("a") == "offline")
+    assert transitions(d)[0] == ("a", "offline", False) == transitions(d, "a")[0]
+    wait_until(lambda: [l for l in people.lines if "  a  " in l and " offline " in l], 10, "the line of who died")
+    wait_until(lambda: programs.lines, 10)
+    late = Watch(d)  # who comes now hears of what is to come
+    wait_until(lambda: d.metrics().get("event_clients") == 3)
+    die(env, d, "b")
+    wait_until(lambda: [l for l in late.lines if "  b  " in l], 10, "another one")
+    if how == "killed":
+        env.redis_server.start()
+    else:
+        env.redis_server.signal(signal.SIGCONT)
+    wait_until(lambda: d.status()["owed"] == 0, 30)
+    wait_until(lambda: [t[2] for t in transitions(d)] == [True] * 4, 10, "all to have their place")
+    env.beat("a")
+    for w in (people, programs, late):
+        wait_until(lambda: [l for l in w.lines if "online" in l], 10)
+        w.stop()
+    assert [t[:2] for t in transitions(d)][:3] == [("a", "online"), ("b", "offline"), ("a", "offline")]
+    assert len(transitions(d)) == 5
+    told = [(x["id"], x["state"]) for x in map(json.loads, programs.lines)]
+    assert told == [("a", "offline"), ("b", "offline"), ("a", "online")]
+    assert len([l for l in people.lines if "line  " in l]) == 3
+    assert len([l for l in late.lines if "  b  " in l]) == 1
+
+
+def test_blindness_is_told(env):
+    env.own_broker()
+    d = env.daemon(timeout="1h", mqtt={"reconnect_grace": "2s"})
+    w = Watch(d)
+    wait_until(lambda: d.metrics().get("event_clients") == 1)
+    env.broker.stop()
+    wait_until(lambda: [l for l in w.lines if " blind " in l and "cannot hear devices" in l], 15, "the line in watch")
+    out = d.ctl("status").stdout
+    assert "cannot hear devices" in out and "nobody is judged" in out, out
+    env.broker.start()
+    wait_until(lambda: d.status()["judges_in_ms"], 15)
+    s = d.status()
+    assert 0 < s["judges_in_ms"] <= 2000 and s["starting"] is False
+    wait_until(lambda: [l for l in w.lines if " watching " in l and "hears devices again" in l], 15)
+    w.stop()
+
+
+def test_a_start(env):
+    d = env.daemon(timeout="1h", mqtt={"reconnect_grace": "1m"}, seeing=False)
+    wait_until(lambda: d.status()["judges_in_ms"])
+    s = d.status()
+    assert s["starting"] is True and 50000 < s["judges_in_ms"] <= 60000 and s["broker_port"] == env.broker.port
+    assert "starting: devices have" in d.ctl("status").stdout
+    w = Watch(d)  # who comes while it lasts
+    wait_until(lambda: w.lines and " blind " in w.lines[0])
+    w.stop()

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""The dashboard at bad moments, where it must not contradict itself; and which, where, is it new."""
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from hw_wait import wait_until
+from test_one_truth import die
+from test_dashboard import MODULES, browser, missing, say_nothing, start  # noqa: F401
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+AWAY = ["ERR_", "Failed to load", "net::"]
+
+
+def hidden(b, element):
+    return b.get('document.getElementById("%s").hidden' % element)
+
+
+def dims(b):
+    return b.get('document.body.classList.contains("dim")')
+
+
+def icon(b):
+    return b.get('document.getElementById("icon").getAttribute("href")')
+
+
+def go(b, address):
+    b.run("await page.evaluate((h) => { location.hash = h; }, %s)" % json.dumps(address))
+
+
+def no_fault_that_axe_finds(b):
+    axe = Path(MODULES) / "node_modules" / "axe-core" / "axe.min.js"
+    if not axe.exists():
+        pytest.skip("no axe-core in HW_NODE")
+    # The page's policy would not let it in by itself.
+    b.run('await page.evaluate(require("node:fs").readFileSync(%s, "utf8"))' % json.dumps(str(axe)))
+    found = b.get("axe.run().then((r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html + n.failureSummary)]))")
+    assert found == []
+
+
+def many(env, d, group, n):
+    for k in range(n):
+        env.publisher.publish("%s/%s/hall-%d.dev-%03d" % (env.root, group, k % 3, k), "")
+    wait_until(lambda: d.status()["online"] >= n)
+
+
+def two_groups(env):
+    return [("sensors", {"heartbeat": env.root + "/s/{id}", "timeout": "1500ms"}),
+            ("pumps", {"heartbeat": env.root + "/p/{id}", "timeout": "1h"})]
+
+
+def test_first_run(env, browser):
+    """An empty page says what to do, and doing it fills it."""
+    d = start(env, timeout="1h", mqtt={"reconnect_grace": "1m"}, seeing=False)
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: not hidden(b, "first") and "mosquitto_pub" in b.text("#first-try"))
+    assert b.text("#first-broker") == "127.0.0.1:%d" % env.broker.port
+    assert b.text("#first-try").startswith("mosquitto_pub -h 127.0.0.1 -p %d -t '%s/my-device/heartbeat'" % (env.broker.port, env.root))
+    wait_until(lambda: b.text("#banner").startswith("Starting: devices have ") and dims(b))
+    assert icon(b) == "web/icon-blind.svg" and b.text("#watching") == "Starting"
+    env.publisher.publish(env.root + "/my-device/heartbeat", "")
+    wait_until(lambda: hidden(b, "first") and not hidden(b, "devices"))
+    say_nothing(b)
+
+
+def test_redis_away_and_the_monitor_gone(env, browser):
+    env.own_redis()
+    d = start(env, timeout="1h")
+    for name in ("a", "b"):
+        env.beat(name)
+    wait_until(lambda: d.status()["online"] == 2 and d.status()["owed"] == 0)
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: b.text("#offline-since") == "everybody is there" and icon(b) == "web/icon.svg")
+    env.redis_server.kill()
+    die(env, d, "a")
+    wait_until(lambda: b.rows() == ["a"] and b.feed()[0] == ["a", "offline"] and b.text("#offline") == "1", 10, "who died")
+    wait_until(lambda: not hidden(b, "redis-banner") and "Redis is away since" in b.text("#redis-banner"))
+    assert "everybody" not in b.text("#offline-since") and icon(b) == "web/icon-offline.svg" and not dims(b)
+    env.redis_server.start()
+    wait_until(lambda: hidden(b, "redis-banner") and d.status()["owed"] == 0, 20)
+    die(env, d, "b")
+    wait_until(lambda: b.feed()[0] == ["b", "offline"])
+    assert [f for f in b.feed() if f[1] == "offline"] == [["b", "offline"], ["a", "offline"]], "told twice"
+    d.stop()
+    wait_until(lambda: not hidden(b, "trouble") and dims(b), 10, "the page to say so")
+    assert "does not answer since" in b.text("#trouble") and b.text("#watching") == "No answer"
+    b.run('await page.locator("#space .row").first().click()')
+    wait_until(lambda: "The monitor does not answer" in b.text("#page"))
+    say_nothing(b, also=AWAY)
+
+
+def test_blind_and_back(env, browser):
+    env.own_broker()
+    d = start(env, timeout="1h", mqtt={"reconnect_grace": "3s"})
+    env.beat("a")
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: b.text("#watching") == "Watching" and b.text("#online") == "1" and not dims(b))
+    env.broker.stop()
+    wait_until(lambda: "broker connection lost" in b.text("#banner"), 15)
+    assert "nobody is judged" in b.text("#banner") and dims(b) and icon(b) == "web/icon-blind.svg"
+    assert b.get('getComputedStyle(document.getElementById("banner")).display') == "block"
+    # It is said once, not each second.
+    said = b.text("#announce")
+    assert said.startswith("Cannot hear devices")
+    before = b.text("#banner")
+    wait_until(lambda: b.text("#banner") != before, 10)
+    assert b.text("#announce") == said
+    no_fault_that_axe_finds(b)
+    env.broker.start()
+    wait_until(lambda: "to report" in b.text("#banner"), 15)
+    wait_until(lambda: hidden(b, "banner") and not dims(b), 15)
+    say_nothing(b)
+
+
+def test_a_mass_death(env, browser):
+    """One entry that opens; counts by group and by a level of the id; all of it leads to the devices."""
+    d = start(env, groups=two_groups(env))
+    many(env, d, "p", 9)
+    b = browser()
+    b.open(d.url)
+    b.run("await page.evaluate(() => { window.wrong = 0; new MutationObserver(() => {"
+          " if (document.getElementById('offline').textContent !== '0' && document.getElementById('offline-since').textContent"
+          " === 'everybody is there') window.wrong++; }).observe(document.getElementById('tile-offline'),"
+          " { subtree: true, childList: true, characterData: true }); })")
+    for k in range(60):
+        env.publisher.publish("%s/s/site-%d.dev-%03d" % (env.root, k % 2, k), "")
+    wait_until(lambda: d.status()["offline"] == 60, 20)
+    bundle = 'document.querySelector("#feed .bundle.offline")'
+    wait_until(lambda: b.get("%s?.innerText.includes('60 of sensors')" % bundle), 10, "one entry")
+    assert "within 1 s" in b.get("%s.innerText" % bundle) and b.get("window.wrong") == 0
+    assert b.get('document.querySelectorAll("#feed button[tabindex=\'0\']").length') == 1, "the list is one stop of the tab key"
+    b.run('await page.locator("#feed .bundle.offline button").click()')
+    wait_until(lambda: b.get('document.querySelectorAll("#feed li.offline:not(.bundle)").length') == 60)
+    wait_until(lambda: "60" in b.text("#groups") and "site-" in b.text("#levels") and "hall-" in b.text("#levels"))
+    wait_until(lambda: b.text("#found") == "60 offline devices" and icon(b) == "web/icon-offline.svg")
+    b.run('await page.locator("#groups").getByRole("link", { name: "9 online in pumps" }).click()')
+    wait_until(lambda: b.text("#found") == "9 online devices" and "group=pumps" in b.get("location.hash"))
+    b.run("await page.goBack()")
+    wait_until(lambda: b.text("#found") == "60 offline devices")
+    go(b, "#/?prefix=site-1.")
+    wait_until(lambda: b.text("#found") == "30 offline devices" and "begins with site-1." in b.text("#prefix"))
+    b.run('await page.locator("#prefix").click()')
+    wait_until(lambda: b.text("#found") == "60 offline devices")
+    no_fault_that_axe_finds(b)
+    say_nothing(b)
+
+
+def test_what_is_shown_can_be_sent_and_saved(env, browser):
+    d = start(env, groups=two_groups(env))
+    many(env, d, "p", 12)
+    env.publisher.publish(env.root + "/p/=1*1", '{"online":false}')
+    wait_until(lambda: d.status()["offline"] == 1)
+    b = browser(acceptDownloads=True)
+    b.open(d.url + "#/?state=all&sort=id-back&search=dev-00")
+    wait_until(lambda: b.text("#found") == "10 devices" and b.rows()[0] == "hall-2.dev-008")
+    b.run('await page.locator("#by-id button").click()')
+    wait_until(lambda: b.rows()[0] == "hall-0.dev-000" and "sort=id&" in b.get("location.hash") + "&")
+    assert b.get('document.getElementById("by-id").getAttribute("aria-sort")') == "ascending"
+    b.run('await page.locator("#found").click(); await page.keyboard.press("/"); await page.waitForTimeout(50);'
+          'await page.keyboard.type("5")')
+    wait_until(lambda: b.text("#found") == "1 device" and b.rows() == ["hall-2.dev-005"], 10)
+    b.run("await page.reload()")
+    wait_until(lambda: b.rows() == ["hall-2.dev-005"])
+    go(b, "#/?state=all&sort=id")
+    wait_until(lambda: b.text("#found") == "13 devices")
+    text = b.run("""const [file] = await Promise.all([page.waitForEvent("download"), page.locator("#csv").click()]);
+        const parts = []; for await (const p of await file.createReadStream()) parts.push(p);
+        return Buffer.concat(parts).toString()""")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [r["id"] for r in rows] == sorted([r["id"] for r in rows], key=lambda i: i.lstrip("'")) and len(rows) == 13
+    assert rows[0]["id"] == "'=1*1" and rows[0]["state"] == "offline" and rows[0]["group"] == "pumps"
+    say_nothing(b)
+
+
+@pytest.mark.parametrize("size", [1440, 1024, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_that_axe_finds(env, browser, size, scheme):
+    d = start(env, groups=two_groups(env))
+    many(env, d, "p", 9)
+    env.publisher.publish(env.root + "/p/a-pump-with-a-name-that-is-longer-than-a-phone-is-wide-" + "x" * 60 + "-1", '{"online":false}')
+    wait_until(lambda: d.status()["offline"] == 1)
+    b = browser(viewport={"width": size, "height": 844}, colorScheme=scheme)
+    b.open(d.url)
+    wait_until(lambda: len(b.rows()) == 1)
+    # What tells ids apart that begin alike can be seen.
+    assert b.get('(() => { const t = document.querySelector("#space .mid > span:last-child").getBoundingClientRect();'
+                 ' const c = document.querySelector("#space .row > span").getBoundingClientRect();'
+                 ' return t.width > 20 && t.right <= c.right + 1; })()')
+    for address in ("#/", "#/diagnostics"):
+        go(b, address)
+        wait_until(lambda: b.get("document.documentElement.scrollWidth <= innerWidth"))
+        no_fault_that_axe_finds(b)
+    say_nothing(b)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""heartwheelctl top, on terminals of several kinds and sizes."""
+import os
+import re
+import signal
+
+import pytest
+
+from hw_build import HEARTWHEELCTL
+from hw_screen import Terminal
+from hw_wait import wait_until
+
+
+@pytest.fixture
+def top(env):
+    """Starts top on a terminal; ends it with the test."""
+    running = []
+
+    def start(daemon, rows=24, columns=80, job=False, **environment):
+        t = Terminal([str(HEARTWHEELCTL), "-s", str(daemon.socket), "top"], rows, columns, job, **dict({"TERM": "linux", "LC_ALL": "C.UTF-8"}, **environment))
+        running.append(t)
+        return t
+    yield start
+    for t in running:
+        t.close()
+
+
+@pytest.fixture
+def fleet(env):
+    d = env.daemon(groups=[("pumps", {"heartbeat": env.root + "/a/{id}", "timeout": "1h"}),
+                           ("fans", {"heartbeat": env.root + "/b/{id}", "timeout": "1h"})])
+    for topic, payload in (("a/pump-1", b'{"battery":55,"version":"1.2"}'), ("a/pump-2", b'{"online":false}'),
+                           ("b/fan-1", b"1")):
+        env.publisher.publish("%s/%s" % (env.root, topic), payload)
+    wait_until(lambda: d.status()["devices"] == 3 and d.status()["offline"] == 1)
+    return d
+
+
+def part(text, title):
+    """The lines below a heading, up to the next one."""
+    lines = text.split("\n")
+    at = next(i for i, l in enumerate(lines) if l.startswith(title))
+    rest = lines[at + 1:]
+    return rest[:next((i for i, l in enumerate(rest) if re.match(r"[A-Z]{4}|/| q ", l)), len(rest))]
+
+
+def test_it_follows_the_fleet(env, fleet, top):
+    t = top(fleet)
+    text = t.shows("heartwheel  " + env.node, " watching", "devices 3   online 2   offline 1", "pump-2 (will)", "1 of 1", "LAST CHANGES", "q leave")
+    assert len([l for l in part(text, "OFFLINE") if "pump-2" in l and " will " in l and " pumps" in l]) == 1
+    assert re.search(r"pumps +1 online +1 offline", text) and re.search(r"fans +1 online +0 offline", text)
+    assert len([l for l in part(text, "LAST CHANGES") if re.search(r"\d +offline +pump-2 \(will\)", l)]) == 1
+    # What happens comes by itself.
+    env.publisher.publish(env.root + "/b/fan-1", b'{"online":false}')
+    text = t.shows("offline 2", "1 of 2, newest first")
+    assert [l.split()[0] for l in part(text, "OFFLINE")[1:] if l] == ["fan-1", "pump-2"]
+    # The choice stays on its device.
+    t.type("down")
+    t.shows("2 of 2")
+    env.publisher.publish(env.root + "/a/pump-1", b'{"online":false}')
+    t.shows("3 of 3")
+    t.type("enter")
+    t.shows("pump-2\n state        offline", "ITS CHANGES", "timeout      1h", without=["GROUPS", "battery"])
+    t.type("up", "up")
+    t.shows("pump-1\n state", "battery      55", "version      1.2")
+    t.type("q")
+    t.shows("1 of 3", "GROUPS")
+    fleet.forget("fan-1")
+    t.shows("1 of 2", "devices 2")
+    # A filter; all devices.
+    t.type("/", "PUMP-", "x", "backspace", "2")
+    t.shows("OFFLINE, id contains PUMP-2", "/PUMP-2", "1 of 1")
+    env.publisher.publish(env.root + "/a/pump-2", b"1")
+    t.shows("No such device's id contains that.")
+    t.type("enter", "a")
+    text = t.shows("ALL DEVICES, id contains PUMP-2", "1 of 1", " q leave")
+    assert any(re.match(r" pump-2 +online ", l) for l in part(text, "ALL DEVICES"))
+    t.type("escape")
+    t.shows("ALL DEVICES  ", "1 of 2")
+    # Other sizes: nothing is in two places, nothing is cut that was not to be.
+    t.resize(12, 40)
+    text = t.shows("ALL DEVICES", "pump-2", without=["REASON", "GROUP"])
+    assert len(t.lines) == 12 and max(map(len, t.lines)) <= 40
+    t.resize(50, 160)
+    text = t.shows("ALL DEVICES", "LAST SEEN", "GROUPS", "LAST CHANGES")
+    assert any(re.search(r" pump-2 +online.* pumps  +now|pump-2 +online.* pumps +\d", l) for l in text.split("\n"))
+    t.resize(2, 10)
+    t.resize(24, 80)
+    t.shows("ALL DEVICES", "LAST CHANGES")
+    t.type("q")
+    assert t.wait() == 0 and t.as_it_was()
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "vt100"}, {"NO_COLOR": "1"}, {"TERM": "vt100", "LC_ALL": "C"}, {}],
+                         ids=["vt100", "NO_COLOR", "C", "colour"])
+def test_every_terminal(env, top, environment):
+    """What a colour says, a word says too; ids cannot turn the screen around."""
+    d = env.daemon(timeout="1h")
+    ids = ["k\u00fchl-\u202etxt", "a" * 60 + "-tail-7", "plain"]
+    for i in ids:
+        env.beat(i, {"online": False})
+    wait_until(lambda: d.status()["offline"] == 3)
+    t = top(d, **environment)
+    text = t.shows("offline 3", "\\u202etxt", "-tail-7", " plain", "LAST CHANGES")
+    plain = environment.get("LC_ALL") == "C"
+    assert ("k\\u00fchl-" if plain else "k\u00fchl-") in text and ("..." if plain else "\u2026") in text
+    assert "\u202e".encode() not in t.raw and (not plain or max(t.raw) < 128)
+    colours = re.findall(rb"\x1b\[(?:\d+;)*3[0-7][;m]", t.raw)
+    assert bool(colours) == (not environment), colours
+    t.type("q")
+    assert t.wait() == 0 and t.as_it_was()
+
+
+def test_bad_moments(env, top):
+    """Blindness, a daemon that goes and comes back, a mass death; each said, none the end of it."""
+    env.own_broker()
+    d = env.daemon(timeout="1h")
+    for k in range(1500):
+        env.publisher.publish("%s/d%04d/heartbeat" % (env.root, k), b"")
+    wait_until(lambda: d.status()["online"] == 1500)
+    t = top(d)
+    t.shows("No device is offline.", "devices 1,500")
+    for k in range(1500):
+        env.publisher.publish("%s/d%04d/heartbeat" % (env.root, k), b'{"online":false}')
+    t.shows("offline 1,500", "1 of 1,500, newest first")
+    assert re.search(r"offline +[\d,]+ of default within \S+ \(will\)", t.text), t.text
+    t.type("end")
+    t.shows("1000 of 1,500")
+    env.broker.kill()
+    t.shows("cannot hear devices: broker connection lost", without=[" watching"])
+    d.stop()
+    t.shows("heartwheeld has not answered for")
+    env.broker.start()
+    d.start()
+    t.shows("\n watching\n", "offline 1,500")
+    wait_until(env.publisher.client.is_connected)
+    env.beat("d0007", qos=1)
+    t.shows("offline 1,499", "online     d0007 (heartbeat)", "of 1,499")
+    assert t.status is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
+def test_ended_by_a_signal(fleet, top, number):
+    t = top(fleet)
+    t.shows("devices 3")
+    assert not t.as_it_was()
+    if number == signal.SIGINT:
+        t.type("\x03")
+    else:
+        os.kill(t.pid, number)
+    status = t.wait()
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == number and t.as_it_was()
+
+
+def test_stopped_and_continued(env, fleet, top):
+    t = top(fleet, job=True)
+    t.shows("devices 3")
+    t.type("\x1a")
+    status = t.wait()
+    assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == signal.SIGTSTP and t.as_it_was()
+    env.publisher.publish(env.root + "/b/fan-2", b'{"online":false}')
+    wait_until(lambda: fleet.device("fan-2"))
+    t.screen.reset()  # as if a shell had written there
+    os.kill(t.pid, signal.SIGCONT)
+    t.shows("devices 4", "fan-2", "GROUPS")
+    assert not t.as_it_was()
+    t.type("q")
+    assert t.wait() == 0 and t.as_it_was()
+
+
+def test_without_a_shell(fleet, top):
+    """Nobody could continue it, so it cannot be stopped; and a terminal that goes away takes it with it."""
+    t = top(fleet)
+    t.shows("devices 3")
+    t.type("\x1a")
+    t.screen.reset()
+    t.shows("devices 3", "GROUPS")
+    assert not t.as_it_was()
+    t.hang_up()
+    status = t.wait()
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGHUP
+
+
+def test_where_there_is_no_place_for_it(fleet, top, tmp_path):
+    r = fleet.ctl("top")
+    assert r.returncode == 1 and "needs a terminal" in r.stderr and not r.stdout, r
+    t = top(fleet, TERM="nonsense")
+    assert os.WEXITSTATUS(t.wait()) == 1 and "a terminal of the kind 'nonsense'" in t.text
+    fleet.stop()
+    t = top(fleet)
+    assert os.WEXITSTATUS(t.wait()) == 1 and "is it running?" in t.text.replace("\n", "") and t.as_it_was()
