@@ -3,12 +3,13 @@
 import csv
 import io
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
-from hw_wait import wait_until
-from test_one_truth import die
+from hw_wait import pass_time, wait_until
+from test_one_truth import die, wait_for
 from test_dashboard import MODULES, browser, missing, say_nothing, start  # noqa: F401
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -45,6 +46,17 @@ def many(env, d, group, n):
     for k in range(n):
         env.publisher.publish("%s/%s/hall-%d.dev-%03d" % (env.root, group, k % 3, k), "")
     wait_until(lambda: d.status()["online"] >= n)
+
+
+def die_all(env, d, names):
+    """As die()."""
+    want = d.status()["offline"] + len(names)
+
+    def gone():
+        for name in names:
+            env.beat(name, {"online": False})
+        return wait_for(lambda: d.status()["offline"] == want, 2)
+    wait_until(gone, 20)
 
 
 def two_groups(env):
@@ -92,6 +104,72 @@ def test_redis_away_and_the_monitor_gone(env, browser):
     b.run('await page.locator("#space .row").first().click()')
     wait_until(lambda: "The monitor does not answer" in b.text("#page"))
     say_nothing(b, also=AWAY)
+
+
+# The page takes events up in bursts: a burst is held while `window.hold`, and window.heard has all events that came.
+HOLD = """await page.addInitScript(() => {
+	const real = window.setTimeout, parse = JSON.parse;
+	window.hold = false;
+	window.heard = [];
+	window.setTimeout = (f, ms, ...rest) => {
+		const held = () => (window.hold ? real(held, 20) : f(...rest));
+		return real(ms === 200 ? held : f, ms, ...rest);
+	};
+	JSON.parse = (...all) => { const d = parse(...all); window.heard.push([d.id, d.state, d.seq]); return d; };
+})"""
+
+
+def test_once_although_told_twice_at_once(env, browser):
+    """While Redis is late a transition is told by the daemon, and again as the stream has it: both may come in one burst."""
+    env.own_redis()
+    d = start(env, timeout="1h")
+    for name in ("a", "b"):
+        env.beat(name)
+    wait_until(lambda: d.status()["online"] == 2 and d.status()["owed"] == 0)
+    b = browser()
+    b.run(HOLD)
+    b.open(d.url)
+    wait_until(lambda: len(b.feed()) == 2 and b.text("#found") == "No device is offline.")
+    env.redis_server.signal(signal.SIGSTOP)
+    die(env, d, "a")
+    wait_until(lambda: b.feed()[0] == ["a", "offline"])
+    b.run("await page.evaluate(() => { window.hold = true; })")
+    die(env, d, "b")
+    told = "window.heard.filter(([id, state]) => id === 'b' && state === 'offline')"
+    wait_until(lambda: len(b.get(told)) == 1, 10, "the daemon's own word")
+    env.redis_server.signal(signal.SIGCONT)
+    wait_until(lambda: len(b.get(told)) == 2, 20, "the stream's")
+    assert b.get(told + ".every((t, i, all) => t[2] === all[0][2])"), "one transition"
+    assert b.feed()[0] == ["a", "offline"]
+    b.run("await page.evaluate(() => { window.hold = false; })")
+    wait_until(lambda: b.feed()[0] == ["b", "offline"])
+    assert [f for f in b.feed() if f[1] == "offline"] == [["b", "offline"], ["a", "offline"]], "told twice"
+    wait_until(lambda: b.rows() == ["b", "a"] and b.text("#found") == "2 offline devices")
+    say_nothing(b)
+
+
+def test_what_is_told_late_is_no_news(env, browser):
+    """Of more transitions than the page asks for, the older ones have no place yet when it is opened."""
+    env.own_redis()
+    d = start(env, timeout="1h")
+    for name in range(1100):
+        env.beat("d%04d" % name)
+    wait_until(lambda: d.status()["online"] == 1100 and d.status()["owed"] == 0)
+    env.redis_server.signal(signal.SIGSTOP)
+    die_all(env, d, ["d%04d" % name for name in range(100)])
+    pass_time(1.5)  # so that these are an entry of their own
+    die_all(env, d, ["d%04d" % name for name in range(100, 1100)])
+    b = browser()
+    b.run(HOLD)
+    b.open(d.url)
+    wait_until(lambda: [f[0] for f in b.feed()] == ["1,000 or more of default"], 10, "the latest thousand")
+    env.redis_server.signal(signal.SIGCONT)
+    wait_until(lambda: len(b.get("window.heard.filter(([id, state]) => state === 'offline')")) == 1100, 20)
+    env.beat("d0007")
+    wait_until(lambda: b.feed()[0] == ["d0007", "online"])
+    assert [f[0] for f in b.feed()] in (["d0007", "1,000 or more of default"], ["d0007", "999 or more of default"])
+    wait_until(lambda: b.text("#found") == "1,099 offline devices")
+    say_nothing(b)
 
 
 def test_blind_and_back(env, browser):

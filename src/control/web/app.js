@@ -16,7 +16,7 @@ import { ago, ask, byId, count, element, now, setClass, setNow, setText, span } 
 
 const FEED = 1000;
 const STATUS_MS = 2000, SAMPLES_MS = 10000, WHEEL_MS = 1000, AGES_MS = 1000, EVENTS_MS = 200, SLOW_LEVELS = 200000;
-let fresh = [], timer = null, lastId = "", down = false, standing = false, newest = null, oldest = null, offline = null, last = {};
+let fresh = [], timer = null, renewing = null, down = false, standing = false, newest = null, oldest = null, offline = null, last = {};
 
 // --- the state of the monitor
 
@@ -133,11 +133,13 @@ async function samples() {
 
 // --- what just happened
 
-// Bursts are shown a few times a second, as one. What came before Redis had it comes once more.
+// Bursts are shown a few times a second, as one.
 function takeEvents() {
 	timer = null;
-	const some = feed.add(fresh);
+	const { fresh: some, isPast } = feed.add(fresh);
 	fresh = [];
+	if (isPast)
+		renewing ??= setTimeout(() => { renewing = null; everything(); }, 1000);
 	if (some.length === 0)
 		return;
 	table.change(some);
@@ -151,9 +153,8 @@ function takeEvents() {
 	status();
 }
 
-function takeEvent(name, id, data) {
-	lastId = id || lastId;
-	// What happened before it was open, and has no place to go on from, is only to be had by asking.
+function takeEvent(name, data) {
+	// What happened before it was open is asked for: a mass death is one answer, and what never got a place is in it.
 	if (name === "reset" || name === "open") {
 		everything();
 	} else if (name === "sight") {
@@ -166,7 +167,7 @@ function takeEvent(name, id, data) {
 
 // Ends with the connection, or is refused: then again.
 function listen() {
-	stream("v1/events", lastId, takeEvent).catch(() => {}).finally(() => setTimeout(listen, 3000));
+	stream("v1/events", "", (name, id, data) => takeEvent(name, data)).catch(() => {}).finally(() => setTimeout(listen, 3000));
 }
 
 // --- all of it
@@ -182,11 +183,7 @@ async function groups() {
 function everything() {
 	if (standing)
 		return;
-	quietly(async () => {
-		const { transitions } = await ask(`v1/transitions?limit=${FEED}`);
-		feed.set(transitions, transitions.length === FEED);
-	});
-	for (const f of [extremes, samples, groups, places.levels])
+	for (const f of [() => feed.renew(FEED), extremes, samples, groups, places.levels])
 		quietly(f);
 	table.refresh(true);
 }

@@ -2,11 +2,12 @@
 // What just happened. Transitions that belong together (the same change, of the same group, within a second of one another)
 // are one entry that opens. The list is one stop of the tab key; arrows go through it.
 
-import { because, byId, clock, count, element, middle, moment, visible } from "./text.js";
+import { ask, because, byId, clock, count, element, middle, moment, visible } from "./text.js";
 
 const ENTRIES = 60, KEPT = 5000, TOGETHER_MS = 1000, BUNDLE = 4, OPENED = 200;
 const feed = byId("feed");
 let all = [], known = new Set(), opened = new Set(), cut = false, onOpen; // `all`: the newest first; `cut`: there were older ones
+const renewals = new Set(); // of each that is under way: what has come since it began
 
 const key = (d) => `${d.seq} ${d.id}`;
 
@@ -77,26 +78,45 @@ function draw(fresh) {
 	byId("feed-note").hidden = feed.children.length > 0;
 }
 
-// Transitions, oldest first; what is known already, from before Redis had it, is passed over.
+// Transitions, oldest first. What is known is passed over: each comes twice while Redis is late, before it has a place in
+// the stream and with it, and both may come at once. What is older than all that is here, where older ones were left out, may
+// be one of those: then `isPast`, and what is here is to be renewed. `fresh`: those that are new.
 export function add(transitions) {
-	const fresh = transitions.filter((d) => !known.has(key(d)));
-	for (const d of fresh)
+	const oldest = cut && all.length > 0 ? all[all.length - 1].since_ms : -Infinity, fresh = [];
+	let isPast = false;
+	for (const d of transitions) {
+		const isKnown = known.has(key(d)), isOld = d.since_ms < oldest;
+		isPast ||= isOld && !isKnown;
+		if (isKnown || isOld)
+			continue;
 		known.add(key(d));
+		fresh.push(d);
+	}
+	for (const one of renewals)
+		one.push(...fresh);
 	all = fresh.slice().reverse().concat(all);
 	cut ||= all.length > KEPT;
 	for (const d of all.splice(KEPT))
 		known.delete(key(d));
 	if (fresh.length)
 		draw(new Set(fresh.map(key)));
-	return fresh;
+	return { fresh, isPast };
 }
 
-// All anew, newest first; `isCut`: there were older ones.
-export function set(transitions, isCut) {
-	cut = isCut;
-	all = transitions.slice(0, KEPT);
-	known = new Set(all.map(key));
-	draw(new Set());
+// All anew, newest first, at most `limit`; what happens while it is read stays.
+export async function renew(limit) {
+	const meanwhile = [];
+	renewals.add(meanwhile);
+	try {
+		const { transitions } = await ask(`v1/transitions?limit=${limit}`);
+		cut = transitions.length === limit;
+		all = transitions.slice(0, KEPT);
+		known = new Set(all.map(key));
+		draw(new Set());
+	} finally {
+		renewals.delete(meanwhile);
+	}
+	add(meanwhile);
 }
 
 export function start(open) {
