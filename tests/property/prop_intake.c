@@ -589,7 +589,8 @@ int main(void)
 	Suite *suite = suite_create("intake (random)");
 	TCase *tc = tcase_create("twin");
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, a_batch_is_what_its_messages_are, 1, getenv("HW_SEED") ? 2 : 1 + SEEDS);
+	tcase_add_loop_test(tc, a_batch_is_what_its_messages_are, 1,
+	                    getenv("HW_SEED") || getenv("HW_VALGRIND") ? 2 : 1 + SEEDS);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
