@@ -157,6 +157,7 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/history/bars", "", hw_serve_bars},
 	{EVHTTP_REQ_GET, "/v1/history/badge/", "", hw_serve_badge},
 	{EVHTTP_REQ_GET, "/v1/history/events", "", hw_serve_old_events},
+	{EVHTTP_REQ_GET, "/v1/history/metrics", "", serve_metrics}, /* heartwheeld hands this path on */
 	{EVHTTP_REQ_GET, "/healthz", "", serve_health},
 	{EVHTTP_REQ_GET, "/readyz", "", serve_ready},
 	{EVHTTP_REQ_GET, "/metrics", "", serve_metrics},

@@ -27,6 +27,11 @@
 #define LAG_MS        1000
 #define REDIS_MS      1000
 
+/* What is read of Redis: the streams, and devices' hashes. */
+enum { HASHES = HW_STREAMS, PARTS };
+
+static const char *const part_names[PARTS] = {"device:sight", "device:events", "task:events", "device:state:*"};
+
 static const double batch_bounds[] = {.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10};
 
 struct line {
@@ -54,7 +59,9 @@ struct hw_clerk {
 	struct hw_place place[HW_STREAMS];
 	unsigned again_s, rounds;
 	int64_t expire_at_ms, lag_at_ms, owes_ms; /* monotonic, monotonic, the gap's time; 0: none */
-	bool refused[HW_STREAMS];                 /* Redis does not let it be read */
+	bool refused[PARTS];                      /* Redis does not let it be read */
+	char refusal[HW_SQL_WHY];                 /* the last that it said */
+	int64_t hashes_at_ms;                     /* monotonic: not before, as they were refused */
 	bool emptied;                             /* of the gap: hw_ledger_owes() */
 	bool half_told, redis_told;
 };
@@ -106,11 +113,18 @@ static int64_t mono_ms(void)
 	return hw_clock_mono().ns / HW_NS_PER_MS;
 }
 
+/* Redis is there as far as all can be read of it. */
 static void show_redis(struct hw_clerk *c, bool up)
 {
+	bool all = up;
+	for (int i = 0; i < PARTS; i++)
+		all &= !c->refused[i];
 	pthread_mutex_lock(&c->lock);
-	c->view.redis = up;
-	snprintf(c->view.redis_why, sizeof(c->view.redis_why), "%s", up ? "" : hw_source_why(c->source));
+	c->view.redis = all;
+	snprintf(c->view.redis_why, sizeof(c->view.redis_why), "%s",
+	         all  ? ""
+	         : up ? c->refusal
+	              : hw_source_why(c->source));
 	pthread_mutex_unlock(&c->lock);
 	if (up == c->redis_told)
 		return;
@@ -119,6 +133,24 @@ static void show_redis(struct hw_clerk *c, bool up)
 	else if (!hw_source_is_woken(c->source))
 		say(c, HW_LOG_WARNING, "Redis: %s", hw_source_why(c->source));
 	c->redis_told = up;
+}
+
+/* By what a reading of a part returned: Redis does not let it be read, as hw_source_why() says, or does again. */
+static void note_refusal(struct hw_clerk *c, int part, int rc)
+{
+	bool refused = rc == -EACCES, before = c->refused[part];
+	if (rc && !refused)
+		return;
+	if (refused)
+		snprintf(c->refusal, sizeof(c->refusal), "%s cannot be read: %s", part_names[part],
+		         hw_source_why(c->source));
+	if (refused && !before)
+		say(c, HW_LOG_ERROR, "Redis: %s", c->refusal);
+	else if (!refused && before)
+		say(c, HW_LOG_NOTICE, "Redis: %s can be read again", part_names[part]);
+	c->refused[part] = refused;
+	if (refused != before)
+		show_redis(c, true);
 }
 
 static void show_sql(struct hw_clerk *c, bool up, const char *why)
@@ -194,19 +226,17 @@ static int put(struct hw_clerk *c, enum hw_stream stream, const struct hw_source
 
 static void tell_gap(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p)
 {
-	static const char *const names[] = {"device:sight", "device:events", "task:events"};
 	char lost[48] = "an unknown number of";
 	if (p->gap.lost >= 0)
 		snprintf(lost, sizeof(lost), "%" PRId64, p->gap.lost);
 	if (p->gap.another)
 		say(c, HW_LOG_WARNING,
 		    "%s is another stream than the one that was read: emptied, or put back; it is read from its start, "
-		    "and %s "
-		    "entries before that are lost",
-		    names[stream], lost);
+		    "and %s entries before that are lost",
+		    part_names[stream], lost);
 	else
 		say(c, HW_LOG_WARNING, "%s entries of %s were trimmed before they were read; see [redis] events_max",
-		    lost, names[stream]);
+		    lost, part_names[stream]);
 }
 
 static void account(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t fresh, double s)
@@ -263,20 +293,17 @@ static bool is_moved(const struct hw_source_page *p)
 	return hw_event_id_compare(p->from.at, p->to.at) != 0 || p->from.n != p->to.n;
 }
 
-/* What is behind the place of a stream: *more if that was not all. 0, -ENOTCONN, or -EIO if SQL failed. */
+/*
+ * What is behind the place of a stream: *more if that was not all. 0; -ENOTCONN; -EACCES if Redis refuses, which is
+ * told; -EIO if SQL failed.
+ */
 static int copy_page(struct hw_clerk *c, enum hw_stream stream, bool *more)
 {
 	struct hw_source_page page;
 	int rc = hw_source_read(c->source, stream, &c->place[stream], &page);
-	if (rc == -EIO) {
-		if (!c->refused[stream])
-			say(c, HW_LOG_ERROR, "Redis: a stream cannot be read: %s", hw_source_why(c->source));
-		c->refused[stream] = true;
-		return 0;
-	}
+	note_refusal(c, stream, rc);
 	if (rc)
 		return rc;
-	c->refused[stream] = false;
 	*more |= page.more;
 	if (is_moved(&page))
 		return write_page(c, stream, &page);
@@ -323,6 +350,7 @@ static int keep_forgotten(struct hw_clerk *c, struct hw_entry *entries, size_t *
 	bool *has = calloc(*n, sizeof(*has));
 	size_t left = 0;
 	int rc = has ? hw_source_has(c->source, entries, has, *n) : -ENOTCONN;
+	note_refusal(c, HASHES, rc);
 	for (size_t i = 0; rc == 0 && i < *n; i++)
 		if (!has[i])
 			entries[left++] = entries[i];
@@ -367,6 +395,7 @@ static int read_back(struct hw_clerk *c)
 	int rc;
 	do {
 		rc = hw_source_scan(c->source, cursor, &page);
+		note_refusal(c, HASHES, rc);
 		struct hw_entry *kept = rc == 0 && page.n > 0 ? malloc(page.n * sizeof(*kept)) : NULL;
 		if (rc || (page.n > 0 && !kept))
 			return rc ? rc : -ENOTCONN;
@@ -386,15 +415,23 @@ static int read_back(struct hw_clerk *c)
 
 /* --- rounds ------------------------------------------------------------------------------------------------------- */
 
+/* A refusal is told where it is met; what else there is to do goes on. */
+static int unless_refused(int rc)
+{
+	return rc == -EACCES ? 0 : rc;
+}
+
 static int look_at_lag(struct hw_clerk *c)
 {
 	int64_t lag[HW_STREAMS] = {0};
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
-		if (!c->refused[i] && c->place[i].at.ms > 0)
-			rc = hw_source_lag(c->source, (enum hw_stream)i, &c->place[i], &lag[i]);
+		if (c->refused[i])
+			lag[i] = -1;
+		else if (c->place[i].at.ms > 0)
+			rc = unless_refused(hw_source_lag(c->source, (enum hw_stream)i, &c->place[i], &lag[i]));
 	if (rc)
-		return rc == -EIO ? 0 : rc;
+		return rc;
 	bool half = lag[HW_STREAM_EVENTS] > c->conf.events_max / 2;
 	if (half && !c->half_told)
 		say(c, HW_LOG_WARNING,
@@ -423,13 +460,16 @@ static int expire(struct hw_clerk *c, bool busy)
 static int one_round(struct hw_clerk *c)
 {
 	bool more = false, more_events = false;
-	int rc = copy_page(c, HW_STREAM_SIGHT, &more);
-	if (rc == 0)
-		rc = copy_page(c, HW_STREAM_EVENTS, &more_events);
-	if (rc == 0)
-		rc = copy_page(c, HW_STREAM_TASKS, &more);
-	if (rc == 0 && c->owes_ms && !more_events)
+	int rc = 0;
+	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
+		rc = unless_refused(copy_page(c, (enum hw_stream)i, i == HW_STREAM_EVENTS ? &more_events : &more));
+	if (rc == 0 && c->owes_ms && !more_events && mono_ms() >= c->hashes_at_ms) {
 		rc = read_back(c);
+		if (rc == -EACCES)
+			c->hashes_at_ms = mono_ms() + REDIS_MS;
+		rc = unless_refused(rc);
+	}
+	c->refused[HASHES] &= c->owes_ms != 0;
 	more |= more_events;
 	c->rounds++;
 	if (rc == 0)
@@ -444,9 +484,9 @@ static int one_round(struct hw_clerk *c)
 	if (rc || more)
 		return rc;
 	rc = hw_source_wait(c->source, c->place, c->refused);
-	if (rc == -EIO) /* refused: told where it is read */
+	if (rc == -EACCES)
 		hw_source_pause(c->source, REDIS_MS);
-	return rc == -EIO ? 0 : rc;
+	return unless_refused(rc);
 }
 
 static void *work(void *arg)

@@ -34,8 +34,8 @@ struct hw_clerk_ops {
 enum hw_clerk_rows { HW_ROWS_TRANSITION, HW_ROWS_FOUND, HW_ROWS_SIGHT, HW_ROWS_TASK, HW_ROWS_KINDS };
 
 struct hw_clerk_view {
-	bool sql, redis;
-	char sql_why[HW_SQL_WHY], redis_why[HW_SQL_WHY]; /* of the one that is not there */
+	bool sql, redis;                                 /* Redis: it is there, and lets all of it be read */
+	char sql_why[HW_SQL_WHY], redis_why[HW_SQL_WHY]; /* of the one that is not */
 	struct hw_place place[HW_STREAMS];
 	int64_t lag_entries[HW_STREAMS]; /* -1: Redis does not tell */
 	int64_t lag_ms[HW_STREAMS];

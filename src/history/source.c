@@ -129,12 +129,16 @@ struct question {
 	struct hw_source *s;
 	reader *read; /* NULL: only that it is no error counts */
 	void *arg;
+	bool one_of_many; /* a key that holds something else says nothing of the others: it is not read */
 };
 
-static int refused(struct hw_source *s, const char *error)
+/* The first refusal of several has the reason. */
+static void refused(struct hw_source *s, const char *error)
 {
+	if (s->failed)
+		return;
 	hw_trouble_text(error, s->why);
-	return -EIO;
+	s->failed = -EACCES;
 }
 
 static void on_answer(redisAsyncContext *ac, void *answer, void *arg)
@@ -149,10 +153,12 @@ static void on_answer(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	}
 	hw_redis_link_got(&s->link);
+	if (reply->type == REDIS_REPLY_ERROR && q->one_of_many && hw_trouble_of(reply->str) == HW_TROUBLE_WRONGTYPE)
+		return;
 	if (reply->type == REDIS_REPLY_ERROR)
-		s->failed = refused(s, reply->str);
+		refused(s, reply->str);
 	else if (q->read && !q->read(q->arg, reply))
-		s->failed = refused(s, "ERR the answer makes no sense");
+		refused(s, "ERR the answer makes no sense");
 }
 
 /* Sends; the question must live until hw_... answers() returns. */
@@ -185,7 +191,7 @@ static int answers(struct hw_source *s)
 
 static int ask(struct hw_source *s, reader *read, void *arg, int argc, const char **argv)
 {
-	struct question q = {s, read, arg};
+	struct question q = {s, read, arg, false};
 	send_question(&q, argc, argv);
 	return answers(s);
 }
@@ -408,7 +414,7 @@ static int look(struct hw_source *s, struct reading *r)
 {
 	char from[HW_EVENT_ID_TEXT], count[16];
 	const char *key = s->keys[r->stream];
-	struct question aside = {s, NULL, NULL}, whole = {s, read_whole, r};
+	struct question aside = {.s = s}, whole = {.s = s, .read = read_whole, .arg = r};
 	hw_event_id_text(r->page->from.at, from);
 	snprintf(count, sizeof(count), "%u", s->batch + 1);
 	send_question(&aside, 1, (const char *[]){"MULTI"});
@@ -449,7 +455,7 @@ int hw_source_wait(struct hw_source *s, const struct hw_place at[HW_STREAMS], co
 		argv[6 + n + k] = places[i];
 		k++;
 	}
-	return n > 0 ? ask(s, NULL, NULL, 6 + 2 * n, argv) : -EIO;
+	return n > 0 ? ask(s, NULL, NULL, 6 + 2 * n, argv) : -EACCES;
 }
 
 static bool read_lag(void *arg, const redisReply *reply)
@@ -532,7 +538,7 @@ int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *
 	for (size_t i = 0; i < c.n; i++) {
 		char key[KEY_MAX + HW_ENTRY_NAME];
 		snprintf(key, sizeof(key), "%s%s", s->state_prefix, s->entries[i].id);
-		q[i] = (struct question){s, read_hash, &s->entries[i]};
+		q[i] = (struct question){s, read_hash, &s->entries[i], true};
 		send_question(&q[i], 9,
 		              (const char *[]){"HMGET", key, "state", "reason", "group", "node", "since", "last_seen",
 		                               "seq"});
@@ -564,7 +570,8 @@ int hw_source_has(struct hw_source *s, const struct hw_entry *devices, bool *has
 		return -ENOTCONN;
 	for (size_t i = 0; i < n; i++) {
 		snprintf(key, sizeof(key), "%s%s", s->state_prefix, devices[i].id);
-		q[i] = (struct question){s, read_has, &has[i]};
+		q[i] = (struct question){s, read_has, &has[i], true};
+		has[i] = true;
 		send_question(&q[i], 3, (const char *[]){"HMGET", key, "seq"});
 	}
 	int rc = answers(s);

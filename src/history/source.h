@@ -53,7 +53,7 @@ const char *hw_source_why(const struct hw_source *s);
 /* Does nothing but wait. */
 void hw_source_pause(struct hw_source *s, int ms);
 
-/* 0; -ENOTCONN if Redis went away; -EIO if it refuses: hw_source_why(). */
+/* 0; -ENOTCONN if Redis went away; -EACCES if it refuses: hw_source_why(). */
 int hw_source_read(struct hw_source *s, enum hw_stream stream, const struct hw_place *from, struct hw_source_page *out);
 /* Waits for something behind one of the places, but those of `but`, for a second at most. 0 or as above. */
 int hw_source_wait(struct hw_source *s, const struct hw_place at[HW_STREAMS], const bool but[HW_STREAMS]);
@@ -61,9 +61,10 @@ int hw_source_wait(struct hw_source *s, const struct hw_place at[HW_STREAMS], co
 int hw_source_lag(struct hw_source *s, enum hw_stream stream, const struct hw_place *at, int64_t *out);
 
 /* The hashes of all devices, a part at a time, as entries of their last transitions. *cursor begins as "0" and is "0"
- * again behind the last part. The page's places mean nothing. 0 or as above. */
+ * again behind the last part. What holds something else than a hash is unusable. The page's places mean nothing. 0 or
+ * as above. */
 int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *out);
-/* Whether there is a hash of each of these devices. At most as many as a page has. 0 or as above. */
+/* Whether Redis has something under the key of each of these devices. At most as many as a page has. 0 or as above. */
 int hw_source_has(struct hw_source *s, const struct hw_entry *devices, bool *has, size_t n);
 
 #endif

@@ -38,15 +38,19 @@ class Sqlite:
 
 
 class MariaDB(Server):
-    """A private mariadbd with its data in the test's directory."""
+    """A private mariadbd with its data in the test's directory. `address`: whose worker comes how; by default root's."""
 
     name = "mariadbd"
     mysql = True
     patience = 60
 
+    def __init__(self, directory, options=()):
+        super().__init__(directory)
+        self.options, self.base, self.socket = options, "history", self.dir / "s"
+        self.address = "mysql://root@[%s]/%s" % (self.socket, self.base)
+
     def launch(self):
         data = self.dir / "data"
-        self.socket = self.dir / "s"
         user = ["--user=root"] if os.getuid() == 0 else []
         if not data.exists():
             subprocess.run(["mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal",
@@ -54,21 +58,17 @@ class MariaDB(Server):
                            stderr=subprocess.DEVNULL)
         self.spawn([MARIADBD, "--no-defaults", "--datadir=%s" % data, "--socket=%s" % self.socket, "--port=%d" % self.port,
                     "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=0",
-                    "--innodb-log-file-size=8M", "--pid-file=%s" % (self.dir / "pid"), *user])
+                    "--innodb-log-file-size=8M", "--pid-file=%s" % (self.dir / "pid"), *self.options, *user])
 
-    def query(self, text, base=""):
-        return subprocess.run(["mariadb", "--no-defaults", "-uroot", "-S", str(self.socket), "-N", "-B", "-e", text, base],
+    def query(self, text, base="", user="root"):
+        return subprocess.run(["mariadb", "--no-defaults", "-u" + user, "-S", str(self.socket), "-N", "-B", "-e", text, base],
                               capture_output=True, text=True)
 
     def answers(self):
         return self.query("CREATE DATABASE IF NOT EXISTS history").returncode == 0
 
-    @property
-    def address(self):
-        return "mysql://root@[%s]/history" % self.socket
-
     def rows(self, query):
-        done = self.query(query, "history")
+        done = self.query(query, self.base)
         assert done.returncode == 0, done.stderr
         def value(text):
             return None if text == "NULL" else int(text) if text.lstrip("-").isdigit() else text

@@ -5,6 +5,13 @@ import json
 import re
 import socket
 
+# What no server of ours may stumble over.
+JUNK = (b"\x00" * 5000, b"GET", b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/reload HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+        b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\n\r\n", b"GET /v1/status HTTP/1.1\r\n" + b"X: y\r\n" * 20_000,
+        b"POST /v1/reload HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", b"\r\n\r\n\r\n",
+        b"DELETE /v1/devices/ HTTP/1.1\r\n\r\n", b"CONNECT x:1 HTTP/1.1\r\n\r\n", b"OPTIONS * HTTP/1.1\r\n\r\n",
+        b"GET http://[::1/v1/status HTTP/1.1\r\n\r\n", b"GET //evil//v1/status HTTP/1.1\r\n\r\n")
+
 
 class UnixHTTP(http.client.HTTPConnection):
     def __init__(self, path, timeout=30):

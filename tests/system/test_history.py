@@ -16,6 +16,7 @@ from hw_history import (BUILT, MARIADBD, History, MariaDB, Scribe, Sqlite, check
 from hw_wait import now_ms, wait_until
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
+DAY = 86_400_000
 KINDS = ["sqlite", pytest.param("mariadb", marks=pytest.mark.skipif(not MARIADBD, reason="no mariadbd"))]
 
 
@@ -113,15 +114,20 @@ def test_what_was_trimmed_is_counted_and_the_last_of_it_found(env, redis):
     check_outages(db)
 
 
+def allow(env, *rules):
+    """Gives a user of Redis the rights of the example, and these. What [redis] says of him."""
+    rights = re.search(r"heartwheel-history reads alone.*?own: (.*?), with these", (SRC / "conf" / "redis-heartwheel.acl").read_text(), re.S)
+    secret = env.dir / "redis-secret"
+    secret.write_text("secret\n")
+    env.redis.execute_command("ACL", "SETUSER", "history", "reset", "on", ">secret",
+                              *rights[1].replace("\n#", "").replace("~device:", "~" + env.prefix).split(), *rules)
+    return {"username": "history", "password_file": secret}
+
+
 def test_who_was_forgotten_within_a_gap_is_not_known_any_more(env, redis):
     db, s = database(env), Scribe(env, 13, devices=600)
     # With no more rights than the example gives it.
-    rights = re.search(r"heartwheel-history reads alone.*?own: (.*?), with these", (SRC / "conf" / "redis-heartwheel.acl").read_text(), re.S)
-    secret = env.own_dir("secret") / "redis"
-    secret.write_text("secret\n")
-    env.redis.execute_command("ACL", "SETUSER", "history", "on", ">secret",
-                              *rights[1].replace("\n#", "").replace("~device:", "~" + env.prefix).split())
-    h = History(env, db, batch=100, redis={"username": "history", "password_file": secret}).start()
+    h = History(env, db, batch=100, redis=allow(env)).start()
     s.write([s.entry(d, "online", s.now + i) for i, d in enumerate(s.devices)])
     s.write([s.entry("d7", "offline", s.now + 1000)])
     wait_read(h, env)
@@ -147,6 +153,45 @@ def test_who_was_forgotten_within_a_gap_is_not_known_any_more(env, redis):
     wait_until(lambda: h.status()["gaps"] == 2, what="the gap")
     wait_read(h, env)
     assert dict(db.rows("SELECT id, state FROM device"))["d2"] == "online"
+
+
+def test_what_redis_refuses_is_no_fault_of_sql(env, redis):
+    db, s = database(env), Scribe(env, 15)
+    h = History(env, db, batch=100, redis=allow(env)).start()
+    s.some(300)
+    wait_read(h, env)
+    h.stop()
+    allow(env, "-hmget")  # so the hashes cannot be read back
+    s.some(400, maxlen=100)
+    h.start()
+    wait_until(lambda: "state:*" in h.status()["redis"], what="the refusal to be told")
+    assert "NOPERM" in h.status()["redis"] and h.status()["reading_back"], h.status()
+    assert h.get("/readyz").status == 503
+    s.some(50)
+    wait_until(lambda: h.status()["n"] == len(s.written), what="the stream to be read all the same")
+    # What holds something else than a hash is passed over, and nobody is forgotten for it.
+    for i, device in enumerate(["somebody", s.devices[0]]):
+        env.redis.delete(env.key("state", device))
+        env.redis.set(env.key("state", device), i)
+    allow(env)
+    wait_read(h, env)
+    assert db.rows("SELECT COUNT(*) FROM transition WHERE found = 1")[0][0] > 0
+    assert dict(db.rows("SELECT id, state FROM device"))[s.devices[0]] != "forgotten"
+    assert h.status()["redis"] == h.status()["sql"] == "up" and h.get("/readyz").status == 200
+    allow(env, "resetkeys", "~%s" % env.key("sight"), "~task:events")
+    s.some(30)
+    wait_until(lambda: "events cannot" in h.status()["redis"], what="the refusal of the stream to be told")
+    wait_until(lambda: h.status()["lag_entries"] is None, what="no word about its lag")
+    s.saw("seeing", s.now - 1000, s.now)
+    wait_read(h, env, "device:sight")
+    allow(env)
+    wait_read(h, env)
+    wait_until(lambda: h.status()["redis"] == "up", what="the refusal to end")
+    have, rest = in_sql(db), dict(env.redis.xrange(s.stream))
+    assert all(have[k] == v for k, v in rest.items()) and [g[3] for g in gaps(db)] == [300]
+    check_outages(db)
+    assert h.metrics().get("history_sql_losses_total") == 0 and "SQL: NOPERM" not in h.log()
+    assert [h.log().count(w) for w in ("device:state:* cannot", "device:events cannot", "device:events can be")] == [1, 1, 1], h.log()
 
 
 def test_a_stream_that_is_gone_altogether_is_a_gap_too(env, redis):
@@ -361,6 +406,62 @@ def test_the_queries_of_the_documentation_say_what_was(env, redis, kind):
     assert dict(why)["will"] == 12 and dict(why)["timeout"] >= 2
     assert unseen == [("n", october, october + 5, "link")]
     assert [x[3] for x in missing] == [50]
+
+
+def section(title):
+    """Of docs/history.md."""
+    return re.search(r"^## %s\n(.*?)(?=^## |\Z)" % title, (SRC / "docs" / "history.md").read_text(), re.S | re.M)[1]
+
+
+@pytest.mark.skipif(not MARIADBD, reason="no mariadbd")
+def test_mariadb_as_the_documentation_sets_it_up(env, redis, tls, other_tls):
+    """Its statements and no right more; by its socket, and by TLS alone; then the panel, for a user that reads alone."""
+    db, s = MariaDB(env.own_dir("db"), ["--ssl-cert=%s" % tls.server_cert, "--ssl-key=%s" % tls.server_key]), Scribe(env, 16)
+    env.servers.append(db)
+    db.start()
+    set_up = re.search(r"```\n(CREATE.*?)```", section("MariaDB, MySQL"), re.S)[1]
+    assert db.query(set_up.replace("'...'", "'pass word'")).returncode == 0
+    secret = env.own_dir("secret") / "mysql"
+    secret.write_text("pass word\n")
+    db.base = "heartwheel"
+    db.address = "mysql://heartwheel@[%s]/heartwheel" % db.socket
+    h = History(env, db, batch=100, keep="1h", password_file=secret).start()
+    s.some(500)
+    wait_read(h, env)
+    h.stop()
+    db.query("ALTER USER heartwheel@localhost REQUIRE SSL")
+    db.address = "mysql://heartwheel@localhost:%d/heartwheel" % db.port
+    s.some(400, maxlen=100)
+    for ca, word in [(other_tls.ca, "certificate"), (None, "Access denied")]:
+        refused = History(env, db, password_file=secret, tls_ca=ca or "").start()
+        wait_until(lambda: word in refused.status()["sql"], what="the reason why not: " + word)
+        refused.stop()
+    h = History(env, db, batch=100, keep="1h", password_file=secret, tls_ca=tls.ca).start()
+    wait_read(h, env)
+    assert [g[3] for g in gaps(db)] == [300]
+    wait_until(lambda: db.rows("SELECT COUNT(*) FROM transition") == [(0,)], what="what is old to go")
+    assert h.metrics().get("history_sql_losses_total") == 0, h.log()
+    report = h.get("/v1/history/uptime?since=%d&until=%d" % (s.now - DAY, s.now + 1)).json()
+    outages = db.rows("SELECT COUNT(*) FROM outage WHERE from_ms BETWEEN %d AND %d" % (s.now - DAY, s.now))[0][0]
+    assert report["all"]["outages"] == outages > 0
+    h.stop()
+    panel = re.search(r"```\n(SELECT.*?;)\n```", section("Grafana"), re.S)[1]
+    for name, value in [("$__unixEpochFrom()", (s.now - DAY) // 1000), ("$__unixEpochTo()", s.now // 1000 + 1)]:
+        assert name in panel
+        panel = panel.replace(name, str(value))
+    assert db.query("CREATE USER grafana@localhost; GRANT SELECT ON heartwheel.* TO grafana@localhost").returncode == 0
+    assert len(db.query(panel, "heartwheel", "grafana").stdout.splitlines()) == outages
+    assert "denied" in db.query("DELETE FROM gap", "heartwheel", "grafana").stderr
+
+
+@pytest.mark.skipif(not MARIADBD, reason="no mariadbd")
+def test_with_tls_ca_a_server_without_tls_is_refused(env, redis, tls):
+    db = database(env, "mariadb")
+    assert db.query("CREATE USER plain@localhost; GRANT ALL ON history.* TO plain@localhost").returncode == 0
+    db.address = "mysql://plain@localhost:%d/history" % db.port
+    h = History(env, db, tls_ca=tls.ca).start()
+    wait_until(lambda: re.search("TLS|SSL", h.status()["sql"]), what="the refusal")
+    h.stop()
 
 
 def test_what_the_monitor_writes_arrives(env):

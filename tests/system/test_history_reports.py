@@ -6,16 +6,22 @@ import datetime
 import io
 import os
 import random
+import re
+import shutil
 import sqlite3
+import subprocess
 import xml.dom.minidom
 
 import pytest
 
+from hw_build import SRC
 from hw_history import BUILT, History, Scribe, Sqlite, wait_read
+from hw_http import Metrics
 from hw_wait import now_ms, wait_until
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
 DAY = 86_400_000
+PROMTOOL = shutil.which("promtool")
 
 
 @pytest.fixture
@@ -365,6 +371,20 @@ def history(base, shared_broker, shared_redis):
     wait_until(lambda: h.get("/v1/history/devices/nobody").status == 404, what="the tables to be made")
     yield h
     e.close()
+
+
+def test_what_it_answers_is_documented(history):
+    routes = re.findall(r'EVHTTP_REQ_GET, "([^"]+)"', (SRC / "src" / "history" / "api.c").read_text())
+    docs, manual = ((SRC / path).read_text() for path in ("docs/history.md", "man/heartwheel-history.8"))
+    for path in routes:
+        assert "`%s" % path in docs and re.search(r"^\.It Cm GET (.* , )?%s" % path, manual.replace("\\", ""), re.M), path
+    page = history.get("/v1/history/metrics").body.decode()
+    assert set(Metrics(page).types) == set(Metrics(history.get("/metrics").body.decode()).types)
+    named = {name for name in Metrics(page).types if name.startswith("heartwheel_history_")}
+    assert named == set(re.findall(r"^\.It (heartwheel_\w+)", manual, re.M)) and len(named) > 8
+    if PROMTOOL:
+        r = subprocess.run([PROMTOOL, "check", "metrics"], input=page, capture_output=True, text=True, timeout=60)
+        assert r.returncode == 0 and not r.stdout and not r.stderr, r
 
 
 def test_before_there_are_tables_reports_say_so(env, redis):

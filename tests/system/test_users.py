@@ -16,8 +16,10 @@ import warnings
 import pytest
 
 from hw_build import HEARTWHEELCTL, HEARTWHEELD
-from hw_http import Answer
+from hw_history import BUILT, History, Sqlite, wait_read
+from hw_http import JUNK, Answer
 from hw_process import free_port
+from hw_tasks import Tasks
 from hw_wait import in_time, wait_until
 
 
@@ -351,6 +353,90 @@ def test_a_flood_of_handshakes(env, users, tls):
     assert rate < 60, rate
     assert env.edges("x") == [("online", "heartbeat"), ("offline", "timeout")]
     in_time(late, 0.25, "a death amid the flood")
+
+
+class Nuisance(threading.Thread):
+    """Silent connections to a server; and over and over what is no HTTP, requests whose answer nobody waits for, and requests
+    whose answers nobody reads."""
+
+    def __init__(self, name, address, paths):
+        super().__init__(daemon=True)
+        self.name, self.address, self.paths, self.ended, self.rounds = name, address, paths, threading.Event(), 0
+        self.silent = [self.connect() for _ in range(50)]
+
+    def connect(self):
+        s = socket.socket(socket.AF_INET if isinstance(self.address, tuple) else socket.AF_UNIX)
+        s.settimeout(5)
+        s.connect(self.address)
+        return s
+
+    def once(self, what, takes):
+        try:
+            with self.connect() as s:
+                s.settimeout(0.2)
+                s.sendall(what)
+                if takes:
+                    s.shutdown(socket.SHUT_WR)
+                    s.recv(4096)
+        except OSError:
+            pass
+
+    def run(self):
+        while not self.ended.is_set():
+            for junk in JUNK:
+                self.once(junk, True)
+            for path in self.paths:
+                request = b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode()
+                self.once(request, False)
+                self.once(400 * request, False)
+            self.rounds += 1
+
+    def end(self):
+        self.ended.set()
+        self.join()
+        for s in self.silent:
+            s.close()
+
+
+@pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
+def test_hostile_clients_of_each_daemon_slow_nothing(env, users):
+    """On all four doors at once; whoever behaves is answered, a death is told in time, and reaches SQL."""
+    env.own_redis()
+    h, t = History(env, Sqlite(env.own_dir("db"))).start(), Tasks(env).start()
+    d, door = guarded(env, users, start=False)
+    d.rewrite(d.conf.read_text() + "[tasks]\nsocket = %s\nroot = %s\n[history]\ndatabase = any\nsocket = %s\n" % (
+        t.socket, env.root, h.socket))
+    d.start()
+    observer = env.observer()
+    reports = ["/v1/history/uptime", "/v1/history/outages", "/v1/history/badge/x.svg"]
+    crowd = [Nuisance("heartwheeld", str(d.socket), ["/v1/devices?limit=1000", "/v1/events", *reports]),
+             Nuisance("listen", ("127.0.0.1", door.port), ["/v1/status", "/", *reports]),
+             Nuisance("history", str(h.socket), [*reports, "/metrics"]),
+             Nuisance("tasks", str(t.socket), ["/v1/tasks", "/v1/status"])]
+    for c in crowd:
+        c.start()
+    try:
+        env.beat("x")
+        env.wait_status(observer, "x", True)
+        died = time.monotonic()
+        env.wait_status(observer, "x", False)
+        late = time.monotonic() - died - 1
+        wait_until(lambda: h.database.rows("SELECT state FROM device WHERE id = 'x'") == [("offline",)], what="the death in SQL")
+        for c in crowd:
+            wait_until(lambda: c.rounds >= 3 or not c.is_alive(), what="three rounds at " + c.name)
+            assert c.is_alive(), c.name
+        for path in ("/v1/status", "/v1/history/status", "/v1/history/metrics", "/v1/tasks"):
+            wait_until(lambda: door.status(path, bearer("tok-rita")) == 200, what="an answer amid the crowd: " + path)
+        assert t.request("POST", "/v1/tasks", {"receiver": "x", "action": "go"}).status == 201
+    finally:
+        for c in crowd:
+            c.end()
+    wait_read(h, env)
+    assert env.edges("x") == [("online", "heartbeat"), ("offline", "timeout")]
+    for one in (d, h, t):
+        wait_until(lambda: one.metrics().get("process_open_fds") < 40, what="the crowd's descriptors to be given back")
+    h.stop()
+    in_time(late, 0.25, "a death amid hostile clients")
 
 
 # --- the other daemons ------------------------------------------------------------------------------------------------
