@@ -38,7 +38,7 @@ _heartwheelctl_task()
 	*)
 		case $verb:$cur in
 		send:-*) words='--at --after --exp --no-hold --id --wait --json --help' ;;
-		list:-*) words='--receiver --state --limit --names --json --help' ;;
+		list:-*) words='--receiver --state --watched --limit --names --json --help' ;;
 		watch:-*) words='--receiver --state --json --help' ;;
 		cancel:-*) words='--force --json --help' ;;
 		*:-*) words='--json --help' ;;

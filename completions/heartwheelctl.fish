@@ -76,6 +76,7 @@ complete -c heartwheelctl -n "$task; and __fish_seen_subcommand_from send" -l no
 complete -c heartwheelctl -n "$task; and __fish_seen_subcommand_from send" -l id -x -d 'the msg_id'
 complete -c heartwheelctl -n "$task; and __fish_seen_subcommand_from send" -l wait -x -d 'waits so long for the end'
 complete -c heartwheelctl -n "$task; and __fish_seen_subcommand_from list watch" -l receiver -x -a '(__heartwheelctl_ids)'
+complete -c heartwheelctl -n "$task; and __fish_seen_subcommand_from list" -l watched -d 'those that others sent one another'
 complete -c heartwheelctl -n "$task; and __fish_seen_subcommand_from cancel" -l force -d 'also one that is acknowledged'
 complete -c heartwheelctl -n "$task; and __fish_seen_subcommand_from show cancel" -a '(__heartwheelctl_ask task list --names --limit 200)'
 complete -c heartwheelctl -n "$task" -l json -d 'as JSON'

@@ -40,6 +40,7 @@ static const char help[] = "usage: heartwheelctl [-s SOCKET | -c FILE] task send
 			   "  --state S     only those that are so; list: scheduled, held, sent or acked\n"
 			   "  --limit N     list: at most N\n"
 			   "  --names       list: nothing but the tasks' names\n"
+			   "  --watched     list: those that others sent one another, in any state ([tasks] watch)\n"
 			   "cancel:\n"
 			   "  --force       also one that the device has acknowledged\n"
 			   "all:\n"
@@ -48,7 +49,7 @@ static const char help[] = "usage: heartwheelctl [-s SOCKET | -c FILE] task send
 
 struct request {
 	const char *at, *after, *exp, *id, *wait, *receiver, *state, *limit;
-	bool json, names, force, no_hold;
+	bool json, names, force, no_hold, watched;
 	char **words;
 	int n_words;
 };
@@ -219,6 +220,7 @@ static int list_tasks(struct hw_ctl *ctl, const struct request *r)
 		add(&path, "/v1/tasks?limit=", count);
 		add(&path, "&receiver=", r->receiver);
 		add(&path, "&state=", r->state);
+		add(&path, "&watched=", r->watched ? "1" : NULL);
 		add(&path, "&after=", *after ? after : NULL);
 		rc = path.text ? hw_ask(ctl, "GET", path.text, 200, &a) : hw_failed(ctl, "out of memory");
 		hw_path_fini(&path);
@@ -229,7 +231,7 @@ static int list_tasks(struct hw_ctl *ctl, const struct request *r)
 		hw_answer_fini(&a);
 	} while (rc == 0 && *after && (limit == 0 || n < limit) && !ferror(stdout));
 	if (rc == 0 && n == 0 && !r->json && !r->names)
-		puts("no task waits");
+		puts(r->watched ? "no task of others is known" : "no task waits");
 	return rc;
 }
 
@@ -390,6 +392,7 @@ static const struct {
                {{"state", required_argument, NULL, 's'}, TAKES_FILTER},
                {{"limit", required_argument, NULL, 'l'}, TAKES_LIST},
                {{"names", no_argument, NULL, 'n'}, TAKES_LIST},
+               {{"watched", no_argument, NULL, 'W'}, TAKES_LIST},
                {{"force", no_argument, NULL, 'f'}, TAKES_FORCE},
                {{"json", no_argument, NULL, 'j'}, TAKES_ALL},
                {{"help", no_argument, NULL, 'h'}, TAKES_ALL}};
@@ -406,6 +409,7 @@ static void take_option(struct request *r, int o)
 	r->names |= o == 'n';
 	r->force |= o == 'f';
 	r->no_hold |= o == 'H';
+	r->watched |= o == 'W';
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		if (texts[i].o == o)
 			*texts[i].text = optarg;

@@ -84,13 +84,19 @@ void hw_show_task_line(const struct hw_ctl *ctl, const cJSON *task, bool head)
 		printf("%s%-10s%-20s%-6s%-37s%s%s\n", hw_paint(&ctl->screen, HW_DIM), "STATE", "AT", "TRIES", "TASK",
 		       "RECEIVER ACTION", hw_paint(&ctl->screen, HW_PLAIN));
 	print_state(ctl, hw_member_text(task, "state"), 10);
-	printf("%-20s%-6" PRId64, hw_text_clock(hw_member_int(task, "at_ms"), when), hw_member_int(task, "tries"));
+	bool watched = hw_member_has(task, "watched"); /* by others: when it was seen, and by whom */
+	printf("%-20s%-6" PRId64, hw_text_clock(hw_member_int(task, watched ? "sent_ms" : "at_ms"), when),
+	       watched ? 1 : hw_member_int(task, "tries"));
 	hw_text_print(stdout, &ctl->screen, hw_member_text(task, "task"));
 	putchar(' ');
 	hw_text_print(stdout, &ctl->screen,
 	              hw_member_has(task, "topic") ? hw_member_text(task, "topic") : hw_member_text(task, "receiver"));
 	putchar(' ');
 	hw_text_print(stdout, &ctl->screen, hw_member_text(task, "action"));
+	if (watched) {
+		fputs("  from ", stdout);
+		hw_text_print(stdout, &ctl->screen, hw_member_text(task, "sender"));
+	}
 	putchar('\n');
 }
 
@@ -106,6 +112,10 @@ void hw_show_task_event(const struct hw_ctl *ctl, const cJSON *event)
 	if (*hw_member_text(event, "why")) {
 		fputs("  ", stdout);
 		hw_text_print(stdout, &ctl->screen, hw_member_text(event, "why"));
+	}
+	if (hw_member_has(event, "watched")) {
+		fputs("  from ", stdout);
+		hw_text_print(stdout, &ctl->screen, hw_member_text(event, "sender"));
 	}
 	putchar('\n');
 }
@@ -138,6 +148,8 @@ void hw_show_tasks_status(const struct hw_ctl *ctl, const cJSON *status)
 		print_numbers(cJSON_GetObjectItemCaseSensitive(status, "states"));
 	else
 		puts("not counted yet");
+	if (hw_member_has(status, "watched"))
+		printf("%-10s%" PRId64 " of others\n", "watched", hw_member_int(status, "watched"));
 	printf("%-10s", "ended");
 	print_numbers(cJSON_GetObjectItemCaseSensitive(status, "ended"));
 }

@@ -114,6 +114,20 @@ bool hw_filter_has(const char *filter, struct hw_text topic)
 	}
 }
 
+static unsigned levels(const char *filter)
+{
+	unsigned n = 1;
+	for (; *filter; filter++)
+		n += *filter == '/';
+	return n;
+}
+
+bool hw_filter_covers(const char *wide, const char *narrow)
+{
+	bool all = strchr(wide, '#') && levels(wide) <= levels(narrow);
+	return hw_filter_has(wide, (struct hw_text){narrow, strlen(narrow)}) && (all || !strchr(narrow, '#'));
+}
+
 /* The text behind this beginning, of which a level ends there; NULL: it does not begin so. */
 static const char *behind(const char *begin, const char *t, const char *end)
 {

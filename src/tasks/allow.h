@@ -17,6 +17,8 @@ bool hw_allow_task(char *const *rules, size_t n, struct hw_text sender, struct h
 /* Whether a valid filter has the topic. (mosquitto_topic_matches_sub2() of 2.0 reads on behind a topic that no NUL
  * ends.) */
 bool hw_filter_has(const char *filter, struct hw_text topic);
+/* Whether `wide` has every topic that `narrow` has. */
+bool hw_filter_covers(const char *wide, const char *narrow);
 /* Whether a topic is our own, ROOT/NAME or heartwheel and what is below: nobody else speaks there through us, in whose
  * name the broker's ACL takes it. */
 bool hw_topic_is_ours(const char *root, const char *name, struct hw_text topic);

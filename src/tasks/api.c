@@ -15,6 +15,7 @@
 #include "link/clock.h"
 #include "tasks/api_parts.h"
 #include "tasks/call.h"
+#include "tasks/watch.h"
 #include "tasks/wills.h"
 
 static const char *store_state(const struct hw_tasks_app *a)
@@ -50,6 +51,18 @@ static void write_waiting(struct hw_json *j, struct hw_tasks_api *api)
 	hw_json_close(j, '}');
 }
 
+/* Nothing where tasks of others are not followed. */
+static void write_watched(struct hw_json *j, const struct hw_tasks_watch *w)
+{
+	uint64_t n;
+	if (!hw_tasks_watch_is_on(w))
+		return;
+	if (hw_tasks_watch_count(w, &n))
+		hw_json_uint(j, "watched", n);
+	else
+		hw_json_null(j, "watched");
+}
+
 static void serve_status(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_tasks_app *a = arg;
@@ -73,6 +86,7 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 	for (int s = HW_TASK_COMPLETE; s < HW_TASK_STATES; s++)
 		hw_json_uint(&j, hw_task_state_name((enum hw_task_state)s), a->counts.ended[s]);
 	hw_json_close(&j, '}');
+	write_watched(&j, a->watch);
 	hw_json_uint(&j, "retries_total", a->counts.retries);
 	hw_json_uint(&j, "calls", hw_call_waiting(a->call));
 	hw_json_uint(&j, "event_clients", feed.clients);
@@ -150,6 +164,19 @@ static void add_schedule(struct evbuffer *b, const struct hw_tasks_app *a)
 	      hw_schedule_clock_held(a->schedule, hw_tasks_now()));
 }
 
+static void add_watched(struct evbuffer *b, const struct hw_tasks_app *a)
+{
+	uint64_t n;
+	if (hw_tasks_watch_count(a->watch, &n))
+		whole(b, "task_watched", "gauge", "Tasks of others that are known, those that have ended included",
+		      (double)n);
+	hw_metric_family(b, "task_watched_total", "counter", "Transitions of tasks that others sent one another");
+	for (int s = HW_TASK_SENT; s < HW_TASK_CANCELLED; s++)
+		hw_metric_sample(b, "task_watched_total",
+		                 (const char *[]){"state", hw_task_state_name((enum hw_task_state)s), NULL},
+		                 (double)a->counts.watched[s]);
+}
+
 static void add_calls(struct evbuffer *b, const struct hw_tasks_app *a)
 {
 	struct hw_call_stats c;
@@ -179,6 +206,7 @@ static void serve_metrics(void *arg, struct evhttp_request *req, const char *res
 	      (double)a->counts.foreign);
 	whole(b, "task_told_total", "counter", "Messages to submitters", (double)a->counts.told);
 	add_schedule(b, a);
+	add_watched(b, a);
 	add_calls(b, a);
 	whole(b, "task_redis_up", "gauge", "1 while Redis is there", hw_tasks_store_is_up(a->store));
 	whole(b, "task_mqtt_up", "gauge", "1 while the broker is there",

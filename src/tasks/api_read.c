@@ -74,7 +74,10 @@ void hw_api_write_task(struct hw_json *j, const struct hw_task_id *task, const s
 	write_number(j, "at_ms", r->at_ms);
 	write_number(j, "exp_ms", r->exp_ms);
 	write_number(j, "run_ms", r->run_ms);
-	hw_json_bool(j, "hold", !r->no_hold);
+	if (r->watched)
+		hw_json_bool(j, "watched", true);
+	else
+		hw_json_bool(j, "hold", !r->no_hold);
 	write_number(j, "due_ms", r->due_ms);
 	write_number(j, "tries", r->tries);
 	write_number(j, "sent_ms", r->sent_ms);
@@ -94,6 +97,7 @@ struct list {
 	struct evbuffer *body;
 	struct hw_json j;
 	unsigned n, limit, rounds;
+	bool watched;
 	struct hw_text receiver, state;
 	char receiver_text[HW_ID_MAX + 1], score[32], task[HW_TASK_TEXT + 1];
 };
@@ -125,8 +129,6 @@ static const char *take_state(struct list *l, const struct hw_param *p)
 	enum hw_task_state s = hw_task_state_of(p->value, p->value_len);
 	if (s == HW_TASK_STATES)
 		return "'state' is scheduled, held, sent or acked";
-	if (hw_task_has_ended(s))
-		return "tasks that have ended are not listed: ask for one, or read /v1/tasks/events";
 	l->state = (struct hw_text){hw_task_state_name(s), strlen(hw_task_state_name(s))};
 	return NULL;
 }
@@ -137,6 +139,23 @@ static const char *take_receiver(struct list *l, const struct hw_param *p)
 		return "'receiver' is no name of one";
 	memcpy(l->receiver_text, p->value, p->value_len + 1);
 	l->receiver = (struct hw_text){l->receiver_text, p->value_len};
+	return NULL;
+}
+
+static const char *take_watched(struct list *l, const struct hw_param *p)
+{
+	if (strcmp(p->value, "0") != 0 && strcmp(p->value, "1") != 0)
+		return "'watched' is 0 or 1";
+	l->watched = p->value[0] == '1';
+	return NULL;
+}
+
+/* What is wrong with all that was given together. */
+static const char *judge_list(const struct list *l)
+{
+	enum hw_task_state s = hw_task_state_of(l->state.at, l->state.len);
+	if (!l->watched && s != HW_TASK_STATES && hw_task_has_ended(s))
+		return "tasks that have ended are not listed: ask for one, or read /v1/tasks/events";
 	return NULL;
 }
 
@@ -156,10 +175,14 @@ static const char *read_list_query(struct list *l, struct evhttp_request *req)
 			why = take_after(l, p.value);
 		else if (strcmp(p.key, "limit") == 0)
 			why = hw_query_limit(p.value, p.value_len, &l->limit);
+		else if (strcmp(p.key, "watched") == 0)
+			why = take_watched(l, &p);
 		else
-			why = "unknown key in the query: there are receiver, state, after and limit";
+			why = "unknown key in the query: there are receiver, state, watched, after and limit";
 	}
-	return !why && rc < 0 ? "the query is malformed" : why;
+	if (!why && rc < 0)
+		why = "the query is malformed";
+	return why ? why : judge_list(l);
 }
 
 static void end_list(struct list *l, bool more)
@@ -220,7 +243,8 @@ static int ask_list(struct list *l)
 		l->receiver,
 		l->state,
 		{{l->score, *l->task ? strlen(l->score) : 0}, {l->task, strlen(l->task)}},
-		l->limit - l->n};
+		l->limit - l->n,
+		l->watched};
 	return hw_reads_list(l->api->reads, &listing, on_list, l);
 }
 

@@ -15,6 +15,7 @@
 #include "tasks/call.h"
 #include "tasks/sessions.h"
 #include "tasks/turn.h"
+#include "tasks/watch.h"
 #include "tasks/wills.h"
 
 #define ADVICE_MS (INT64_C(3600) * 1000)
@@ -106,6 +107,7 @@ void hw_tasks_app_tick(struct hw_tasks_app *a)
 	hw_tasks_call_tick(a->call);
 	hw_tasks_wills_tick(a->wills);
 	hw_tasks_sessions_tick(a->sessions);
+	hw_tasks_watch_tick(a->watch);
 	tell_clock(a);
 	advise(a);
 	hw_tasks_stir(a);
@@ -160,7 +162,8 @@ int hw_tasks_app_start(struct hw_tasks_app *a)
 	a->api = a->call ? hw_tasks_api_new(a) : NULL;
 	a->wills = a->api ? hw_tasks_wills_new(a) : NULL;
 	a->sessions = a->wills ? hw_tasks_sessions_new(a) : NULL;
-	return a->sessions ? hw_tasks_broker_start(a->broker, a->mqtt_password) : -ENOMEM;
+	a->watch = a->sessions ? hw_tasks_watch_new(a) : NULL;
+	return a->watch ? hw_tasks_broker_start(a->broker, a->mqtt_password) : -ENOMEM;
 }
 
 void hw_tasks_app_stop(struct hw_tasks_app *a, int64_t timeout_ms)
@@ -185,7 +188,8 @@ void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms)
 	hw_tasks_inbox_free(a->inbox);
 	hw_tasks_sessions_free(a->sessions);
 	hw_tasks_wills_free(a->wills); /* the store has told it what was lost */
-	hw_tasks_desk_free(a->desk);
+	hw_tasks_desk_free(a->desk);   /* it tells those who wait, watch among them */
+	hw_tasks_watch_free(a->watch);
 	hw_tasks_call_free(a->call);
 	hw_tasks_api_free(a->api);
 	hw_tasks_turn_free(a->turn);

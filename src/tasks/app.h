@@ -7,6 +7,8 @@
  *   broker    MQTT                           tell    the submitters
  *   inbox     messages to us                 told    each transition, to who wants to know
  *   api       HTTP on the socket             call    POST /v1/call
+ *   sessions  followers over MQTT            wills   held wills
+ *   watch     tasks of others
  *
  * main owns it. Parts find each other here and nowhere else; none calls another one before hw_tasks_app_start().
  */
@@ -45,6 +47,7 @@ struct hw_tasks_api;
 struct hw_tasks_call;
 struct hw_tasks_sessions;
 struct hw_tasks_turn;
+struct hw_tasks_watch;
 struct hw_tasks_wills;
 
 struct hw_tasks_app {
@@ -66,6 +69,7 @@ struct hw_tasks_app {
 	struct hw_tasks_call *call;
 	struct hw_tasks_wills *wills;
 	struct hw_tasks_sessions *sessions;
+	struct hw_tasks_watch *watch;
 	struct hw_tasks_counts counts;
 	int64_t started_ms; /* monotonic */
 	bool stopping;      /* nothing new is begun */

@@ -349,6 +349,15 @@ bool hw_tasks_broker_has_ended(struct hw_tasks_broker *b)
 
 /* --- subscriptions ------------------------------------------------------------------------------------------------ */
 
+/* Whether another one's filter brings what this one's does, and more: a broker may send what two filters have twice. */
+static bool is_covered(const struct hw_tasks_broker *b, const struct listener *l)
+{
+	for (const struct listener *o = b->listeners; o; o = o->next)
+		if (o->own == l->own && strcmp(o->filter, l->filter) != 0 && hw_filter_covers(o->filter, l->filter))
+			return true;
+	return false;
+}
+
 /* All that are listened to, each once. The caller frees the array. */
 static struct hw_mqtt_filter *filters_of(struct hw_tasks_broker *b, size_t *n)
 {
@@ -359,6 +368,8 @@ static struct hw_mqtt_filter *filters_of(struct hw_tasks_broker *b, size_t *n)
 	*n = 0;
 	for (struct listener *l = b->listeners; f && l; l = l->next) {
 		size_t k = 0;
+		if (is_covered(b, l))
+			continue;
 		while (k < *n && (strcmp(f[k].filter, l->filter) != 0 || f[k].plain != l->own))
 			k++;
 		f[k] = (struct hw_mqtt_filter){l->filter, false, l->own};

@@ -106,6 +106,18 @@ void hw_tasks_put_cancel(struct hw_eval *e, const struct hw_task_cancel *c)
 	hw_eval_put_int(e, HW_AT_CANCEL_FORCE, c->force);
 }
 
+void hw_tasks_put_seen(struct hw_eval *e, const struct hw_task_seen *s)
+{
+	hw_eval_item(e);
+	put_task(e, HW_AT_SEEN_TASK, &s->task);
+	hw_eval_put_text(e, HW_AT_SEEN_SAYS, hw_task_state_name(s->says));
+	put_span(e, HW_AT_SEEN_SENDER, s->sender);
+	put_span(e, HW_AT_SEEN_MSG_ID, s->msg_id);
+	put_span(e, HW_AT_SEEN_RECEIVER, s->receiver);
+	put_span(e, HW_AT_SEEN_ACTION, s->action);
+	put_given(e, HW_AT_SEEN_EXP, s->exp_ms);
+}
+
 void hw_tasks_put_place(struct hw_eval *e, struct hw_text place)
 {
 	hw_eval_item(e);
@@ -135,6 +147,7 @@ void hw_tasks_put_listing(struct hw_eval *e, const struct hw_task_listing *l)
 	put_span(e, HW_AT_LIST_SCORE, l->behind.score);
 	put_span(e, HW_AT_LIST_TASK, l->behind.task);
 	hw_eval_put_int(e, HW_AT_LIST_LIMIT, l->limit);
+	hw_eval_put_int(e, HW_AT_LIST_WATCHED, l->watched);
 }
 
 void hw_tasks_put_count(struct hw_eval *e, const struct hw_task_place *behind, unsigned limit)

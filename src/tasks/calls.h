@@ -30,6 +30,7 @@ void hw_tasks_put_submission(struct hw_eval *e, const struct hw_task_submission 
 void hw_tasks_put_claim(struct hw_eval *e, const struct hw_task_id *task);
 void hw_tasks_put_answer(struct hw_eval *e, const struct hw_task_answer *a);
 void hw_tasks_put_cancel(struct hw_eval *e, const struct hw_task_cancel *c);
+void hw_tasks_put_seen(struct hw_eval *e, const struct hw_task_seen *s);
 /* The call's first, once: the place in device:events behind what these receivers' events are, which is kept in
  * task:at; empty: none. */
 void hw_tasks_put_place(struct hw_eval *e, struct hw_text place);
@@ -60,6 +61,9 @@ void hw_tasks_submitted(const struct hw_tasks_reply *r, size_t i, struct hw_task
 void hw_tasks_claimed(const struct hw_tasks_reply *r, size_t i, struct hw_task_claimed *out);
 void hw_tasks_answered(const struct hw_tasks_reply *r, size_t i, struct hw_task_answered *out);
 void hw_tasks_cancelled(const struct hw_tasks_reply *r, size_t i, struct hw_task_cancelled *out);
+void hw_tasks_followed(const struct hw_tasks_reply *r, size_t i, struct hw_task_followed *out);
+/* Of a sweep, whose call has no items: whether there may be more to end; *n: how many there are. */
+bool hw_tasks_swept(const struct hw_tasks_reply *r, uint64_t *n);
 /* Of a page, and of wakes. False: it is none, pass over it. */
 bool hw_tasks_found(const struct hw_tasks_reply *r, size_t i, struct hw_task_wake *out);
 /* Of a list, and of a show, whose task the caller knows. */

@@ -22,6 +22,7 @@ enum hw_tasks_refusal {
 const char *hw_tasks_refusal_name(enum hw_tasks_refusal k);
 
 struct hw_tasks_counts {
+	uint64_t watched[HW_TASK_STATES]; /* the same of tasks that others sent one another */
 	uint64_t ended[HW_TASK_STATES]; /* transitions into each state, of those that this instance told of: tasks_total
 	                                 */
 	uint64_t retries;               /* sendings but the first of each task */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See desk.h. A request is appended to its kind's open call at once, in the wire format: what it says is copied once.
- * Answers of devices are kept beside it until Redis has them, since nobody would say them again soon.
+ * Answers of devices, and what others say to one another, are kept beside it until Redis has them, since nobody would
+ * say them again soon.
  */
 #include "tasks/desk.h"
 
@@ -15,21 +16,25 @@
 #include "tasks/calls.h"
 #include "tasks/turn.h"
 
-/* An answer that Redis may not have yet. */
+/* What Redis may not have yet. */
 struct kept {
 	struct kept *next;
-	struct hw_task_answer answer;
+	enum hw_desk_kind kind; /* ANSWER or WATCH */
+	union {
+		struct hw_task_answer answer;
+		struct hw_task_seen seen;
+	};
 	hw_desk_fn *fn;
 	void *arg;
 	bool again;  /* Redis is being told it again */
-	char text[]; /* from, value */
+	char text[]; /* what its texts say */
 };
 
 struct item {
 	struct hw_task_id task;
 	hw_desk_fn *fn;
 	void *arg;
-	struct kept *kept; /* of an answer; owned */
+	struct kept *kept; /* of what is kept; owned */
 };
 
 struct call {
@@ -45,8 +50,8 @@ struct hw_tasks_desk {
 	struct hw_tasks_app *app;
 	struct call *open[HW_DESK_KINDS];
 	struct call *spare;                  /* one whose buffers are warm */
-	struct kept *waiting, **waiting_end; /* answers that Redis is to be told again */
-	size_t n_items, n_bytes, n_again;    /* n_again: answers that it is being told again */
+	struct kept *waiting, **waiting_end; /* what Redis is to be told again */
+	size_t n_items, n_bytes, n_again;    /* n_again: what it is being told again */
 	bool missed;                         /* a receiver that came online, which Redis did not hear */
 	bool ends;                           /* nothing is kept any more */
 };
@@ -54,7 +59,8 @@ struct hw_tasks_desk {
 static const enum hw_tasks_script scripts[HW_DESK_KINDS] = {[HW_DESK_SUBMIT] = HW_TASKS_SUBMIT,
                                                             [HW_DESK_ANSWER] = HW_TASKS_ANSWER,
                                                             [HW_DESK_CANCEL] = HW_TASKS_CANCEL,
-                                                            [HW_DESK_ONLINE] = HW_TASKS_ONLINE};
+                                                            [HW_DESK_ONLINE] = HW_TASKS_ONLINE,
+                                                            [HW_DESK_WATCH] = HW_TASKS_WATCH};
 
 /* --- calls -------------------------------------------------------------------------------------------------------- */
 
@@ -134,6 +140,10 @@ static void read_item(const struct hw_tasks_reply *r, enum hw_desk_kind kind, si
 		hw_tasks_cancelled(r, i, &said->cancelled);
 		verdict = said->cancelled.verdict;
 		error = said->cancelled.error;
+	} else if (kind == HW_DESK_WATCH) {
+		hw_tasks_followed(r, i, &said->followed);
+		verdict = said->followed.verdict;
+		error = said->followed.error;
 	}
 	said->rc = verdict == HW_TASK_ERROR ? -EIO : 0;
 	said->error = verdict == HW_TASK_ERROR ? error.at : NULL;
@@ -264,40 +274,81 @@ int hw_tasks_desk_submit(struct hw_tasks_desk *d, const struct hw_task_submissio
 	return 0;
 }
 
-static struct kept *kept_new(const struct hw_task_answer *a, hw_desk_fn *fn, void *arg)
+#define TEXTS_MAX 4
+
+/* The texts of what is kept. */
+static size_t texts_of(struct kept *k, struct hw_text *texts[TEXTS_MAX])
 {
-	struct kept *k = malloc(sizeof(*k) + a->from.len + a->value.len);
+	if (k->kind == HW_DESK_ANSWER) {
+		texts[0] = &k->answer.from;
+		texts[1] = &k->answer.value;
+		return 2;
+	}
+	texts[0] = &k->seen.sender;
+	texts[1] = &k->seen.msg_id;
+	texts[2] = &k->seen.receiver;
+	texts[3] = &k->seen.action;
+	return 4;
+}
+
+/* A copy of `what`, with copies of its texts. */
+static struct kept *kept_new(const struct kept *what)
+{
+	struct kept all = *what;
+	struct hw_text *texts[TEXTS_MAX];
+	size_t n = texts_of(&all, texts), size = 0;
+	for (size_t i = 0; i < n; i++)
+		size += texts[i]->len;
+	struct kept *k = malloc(sizeof(*k) + size);
 	if (!k)
 		return NULL;
-	*k = (struct kept){.answer = *a, .fn = fn, .arg = arg};
-	if (a->from.len)
-		memcpy(k->text, a->from.at, a->from.len);
-	if (a->value.len)
-		memcpy(k->text + a->from.len, a->value.at, a->value.len);
-	k->answer.from.at = k->text;
-	k->answer.value.at = k->text + a->from.len;
+	*k = all;
+	texts_of(k, texts);
+	for (size_t i = 0, at = 0; i < n; at += texts[i++]->len) {
+		if (texts[i]->len)
+			memcpy(k->text + at, texts[i]->at, texts[i]->len);
+		texts[i]->at = k->text + at;
+	}
 	return k;
 }
 
+static const struct hw_task_id *task_of(const struct kept *k)
+{
+	return k->kind == HW_DESK_ANSWER ? &k->answer.task : &k->seen.task;
+}
+
+/* Of one task an order is kept, of what is seen: so several of them may share a call. */
 static int put_kept(struct hw_tasks_desk *d, struct kept *k)
 {
-	struct call *c = room(d, HW_DESK_ANSWER, &k->answer.task);
+	struct call *c = room(d, k->kind, k->kind == HW_DESK_ANSWER ? task_of(k) : NULL);
 	if (!c)
 		return -ENOMEM;
-	hw_tasks_put_answer(&c->eval, &k->answer);
-	add(d, c, (struct item){k->answer.task, k->fn, k->arg, k});
+	if (k->kind == HW_DESK_ANSWER)
+		hw_tasks_put_answer(&c->eval, &k->answer);
+	else
+		hw_tasks_put_seen(&c->eval, &k->seen);
+	add(d, c, (struct item){*task_of(k), k->fn, k->arg, k});
+	return 0;
+}
+
+static int put_or_keep(struct hw_tasks_desk *d, const struct kept *what)
+{
+	struct kept *k = kept_new(what);
+	if (!k)
+		return -ENOMEM;
+	if (!hw_tasks_store_is_up(d->app->store) || put_kept(d, k) != 0)
+		keep(d, k);
 	return 0;
 }
 
 int hw_tasks_desk_answer(struct hw_tasks_desk *d, const struct hw_task_answer *a, hw_desk_fn *fn, void *arg)
 {
-	struct kept *k = kept_new(a, fn, arg);
-	if (!k)
-		return -ENOMEM;
-	if (hw_tasks_store_is_up(d->app->store) && put_kept(d, k) == 0)
-		return 0;
-	keep(d, k);
-	return 0;
+	return put_or_keep(d, &(struct kept){.kind = HW_DESK_ANSWER, .answer = *a, .fn = fn, .arg = arg});
+}
+
+int hw_tasks_desk_watch(struct hw_tasks_desk *d, const struct hw_task_seen *s, hw_desk_fn *fn, void *arg)
+{
+	return put_or_keep(d, &(struct kept){.kind = HW_DESK_WATCH, .seen = *s, .fn = fn, .arg = arg});
 }
 
 int hw_tasks_desk_cancel(struct hw_tasks_desk *d, const struct hw_task_cancel *what, hw_desk_fn *fn, void *arg)
@@ -485,7 +536,7 @@ void hw_tasks_desk_free(struct hw_tasks_desk *d)
 	for (struct kept *k = d->waiting, *next; k; k = next) {
 		next = k->next;
 		if (k->fn)
-			k->fn(k->arg, &(struct hw_desk_said){.rc = -ENOTCONN, .task = k->answer.task});
+			k->fn(k->arg, &(struct hw_desk_said){.rc = -ENOTCONN, .task = *task_of(k)});
 		free(k);
 	}
 	call_free(d->spare);

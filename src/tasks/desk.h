@@ -19,7 +19,7 @@ struct hw_tasks_desk;
 #define HW_DESK_ITEMS_MAX  8192       /* requests without an answer, of all kinds: more are refused with -EBUSY */
 #define HW_DESK_BYTES_MAX  (32 << 20) /* and what they say, on its way to Redis */
 
-enum hw_desk_kind { HW_DESK_SUBMIT, HW_DESK_ANSWER, HW_DESK_CANCEL, HW_DESK_ONLINE, HW_DESK_KINDS };
+enum hw_desk_kind { HW_DESK_SUBMIT, HW_DESK_ANSWER, HW_DESK_CANCEL, HW_DESK_ONLINE, HW_DESK_WATCH, HW_DESK_KINDS };
 
 /* What became of a request; its texts are valid for the call. */
 struct hw_desk_said {
@@ -33,6 +33,7 @@ struct hw_desk_said {
 		struct hw_task_submitted submitted;
 		struct hw_task_answered answered;
 		struct hw_task_cancelled cancelled;
+		struct hw_task_followed followed;
 	};
 };
 typedef void hw_desk_fn(void *arg, const struct hw_desk_said *said);
@@ -57,6 +58,8 @@ int hw_tasks_desk_submit(struct hw_tasks_desk *d, const struct hw_task_submissio
 /* What a device or the broker says of a task. Kept and asked again when Redis is lost meanwhile: it is not said twice.
  * `fn` may be NULL. */
 int hw_tasks_desk_answer(struct hw_tasks_desk *d, const struct hw_task_answer *a, hw_desk_fn *fn, void *arg);
+/* What others say to one another, in the order in which it is said here; as hw_tasks_desk_answer(). */
+int hw_tasks_desk_watch(struct hw_tasks_desk *d, const struct hw_task_seen *s, hw_desk_fn *fn, void *arg);
 int hw_tasks_desk_cancel(struct hw_tasks_desk *d, const struct hw_task_cancel *c, hw_desk_fn *fn, void *arg);
 /* A receiver came online. `place` begins a call: it is the place in device:events behind the events of all receivers up
  * to the next one that has a place, HW_TASK_CALL_ITEMS at most; empty otherwise. */

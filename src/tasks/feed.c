@@ -159,6 +159,8 @@ static void write_entry(struct evbuffer *out, const struct entry *e)
 		hw_json_bytes(&j, texts[i], t.at, t.len);
 	}
 	hw_json_int(&j, "time_ms", strtoll(field(e, "time_ms").at, NULL, 10));
+	if (field(e, "watched").len)
+		hw_json_bool(&j, "watched", true);
 	hw_json_close(&j, '}');
 	hw_json_end(&j);
 	hw_stream_event_end(out);

@@ -79,6 +79,17 @@ int hw_response_read(struct hw_response *r, const void *bytes, size_t len, enum 
 #define HW_RESPONSE_ID_MAX (HW_TASK_MSG_ID_MAX * 6 + 2)
 int hw_response_msg_id(const void *bytes, size_t len, char memory[HW_RESPONSE_ID_MAX], struct hw_text *id);
 
+/* What others say to one another, a task or an answer to one. All texts are owned. */
+struct hw_overheard {
+	struct hw_text sender, msg_id, action; /* sender: as the payload says; empty: it does not */
+	int64_t exp_ms;                        /* -1: none */
+	bool is_ours;                          /* it names a task of ours: it is we who tell a submitter */
+	char *memory;
+};
+/* 0; -EINVAL if there is no msg_id that could be one; or -ENOMEM. Release with hw_overheard_fini() in any case. */
+int hw_overheard_read(struct hw_overheard *s, const void *bytes, size_t len);
+void hw_overheard_fini(struct hw_overheard *s);
+
 /* Which of the topics below ROOT one is. */
 enum hw_task_topic { HW_TOPIC_PENDING, HW_TOPIC_ACK, HW_TOPIC_COMPLETE, HW_TOPIC_FAILED, HW_TOPIC_NONE };
 

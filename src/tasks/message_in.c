@@ -41,6 +41,7 @@ enum name {
 	RETAIN,
 	RUN,
 	SENDER,
+	TASK,
 	TIME,
 	TIMEOUT,
 	TOPIC,
@@ -49,11 +50,11 @@ enum name {
 };
 
 static const char *const names[NAMES] = {
-	[ACTION] = "action", [AFTER] = "after",     [AT] = "at",          [ERROR] = "error", [EXP] = "exp",
-	[FORCE] = "force",   [FROM] = "from",       [GROUP] = "group",    [HOLD] = "hold",   [IDS] = "ids",
-	[MSG_ID] = "msg_id", [PAYLOAD] = "payload", [PREFIX] = "prefix",  [QOS] = "qos",     [RECEIVER] = "receiver",
-	[RETAIN] = "retain", [RUN] = "run",         [SENDER] = "sender",  [TIME] = "time",   [TOPIC] = "topic",
-	[VALUE] = "value",   [REPLY] = "reply",     [TIMEOUT] = "timeout"};
+	[ACTION] = "action", [AFTER] = "after",     [AT] = "at",           [ERROR] = "error", [EXP] = "exp",
+	[FORCE] = "force",   [FROM] = "from",       [GROUP] = "group",     [HOLD] = "hold",   [IDS] = "ids",
+	[MSG_ID] = "msg_id", [PAYLOAD] = "payload", [PREFIX] = "prefix",   [QOS] = "qos",     [RECEIVER] = "receiver",
+	[RETAIN] = "retain", [RUN] = "run",         [SENDER] = "sender",   [TIME] = "time",   [TOPIC] = "topic",
+	[VALUE] = "value",   [REPLY] = "reply",     [TIMEOUT] = "timeout", [TASK] = "task"};
 
 /* What is being read: the members that were found, raw, and where strings go. */
 struct reading {
@@ -517,6 +518,37 @@ int hw_response_msg_id(const void *bytes, size_t len, char memory[HW_RESPONSE_ID
 	if (!is_there(&r, MSG_ID) || r.found[MSG_ID].len > HW_RESPONSE_ID_MAX)
 		return -EINVAL;
 	return unquote(&r, r.found[MSG_ID], id);
+}
+
+/* --- what others say ---------------------------------------------------------------------------------------------- */
+
+/* What is missing, or is not as we would write it, is theirs to judge: only what is needed to follow it counts. */
+int hw_overheard_read(struct hw_overheard *s, const void *bytes, size_t len)
+{
+	struct reading r = {.why = NULL};
+	struct hw_request whole;
+	const char *why;
+	struct hw_text task;
+	struct hw_task_id id;
+	int rc = begin(&r, &whole, bytes, len, &why);
+	*s = (struct hw_overheard){.sender = {"", 0}, .msg_id = {"", 0}, .action = {"", 0}, .exp_ms = -1};
+	s->memory = whole.memory;
+	if (rc || (rc = take_msg_id(&r, &s->msg_id)))
+		return rc;
+	if (take_text(&r, SENDER, &s->sender, "") != 0)
+		s->sender = (struct hw_text){"", 0};
+	if (take_text(&r, ACTION, &s->action, "") != 0 || s->action.len > ACTION_MAX ||
+	    !hw_id_valid(s->action.at, s->action.len))
+		s->action = (struct hw_text){"", 0};
+	(void)take_seconds(&r, EXP, LATEST_S, &s->exp_ms, "");
+	s->is_ours = take_text(&r, TASK, &task, "") == 0 && hw_task_id_parse(&id, task.at, task.len);
+	return 0;
+}
+
+void hw_overheard_fini(struct hw_overheard *s)
+{
+	free(s->memory);
+	s->memory = NULL;
 }
 
 /* --- topics ------------------------------------------------------------------------------------------------------- */

@@ -10,6 +10,8 @@
 
 #include "tasks/places.h"
 
+#define SWEEP_PIECE 200 /* as scripts/sweep.lua has it */
+
 /* The element at a place; NULL if there is none. */
 static const redisReply *part(const redisReply *r, unsigned place)
 {
@@ -121,6 +123,20 @@ void hw_tasks_cancelled(const struct hw_tasks_reply *r, size_t i, struct hw_task
 	out->tries = (unsigned)number(item, HW_AT_OUTCOME_TRIES);
 }
 
+void hw_tasks_followed(const struct hw_tasks_reply *r, size_t i, struct hw_task_followed *out)
+{
+	const redisReply *item;
+	*out = (struct hw_task_followed){0};
+	out->verdict = read_item(r, i, &item, &out->state, &out->error);
+}
+
+bool hw_tasks_swept(const struct hw_tasks_reply *r, uint64_t *n)
+{
+	const redisReply *item = r->n_items == 1 ? r->items->element[0] : NULL;
+	*n = (uint64_t)number(item, HW_AT_SWEPT_WATCHED);
+	return number(item, HW_AT_SWEPT_ENDED) >= SWEEP_PIECE;
+}
+
 static bool read_wake(const redisReply *p, struct hw_task_wake *out)
 {
 	struct hw_text name = text(p, HW_AT_WAKE_TASK);
@@ -207,6 +223,7 @@ void hw_tasks_listed(const struct hw_tasks_reply *r, size_t i, struct hw_task_re
 	for (const struct field *f = fields; f < fields + N_FIELDS; f++)
 		put_field(out, f, text(item, f->place));
 	put_state(out, text(item, HW_AT_LISTED_STATE), text(item, HW_AT_LISTED_HOLD));
+	out->watched = text(item, HW_AT_LISTED_WATCHED).len > 0;
 }
 
 void hw_tasks_shown(const struct hw_tasks_reply *r, size_t i, struct hw_task_record *out)
@@ -224,6 +241,8 @@ void hw_tasks_shown(const struct hw_tasks_reply *r, size_t i, struct hw_task_rec
 			state = value;
 		else if (name.len == 4 && memcmp(name.at, "hold", 4) == 0)
 			hold = value;
+		else if (name.len == 7 && memcmp(name.at, "watched", 7) == 0)
+			out->watched = true;
 	}
 	put_state(out, state, hold);
 	out->body = text(item, HW_AT_SHOWN_BODY);

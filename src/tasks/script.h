@@ -14,6 +14,8 @@ enum hw_tasks_script {
 	HW_TASKS_LIST,
 	HW_TASKS_SHOW,
 	HW_TASKS_COUNT,
+	HW_TASKS_WATCH,
+	HW_TASKS_SWEEP,
 	HW_TASKS_SCRIPTS
 };
 
@@ -26,6 +28,8 @@ extern const char hw_tasks_script_page_text[];
 extern const char hw_tasks_script_list_text[];
 extern const char hw_tasks_script_show_text[];
 extern const char hw_tasks_script_count_text[];
+extern const char hw_tasks_script_watch_text[];
+extern const char hw_tasks_script_sweep_text[];
 
 /* HW_TASKS_SCRIPTS of them. */
 extern const char *const hw_tasks_script_texts[HW_TASKS_SCRIPTS];

@@ -46,8 +46,6 @@ static void judge(struct hw_conf_draft *d)
 	                      "name", "cannot be a level of a topic");
 	hw_conf_draft_require(d, c->retry_max_ms >= c->ack_wait_ms, "tasks", "retry_max", "ack_wait",
 	                      "retry_max is less than ack_wait");
-	hw_conf_draft_require(d, !c->watch, "tasks", "watch", "watch",
-	                      "yes is not there yet: tasks between other nodes are not followed");
 	hw_conf_draft_require(d, !c->several || c->mqtt.protocol == 5, "tasks", "instances", "instances",
 	                      "several needs [mqtt] protocol = 5: before it brokers know no shared subscriptions");
 	judge_list(d, "allow", c->allow, c->n_allow, hw_allow_wrong);

@@ -170,6 +170,24 @@ struct hw_task_cancelled {
 	struct hw_text error;
 };
 
+/* --- tasks that others send one another -----------------------------------------------------------------------------
+ */
+
+struct hw_task_seen {
+	struct hw_task_id task;  /* ours: nobody else knows it */
+	enum hw_task_state says; /* SENT; ACKED, COMPLETE, FAILED: the receiver's answer */
+	struct hw_text sender, msg_id;
+	struct hw_text receiver; /* of an answer: as the topic binds it; empty: it does not */
+	struct hw_text action;
+	int64_t exp_ms; /* -1: none given */
+};
+
+struct hw_task_followed {
+	enum hw_task_verdict verdict; /* NEW DONE KNOWN LATE FOREIGN FULL GONE ERROR */
+	enum hw_task_state state;     /* after it */
+	struct hw_text error;
+};
+
 /* --- list, show --------------------------------------------------------------------------------------------------- */
 
 /* Where a page begins: behind this task. Both empty: at the first. */
@@ -181,6 +199,7 @@ struct hw_task_listing {
 	struct hw_text receiver, state; /* empty: any */
 	struct hw_task_place behind;
 	unsigned limit;
+	bool watched; /* those that others sent one another, instead of ours */
 };
 
 /* A record. Empty texts and -1 are what it does not have. */
@@ -189,6 +208,7 @@ struct hw_task_record {
 	enum hw_task_state state; /* HW_TASK_STATES: there is no such task */
 	int64_t due_ms, at_ms, exp_ms, run_ms, created_ms, tries, sent_ms, acked_ms, ended_ms, late_ms;
 	bool no_hold;
+	bool watched; /* others sent it one another */
 	/* of a show */
 	struct hw_text body, value;
 };

@@ -207,8 +207,8 @@ static void take_entries(struct hw_tasks_tell *t, const redisReply *entries, boo
 	for (size_t i = 0; i < entries->elements && t->n_page < PAGE; i++) {
 		const redisReply *one = entries->element[i];
 		bool whole = hw_told_read_task(one, &e);
-		if (whole && fresh && !e.late && !e.watched)
-			t->app->counts.ended[e.state]++;
+		if (whole && fresh && !e.late)
+			(e.watched ? t->app->counts.watched : t->app->counts.ended)[e.state]++;
 		if (whole && is_told(&e)) {
 			(void)take_entry(t, &e); /* without memory it stays taken, and is read again */
 			continue;

@@ -52,6 +52,15 @@ static void check_response(const void *data, size_t size, enum hw_task_answer_ki
 		MUST(p.value.at > (const char *)data && p.value.at + p.value.len < (const char *)data + size);
 }
 
+static void check_overheard(const void *data, size_t size)
+{
+	struct hw_overheard o;
+	int rc = hw_overheard_read(&o, data, size);
+	MUST((rc == 0) == (o.msg_id.len > 0));
+	MUST(o.msg_id.len <= HW_TASK_MSG_ID_MAX && o.sender.len <= size && o.action.len <= 255 && o.exp_ms >= -1);
+	hw_overheard_fini(&o);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct hw_request q;
@@ -71,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_pending(&q);
 	}
 	hw_request_fini(&q);
+	check_overheard(text, size);
 	for (enum hw_task_answer_kind k = HW_ANSWER_ACK; k <= HW_ANSWER_FAILED; k++)
 		check_response(text, size, k);
 	if (hw_task_topic_read("nodes", text, size, &name, &last) != HW_TOPIC_NONE)

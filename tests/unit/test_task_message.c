@@ -8,6 +8,7 @@
 
 #include "../suite.h"
 #include "heartwheel/json.h"
+#include "tasks/allow.h"
 #include "tasks/message.h"
 
 static struct hw_request q;
@@ -357,6 +358,67 @@ START_TEST(test_responses_are_read)
 }
 END_TEST
 
+/* --- what others say ---------------------------------------------------------------------------------------------- */
+
+static int overhear(struct hw_overheard *o, const char *text)
+{
+	return hw_overheard_read(o, text, strlen(text));
+}
+
+START_TEST(test_what_others_say_is_read)
+{
+	struct hw_overheard o;
+	ck_assert_int_eq(
+		overhear(&o, "{\"sender\":\"A\",\"receiver\":\"B\",\"msg_id\":\"m1\",\"action\":\"test\",\"time\":1,"
+	                     "\"exp\":9.5,\"payload\":{\"msg_id\":\"x\"}}"),
+		0);
+	expect_text(o.sender, "A");
+	expect_text(o.msg_id, "m1");
+	expect_text(o.action, "test");
+	ck_assert_int_eq(o.exp_ms, 9500);
+	ck_assert(!o.is_ours);
+	hw_overheard_fini(&o);
+	/* What is not as it should be is not there; only without a msg_id it cannot be followed. */
+	ck_assert_int_eq(
+		overhear(&o, "{\"sender\":1,\"msg_id\":\"m1\",\"action\":\"a#\",\"exp\":\"soon\",\"task\":\"m1\"}"), 0);
+	expect_text(o.sender, "");
+	expect_text(o.action, "");
+	ck_assert_int_eq(o.exp_ms, -1);
+	ck_assert(!o.is_ours);
+	hw_overheard_fini(&o);
+	ck_assert_int_eq(overhear(&o, "{\"msg_id\":\"m1\",\"task\":\"" TASK "\"}"), 0);
+	ck_assert(o.is_ours);
+	hw_overheard_fini(&o);
+	ck_assert_int_eq(overhear(&o, "{\"sender\":\"A\"}"), -EINVAL);
+	hw_overheard_fini(&o);
+	ck_assert_int_eq(overhear(&o, "{\"msg_id\":\"a b\"}"), -EINVAL);
+	hw_overheard_fini(&o);
+	ck_assert_int_eq(overhear(&o, "[]"), -EINVAL);
+	hw_overheard_fini(&o);
+}
+END_TEST
+
+START_TEST(test_a_filter_covers_another)
+{
+	static const struct {
+		const char *wide, *narrow;
+		bool covers;
+	} filters[] = {{"n/+/ack/+", "n/hw/ack/+", true},
+	               {"n/hw/ack/+", "n/+/ack/+", false},
+	               {"n/+/ack", "n/hw/ack/+", false},
+	               {"n/#", "n/+/ack", true},
+	               {"n/#", "n/a/#", true},
+	               {"n/+", "n/#", false},
+	               {"n/a/#", "n/#", false},
+	               {"n/+/#", "n/#", false},
+	               {"#", "n/#", true},
+	               {"#", "$x/y", false}};
+	for (size_t i = 0; i < sizeof(filters) / sizeof(*filters); i++)
+		ck_assert_msg(hw_filter_covers(filters[i].wide, filters[i].narrow) == filters[i].covers, "%s and %s",
+		              filters[i].wide, filters[i].narrow);
+}
+END_TEST
+
 /* --- topics ------------------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -453,6 +515,8 @@ int main(void)
 	tcase_add_test(tc, test_what_the_api_refuses);
 	tcase_add_test(tc, test_a_call_is_read);
 	tcase_add_test(tc, test_responses_are_read);
+	tcase_add_test(tc, test_what_others_say_is_read);
+	tcase_add_test(tc, test_a_filter_covers_another);
 	tcase_add_loop_test(tc, test_topics_are_read, 0, (int)(sizeof(topics) / sizeof(*topics)));
 	tcase_add_test(tc, test_what_goes_out);
 	suite_add_tcase(suite, tc);

@@ -21,8 +21,7 @@ end
 
 local function late(task, r, kind, value)
 	local h = call('HMGET', PREFIX .. task, 'why', 'late')
-	local noted = h[2]
-	if OF_BROKER[kind] or r.state == 'complete' or h[1] == 'device' or (noted and (kind == 'acked' or noted ~= 'acked')) then
+	if OF_BROKER[kind] or is_heard(r.state, h[1], h[2], kind) then
 		return { 'KNOWN', r.state, r.tries }
 	end
 	tell(task, r, kind, 'late')

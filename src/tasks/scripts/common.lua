@@ -29,6 +29,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local BELIEVED = now < tonumber(ARGV[CALL.latest])
 local wakes, n_wakes = {}, 0
+local NO_MARKS = {}
 
 local function whole(n)
 	return string.format('%.0f', n)
@@ -42,10 +43,11 @@ local function is_offline(receiver)
 	return receiver ~= '' and call('EXISTS', DEVICE .. receiver) == 1
 end
 
--- The record of a task; nothing if there is none. Of one that has ended only what it ended with is used.
+-- The record of a task; nothing if there is none, or if it is one that others sent one another (watched.lua). Of one that
+-- has ended only what it ended with is used.
 local function read(task)
-	local h = call('HMGET', PREFIX .. task, 'state', 'sender', 'msg_id', 'receiver', 'at', 'exp', 'run', 'tries', 'sent', 'acked', 'hold')
-	if not h[1] then
+	local h = call('HMGET', PREFIX .. task, 'state', 'sender', 'msg_id', 'receiver', 'at', 'exp', 'run', 'tries', 'sent', 'acked', 'hold', 'watched')
+	if not h[1] or h[12] then
 		return nil
 	end
 	local r = { state = h[1], sender = h[2] or '', msg_id = h[3] or '', receiver = h[4] or '' }
@@ -57,7 +59,13 @@ end
 
 local function tell(task, r, state, why)
 	call('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'task', task, 'receiver', r.receiver, 'sender', r.sender,
-		'msg_id', r.msg_id, 'state', state, 'why', why, 'time_ms', whole(now), 'node', NODE)
+		'msg_id', r.msg_id, 'state', state, 'why', why, 'time_ms', whole(now), 'node', NODE, unpack(r.marks or NO_MARKS))
+end
+
+-- What comes when a task has ended: whether it says nothing that is not known. `why`, `noted`: of the record, why it ended
+-- and what came late before.
+local function is_heard(state, why, noted, kind)
+	return state == 'complete' or why == 'device' or (noted and (kind == 'acked' or noted ~= 'acked'))
 end
 
 local function look_at(task, due)

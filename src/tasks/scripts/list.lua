@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Lists waiting tasks, a page: all, in the order in which they are looked at next, or a receiver's, by their time. It
--- changes nothing. See common.lua.
+-- Lists waiting tasks, a page: all, in the order in which they are looked at next, or a receiver's, by their time; or those
+-- that others sent one another, first what lasts, by its end, then what has ended. It changes nothing. See common.lua.
 --
 --   ARGV  what LIST in places says
 --
@@ -12,20 +12,30 @@ include common
 include place
 
 local FIELDS = { 'state', 'sender', 'msg_id', 'receiver', 'action', 'topic', 'at', 'exp', 'run', 'hold', 'created', 'tries',
-	'sent', 'acked', 'ended', 'why', 'late', 'late_at' }
+	'sent', 'acked', 'ended', 'why', 'late', 'late_at', 'watched' }
 local LOOKED_AT = 2000
 local a = CALL.next
 local receiver, state = ARGV[a + LIST.receiver], ARGV[a + LIST.state]
 local score, task = ARGV[a + LIST.score], ARGV[a + LIST.task]
 local limit = tonumber(ARGV[a + LIST.limit])
-local set = receiver ~= '' and set_of(receiver) or DUE
+local watched = ARGV[a + LIST.watched] == '1'
+local set = watched and PREFIX .. 'watched' or receiver ~= '' and set_of(receiver) or DUE
+local filtered = state ~= '' or (watched and receiver ~= '')
+
+-- When it is looked at next, with the score in the set that is read; '' for one that is not.
+local function due_of(t, s)
+	if watched then
+		return tonumber(s) < BEHIND and s or ''
+	end
+	return receiver == '' and s or call('ZSCORE', DUE, t) or ''
+end
 
 local function item(t, s)
 	local ok, h = pcall(call, 'HMGET', PREFIX .. t, unpack(FIELDS))
-	if not ok or not h[1] or (state ~= '' and h[1] ~= state) then
+	if not ok or not h[1] or (state ~= '' and h[1] ~= state) or (watched and receiver ~= '' and h[4] ~= receiver) then
 		return nil
 	end
-	local out = { t, receiver == '' and s or call('ZSCORE', DUE, t) or '' }
+	local out = { t, due_of(t, s) }
 	for f = 1, #FIELDS do
 		out[2 + f] = h[f] or ''
 	end
@@ -34,7 +44,7 @@ end
 
 local items, n, last, last_score = {}, 0, nil, nil
 local rank = first_behind(set, score, task)
-local found = call('ZRANGE', set, rank, rank + (state == '' and limit or LOOKED_AT) - 1, 'WITHSCORES')
+local found = call('ZRANGE', set, rank, rank + (filtered and LOOKED_AT or limit) - 1, 'WITHSCORES')
 for k = 1, #found, 2 do
 	if n == limit then
 		break

@@ -1,0 +1,28 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Of the tasks that others send one another: ends those that time has ended, and forgets those that ended KEEP ago, at most
+-- PIECE of each. See common.lua and watched.lua.
+--
+-- One item, what SWEPT in places says: how many are left out, PIECE at least meaning that there may be more; how many there
+-- are.
+
+include common
+include watched
+
+local PIECE = 200
+local due = BELIEVED and call('ZRANGEBYSCORE', WATCHED, '-inf', whole(now), 'LIMIT', 0, PIECE) or {}
+local old = call('ZRANGEBYSCORE', WATCHED, whole(BEHIND), whole(BEHIND + now - KEEP), 'LIMIT', 0, PIECE)
+for _, task in ipairs(due) do
+	local r = read_watched(task)
+	if r then
+		end_watched(task, r)
+	end
+	if not r or not ENDED[r.state] then
+		call('ZREM', WATCHED, task)
+	end
+end
+if #old > 0 then
+	call('ZREM', WATCHED, unpack(old))
+end
+call('PEXPIRE', WATCHED, whole(2 * 2592000000 + KEEP))
+return { now, { { math.max(#due, #old), call('ZCARD', WATCHED) } }, wakes }

@@ -1,0 +1,80 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Follows tasks that others send one another, by the messages that are seen. Every instance may tell the same: a message
+-- that was told before changes nothing. See common.lua and watched.lua.
+--
+--   ARGV  of each what SEEN in places says; says: sent, or what the receiver answers: acked, complete, failed. receiver: of
+--         an answer '' where the topic does not bind it. exp '' where none was given
+--
+-- Of each what OUTCOME in places says: NEW; DONE; KNOWN, it says nothing new; LATE, it came when the task had ended, and is
+-- noted once; FOREIGN, from another than the receiver; FULL, there are MAX, none of which has ended; GONE, nobody has seen
+-- such a task.
+
+include common
+include watched
+
+-- What was sent to be done before now, and is seen only now, may have been done: its answer comes behind it.
+local LEFT = 5000
+
+local function has_room()
+	if call('ZCARD', WATCHED) < MAX then
+		return true
+	end
+	local oldest = call('ZRANGEBYSCORE', WATCHED, whole(BEHIND), '+inf', 'LIMIT', 0, 1)[1]
+	if oldest then
+		call('ZREM', WATCHED, oldest)
+		call('DEL', PREFIX .. oldest)
+	end
+	return oldest
+end
+
+local function begin(task, a)
+	local exp = tonumber(ARGV[a + SEEN.exp]) or now + EXP
+	local r = { sender = ARGV[a + SEEN.sender], msg_id = ARGV[a + SEEN.msg_id], receiver = ARGV[a + SEEN.receiver],
+		marks = { 'watched', '1' } }
+	exp = exp > now and math.min(exp, now + 2592000000) or now + LEFT
+	if not has_room() then
+		return { 'FULL', '', 0 }
+	end
+	tell(task, r, 'sent', '')
+	call('HSET', PREFIX .. task, 'state', 'sent', 'sender', r.sender, 'msg_id', r.msg_id, 'receiver', r.receiver, 'action',
+		ARGV[a + SEEN.action], 'exp', whole(exp), 'run', whole(RUN), 'created', whole(now), 'sent', whole(now), 'watched', '1')
+	lasts_until(task, exp)
+	return { 'NEW', 'sent', 0 }
+end
+
+local function answer(task, r, says)
+	if ENDED[r.state] then
+		if is_heard(r.state, r.why, r.late, says) then
+			return { 'KNOWN', r.state, 0 }
+		end
+		tell(task, r, says, 'late')
+		call('HSET', PREFIX .. task, 'late', says, 'late_at', whole(now))
+		return { 'LATE', r.state, 0 }
+	elseif says ~= 'acked' then
+		finish_watched(task, r, says, says == 'failed' and 'device' or '')
+	elseif r.state == 'acked' then
+		return { 'KNOWN', 'acked', 0 }
+	else
+		tell(task, r, 'acked', '')
+		call('HSET', PREFIX .. task, 'state', 'acked', 'acked', whole(now))
+		lasts_until(task, now + r.run)
+	end
+	return { 'DONE', says, 0 }
+end
+
+return each(CALL.next, SEEN.next, function(a)
+	local task, says, receiver = ARGV[a + SEEN.task], ARGV[a + SEEN.says], ARGV[a + SEEN.receiver]
+	local r = read_watched(task)
+	if r then
+		end_watched(task, r)
+	end
+	if says == 'sent' then
+		return r and { 'KNOWN', r.state, 0 } or begin(task, a)
+	elseif not r then
+		return { 'GONE', '', 0 }
+	elseif receiver ~= '' and receiver ~= r.receiver then
+		return { 'FOREIGN', r.state, 0 }
+	end
+	return answer(task, r, says)
+end)

@@ -1,0 +1,44 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Put into the scripts that follow what others send one another. Such a task has a record like ours, with a field
+-- `watched`, and the transitions from `sent` on; none of the other scripts touches it, and nothing is sent for it. All of
+-- them stand in one set: those that last by their end, those that have ended behind BEHIND, by when.
+
+local WATCHED = PREFIX .. 'watched'
+
+local function read_watched(task)
+	local h = call('HMGET', PREFIX .. task, 'state', 'sender', 'msg_id', 'receiver', 'exp', 'run', 'acked', 'why', 'late', 'watched')
+	if not h[1] or not h[10] then
+		return nil
+	end
+	return { state = h[1], sender = h[2] or '', msg_id = h[3] or '', receiver = h[4] or '', exp = tonumber(h[5]) or 0,
+		run = tonumber(h[6]) or 0, acked = tonumber(h[7]) or 0, why = h[8] or '', late = h[9], marks = { 'watched', '1' } }
+end
+
+-- The record outlives its end, should nobody look at it any more.
+local function lasts_until(task, t)
+	call('ZADD', WATCHED, whole(t), task)
+	call('PEXPIRE', PREFIX .. task, whole(t - now + KEEP))
+end
+
+local function finish_watched(task, r, state, why)
+	tell(task, r, state, why)
+	call('HSET', PREFIX .. task, 'state', state, 'ended', whole(now), 'why', why)
+	call('ZADD', WATCHED, whole(BEHIND + now), task)
+	call('PEXPIRE', PREFIX .. task, KEEP)
+	r.state, r.why = state, why
+end
+
+-- Ends one that time has ended, if the time is believed.
+local function end_watched(task, r)
+	if not BELIEVED or ENDED[r.state] then
+		return
+	end
+	if r.state == 'acked' then
+		if now >= r.acked + r.run then
+			finish_watched(task, r, 'failed', 'run')
+		end
+	elseif now >= r.exp then
+		finish_watched(task, r, 'expired', 'exp')
+	end
+end

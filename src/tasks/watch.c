@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See watch.h. What is seen is told to Redis, where each task has its record: an instance remembers nothing. Cost: an
+ * item of a script's call for each message, and one call a second that ends what time has ended.
+ *
+ * With several instances one may be told of an answer before another has told of its task. So an answer that nobody
+ * knows the task of is told a second time, AGAIN_MS later; what waits for that is bounded.
+ */
+#include "tasks/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartwheel/topic.h"
+#include "link/clock.h"
+#include "tasks/app.h"
+#include "tasks/calls.h"
+
+#define AGAIN_MS  1000
+#define AGAIN_MAX 1000
+#define SWEEPS    50 /* calls without a pause: 10,000 tasks a second */
+
+/* An answer to a task that nobody has seen. */
+struct again {
+	struct again *next;
+	struct hw_task_id task;
+	enum hw_task_state says;
+	int64_t at_ms; /* monotonic */
+	size_t len;
+	char receiver[];
+};
+
+/* A message on its way to Redis. */
+struct telling {
+	struct hw_tasks_watch *watch;
+	struct again *again; /* owned: what is told a second time if nobody knows it; NULL: nothing is */
+};
+
+struct hw_tasks_watch {
+	struct hw_tasks_app *app;
+	struct again *waiting, **waiting_end;
+	size_t n_waiting;
+	bool sweeping, known;
+	unsigned sweeps; /* since the last tick */
+	uint64_t count;
+};
+
+static int64_t now_ms(void)
+{
+	return hw_clock_mono().ns / HW_NS_PER_MS;
+}
+
+/* --- telling Redis ------------------------------------------------------------------------------------------------ */
+
+static void wait_with(struct hw_tasks_watch *w, struct again *a)
+{
+	a->next = NULL;
+	a->at_ms = now_ms() + AGAIN_MS;
+	*w->waiting_end = a;
+	w->waiting_end = &a->next;
+	w->n_waiting++;
+}
+
+static void on_told(void *arg, const struct hw_desk_said *said)
+{
+	struct telling *t = arg;
+	struct hw_tasks_watch *w = t->watch;
+	if (said->rc == 0 && said->followed.verdict == HW_TASK_FULL)
+		w->app->counts.refused[HW_REFUSED_FULL]++;
+	else if (said->rc == 0 && said->followed.verdict == HW_TASK_FOREIGN)
+		w->app->counts.foreign++;
+	if (said->rc == 0 && said->followed.verdict == HW_TASK_GONE && t->again && w->n_waiting < AGAIN_MAX) {
+		wait_with(w, t->again);
+		t->again = NULL;
+	}
+	free(t->again);
+	free(t);
+}
+
+/* `a`: of what may be told again; it is taken over. */
+static void tell(struct hw_tasks_watch *w, const struct hw_task_seen *s, struct again *a)
+{
+	struct telling *t = malloc(sizeof(*t));
+	if (t)
+		*t = (struct telling){w, a};
+	if (t && hw_tasks_desk_watch(w->app->desk, s, on_told, t) == 0)
+		return;
+	free(a);
+	free(t);
+}
+
+static struct again *again_of(const struct hw_task_seen *s)
+{
+	struct again *a = malloc(sizeof(*a) + s->receiver.len);
+	if (!a)
+		return NULL;
+	*a = (struct again){.task = s->task, .says = s->says, .len = s->receiver.len};
+	if (a->len)
+		memcpy(a->receiver, s->receiver.at, a->len);
+	return a;
+}
+
+static void tell_again(struct hw_tasks_watch *w)
+{
+	int64_t now = now_ms();
+	while (w->waiting && w->waiting->at_ms <= now) {
+		struct again *a = w->waiting;
+		w->waiting = a->next;
+		if (!w->waiting)
+			w->waiting_end = &w->waiting;
+		w->n_waiting--;
+		tell(w,
+		     &(struct hw_task_seen){.task = a->task,
+		                            .says = a->says,
+		                            .sender = {"", 0},
+		                            .msg_id = {"", 0},
+		                            .receiver = {a->receiver, a->len},
+		                            .action = {"", 0},
+		                            .exp_ms = -1},
+		     NULL);
+		free(a);
+	}
+}
+
+/* --- what is seen ------------------------------------------------------------------------------------------------- */
+
+/* A name that no task of ours has: that of a sender has no slash in it. */
+static int name_it(struct hw_tasks_watch *w, struct hw_text sender, struct hw_text msg_id, struct hw_task_id *task)
+{
+	char name[HW_ID_MAX + 2];
+	int len = snprintf(name, sizeof(name), "/%.*s", (int)sender.len, sender.at);
+	return hw_tasks_store_name(w->app->store, (struct hw_text){name, (size_t)len}, msg_id, task);
+}
+
+static bool is_us(const struct hw_tasks_watch *w, struct hw_text name)
+{
+	const char *ours = w->app->conf->name;
+	return name.len == strlen(ours) && memcmp(name.at, ours, name.len) == 0;
+}
+
+/* The id of a probe of heartwheeld's (core/probe.c), whose answer is a heartbeat: none is a task. */
+static bool is_probe(struct hw_text id)
+{
+	size_t n = 0;
+	for (size_t k = 0; k < id.len; k++)
+		n += k == 8 || k == 13 ? id.at[k] == '-' : memchr("0123456789abcdef", id.at[k], 16) != NULL;
+	return id.len == 30 && n == 30;
+}
+
+/* The sender of a task: as the topic binds him, or else as the payload says. Empty: none that is to be followed. */
+static struct hw_text sender_of(struct hw_tasks_watch *w, const struct hw_overheard *seen, struct hw_text last)
+{
+	struct hw_text none = {"", 0}, sender = last.len ? last : seen->sender;
+	bool lies = last.len && seen->sender.len &&
+	            (last.len != seen->sender.len || memcmp(last.at, seen->sender.at, last.len) != 0);
+	if (!hw_task_name_is_valid(sender) || hw_tasks_is_local(sender) || lies) {
+		w->app->counts.refused[HW_REFUSED_SENDER]++;
+		return none;
+	}
+	return is_us(w, sender) || is_probe(seen->msg_id) ? none : sender;
+}
+
+static void follow(struct hw_tasks_watch *w, struct hw_text receiver, struct hw_text last,
+                   const struct hw_overheard *seen)
+{
+	struct hw_task_seen s = {.says = HW_TASK_SENT,
+	                         .sender = sender_of(w, seen, last),
+	                         .msg_id = seen->msg_id,
+	                         .receiver = receiver,
+	                         .action = seen->action,
+	                         .exp_ms = seen->exp_ms};
+	if (s.sender.len && name_it(w, s.sender, s.msg_id, &s.task) == 0)
+		tell(w, &s, NULL);
+}
+
+static void note(struct hw_tasks_watch *w, enum hw_task_topic word, struct hw_text sender, struct hw_text last,
+                 const struct hw_overheard *seen)
+{
+	struct hw_task_seen s = {.says = word == HW_TOPIC_ACK        ? HW_TASK_ACKED
+	                                 : word == HW_TOPIC_COMPLETE ? HW_TASK_COMPLETE
+	                                                             : HW_TASK_FAILED,
+	                         .sender = {"", 0},
+	                         .msg_id = {"", 0},
+	                         .receiver = last,
+	                         .action = {"", 0},
+	                         .exp_ms = -1};
+	if (!seen->is_ours && name_it(w, sender, seen->msg_id, &s.task) == 0)
+		tell(w, &s, w->app->conf->several ? again_of(&s) : NULL);
+}
+
+static void on_message(void *arg, const struct hw_tasks_got *m)
+{
+	struct hw_tasks_watch *w = arg;
+	struct hw_text name, last;
+	struct hw_overheard seen;
+	enum hw_task_topic word = hw_task_topic_read(w->app->conf->root, m->topic.at, m->topic.len, &name, &last);
+	if (m->retained || m->truncated || word == HW_TOPIC_NONE || is_us(w, name) || !hw_task_name_is_valid(name))
+		return;
+	int rc = hw_overheard_read(&seen, m->payload.at, m->payload.len);
+	if (rc == -EINVAL)
+		w->app->counts.refused[HW_REFUSED_MALFORMED]++;
+	else if (rc == 0 && word == HW_TOPIC_PENDING)
+		follow(w, name, last, &seen);
+	else if (rc == 0)
+		note(w, word, name, last, &seen);
+	hw_overheard_fini(&seen);
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+static void sweep(struct hw_tasks_watch *w);
+
+static void on_swept(void *arg, const redisReply *reply)
+{
+	struct hw_tasks_watch *w = arg;
+	struct hw_tasks_reply r;
+	w->sweeping = false;
+	if (!reply || hw_tasks_reply(reply, &r) != 0)
+		return; /* the store has said why; the next tick tries again */
+	hw_schedule_clock(w->app->schedule, hw_tasks_now(), r.now_ms);
+	bool more = hw_tasks_swept(&r, &w->count);
+	w->known = true;
+	if (more && w->sweeps < SWEEPS && !w->app->stopping)
+		sweep(w);
+}
+
+static void sweep(struct hw_tasks_watch *w)
+{
+	struct hw_tasks_app *a = w->app;
+	struct hw_eval eval = {0};
+	if (w->sweeping || !hw_tasks_store_is_up(a->store))
+		return;
+	hw_tasks_begin(&eval, &a->rules, hw_schedule_latest_ms(a->schedule, hw_tasks_now()));
+	w->sweeping = hw_tasks_store_call(a->store, HW_TASKS_SWEEP, &eval, on_swept, w) == 0;
+	w->sweeps += w->sweeping;
+	hw_eval_fini(&eval);
+}
+
+void hw_tasks_watch_tick(struct hw_tasks_watch *w)
+{
+	if (!hw_tasks_watch_is_on(w))
+		return;
+	tell_again(w);
+	w->sweeps = 0;
+	sweep(w);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+bool hw_tasks_watch_is_on(const struct hw_tasks_watch *w)
+{
+	return w && w->app->conf->watch;
+}
+
+bool hw_tasks_watch_count(const struct hw_tasks_watch *w, uint64_t *n)
+{
+	*n = w ? w->count : 0;
+	return w && w->known;
+}
+
+static int listen_to(struct hw_tasks_watch *w, const char *word)
+{
+	char filter[2 * HW_CONF_TEXT_MAX];
+	int len = snprintf(filter, sizeof(filter), "%s/+/%s/+", w->app->conf->root, word);
+	int rc = hw_tasks_broker_listen(w->app->broker, filter, false, on_message, w);
+	filter[len - 2] = '\0';
+	return rc ? rc : hw_tasks_broker_listen(w->app->broker, filter, false, on_message, w);
+}
+
+struct hw_tasks_watch *hw_tasks_watch_new(struct hw_tasks_app *app)
+{
+	struct hw_tasks_watch *w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->app = app;
+	w->waiting_end = &w->waiting;
+	if (!app->conf->watch || (listen_to(w, "pending") == 0 && listen_to(w, "ack") == 0 &&
+	                          listen_to(w, "complete") == 0 && listen_to(w, "failed") == 0))
+		return w;
+	free(w);
+	return NULL;
+}
+
+void hw_tasks_watch_free(struct hw_tasks_watch *w)
+{
+	if (!w)
+		return;
+	for (struct again *a = w->waiting, *next; a; a = next) {
+		next = a->next;
+		free(a);
+	}
+	free(w);
+}
