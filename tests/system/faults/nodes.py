@@ -67,9 +67,9 @@ class Trickle:
     def run(self):
         herd = self.world.herd
         while not self.stopping.wait(self.every * self.rng.uniform(0.5, 1.5)):
-            living = sorted(herd.living())
-            if self.world.may_die and len(living) > len(herd.beasts) // 2:
-                herd.kill(self.rng.choice(living))
+            mortals = self.world.mortals()
+            if self.world.may_die and mortals and len(herd.living()) > len(herd.beasts) // 2:
+                herd.kill(self.rng.choice(mortals))
             for d in sorted(herd.dead()):
                 if self.world.is_told(d) and self.rng.random() < 0.5:
                     herd.revive(d)
@@ -161,10 +161,20 @@ class World:
         return [(d, j) for d, j in kept.items() if j.get("stale") or j["epoch"] <= old[d]["epoch"]]
 
     def is_told(self, device):
-        """Whether its present death is in a status."""
+        """Whether its present death is in a status: a new owner may repeat that of the one before."""
         died = self.herd.last(device)
         told = self.told.statuses.get(device, ())
-        return bool(told) and died is not None and told[-1][1]["online"] is False and told[-1][0] > died
+        return (bool(told) and died is not None and told[-1][1]["online"] is False
+                and told[-1][1]["time"] + 1 >= died + self.mirror.timeout)
+
+    def mortals(self):
+        """Who may die. Where one node alone hears the fleet, only whose life is in a status: of one that came back and went
+        again before a new owner heard the fleet, nobody can tell."""
+        living = sorted(self.herd.living())
+        if self.mirror.mode == "mirror":
+            return living
+        told = self.told.statuses
+        return [d for d in living if told.get(d) and told[d][-1][1]["online"]]
 
     def judge_deaths(self, bound):
         """How late each death of this round was told, by the stream or a status, whichever was first."""
@@ -351,7 +361,8 @@ def roll(world, rng):
 def join(world, rng):
     """A node joins while half of the devices die."""
     new = world.mirror.nodes[-1]
-    world.herd.kill(*rng.sample(sorted(world.herd.living()), len(world.herd.beasts) // 3))
+    mortals = world.mortals()
+    world.herd.kill(*rng.sample(mortals, min(len(mortals), len(world.herd.beasts) // 3)))
     world.listen_for(rng.uniform(0, 1.2 * world.mirror.timeout))
     start(world, new)
 
