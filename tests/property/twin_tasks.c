@@ -195,6 +195,13 @@ static void end_overdue(struct twin *t, struct twin_task *k)
 	}
 }
 
+/* Once more before its time is over, then at its end. */
+static int64_t due_of_acked(const struct twin *t, const struct twin_task *k)
+{
+	int64_t lead = t->rules.ack_wait_ms < k->run / 2 ? t->rules.ack_wait_ms : k->run / 2;
+	return k->acked + k->run - (k->sent > k->acked ? 0 : lead);
+}
+
 /* --- submit ------------------------------------------------------------------------------------------------------- */
 
 static bool is_same(const struct twin_task *k, const struct hw_task_submission *s)
@@ -313,21 +320,10 @@ static void hold(struct twin *t, struct twin_task *k, struct hw_task_claimed *ou
 	later(t, k, HW_TASK_HOLD, HW_TASK_LOOK_MS, out);
 }
 
-static void send(struct twin *t, struct twin_task *k, struct hw_task_claimed *out)
+static void message(const struct twin *t, struct twin_task *k, struct hw_task_claimed *out)
 {
-	if (!k->has_body) {
-		finish(t, k, HW_TASK_FAILED, HW_TASK_WHY_LOST);
-		over(k, out);
-		return;
-	}
-	if (k->state != HW_TASK_SENT)
-		tell(t, k, "sent", "");
-	k->state = HW_TASK_SENT;
 	k->sent = t->now;
 	k->tries++;
-	later(t, k, HW_TASK_SEND, wait_of(t, k->tries), out);
-	if (t->lie == TWIN_LIE_LEASE)
-		k->due = k->exp;
 	out->tries = k->tries;
 	out->sender = twin_span(&k->sender);
 	out->msg_id = twin_span(&k->msg_id);
@@ -342,13 +338,39 @@ static void send(struct twin *t, struct twin_task *k, struct hw_task_claimed *ou
 	out->exp_ms = k->exp;
 }
 
+static void send(struct twin *t, struct twin_task *k, struct hw_task_claimed *out)
+{
+	if (!k->has_body) {
+		finish(t, k, HW_TASK_FAILED, HW_TASK_WHY_LOST);
+		over(k, out);
+		return;
+	}
+	if (k->state != HW_TASK_SENT)
+		tell(t, k, "sent", "");
+	k->state = HW_TASK_SENT;
+	later(t, k, HW_TASK_SEND, wait_of(t, k->tries + 1), out);
+	if (t->lie == TWIN_LIE_LEASE)
+		k->due = k->exp;
+	message(t, k, out);
+}
+
+static void ask(struct twin *t, struct twin_task *k, struct hw_task_claimed *out)
+{
+	bool asked = k->has_body && t->now < k->exp && !twin_is_offline(t, twin_span(&k->receiver));
+	k->due = t->lie == TWIN_LIE_RUN ? t->now + HW_TASK_LOOK_MS : k->acked + k->run;
+	*out = (struct hw_task_claimed){
+		.verdict = asked ? HW_TASK_SEND : HW_TASK_WAIT, .state = HW_TASK_ACKED, .due_ms = k->due};
+	if (asked)
+		message(t, k, out);
+}
+
 static int64_t due_of(const struct twin *t, const struct twin_task *k)
 {
 	int64_t due = k->due > 0 ? k->due : 0;
 	if (k->state == HW_TASK_SCHEDULED && k->at > due)
 		due = k->at;
-	if (k->state == HW_TASK_ACKED && k->acked + k->run > due)
-		due = k->acked + k->run;
+	if (k->state == HW_TASK_ACKED && due_of_acked(t, k) > due)
+		due = due_of_acked(t, k);
 	return t->lie == TWIN_LIE_EARLY ? 0 : due;
 }
 
@@ -376,6 +398,8 @@ void twin_claim(struct twin *t, const struct hw_task_id *task, struct hw_task_cl
 	end_overdue(t, k);
 	if (hw_task_has_ended(k->state) && t->lie != TWIN_LIE_ENDED && t->lie != TWIN_LIE_CANCEL)
 		over(k, out);
+	else if (k->state == HW_TASK_ACKED)
+		ask(t, k, out);
 	else if (twin_is_offline(t, twin_span(&k->receiver)) && t->lie != TWIN_LIE_OFFLINE)
 		hold(t, k, out);
 	else if (k->receiver.len && k->tries == 0 && rank(t, k) >= t->rules.window && t->lie != TWIN_LIE_WINDOW)
@@ -443,7 +467,7 @@ static enum hw_task_verdict of_device(struct twin *t, struct twin_task *k, const
 	tell(t, k, "acked", "");
 	k->state = HW_TASK_ACKED;
 	k->acked = t->now;
-	k->due = t->now + k->run;
+	k->due = due_of_acked(t, k);
 	fill_window(t, &k->receiver);
 	return HW_TASK_DONE;
 }

@@ -88,7 +88,11 @@ void tw_saw_send(struct tw_world *w, struct tw_task *t)
 		tw_breach(w, t, "claimed after its exp");
 	if (twin_is_offline(&w->twin, tw_text(device_of(w, t)->name)))
 		tw_breach(w, t, "claimed although its receiver is known offline");
-	if (t->tries > 0 && waited_ms(w, t) < (t->woken ? w->rules.ack_wait_ms : wait_of(w, t->tries)) && !w->flushed)
+	if (t->state == HW_TASK_ACKED && w->clock_ms == 0 &&
+	    w->now + w->rules.ack_wait_ms + SLACK_MS < t->acked_at + t->run)
+		tw_breach(w, t, "asked again long before its time is over");
+	else if (t->state != HW_TASK_ACKED && t->tries > 0 &&
+	         waited_ms(w, t) < (t->woken ? w->rules.ack_wait_ms : wait_of(w, t->tries)) && !w->flushed)
 		tw_breach(w, t, "sent again before its wait is over");
 	/* A clock that went back makes a new task older than one that was sent. */
 	if (t->state != HW_TASK_SENT && t->tries == 0 && unanswered(w, t->device) >= w->rules.window &&

@@ -138,6 +138,25 @@ def test_a_silent_device_is_asked_again_until_exp(tasks, env):
     assert tasks.metrics().get("task_late_answers_total") == 1
 
 
+def test_an_answer_that_was_lost_is_asked_for(env):
+    """Behind its PUBACK, with the instance that had just read it, or with the broker: the device repeats it."""
+    tasks = Tasks(env, ack_wait="2s", run="5s").start()
+    alice, d1 = Sender(tasks), Device(tasks, "d1", behave=("ack",))
+    lost, never = alice.submit("d1"), alice.submit("d1")
+    name = alice.task(lost)
+    alice.wait(lost, "ack", "acked")
+    d1.last[name] = ("complete", name, "done long ago")
+    assert alice.wait(lost, "complete")["value"] == "done long ago"
+    assert alice.wait(never, "failed", "failed")["error"] == "run"
+    for m in (lost, never):
+        got = [t["at_s"] for t in d1.got if t["msg_id"] == alice.task(m)]
+        assert len(got) == 2 and got[1] - got[0] > 2.9, got
+        assert [s for s, _ in tasks.transitions(alice.task(m))][:3] == ["scheduled", "sent", "acked"]
+    assert len(d1.done) == 2
+    r = tasks.record(alice.task(never))
+    assert int(r["ended"]) - int(r["acked"]) >= 5000
+
+
 def test_answers_that_are_nobodys(tasks, env):
     alice, d1, eve = Sender(tasks), Device(tasks, "d1", behave=("ack",)), Device(tasks, "eve")
     m = alice.submit("d1", run=60)

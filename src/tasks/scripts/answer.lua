@@ -40,7 +40,8 @@ local function acknowledge(task, r)
 	end
 	tell(task, r, 'acked', '')
 	call('HSET', PREFIX .. task, 'state', 'acked', 'acked', whole(now))
-	look_at(task, now + r.run)
+	r.acked = now
+	look_at(task, due_of_acked(r))
 	call('ZADD', set_of(r.receiver), whole(BEHIND + r.at), task)
 	fill_window(r.receiver, WINDOW - 1)
 	return { 'DONE', 'acked', r.tries }

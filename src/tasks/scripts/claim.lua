@@ -44,25 +44,41 @@ local function is_in_window(task, r)
 	return rank and rank < WINDOW
 end
 
-local function send(task, r)
-	local body = call('GET', PREFIX .. 'body:' .. task)
-	if not body then
-		finish(task, r, 'failed', 'lost')
-		return { 'OVER', r.state, 0 }
-	end
+local function message(task, r, tries, body, state, due)
 	local h = call('HMGET', PREFIX .. task, 'action', 'topic', 'qos', 'retain', 'created')
-	local tries = r.tries + 1
-	if r.state ~= 'sent' then
-		tell(task, r, 'sent', '')
-	end
-	call('HSET', PREFIX .. task, 'state', 'sent', 'sent', whole(now), 'tries', tries)
-	local said = later(task, r, 'SEND', 'sent', now + wait_of(tries))
+	call('HSET', PREFIX .. task, 'state', state, 'sent', whole(now), 'tries', tries)
+	look_at(task, due)
+	local said = { 'SEND', state, due }
 	said[CLAIMED.tries], said[CLAIMED.sender], said[CLAIMED.msg_id] = tries, r.sender, r.msg_id
 	said[CLAIMED.receiver], said[CLAIMED.action] = r.receiver, h[1] or ''
 	said[CLAIMED.topic], said[CLAIMED.qos], said[CLAIMED.retain] = h[2] or '', tonumber(h[3]) or 0, tonumber(h[4]) or 0
 	said[CLAIMED.body], said[CLAIMED.created] = body, tonumber(h[5]) or 0
 	said[CLAIMED.at], said[CLAIMED.exp] = r.at, r.exp
 	return said
+end
+
+local function send(task, r)
+	local body = call('GET', PREFIX .. 'body:' .. task)
+	if not body then
+		finish(task, r, 'failed', 'lost')
+		return { 'OVER', r.state, 0 }
+	end
+	local tries = r.tries + 1
+	if r.state ~= 'sent' then
+		tell(task, r, 'sent', '')
+	end
+	return message(task, r, tries, body, 'sent', math.min(now + wait_of(tries), r.exp))
+end
+
+-- Whoever has acknowledged is asked once more, not behind exp: it may have forgotten the task by then.
+local function ask(task, r)
+	local due = r.acked + r.run
+	local body = call('GET', PREFIX .. 'body:' .. task)
+	if not body or now >= r.exp or is_offline(r.receiver) then
+		look_at(task, due)
+		return { 'WAIT', 'acked', due }
+	end
+	return message(task, r, r.tries + 1, body, 'acked', due)
 end
 
 return each(CALL.next, CLAIM.next, function(a)
@@ -74,7 +90,7 @@ return each(CALL.next, CLAIM.next, function(a)
 	end
 	local due = math.max(tonumber(call('ZSCORE', DUE, task)) or 0, r.state == 'scheduled' and r.at or 0)
 	if r.state == 'acked' then
-		due = math.max(due, r.acked + r.run)
+		due = math.max(due, due_of_acked(r))
 	end
 	if not BELIEVED then
 		return { 'EARLY', r.state, math.max(due, 1) }
@@ -85,6 +101,8 @@ return each(CALL.next, CLAIM.next, function(a)
 	end_overdue(task, r)
 	if ENDED[r.state] then
 		return { 'OVER', r.state, 0 }
+	elseif r.state == 'acked' then
+		return ask(task, r)
 	elseif is_offline(r.receiver) then
 		return hold(task, r)
 	elseif r.receiver ~= '' and r.tries == 0 and not is_in_window(task, r) then

@@ -57,6 +57,14 @@ local function read(task)
 	return r
 end
 
+-- When one that is acknowledged is looked at next: ACK_WAIT before its time is over, if it was not sent again since, its
+-- receiver is asked once more, who repeats its last answer. For an answer can be lost behind its PUBACK: with the instance
+-- that had just read it, or with the broker.
+local function due_of_acked(r)
+	local asked = r.sent > r.acked
+	return r.acked + r.run - (asked and 0 or math.min(ACK_WAIT, math.floor(r.run / 2)))
+end
+
 local function tell(task, r, state, why)
 	call('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'task', task, 'receiver', r.receiver, 'sender', r.sender,
 		'msg_id', r.msg_id, 'state', state, 'why', why, 'time_ms', whole(now), 'node', NODE, unpack(r.marks or NO_MARKS))

@@ -45,8 +45,8 @@ def command(*argv):
 
 
 class Kind:
-    def __init__(self, name, count, run, world=None, netns=False, shim=False, quick=5):
-        self.name, self.count, self.run, self.quick = name, count, run, quick
+    def __init__(self, name, count, run, world=None, netns=False, shim=False, quick=5, make=World):
+        self.name, self.count, self.run, self.quick, self.make = name, count, run, quick, make
         self.options, self.netns, self.shim = world or (lambda rng: {}), netns, shim
 
 
@@ -80,7 +80,17 @@ KINDS = [
     Kind("log-full", 50, host.full_log, lambda rng: {"log_file": True}),
     Kind("memory", 100, host.no_memory, kill_world, shim=True),
 ]
-BY_NAME = {k.name: k for k in KINDS}
+
+
+class Suite:
+    """What one program runs: its name, its kinds, and the daemon that they are about."""
+
+    def __init__(self, name, program, kinds):
+        self.name, self.program, self.kinds = name, program, kinds
+        self.by_name = {k.name: k for k in kinds}
+
+    def checksum(self):
+        return hashlib.sha256(self.program.read_bytes()).hexdigest()
 
 
 # --- one worker: some runs of one kind, one after another
@@ -107,7 +117,7 @@ class Worker:
             os.mkdir(directory)
             self.shim = Shim(directory)
         self.block = block
-        self.world = World(self.base, shim=self.shim, netns=self.netns, **self.kind.options(rng))
+        self.world = self.kind.make(self.base, shim=self.shim, netns=self.netns, **self.kind.options(rng))
         self.world.begin()
         return None
 
@@ -187,22 +197,18 @@ def say(line):
 # --- the driver: workers side by side, results, what was done before
 
 
-def checksum():
-    return hashlib.sha256(HEARTWHEELD.read_bytes()).hexdigest()
-
-
 class State:
-    def __init__(self, path):
+    def __init__(self, path, checksum):
         self.path, self.lines = path and Path(path), []
         if not self.path:
             return
         if self.path.exists():
             first, *rest = self.path.read_text().splitlines() or [""]
-            if first == checksum():
+            if first == checksum:
                 self.lines = [json.loads(line) for line in rest]
                 return
             self.path.rename(str(self.path) + ".old")
-        self.path.write_text(checksum() + "\n")
+        self.path.write_text(checksum + "\n")
 
     def add(self, line):
         self.lines.append(line)
@@ -229,8 +235,8 @@ def jobs(state, kinds, first, count, full):
     return out
 
 
-def drive(args, state):
-    kinds = [BY_NAME[n] for n in args.kind] if args.kind else KINDS
+def drive(args, suite, state):
+    kinds = [suite.by_name[n] for n in args.kind] if args.kind else suite.kinds
     skipped, lock = {}, threading.Lock()
 
     def take(kind, r):
@@ -247,7 +253,7 @@ def drive(args, state):
         if kind.name in skipped:
             return
         left = set(indexes)
-        p = subprocess.Popen([sys.executable, __file__, "--worker", kind.name, "--indexes",
+        p = subprocess.Popen([sys.executable, sys.argv[0], "--worker", kind.name, "--indexes",
                               ",".join(map(str, indexes)), *(["--keep", args.keep] if args.keep else [])],
                              stdout=subprocess.PIPE, text=True)
         for text in p.stdout:
@@ -262,7 +268,7 @@ def drive(args, state):
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for done in [pool.submit(piece, *job) for job in jobs(state, kinds, args.first, args.count, args.full)]:
             done.result()
-    return summary(state, kinds, skipped)
+    return summary(suite.name, state, kinds, skipped)
 
 
 def tells_late(kind, results):
@@ -275,11 +281,11 @@ def tells_late(kind, results):
     return True
 
 
-def summary(state, kinds, skipped):
+def summary(name, state, kinds, skipped):
     passed = failed = 0
     for k in kinds:
         if k.name in skipped:
-            print("skipped: faults %s: %s" % (k.name, skipped[k.name]))
+            print("skipped: %s %s: %s" % (name, k.name, skipped[k.name]))
             continue
         results = state.latest(k.name).values()
         good = sum(r["how"] == "passed" for r in results)
@@ -287,14 +293,18 @@ def summary(state, kinds, skipped):
         if tells_late(k, results):
             bad += 1
         print("%s: %d passed, %d failed" % (k.name, good, bad))
+        counts = sum((collections.Counter(r["what"].get("counts")) for r in results if r["how"] == "passed"),
+                     collections.Counter())
+        if counts:
+            print("    " + ", ".join("%d %s" % (n, what) for what, n in counts.items()))
         passed, failed = passed + good, failed + bad
-    print("faults: %d passed, %d failed, %d skipped" % (passed, failed, len(skipped)), flush=True)
+    print("%s: %d passed, %d failed, %d skipped" % (name, passed, failed, len(skipped)), flush=True)
     return 1 if failed or not passed else 0
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--kind", action="append", choices=sorted(BY_NAME), help="only this one (repeatable)")
+def main(suite, description):
+    p = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--kind", action="append", choices=sorted(suite.by_name), help="only this one (repeatable)")
     p.add_argument("--full", action="store_true", help="the full counts instead of 5 of each")
     p.add_argument("--count", type=int, help="so many of each")
     p.add_argument("--first", type=int, default=0, help="the first run's number")
@@ -307,17 +317,17 @@ def main():
     p.add_argument("--indexes", help=argparse.SUPPRESS)
     args = p.parse_args()
     if args.list:
-        for k in KINDS:
+        for k in suite.kinds:
             print("%-20s %4d" % (k.name, k.count))
         return 0
     if args.worker:
-        Worker(BY_NAME[args.worker], say, args.keep).work([int(i) for i in args.indexes.split(",")])
+        Worker(suite.by_name[args.worker], say, args.keep).work([int(i) for i in args.indexes.split(",")])
         return 0
-    if not HEARTWHEELD.exists():
-        print("no %s: set HW_BUILD to the build directory" % HEARTWHEELD, file=sys.stderr)
+    if not suite.program.exists():
+        print("no %s: set HW_BUILD to the build directory" % suite.program, file=sys.stderr)
         return 1
-    return drive(args, State(args.state))
+    return drive(args, suite, State(args.state, suite.checksum()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Suite("faults", HEARTWHEELD, KINDS), __doc__))

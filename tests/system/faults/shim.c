@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <hiredis/hiredis.h>
 #include <link.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -37,7 +38,32 @@ enum point {
 	POINT_PUBACK_AFTER,   /* it was looked at */
 	POINT_OUTBOX_BEFORE,  /* the removal of outbox entries is about to be handed to hiredis */
 	POINT_OUTBOX_SENT,
-	POINT_OUTBOX_REPLY
+	POINT_OUTBOX_REPLY,
+	/* heartwheel-tasks: of each of three scripts the same four */
+	POINT_SUBMIT_BEFORE,
+	POINT_SUBMIT_SENT,
+	POINT_SUBMIT_REPLY,
+	POINT_SUBMIT_DONE,
+	POINT_CLAIM_BEFORE,
+	POINT_CLAIM_SENT,
+	POINT_CLAIM_REPLY, /* the tasks are claimed, and not sent */
+	POINT_CLAIM_DONE,
+	POINT_ANSWER_BEFORE, /* a device's answer is acknowledged at the broker, and about to be handed to hiredis */
+	POINT_ANSWER_SENT,
+	POINT_ANSWER_REPLY,
+	POINT_ANSWER_DONE,
+	POINT_TASK_BEFORE, /* a task's message is about to be handed to libmosquitto */
+	POINT_TASK_AFTER,
+	POINT_TASK_PUBACK_BEFORE,
+	POINT_TASK_PUBACK_AFTER,
+	POINT_NOTICE_BEFORE, /* so is what is told to a submitter */
+	POINT_NOTICE_AFTER,
+	POINT_NOTICE_PUBACK_BEFORE,
+	POINT_NOTICE_PUBACK_AFTER,
+	POINT_GROUP_REPLY, /* ends to be told are read, as this consumer's, and not looked at */
+	POINT_TOLD_BEFORE, /* that they were told is about to be handed to hiredis */
+	POINT_TOLD_SENT,
+	POINT_TOLD_REPLY
 };
 
 enum alloc_mode { ALLOC_OFF, ALLOC_ONCE, ALLOC_EVERY };
@@ -152,15 +178,33 @@ static void *next(const char *name)
 static void pass(enum point p)
 {
 	struct control *c = control;
-	if (!c || c->point != p || atomic_fetch_sub(&c->countdown, 1) != 1)
+	if (!c || p == POINT_NONE || c->point != p || atomic_fetch_sub(&c->countdown, 1) != 1)
 		return;
 	kill(getpid(), SIGKILL);
 	for (;;)
 		pause();
 }
 
-/* A flag of a command that is on its way. */
-enum { EDGE = 1, ACK = 2 };
+/* Kinds of commands, flags of what is on its way, and the points of each. */
+enum { EDGE = 1, ACK = 2, SUBMIT = 4, CLAIM = 8, ANSWER = 16, TOLD = 32, GROUP = 64, KINDS = 7 };
+enum when { BEFORE, SENT, REPLY, DONE, WHENS };
+
+static const enum point points[KINDS][WHENS] = {
+	{POINT_SCRIPT_BEFORE, POINT_SCRIPT_SENT, POINT_SCRIPT_REPLY, POINT_SCRIPT_DONE},
+	{POINT_OUTBOX_BEFORE, POINT_OUTBOX_SENT, POINT_OUTBOX_REPLY, POINT_NONE},
+	{POINT_SUBMIT_BEFORE, POINT_SUBMIT_SENT, POINT_SUBMIT_REPLY, POINT_SUBMIT_DONE},
+	{POINT_CLAIM_BEFORE, POINT_CLAIM_SENT, POINT_CLAIM_REPLY, POINT_CLAIM_DONE},
+	{POINT_ANSWER_BEFORE, POINT_ANSWER_SENT, POINT_ANSWER_REPLY, POINT_ANSWER_DONE},
+	{POINT_TOLD_BEFORE, POINT_TOLD_SENT, POINT_TOLD_REPLY, POINT_NONE},
+	{POINT_NONE, POINT_NONE, POINT_GROUP_REPLY, POINT_NONE},
+};
+
+static void pass_all(int kinds, enum when when)
+{
+	for (int k = 0; k < KINDS; k++)
+		if (kinds & 1 << k)
+			pass(points[k][when]);
+}
 
 typedef void redis_fn(void *ac, void *reply, void *arg);
 
@@ -168,22 +212,48 @@ struct waiting {
 	redis_fn *fn;
 	void *arg;
 	int kinds;
+	int script; /* SCRIPT LOAD: the kind of the script; 0: none of ours */
 };
 
 static _Atomic int buffered; /* kinds that are not written yet */
+static void *_Atomic buffered_on;
+static char shas[KINDS][41]; /* of scripts that were loaded, by their kinds' bits */
+
+/* The answer to SCRIPT LOAD. */
+static void note_script(int kind, const redisReply *reply)
+{
+	for (int k = 0; k < KINDS && reply->type == REDIS_REPLY_STRING && reply->len == 40; k++)
+		if (kind == 1 << k)
+			memcpy(shas[k], reply->str, 41);
+}
 
 static void on_reply(void *ac, void *reply, void *arg)
 {
 	struct waiting w = *(struct waiting *)arg;
 	free(arg);
-	if (reply && w.kinds & EDGE)
-		pass(POINT_SCRIPT_REPLY);
-	if (reply && w.kinds & ACK)
-		pass(POINT_OUTBOX_REPLY);
+	if (reply && w.script)
+		note_script(w.script, reply);
+	if (reply)
+		pass_all(w.kinds, REPLY);
 	if (w.fn)
 		w.fn(ac, reply, w.arg);
-	if (reply && w.kinds & EDGE)
-		pass(POINT_SCRIPT_DONE);
+	if (reply)
+		pass_all(w.kinds, DONE);
+}
+
+/* What the answer is to be watched of; NULL: nothing. */
+static struct waiting *begin(void *ac, redis_fn *fn, void *arg, int kinds, int script)
+{
+	struct waiting *w = kinds || script ? own_malloc(sizeof(*w)) : NULL;
+	if (!w)
+		return NULL;
+	*w = (struct waiting){fn, arg, kinds, script};
+	pass_all(kinds, BEFORE);
+	if (kinds) {
+		buffered_on = ac;
+		buffered |= kinds;
+	}
+	return w;
 }
 
 EXPORT int redisAsyncFormattedCommand(void *ac, redis_fn *fn, void *arg, const char *command, size_t len)
@@ -191,16 +261,37 @@ EXPORT int redisAsyncFormattedCommand(void *ac, redis_fn *fn, void *arg, const c
 	int (*real)(void *, redis_fn *, void *, const char *, size_t) = next("redisAsyncFormattedCommand");
 	int kinds = memmem(command, len, "\r\n$1\r\nE\r\n", 9) ? EDGE : 0;
 	kinds |= memmem(command, len, "\r\n$1\r\nA\r\n", 9) ? ACK : 0;
-	struct waiting *w = kinds ? own_malloc(sizeof(*w)) : NULL;
-	if (!w)
-		return real(ac, fn, arg, command, len);
-	*w = (struct waiting){fn, arg, kinds};
-	if (kinds & EDGE)
-		pass(POINT_SCRIPT_BEFORE);
-	if (kinds & ACK)
-		pass(POINT_OUTBOX_BEFORE);
-	buffered |= kinds;
-	int rc = real(ac, on_reply, w, command, len);
+	for (int k = 0; k < KINDS; k++)
+		kinds |= shas[k][0] && memmem(command, len < 100 ? len : 100, shas[k], 40) ? 1 << k : 0;
+	struct waiting *w = begin(ac, fn, arg, kinds, 0);
+	int rc = w ? real(ac, on_reply, w, command, len) : real(ac, fn, arg, command, len);
+	if (rc)
+		free(w);
+	return rc;
+}
+
+/* By a function that only it has. */
+static int kind_of_script(const char *text, size_t len)
+{
+	if (memmem(text, len, "refused_with", 12))
+		return SUBMIT;
+	if (memmem(text, len, "is_in_window", 12))
+		return CLAIM;
+	return memmem(text, len, "of_broker", 9) ? ANSWER : 0;
+}
+
+EXPORT int redisAsyncCommandArgv(void *ac, redis_fn *fn, void *arg, int argc, const char **argv, const size_t *len)
+{
+	int (*real)(void *, redis_fn *, void *, int, const char **, const size_t *) = next("redisAsyncCommandArgv");
+	int kinds = 0, script = 0;
+	if (argc == 3 && len[0] == 6 && memcmp(argv[0], "SCRIPT", 6) == 0)
+		script = kind_of_script(argv[2], len[2]);
+	else if (len[0] == 4 && memcmp(argv[0], "XACK", 4) == 0)
+		kinds = TOLD;
+	else if (len[0] == 10 && memcmp(argv[0], "XREADGROUP", 10) == 0)
+		kinds = GROUP;
+	struct waiting *w = begin(ac, fn, arg, kinds, script);
+	int rc = w ? real(ac, on_reply, w, argc, argv, len) : real(ac, fn, arg, argc, argv, len);
 	if (rc)
 		free(w);
 	return rc;
@@ -209,28 +300,53 @@ EXPORT int redisAsyncFormattedCommand(void *ac, redis_fn *fn, void *arg, const c
 EXPORT void redisAsyncHandleWrite(void *ac)
 {
 	void (*real)(void *) = next("redisAsyncHandleWrite");
-	int kinds = buffered;
-	buffered = 0;
+	int kinds = buffered_on == ac ? buffered : 0;
+	if (kinds)
+		buffered = 0;
 	real(ac);
-	if (kinds & EDGE)
-		pass(POINT_SCRIPT_SENT);
-	if (kinds & ACK)
-		pass(POINT_OUTBOX_SENT);
+	pass_all(kinds, SENT);
+}
+
+/* Messages whose acknowledgement is watched. */
+enum message { OTHER, STATUS, TASK, NOTICE };
+
+static const struct {
+	enum point before, after, puback_before, puback_after;
+} passed[] = {
+	[STATUS] = {POINT_PUBLISH_BEFORE, POINT_PUBLISH_AFTER, POINT_PUBACK_BEFORE, POINT_PUBACK_AFTER},
+	[TASK] = {POINT_TASK_BEFORE, POINT_TASK_AFTER, POINT_TASK_PUBACK_BEFORE, POINT_TASK_PUBACK_AFTER},
+	[NOTICE] = {POINT_NOTICE_BEFORE, POINT_NOTICE_AFTER, POINT_NOTICE_PUBACK_BEFORE, POINT_NOTICE_PUBACK_AFTER},
+};
+
+static bool ends_with(const char *topic, const char *end)
+{
+	size_t n = strlen(topic), m = strlen(end);
+	return n > m && strcmp(topic + n - m, end) == 0;
+}
+
+static enum message message_of(const char *topic, bool retain)
+{
+	if (strncmp(topic, "heartwheel/", 11) == 0)
+		return OTHER;
+	if (retain)
+		return STATUS;
+	if (ends_with(topic, "/pending"))
+		return TASK;
+	return ends_with(topic, "/ack") || ends_with(topic, "/complete") || ends_with(topic, "/failed") ? NOTICE
+	                                                                                                : OTHER;
 }
 
 typedef void puback_fn(void *m, void *arg, int mid, int reason, const void *properties);
 
 static puback_fn *_Atomic on_puback;
-static _Atomic bool is_status[65536]; /* by message id */
+static _Atomic uint8_t sort[65536]; /* enum message, by message id */
 
 static void puback(void *m, void *arg, int mid, int reason, const void *properties)
 {
-	bool status = mid > 0 && mid < 65536 && is_status[mid];
-	if (status)
-		pass(POINT_PUBACK_BEFORE);
+	enum message what = mid > 0 && mid < 65536 ? sort[mid] : OTHER;
+	pass(passed[what].puback_before);
 	on_puback(m, arg, mid, reason, properties);
-	if (status)
-		pass(POINT_PUBACK_AFTER);
+	pass(passed[what].puback_after);
 }
 
 EXPORT void mosquitto_publish_v5_callback_set(void *m, puback_fn *fn)
@@ -240,10 +356,10 @@ EXPORT void mosquitto_publish_v5_callback_set(void *m, puback_fn *fn)
 	real(m, fn ? puback : NULL);
 }
 
-static void note_status(int mid, bool status)
+static void note(int mid, enum message what)
 {
 	if (mid > 0 && mid < 65536)
-		is_status[mid] = status;
+		sort[mid] = (uint8_t)what;
 }
 
 EXPORT int mosquitto_publish(void *m, int *mid, const char *topic, int len, const void *payload, int qos, bool retain)
@@ -251,24 +367,22 @@ EXPORT int mosquitto_publish(void *m, int *mid, const char *topic, int len, cons
 	int (*real)(void *, int *, const char *, int, const void *, int, bool) = next("mosquitto_publish");
 	int own = 0;
 	int rc = real(m, mid ? mid : &own, topic, len, payload, qos, retain);
-	note_status(mid ? *mid : own, false);
+	note(mid ? *mid : own, OTHER);
 	return rc;
 }
 
-/* Statuses go this way. */
+/* What is watched goes this way. */
 EXPORT int mosquitto_publish_v5(void *m, int *mid, const char *topic, int len, const void *payload, int qos,
                                 bool retain, const void *properties)
 {
 	int (*real)(void *, int *, const char *, int, const void *, int, bool, const void *) =
 		next("mosquitto_publish_v5");
-	bool status = retain && strncmp(topic, "heartwheel/", 11) != 0;
+	enum message what = message_of(topic, retain);
 	int own = 0;
-	if (status)
-		pass(POINT_PUBLISH_BEFORE);
+	pass(passed[what].before);
 	int rc = real(m, mid ? mid : &own, topic, len, payload, qos, retain, properties);
-	note_status(mid ? *mid : own, status);
-	if (status)
-		pass(POINT_PUBLISH_AFTER);
+	note(mid ? *mid : own, what);
+	pass(passed[what].after);
 	return rc;
 }
 

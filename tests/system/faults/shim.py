@@ -11,6 +11,11 @@ from hw_build import sanitizer_runtime
 
 POINTS = ["script-before", "script-sent", "script-reply", "script-done", "publish-before", "publish-after",
           "puback-before", "puback-after", "outbox-before", "outbox-sent", "outbox-reply"]
+TASK_POINTS = [*("%s-%s" % (script, when) for script in ("submit", "claim", "answer")
+                 for when in ("before", "sent", "reply", "done")),
+               *("%s-%s" % (what, when) for what in ("task", "notice")
+                 for when in ("before", "after", "puback-before", "puback-after")),
+               "group-reply", "told-before", "told-sent", "told-reply"]
 WALL, POINT, COUNTDOWN, ALLOC_MODE, ALLOC_N, ALLOC_CALLS, ALLOC_FAILED, LOADED, BOOT = range(9)
 ALLOC_OFF, ALLOC_ONCE, ALLOC_EVERY = range(3)
 
@@ -50,7 +55,7 @@ class Shim:
     def kill_at(self, point, countdown):
         """The daemon dies the countdown-th time it passes this point."""
         self.set(COUNTDOWN, countdown)
-        self.set(POINT, 1 + POINTS.index(point))
+        self.set(POINT, 1 + (POINTS + TASK_POINTS).index(point))
 
     def fail_allocations(self, mode, n):
         self.set(ALLOC_CALLS, 0)
