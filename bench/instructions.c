@@ -4,20 +4,33 @@
  *
  *     instructions DEVICES HEARTBEATS
  *
- * count_heartbeats(): HEARTBEATS of known devices in random order, from topic and empty payload. count_expiries(): each
- * of DEVICES, silent since its first heartbeat, from its entry coming due to its transition being pulled out. Key and
- * order are fixed, and time is virtual: the counts are the same each time.
+ * count_heartbeats(): HEARTBEATS of known devices in random order, from topic and empty payload. count_reports(): the
+ * same from a JSON object with seven members, all of which mean something. count_expiries(): each of DEVICES, silent
+ * since, from its entry coming due to its transition being pulled out. Key and order are fixed, and time is virtual:
+ * the counts are the same each time.
  */
 #include <stdlib.h>
 
 #include "common.h"
 #include "fleet.h"
 
+/* As a device of flesh and blood says it. */
+#define REPORT                                                                                                         \
+	"{\"time\":1700000000,\"online\":true,\"battery\":87,\"rssi\":-67.5,\"ip\":\"192.168.17.42\",\"version\":\"2." \
+	"4.1\","                                                                                                       \
+	"\"uptime\":86400}"
+
 /* Called from elsewhere, for all that the compiler knows: a name that callgrind finds. */
 void count_heartbeats(struct fleet *f, struct fleet_chunk *c);
+void count_reports(struct fleet *f, struct fleet_chunk *c);
 void count_expiries(struct fleet *f);
 
 __attribute__((noinline)) void count_heartbeats(struct fleet *f, struct fleet_chunk *c)
+{
+	fleet_beat(f, c, FLEET_CHUNK, FLEET_BATCH);
+}
+
+__attribute__((noinline)) void count_reports(struct fleet *f, struct fleet_chunk *c)
 {
 	fleet_beat(f, c, FLEET_CHUNK, FLEET_BATCH);
 }
@@ -27,21 +40,37 @@ __attribute__((noinline)) void count_expiries(struct fleet *f)
 	fleet_pass(f, 2 * FLEET_INTERVAL_MS * HW_NS_PER_MS);
 }
 
+static void fleet_beat_chunk(struct fleet *f, struct fleet_chunk *c)
+{
+	fleet_beat(f, c, FLEET_CHUNK, FLEET_BATCH);
+}
+
+typedef void count(struct fleet *f, struct fleet_chunk *c);
+
+static void beat_some(struct fleet *f, count *all, uint32_t n, uint32_t beats, const char *payload)
+{
+	static struct fleet_chunk chunk;
+	uint32_t some[FLEET_CHUNK];
+	uint64_t state = 1;
+	for (uint32_t done = 0; done < beats; done += FLEET_CHUNK) {
+		bench_draw(some, FLEET_CHUNK, n, &state);
+		fleet_write(&chunk, some, FLEET_CHUNK, payload);
+		all(f, &chunk);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static struct fleet f;
 	static struct fleet_chunk chunk;
 	uint32_t n = (uint32_t)bench_number(argc, argv, 1), beats = (uint32_t)bench_number(argc, argv, 2);
-	uint32_t *order = bench_order(n, 0), some[FLEET_CHUNK];
-	uint64_t state = 1;
+	uint32_t *order = bench_order(n, 0);
 	fleet_make(&f);
 	for (int k = 0; k < 2; k++) /* the second heartbeat of a device is not like those that follow, either */
 		fleet_beat_all(&f, &chunk, order, n, 0);
-	for (uint32_t done = 0; done < beats; done += FLEET_CHUNK) {
-		bench_draw(some, FLEET_CHUNK, n, &state);
-		fleet_write(&chunk, some, FLEET_CHUNK, "");
-		count_heartbeats(&f, &chunk);
-	}
+	beat_some(&f, count_heartbeats, n, beats, "");
+	beat_some(&f, fleet_beat_chunk, n, beats, REPORT); /* the first of a device makes room for what it reports */
+	beat_some(&f, count_reports, n, beats, REPORT);
 	fleet_pass(&f, (FLEET_TIMEOUT_MS - 1000) * HW_NS_PER_MS);
 	if (f.offline > 0)
 		abort();

@@ -26,6 +26,8 @@ def main():
     measure.conditions("%s devices, empty payload" % format(DEVICES, ",d"))
     measure.figure("instructions", "instructions: heartbeat", count(o, "count_heartbeats") / BEATS, "instructions",
                    None, "from topic and payload, in batches, %d devices" % DEVICES)
+    measure.figure("instructions", "instructions: heartbeat, a JSON object of seven members",
+                   count(o, "count_reports") / BEATS, "instructions", None, "all of which mean something")
     measure.figure("instructions", "instructions: expiry", count(o, "count_expiries") / DEVICES, "instructions", None,
                    "from the due entry to the transition pulled out, %d devices" % DEVICES)
 

@@ -21,6 +21,15 @@ bool hw_json_object_valid(const char *text, size_t len);
 /* The same of an array: then its elements are taken by hw_json_array_next(). */
 bool hw_json_array_valid(const char *text, size_t len);
 
+#define HW_JSON_NUMBER_MAX 63 /* bytes of a number that every reader takes, cJSON among them */
+
+/*
+ * The length of the JSON value that the bytes begin with, whatever is behind it, if it is written in the plain way in
+ * which nearly all is: without an escape, no number longer than HW_JSON_NUMBER_MAX, nested at most 100 deep. Then a
+ * text in it stands for its own bytes, and every reader reads the same. Otherwise 0.
+ */
+size_t hw_json_plain(const char *text, size_t len);
+
 /* The member at `*at` (0: the first), which moves behind it; false behind the last. Only for what
  * hw_json_object_valid() took, and for objects that stand in it. */
 bool hw_json_object_next(const char *text, size_t len, size_t *at, struct hw_json_member *m);

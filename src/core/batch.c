@@ -11,10 +11,12 @@
 #include "core/utf8.h"
 #include "heartwheel/json.h"
 
-#define DEPTH 1000
+#define DEPTH       1000
+#define PLAIN_DEPTH 100
 
 struct reader {
 	const unsigned char *s, *end;
+	bool odd; /* something is written in a way that is not plain: see hw_json_plain() */
 };
 
 /* The next byte that is not white space, or -1 at the end. */
@@ -30,6 +32,7 @@ static int peek(struct reader *r)
 static bool escape(struct reader *r)
 {
 	size_t left = (size_t)(r->end - r->s);
+	r->odd = true;
 	if (left < 2 || !r->s[1] || !strchr("\"\\/bfnrtu", r->s[1]))
 		return false;
 	if (r->s[1] != 'u') {
@@ -46,6 +49,10 @@ static bool string(struct reader *r)
 {
 	for (r->s++; r->s < r->end && *r->s != '"';) {
 		uint32_t c;
+		if (*r->s >= 0x20 && *r->s < 0x80 && *r->s != '\\') {
+			r->s++;
+			continue;
+		}
 		size_t n = hw_utf8_next(r->s, (size_t)(r->end - r->s), &c);
 		if (n == 0 || c < 0x20)
 			return false;
@@ -60,29 +67,34 @@ static bool string(struct reader *r)
 static bool digits(struct reader *r)
 {
 	const unsigned char *from = r->s;
-	while (r->s < r->end && isdigit(*r->s))
+	while (r->s < r->end && *r->s >= '0' && *r->s <= '9')
 		r->s++;
 	return r->s > from;
 }
 
-static bool take(struct reader *r, const char *any_of)
+static bool take(struct reader *r, unsigned char c)
 {
-	bool there = r->s < r->end && *r->s && strchr(any_of, *r->s);
+	bool there = r->s < r->end && *r->s == c;
 	r->s += there;
 	return there;
 }
 
 static bool number(struct reader *r)
 {
-	take(r, "-");
-	if (!take(r, "0") && !digits(r))
+	const unsigned char *from = r->s;
+	take(r, '-');
+	if (!take(r, '0') && !digits(r))
 		return false;
-	if (take(r, ".") && !digits(r))
+	if (take(r, '.') && !digits(r))
 		return false;
-	if (!take(r, "eE"))
-		return true;
-	take(r, "+-");
-	return digits(r);
+	if (take(r, 'e') || take(r, 'E')) {
+		if (!take(r, '-'))
+			take(r, '+');
+		if (!digits(r))
+			return false;
+	}
+	r->odd |= r->s - from > HW_JSON_NUMBER_MAX;
+	return true;
 }
 
 static bool word(struct reader *r, const char *text)
@@ -143,6 +155,7 @@ static bool open_bracket(struct reader *r, struct nest *n, int c, enum want *wan
 	if (n->depth == DEPTH)
 		return false;
 	n->open[n->depth++] = (char)c;
+	r->odd |= n->depth > PLAIN_DEPTH;
 	*want = c == '[' ? FIRST_VALUE : FIRST_KEY;
 	r->s++;
 	return true;
@@ -169,22 +182,28 @@ static bool step(struct reader *r, struct nest *n, int c, enum want *want)
 	return scalar(r, c);
 }
 
-/* Whether it is one value, which begins with this bracket, and nothing else. */
-static bool is_valid(const char *text, size_t len, int bracket)
+/* Goes on behind the value that is next. */
+static bool value(struct reader *r)
 {
-	struct reader r = {(const unsigned char *)text, (const unsigned char *)text + len};
 	struct nest n;
 	enum want want = VALUE;
 	n.depth = 0;
-	int c = peek(&r);
-	if (c != bracket)
-		return false;
 	do {
-		if (!step(&r, &n, c, &want))
+		if (!step(r, &n, peek(r), &want))
 			return false;
-		c = peek(&r);
 	} while (n.depth > 0);
-	return c < 0;
+	return true;
+}
+
+static struct reader reader(const char *text, size_t len)
+{
+	return (struct reader){(const unsigned char *)text, (const unsigned char *)text + len, false};
+}
+
+static bool is_valid(const char *text, size_t len, int bracket)
+{
+	struct reader r = reader(text, len);
+	return peek(&r) == bracket && value(&r) && peek(&r) < 0;
 }
 
 bool hw_batch_valid(const char *text, size_t len)
@@ -200,6 +219,12 @@ bool hw_json_object_valid(const char *text, size_t len)
 bool hw_json_array_valid(const char *text, size_t len)
 {
 	return is_valid(text, len, '[');
+}
+
+size_t hw_json_plain(const char *text, size_t len)
+{
+	struct reader r = reader(text, len);
+	return value(&r) && !r.odd ? (size_t)(r.s - (const unsigned char *)text) : 0;
 }
 
 /* --- taking apart ------------------------------------------------------------- */
@@ -234,13 +259,13 @@ static void skip_value(struct reader *r, int first)
 	else if (first == '[' || first == '{')
 		skip_nested(r);
 	else
-		while (!strchr(",]} \t\r\n", *r->s))
+		while (*r->s > ' ' && *r->s != ',' && *r->s != ']' && *r->s != '}')
 			r->s++;
 }
 
 bool hw_batch_next(const char *text, size_t len, size_t *at, struct hw_element *e)
 {
-	struct reader r = {(const unsigned char *)text + *at, (const unsigned char *)text + len};
+	struct reader r = reader(text + *at, len - *at);
 	int c = peek(&r);
 	if (c == (*at ? ',' : '[')) {
 		r.s++;
@@ -258,7 +283,7 @@ bool hw_batch_next(const char *text, size_t len, size_t *at, struct hw_element *
 
 bool hw_json_object_next(const char *text, size_t len, size_t *at, struct hw_json_member *m)
 {
-	struct reader r = {(const unsigned char *)text + *at, (const unsigned char *)text + len};
+	struct reader r = reader(text + *at, len - *at);
 	int c = peek(&r);
 	if (c == (*at ? ',' : '{')) {
 		r.s++;

@@ -1,32 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a heartbeat's payload says, and what a device reports of itself.
+ * What a heartbeat's payload says, and what a device reports of itself. How JSON is read is object.h's; here each
+ * member that means something is type-checked.
  *
- * cJSON is more lenient than JSON: it passes over control characters, takes any bytes for text, and cuts a string at
- * \u0000 or a broken escape. So the bytes are judged first (scan), and only what can be JSON is given to it; whatever
- * it makes of that is type-checked field by field. It allocates a node per value and recurses at most
- * CJSON_NESTING_LIMIT deep.
- *
- * Cost: a payload that does not begin with '{' is one look at its first byte. An object is read twice, with an
- * allocation or two per member.
+ * Cost: a payload that does not begin with '{' is one look at its first byte.
  */
 #include "heartwheel/payload.h"
 
-#include <cjson/cJSON.h>
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/object.h"
 #include "core/utf8.h"
 
 /* The largest integer below which a double holds every one. */
 #define EXACT_MAX 9007199254740992.0
 
 /* The members that mean something: first those of a report, as hw_report_fields[] has them. */
-enum field { REPORTED, TIME = HW_REPORT_FIELDS, ONLINE, TIMEOUT, BY, SEQ, REASON, LAST_SEEN, ID, CANARY, FIELDS };
+enum field {
+	BATTERY,
+	RSSI,
+	IP,
+	VERSION,
+	UPTIME,
+	DATA,
+	TIME = HW_REPORT_FIELDS,
+	ONLINE,
+	TIMEOUT,
+	BY,
+	SEQ,
+	REASON,
+	LAST_SEEN,
+	ID,
+	CANARY,
+	FIELDS
+};
 
 static const char *field_name(int f)
 {
@@ -43,145 +54,77 @@ static bool is_space(unsigned char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Whether cJSON reads what a backslash begins right, or refuses it: not \u0000, which a C string cannot hold, and not
- * \u without four hexadecimal digits, of which it makes the same. The text ends in a brace: something follows. */
-static bool scan_escape(const unsigned char *s, size_t len)
+/* Of a name, or FIELDS if it means nothing. Most members of most payloads do not: the length alone says so of many. */
+static int field_of(const char *name, size_t len)
 {
-	if (s[1] != 'u')
-		return true;
-	if (len < 6 || memcmp(s + 2, "0000", 4) == 0)
-		return false;
-	return isxdigit(s[2]) && isxdigit(s[3]) && isxdigit(s[4]) && isxdigit(s[5]);
-}
-
-/* Whether the bytes can be JSON text: valid UTF-8, no control character but white space between the values, and only
- * escapes that cJSON reads right. */
-static bool scan(const unsigned char *s, size_t len)
-{
-	bool quoted = false;
-	uint32_t c;
-	for (size_t i = 0, n; i < len; i += n) {
-		n = hw_utf8_next(s + i, len - i, &c);
-		if (n == 0 || (c < 0x20 && (quoted || !is_space((unsigned char)c))))
-			return false;
-		if (c == '"') {
-			quoted = !quoted;
-		} else if (c == '\\') {
-			if (!scan_escape(s + i, len - i))
-				return false;
-			n = 2;
-		}
+	static const struct {
+		int n, field[4];
+	} of_length[] = {[2] = {3, {IP, BY, ID}},
+	                 [3] = {1, {SEQ}},
+	                 [4] = {3, {RSSI, DATA, TIME}},
+	                 [6] = {4, {UPTIME, ONLINE, REASON, CANARY}},
+	                 [7] = {3, {BATTERY, VERSION, TIMEOUT}},
+	                 [9] = {1, {LAST_SEEN}}};
+	if (len >= sizeof(of_length) / sizeof(of_length[0]))
+		return FIELDS;
+	for (int k = 0; k < of_length[len].n; k++) {
+		const char *is = field_name(of_length[len].field[k]);
+		if (is[0] == name[0] && memcmp(is, name, len) == 0)
+			return of_length[len].field[k];
 	}
-	return true;
-}
-
-/* cJSON does not say why it gave up; what it allocates with does. Its hooks are the process's, and set once, before
- * there is a second thread; what they note is each thread's own. */
-static _Thread_local bool starved;
-
-static void *take_memory(size_t size)
-{
-	void *p = malloc(size);
-	starved |= !p;
-	return p;
-}
-
-__attribute__((constructor)) static void set_hooks(void)
-{
-	cJSON_InitHooks(&(cJSON_Hooks){take_memory, free});
-}
-
-static cJSON *parse(const char *text, size_t len, const char **end)
-{
-	starved = false;
-	return cJSON_ParseWithLengthOpts(text, len, end, 0);
-}
-
-/* The object in `text`, or NULL if that is not the whole of it. */
-static cJSON *parse_object(const unsigned char *text, size_t len)
-{
-	const char *end = NULL;
-	while (len > 0 && is_space(text[len - 1]))
-		len--;
-	/* cJSON before 1.7.18 reads past a comma at the end (CVE-2023-53154): not with a brace there. */
-	if (text[len - 1] != '}' || !scan(text, len))
-		return NULL;
-	cJSON *o = parse((const char *)text, len, &end);
-	if (o && end != (const char *)text + len) {
-		cJSON_Delete(o);
-		return NULL;
-	}
-	return o;
+	return FIELDS;
 }
 
 /* Finds the members that mean something; of several with one name the first counts. */
-static void collect(const cJSON *object, const cJSON *found[FIELDS])
+static void collect(const struct hw_object *object, struct hw_value found[FIELDS])
 {
-	const cJSON *m;
+	struct hw_walk w = {.next = 0};
 	memset(found, 0, FIELDS * sizeof(found[0]));
-	cJSON_ArrayForEach(m, object)
-	{
-		for (int f = 0; f < FIELDS; f++) {
-			if (strcmp(m->string, field_name(f)) != 0)
-				continue;
-			if (!found[f])
-				found[f] = m;
-			break;
-		}
+	while (hw_object_next(object, &w)) {
+		int f = field_of(w.at.name, w.at.len);
+		if (f < FIELDS && found[f].kind == HW_VALUE_ABSENT)
+			found[f] = w.at.value;
 	}
 }
 
-/* The member at a path, or NULL. */
-static const cJSON *find_member(const cJSON *v, const char *path)
+static bool is_monitors(const struct hw_value found[FIELDS])
 {
-	while (cJSON_IsObject(v)) {
-		size_t n = strcspn(path, ".");
-		const cJSON *m;
-		cJSON_ArrayForEach(m, v)
-		{
-			if (strlen(m->string) == n && memcmp(m->string, path, n) == 0)
-				break;
-		}
-		v = m;
-		if (!v || !path[n])
-			return v;
-		path += n + 1;
-	}
-	return NULL;
+	return found[BY].kind == HW_VALUE_TEXT && found[SEQ].kind == HW_VALUE_NUMBER;
 }
 
-/* The fields that stand elsewhere than under their names. */
-static void collect_fields(const cJSON *object, const cJSON *found[FIELDS], const struct hw_reading *how)
+/* The fields that stand elsewhere than under their names. A monitor says what it says in its own words, whatever the
+ * group's devices do. */
+static void collect_fields(const struct hw_object *object, struct hw_value found[FIELDS], const struct hw_reading *how)
 {
+	if (!how || (how->n == 0 && !how->plain) || is_monitors(found))
+		return;
 	for (int f = 0; how->plain && f < FIELDS; f++)
 		if (f != BY && f != SEQ)
-			found[f] = NULL;
+			found[f].kind = HW_VALUE_ABSENT;
 	for (int r = 0; r < HW_REPORT_FIELDS; r++) {
-		const cJSON *at = NULL;
+		struct hw_value at = {.kind = HW_VALUE_ABSENT};
 		bool elsewhere = false;
-		for (size_t i = 0; !at && i < how->n; i++) {
+		for (size_t i = 0; at.kind == HW_VALUE_ABSENT && i < how->n; i++) {
 			if (how->fields[i].has != 1U << r)
 				continue;
 			elsewhere = true;
-			at = find_member(object, how->fields[i].path);
-			at = cJSON_IsNull(at) ? NULL : at;
+			at = hw_object_at(object, how->fields[i].path);
+			if (at.kind == HW_VALUE_NULL)
+				at.kind = HW_VALUE_ABSENT;
 		}
 		if (elsewhere)
 			found[r] = at;
 	}
 }
 
-/* A monitor says what it says in its own words, whatever the group's devices do. */
-static void collect_all(const cJSON *object, const cJSON *found[FIELDS], const struct hw_reading *how)
+static bool is_bool(const struct hw_value *v)
 {
-	collect(object, found);
-	if (how && !(cJSON_IsString(found[BY]) && cJSON_IsNumber(found[SEQ])))
-		collect_fields(object, found, how);
+	return v->kind == HW_VALUE_TRUE || v->kind == HW_VALUE_FALSE;
 }
 
-static bool is_finite_number(const cJSON *v)
+static bool is_finite_number(const struct hw_value *v)
 {
-	return cJSON_IsNumber(v) && isfinite(v->valuedouble);
+	return v->kind == HW_VALUE_NUMBER && isfinite(v->number);
 }
 
 /* A member of the wrong type or length; the first is named. */
@@ -193,66 +136,49 @@ static void blame(struct hw_payload *p, enum field f)
 }
 
 /* A member that ought to be a finite number. Absent is fine, and false. */
-static bool take_number(struct hw_payload *p, const cJSON *const found[FIELDS], enum field f, double *out)
+static bool take_number(struct hw_payload *p, const struct hw_value found[FIELDS], enum field f, double *out)
 {
-	const cJSON *v = found[f];
-	if (!v)
+	const struct hw_value *v = &found[f];
+	if (v->kind == HW_VALUE_ABSENT)
 		return false;
 	if (!is_finite_number(v)) {
 		blame(p, f);
 		return false;
 	}
-	*out = v->valuedouble;
+	*out = v->number;
 	return true;
 }
 
-static bool is_short_text(const cJSON *v)
+static bool is_short_text(const struct hw_value *v)
 {
-	if (!cJSON_IsString(v))
-		return false;
-	size_t len = strlen(v->valuestring);
 	uint32_t c;
-	if (len > HW_REPORT_TEXT_MAX)
+	if (v->kind != HW_VALUE_TEXT || v->len > HW_REPORT_TEXT_MAX)
 		return false;
-	for (size_t i = 0, n; i < len; i += n) {
-		n = hw_utf8_next((const unsigned char *)v->valuestring + i, len - i, &c);
+	for (size_t i = 0, n; i < v->len; i += n) {
+		n = hw_utf8_next((const unsigned char *)v->text + i, v->len - i, &c);
 		if (n == 0 || hw_utf8_is_control(c))
 			return false;
 	}
 	return true;
 }
 
-static void take_text(struct hw_payload *p, const cJSON *v, int k)
+static void take_text(struct hw_payload *p, const struct hw_value *v, int k)
 {
 	char **out = hw_report_string(&p->report, k);
 	if (is_short_text(v))
-		*out = strdup(v->valuestring);
+		*out = strndup(v->text, v->len);
 	if (*out)
 		p->report.has |= 1U << k;
 	else
 		blame(p, (enum field)k);
 }
 
-/* 1e999 is JSON, but no number that could be written again. Recursion is bounded by the parser's. */
-static bool all_finite(const cJSON *v)
-{
-	const cJSON *m;
-	if (cJSON_IsNumber(v))
-		return isfinite(v->valuedouble);
-	cJSON_ArrayForEach(m, v)
-	{
-		if (!all_finite(m))
-			return false;
-	}
-	return true;
-}
-
-static void take_json(struct hw_payload *p, const cJSON *v, int k)
+static void take_json(struct hw_payload *p, const struct hw_value *v, int k)
 {
 	/* cJSON asks for a little more room than it uses: for the widest number, and a NUL per level. */
 	char text[HW_REPORT_DATA_MAX + 64], **out = hw_report_string(&p->report, k);
-	if (all_finite(v) && cJSON_PrintPreallocated((cJSON *)(uintptr_t)v, text, (int)sizeof(text), 0) &&
-	    strlen(text) <= HW_REPORT_DATA_MAX)
+	int n = hw_value_print(v, text, sizeof(text));
+	if (n >= 0 && n <= HW_REPORT_DATA_MAX)
 		*out = strdup(text);
 	if (*out)
 		p->report.has |= 1U << k;
@@ -260,66 +186,77 @@ static void take_json(struct hw_payload *p, const cJSON *v, int k)
 		blame(p, (enum field)k);
 }
 
-static void take_report(struct hw_payload *p, const cJSON *const found[FIELDS])
+static void take_report(struct hw_payload *p, const struct hw_value found[FIELDS])
 {
 	for (int k = 0; k < HW_REPORT_FIELDS; k++) {
-		if (!found[k])
+		if (found[k].kind == HW_VALUE_ABSENT)
 			continue;
 		if (hw_report_fields[k].kind == HW_REPORT_TEXT)
-			take_text(p, found[k], k);
+			take_text(p, &found[k], k);
 		else if (hw_report_fields[k].kind == HW_REPORT_JSON)
-			take_json(p, found[k], k);
+			take_json(p, &found[k], k);
 		else if (take_number(p, found, (enum field)k, hw_report_number(&p->report, k)))
 			p->report.has |= 1U << k;
 	}
 	p->has_time = take_number(p, found, TIME, &p->time_s);
 }
 
-static void take_device(struct hw_payload *p, const cJSON *const found[FIELDS])
+static void take_device(struct hw_payload *p, const struct hw_value found[FIELDS])
 {
-	const cJSON *timeout = found[TIMEOUT], *online = found[ONLINE];
+	const struct hw_value *timeout = &found[TIMEOUT], *online = &found[ONLINE];
 	p->kind = HW_PAYLOAD_FIELDS;
-	if (timeout && is_finite_number(timeout) && timeout->valuedouble >= 0) {
+	if (is_finite_number(timeout) && timeout->number >= 0) {
 		p->has_timeout = true;
-		p->timeout_s = timeout->valuedouble;
-	} else if (timeout) {
+		p->timeout_s = timeout->number;
+	} else if (timeout->kind != HW_VALUE_ABSENT) {
 		p->timeout_refused = true;
 	}
-	if (cJSON_IsBool(online))
-		p->goodbye = cJSON_IsFalse(online);
-	else if (online)
+	if (is_bool(online))
+		p->goodbye = online->kind == HW_VALUE_FALSE;
+	else if (online->kind != HW_VALUE_ABSENT)
 		blame(p, ONLINE);
 }
 
 /* A string that does not fit is left empty: half a name would be somebody else's. */
-static void copy_text(char *to, size_t cap, const cJSON *v)
+static void copy_text(char *to, size_t cap, const struct hw_value *v)
 {
-	if (cJSON_IsString(v) && strlen(v->valuestring) < cap)
-		memcpy(to, v->valuestring, strlen(v->valuestring) + 1);
+	if (v->kind == HW_VALUE_TEXT && v->len < cap)
+		memcpy(to, v->text, v->len); /* all zero before */
 }
 
-static void take_monitor(struct hw_payload *p, const cJSON *const found[FIELDS])
+static void take_monitor(struct hw_payload *p, const struct hw_value found[FIELDS])
 {
-	double seq = found[SEQ]->valuedouble;
+	double seq = found[SEQ].number;
 	p->kind = HW_PAYLOAD_MONITOR;
 	p->malformed = false;
-	p->online = cJSON_IsTrue(found[ONLINE]);
-	p->canary = cJSON_IsTrue(found[CANARY]);
-	copy_text(p->by, sizeof(p->by), found[BY]);
-	copy_text(p->reason, sizeof(p->reason), found[REASON]);
+	p->online = found[ONLINE].kind == HW_VALUE_TRUE;
+	p->canary = found[CANARY].kind == HW_VALUE_TRUE;
+	copy_text(p->by, sizeof(p->by), &found[BY]);
+	copy_text(p->reason, sizeof(p->reason), &found[REASON]);
 	if (seq >= 0 && seq <= EXACT_MAX)
 		p->seq = (int64_t)seq;
-	if (found[LAST_SEEN] && is_finite_number(found[LAST_SEEN]))
-		p->last_seen_s = found[LAST_SEEN]->valuedouble;
+	if (is_finite_number(&found[LAST_SEEN]))
+		p->last_seen_s = found[LAST_SEEN].number;
 }
 
-static void take_object(struct hw_payload *p, const cJSON *const found[FIELDS])
+static void take_object(struct hw_payload *p, const struct hw_value found[FIELDS])
 {
 	take_report(p, found);
-	if (cJSON_IsString(found[BY]) && cJSON_IsNumber(found[SEQ]))
+	if (is_monitors(found))
 		take_monitor(p, found);
 	else
 		take_device(p, found);
+}
+
+/* Where the object begins that the bytes are meant to be, behind white space, or NULL; `*len` is what is left there. */
+static const char *object_in(const void *bytes, size_t *len)
+{
+	const char *s = bytes;
+	while (*len > 0 && is_space((unsigned char)*s)) {
+		s++;
+		--*len;
+	}
+	return *len > 0 && *s == '{' ? s : NULL;
 }
 
 void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len)
@@ -329,24 +266,22 @@ void hw_payload_decode(struct hw_payload *p, const void *bytes, size_t len)
 
 void hw_payload_read(struct hw_payload *p, const void *bytes, size_t len, const struct hw_reading *how)
 {
-	const unsigned char *s = bytes;
-	const cJSON *found[FIELDS];
-	size_t at = 0;
+	struct hw_value found[FIELDS];
+	struct hw_object object;
 	memset(p, 0, sizeof(*p));
-	while (at < len && is_space(s[at]))
-		at++;
-	if (at == len || s[at] != '{')
+	const char *text = object_in(bytes, &len);
+	if (!text)
 		return;
-	starved = false;
-	cJSON *object = parse_object(s + at, len - at);
-	if (!object) {
-		p->malformed = starved || !how || !how->plain;
-		p->no_memory = starved;
+	int rc = hw_object_open(&object, text, len);
+	if (rc) {
+		p->no_memory = rc == -ENOMEM;
+		p->malformed = p->no_memory || !how || !how->plain;
 		return;
 	}
-	collect_all(object, found, how);
+	collect(&object, found);
+	collect_fields(&object, found, how);
 	take_object(p, found);
-	cJSON_Delete(object);
+	hw_object_close(&object);
 }
 
 static const struct {
@@ -374,72 +309,74 @@ void hw_payload_homie(struct hw_payload *p, const void *bytes, size_t len)
 int hw_payload_element(struct hw_payload *p, const char *text, size_t len, const struct hw_reading *how, char *id,
                        size_t cap)
 {
-	const cJSON *found[FIELDS] = {NULL};
-	const char *end;
-	int rc = -EINVAL;
+	struct hw_value found[FIELDS];
+	struct hw_object object;
 	memset(p, 0, sizeof(*p));
-	if (len == 0 || (text[0] != '"' && text[0] != '{') || !scan((const unsigned char *)text, len))
+	if (len == 0 || (text[0] != '"' && text[0] != '{'))
+		return -EINVAL;
+	int rc = hw_object_open(&object, text, len);
+	if (rc)
 		return rc;
-	cJSON *v = parse(text, len, &end);
-	if (cJSON_IsObject(v))
-		collect(v, found);
-	const cJSON *name = cJSON_IsString(v) ? v : found[ID];
-	if (name != v)
-		collect_all(v, found, how);
-	if (cJSON_IsString(name)) {
-		rc = snprintf(id, cap, "%s", name->valuestring);
-		if (name != v)
-			take_object(p, found);
+	collect(&object, found);
+	const struct hw_value name = text[0] == '"' ? object.root : found[ID];
+	rc = name.kind == HW_VALUE_TEXT ? snprintf(id, cap, "%.*s", (int)name.len, name.text) : -EINVAL;
+	if (text[0] == '{' && rc >= 0) {
+		collect_fields(&object, found, how);
+		take_object(p, found);
 	}
-	cJSON_Delete(v);
-	return v || !starved ? rc : -ENOMEM;
+	hw_object_close(&object);
+	return rc;
 }
 
-static bool is_written(const cJSON *v, const char *text)
+static bool is_written(const struct hw_value *v, const char *text)
 {
 	char *end;
-	if (cJSON_IsString(v))
-		return strcmp(v->valuestring, text) == 0;
-	if (cJSON_IsBool(v))
-		return strcmp(text, cJSON_IsTrue(v) ? "true" : "false") == 0;
-	if (cJSON_IsNull(v))
+	switch (v->kind) {
+	case HW_VALUE_TEXT:
+		return strlen(text) == v->len && memcmp(v->text, text, v->len) == 0;
+	case HW_VALUE_TRUE:
+		return strcmp(text, "true") == 0;
+	case HW_VALUE_FALSE:
+		return strcmp(text, "false") == 0;
+	case HW_VALUE_NULL:
 		return strcmp(text, "null") == 0;
-	if (!cJSON_IsNumber(v))
+	case HW_VALUE_NUMBER:
+		break;
+	default:
 		return false;
+	}
 	double number = strtod(text, &end);
-	return end != text && !*end && number == v->valuedouble;
+	return end != text && !*end && number == v->number;
 }
 
-/* NULL: it is none, or (starved) could not be read. */
-static cJSON *object_of(const void *bytes, size_t len)
+/* As hw_object_open() returns. */
+static int open_object(struct hw_object *o, const void *bytes, size_t len)
 {
-	const unsigned char *s = bytes;
-	while (len > 0 && is_space(*s)) {
-		s++;
-		len--;
-	}
-	starved = false;
-	return len > 0 && *s == '{' ? parse_object(s, len) : NULL;
+	const char *text = object_in(bytes, &len);
+	return text ? hw_object_open(o, text, len) : -EINVAL;
 }
 
 int hw_payload_member_is(const void *bytes, size_t len, const char *path, const char *value)
 {
-	cJSON *object = object_of(bytes, len);
-	if (!object)
-		return starved ? -ENOMEM : 0;
-	bool same = is_written(find_member(object, path), value);
-	cJSON_Delete(object);
+	struct hw_object object;
+	int rc = open_object(&object, bytes, len);
+	if (rc)
+		return rc == -ENOMEM ? rc : 0;
+	struct hw_value v = hw_object_at(&object, path);
+	bool same = is_written(&v, value);
+	hw_object_close(&object);
 	return same;
 }
 
 int hw_payload_text(const void *bytes, size_t len, const char *path, char *text, size_t cap)
 {
-	cJSON *object = object_of(bytes, len);
-	if (!object)
-		return starved ? -ENOMEM : -EINVAL;
-	const cJSON *v = find_member(object, path);
-	int rc = cJSON_IsString(v) ? snprintf(text, cap, "%s", v->valuestring) : -EINVAL;
-	cJSON_Delete(object);
+	struct hw_object object;
+	int rc = open_object(&object, bytes, len);
+	if (rc)
+		return rc;
+	struct hw_value v = hw_object_at(&object, path);
+	rc = v.kind == HW_VALUE_TEXT ? snprintf(text, cap, "%.*s", (int)v.len, v.text) : -EINVAL;
+	hw_object_close(&object);
 	return rc;
 }
 

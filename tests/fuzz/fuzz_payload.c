@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Heartbeat payloads and batches of them: any bytes. What is read must be within its bounds, and what is written of it
- * must read the same again: a report goes through Redis and the retained status.
+ * must read the same again: a report goes through Redis and the retained status. What is read where it stands says the
+ * same by cJSON.
  */
 #include <math.h>
 #include <string.h>
 
+#include "../twin_object.h"
 #include "core/batch.h"
 #include "fuzz.h"
 #include "heartwheel/payload.h"
@@ -81,6 +83,17 @@ static void check_quote(const uint8_t *data, size_t size)
 	free(all);
 }
 
+static void check_ways(const char *text, size_t size)
+{
+	bool plain;
+	if (size == 0 || (*text != '{' && *text != '"'))
+		return;
+	const char *differs = object_differs(text, size, &plain);
+	if (differs)
+		fprintf(stderr, "%s\n", differs);
+	MUST(!differs);
+}
+
 /* Elements lie within the array, in its order, and an id is a string as long as it is said to be. */
 static void check_batch(const char *text, size_t size)
 {
@@ -95,6 +108,7 @@ static void check_batch(const char *text, size_t size)
 		struct hw_payload p;
 		MUST(e.len > 0 && e.text > last && e.text + e.len < text + size && at <= size);
 		last = e.text;
+		check_ways(e.text, e.len);
 		int n = hw_payload_element(&p, e.text, e.len, NULL, id, sizeof(id));
 		MUST(n < 0 || strlen(id) == ((size_t)n < sizeof(id) ? (size_t)n : sizeof(id) - 1));
 		check_report(&p.report);
@@ -138,6 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_merge(&p.report);
 	hw_payload_fini(&p);
 	check_reading(data, size);
+	check_ways((const char *)data, size);
 	check_quote(data, size);
 	check_batch((const char *)data, size);
 	hw_payload_homie(&p, data, size);
