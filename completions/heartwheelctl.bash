@@ -61,7 +61,7 @@ _heartwheelctl_task()
 _heartwheelctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' verb='' i
-	local commands='status top list show watch wheel groups nodes check forget reload version history outages uptime task user'
+	local commands='status top list show watch wheel groups nodes check forget notify reload version history outages uptime task user'
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
@@ -124,6 +124,8 @@ _heartwheelctl()
 		;;
 	watch:-*) mapfile -t COMPREPLY < <(compgen -W '--state --group --prefix --json --help' -- "$cur") ;;
 	check:-*) mapfile -t COMPREPLY < <(compgen -W '--warning --critical --group --blind --help' -- "$cur") ;;
+	notify:-*) mapfile -t COMPREPLY < <(compgen -W '--test --json --help' -- "$cur") ;;
+	notify:*) [[ $prev == --test ]] && mapfile -t COMPREPLY < <(compgen -W 'exec webhook' -- "$cur") ;;
 	groups:-*) mapfile -t COMPREPLY < <(compgen -W '--names --json --help' -- "$cur") ;;
 	history:-*) mapfile -t COMPREPLY < <(compgen -W '--since --until --limit --json --csv --help' -- "$cur") ;;
 	outages:-*)

@@ -16,7 +16,7 @@ function __heartwheelctl_ids
 	__heartwheelctl_ask list --names --limit 200 --prefix=(commandline -ct)
 end
 
-set -l commands status top list show watch wheel groups nodes check forget reload version history outages uptime task user
+set -l commands status top list show watch wheel groups nodes check forget notify reload version history outages uptime task user
 complete -c heartwheelctl -f
 complete -c heartwheelctl -s s -l socket -r -F -d 'the control socket'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -s c -l config -r -F -d 'where the socket of the history is looked up'
@@ -53,10 +53,13 @@ complete -c heartwheelctl -n '__fish_seen_subcommand_from check' -s w -l warning
 complete -c heartwheelctl -n '__fish_seen_subcommand_from check' -s c -l critical -x -d 'more offline devices are critical'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from check' -l blind -x -a 'unknown warning critical' -d 'what it is if devices cannot be heard'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a forget -d 'forget devices'
+complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a notify -d 'what was told to whom, and a test of it'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from notify' -l test -d 'send a test now'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from notify; and __fish_contains_opt test' -a 'exec webhook'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a reload -d 'read the configuration again'
 complete -c heartwheelctl -n "not __fish_seen_subcommand_from $commands" -a version -d 'the versions'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from show forget' -a '(__heartwheelctl_ids)'
-complete -c heartwheelctl -n '__fish_seen_subcommand_from status list show watch wheel groups nodes' -l json -d 'as JSON'
+complete -c heartwheelctl -n '__fish_seen_subcommand_from status list show watch wheel groups nodes notify' -l json -d 'as JSON'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list watch' -l state -x -a 'online offline'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list watch check' -l group -x -a '(__heartwheelctl_ask groups --names)'
 complete -c heartwheelctl -n '__fish_seen_subcommand_from list watch' -l prefix -x -d 'only ids that begin so'

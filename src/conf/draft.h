@@ -59,6 +59,9 @@ struct hw_conf_mark *hw_conf_draft_mark(const struct hw_conf_draft *d, struct hw
 void hw_conf_draft_require(struct hw_conf_draft *d, bool holds, const char *section, const char *key, const char *other,
                            const char *why);
 
+/* The one of `known` (NULL ends them) that is an edit or two away from a word that is none of them, or NULL. */
+const char *hw_conf_nearest(const char *wrong, const char *const *known);
+
 /* Releases all but `conf` and `errors`. */
 void hw_conf_draft_fini(struct hw_conf_draft *d);
 

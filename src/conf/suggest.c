@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conf/draft.h"
+
 #define NAME_LEN 32 /* no key is as long */
 #define EDITS    2
 
@@ -46,6 +48,15 @@ static bool better(const char *wrong, const char *known, size_t *best)
 		return false;
 	*best = d;
 	return true;
+}
+
+const char *hw_conf_nearest(const char *wrong, const char *const *known)
+{
+	const char *near = NULL;
+	for (size_t best = EDITS + 1; *known; known++)
+		if (better(wrong, *known, &best))
+			near = *known;
+	return near;
 }
 
 /* What follows a section's name in its header. */

@@ -39,6 +39,8 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/samples", "", hw_serve_samples},
 	{EVHTTP_REQ_GET, "/v1/wheel", "", hw_serve_wheel},
 	{EVHTTP_REQ_POST, "/v1/reload", "", serve_reload},
+	{EVHTTP_REQ_GET, "/v1/notify", "", hw_serve_notify},
+	{EVHTTP_REQ_POST, "/v1/notify/test", "", hw_serve_notify_test},
 	{EVHTTP_REQ_GET, "/v1/tasks", NULL, hw_serve_tasks},
 	{EVHTTP_REQ_POST, "/v1/tasks", NULL, hw_serve_tasks},
 	{EVHTTP_REQ_DELETE, "/v1/tasks", NULL, hw_serve_tasks},
@@ -52,8 +54,9 @@ static const struct hw_http_route routes[] = {
 };
 
 /* What a node that stands by answers for itself; of the fleet it knows nothing. */
-static hw_http_handler *const its_own[] = {hw_serve_status, hw_serve_nodes,   serve_reload, hw_serve_health,
-                                           hw_serve_ready,  hw_serve_metrics, hw_serve_web};
+static hw_http_handler *const its_own[] = {hw_serve_status, hw_serve_nodes,  serve_reload,
+                                           hw_serve_health, hw_serve_ready,  hw_serve_metrics,
+                                           hw_serve_web,    hw_serve_notify, hw_serve_notify_test};
 
 static void refer(struct evhttp_request *req, const char *owner)
 {

@@ -20,6 +20,7 @@ struct evbuffer;
 struct hw_control;
 struct hw_control_nodes;
 struct hw_http_kept;
+struct hw_json;
 
 /* GET /v1/status. Strings are borrowed for the call. */
 struct hw_control_status {
@@ -55,6 +56,11 @@ struct hw_control_ops {
 	 * {"error":...,"lines":[...]}) and returns the HTTP status, 200 or 400.
 	 */
 	int (*reload)(void *arg, struct evbuffer *body);
+	/* GET /v1/notify: writes the members of the answer. */
+	void (*notify)(void *arg, struct hw_json *j);
+	/* POST /v1/notify/test: likewise; sends a test through that channel, or through each ("") that is set up. 200,
+	 * or 404: there is no such channel. */
+	int (*notify_test)(void *arg, const char *channel, struct hw_json *j);
 	/* GET /metrics: appends, with the helpers of metrics.h, all that is not the core's. */
 	void (*metrics)(void *arg, struct evbuffer *body);
 	/*

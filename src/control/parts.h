@@ -74,6 +74,9 @@ void hw_write_cluster(struct hw_json *j, const struct hw_control *c);
 /* Appends why this node is not ready, as one of several, to what stands in `why`. Its new length. */
 size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t cap);
 
+/* notify.c: what was told to whom, and a test of it. */
+hw_http_handler hw_serve_notify, hw_serve_notify_test;
+
 /* list.c: the list, which is written over several turns of the loop. */
 hw_http_handler hw_serve_list;
 struct hw_pager *hw_pager_new(struct hw_control *c);

@@ -20,6 +20,7 @@ struct hw_ctl {
 struct hw_args {
 	bool json;
 	bool names;                                  /* nothing but ids, or names */
+	bool test;                                   /* notify's; `id` is a channel then, or NULL */
 	const char *state, *group, *prefix, *search; /* NULL: any */
 	const char *sort;                            /* NULL: the command's own */
 	uint64_t limit;                              /* 0: all */
@@ -32,7 +33,7 @@ struct hw_args {
 /* A command. Returns the exit status. */
 typedef int hw_command(struct hw_ctl *ctl, const struct hw_args *args);
 hw_command hw_cmd_status, hw_cmd_list, hw_cmd_groups, hw_cmd_nodes, hw_cmd_show, hw_cmd_watch, hw_cmd_wheel,
-	hw_cmd_forget, hw_cmd_reload, hw_cmd_version, hw_cmd_check, hw_cmd_top;
+	hw_cmd_forget, hw_cmd_notify, hw_cmd_reload, hw_cmd_version, hw_cmd_check, hw_cmd_top;
 
 /* Whom a command asks, as the command line says. */
 struct hw_whom {

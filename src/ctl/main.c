@@ -26,6 +26,7 @@ enum {
 	TAKES_IDS = 32,
 	TAKES_GROUP = 64,
 	TAKES_BOUNDS = 128,
+	TAKES_TEST = 256,
 };
 
 static const struct command {
@@ -73,6 +74,12 @@ static const struct command {
          "Takes the devices out of the monitor, the store and the broker's retained\n"
          "messages. One that is heard again is a new device. '-' stands for ids on standard\n"
          "input, one a line, as list --names writes them.\n",
+         NULL},
+	{"notify", hw_cmd_notify, TAKES_JSON | TAKES_TEST, "notify [--test [CHANNEL]] [--json]",
+         "what was told to whom, and a test of it",
+         "Lists the last notifications of [notify]: when each was sent, what it said, and\n"
+         "whether it arrived. With --test one goes out now through each channel, or through\n"
+         "the one named (exec or webhook), and its result decides the exit status.\n",
          NULL},
 	{"reload", hw_cmd_reload, 0, "reload", "read the configuration again",
          "Prints what changed, and what needs a restart. A file with errors changes\n"
@@ -125,6 +132,8 @@ static void print_command_help(const struct command *c)
 		     "  --limit N   at most N devices");
 	if (c->takes & TAKES_NAMES)
 		printf("  --names     nothing but %s, one a line\n", c->takes & TAKES_LIST ? "ids" : "names");
+	if (c->takes & TAKES_TEST)
+		puts("  --test [CHANNEL]  send a test now");
 	if (c->takes & TAKES_JSON)
 		printf("  --json      %s\n",
 		       c->takes & TAKES_FILTER ? "a JSON object for each, one a line" : "as JSON, on one line");
@@ -161,17 +170,29 @@ static int unknown_command(const char *name)
 	return usage(NULL, "unknown command '%s'", name);
 }
 
-enum { OPT_JSON = 256, OPT_STATE, OPT_GROUP, OPT_PREFIX, OPT_SEARCH, OPT_SORT, OPT_LIMIT, OPT_NAMES, OPT_BLIND };
+enum {
+	OPT_JSON = 256,
+	OPT_STATE,
+	OPT_GROUP,
+	OPT_PREFIX,
+	OPT_SEARCH,
+	OPT_SORT,
+	OPT_LIMIT,
+	OPT_NAMES,
+	OPT_BLIND,
+	OPT_TEST
+};
 
 /* Whether the command takes that option. */
 static bool takes(const struct command *c, int option)
 {
 	static const unsigned needs[] = {TAKES_JSON,   TAKES_FILTER, TAKES_FILTER | TAKES_GROUP,
 	                                 TAKES_FILTER, TAKES_LIST,   TAKES_LIST,
-	                                 TAKES_LIST,   TAKES_NAMES,  TAKES_BOUNDS};
+	                                 TAKES_LIST,   TAKES_NAMES,  TAKES_BOUNDS,
+	                                 TAKES_TEST};
 	if (option == 'w' || option == 'c')
 		return c->takes & TAKES_BOUNDS;
-	return option == 'h' || (option >= OPT_JSON && option <= OPT_BLIND && (c->takes & needs[option - OPT_JSON]));
+	return option == 'h' || (option >= OPT_JSON && option <= OPT_TEST && (c->takes & needs[option - OPT_JSON]));
 }
 
 static const struct option command_options[] = {
@@ -186,6 +207,7 @@ static const struct option command_options[] = {
 	{"warning", required_argument, NULL, 'w'},
 	{"critical", required_argument, NULL, 'c'},
 	{"blind", required_argument, NULL, OPT_BLIND},
+	{"test", no_argument, NULL, OPT_TEST},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -233,6 +255,7 @@ static void take_option(struct hw_args *args, int o, const char **limit)
 {
 	args->json |= o == OPT_JSON;
 	args->names |= o == OPT_NAMES;
+	args->test |= o == OPT_TEST;
 	if (o == OPT_STATE)
 		args->state = optarg;
 	else if (o == OPT_GROUP)
@@ -259,11 +282,11 @@ static int read_ids(const struct command *c, int n, char **ids, struct hw_args *
 	int least = c->takes & (TAKES_ID | TAKES_IDS) ? 1 : 0;
 	if (n < least)
 		return usage(c, "which device?");
-	if (n > least && !(c->takes & TAKES_IDS))
+	if (n > least + args->test && !(c->takes & TAKES_IDS))
 		return usage(c, "too many arguments");
 	for (int i = 0; i < n; i++)
 		if (!*ids[i])
-			return usage(c, "an empty id names no device");
+			return usage(c, args->test ? "an empty name names no channel" : "an empty id names no device");
 	args->id = n > 0 ? ids[0] : NULL;
 	args->ids = ids;
 	args->n_ids = n;

@@ -12,6 +12,7 @@
 #include "cluster_standby.h"
 #include "cluster_view.h"
 #include "debts.h"
+#include "hooks.h"
 #include "probes.h"
 #include "reload.h"
 #include "turn.h"
@@ -309,6 +310,8 @@ const struct hw_control_ops hw_app_control_ops = {.now = now_of,
                                                   .status = status,
                                                   .forget = forget,
                                                   .reload = reload,
+                                                  .notify = hw_app_show_notify,
+                                                  .notify_test = hw_app_test_notify,
                                                   .metrics = metrics,
                                                   .events_after = events_after,
                                                   .events_last = events_last};
@@ -316,6 +319,8 @@ const struct hw_control_ops hw_app_control_ops_nodes = {.now = now_of,
                                                         .status = status,
                                                         .forget = forget,
                                                         .reload = reload,
+                                                        .notify = hw_app_show_notify,
+                                                        .notify_test = hw_app_test_notify,
                                                         .metrics = metrics,
                                                         .events_after = events_after,
                                                         .events_last = events_last,
@@ -325,11 +330,18 @@ const struct hw_control_ops hw_app_control_ops_standby = {.now = now_of,
                                                           .status = status,
                                                           .forget = forget,
                                                           .reload = reload,
+                                                          .notify = hw_app_show_notify,
+                                                          .notify_test = hw_app_test_notify,
                                                           .metrics = metrics,
                                                           .events_after = events_after,
                                                           .events_last = events_last,
                                                           .nodes = nodes,
                                                           .owner = owner,
                                                           .standby = standby};
-const struct hw_control_ops hw_app_control_ops_memory = {
-	.now = now_of, .status = status, .forget = forget, .reload = reload, .metrics = metrics};
+const struct hw_control_ops hw_app_control_ops_memory = {.now = now_of,
+                                                         .status = status,
+                                                         .forget = forget,
+                                                         .reload = reload,
+                                                         .notify = hw_app_show_notify,
+                                                         .notify_test = hw_app_test_notify,
+                                                         .metrics = metrics};

@@ -88,6 +88,9 @@ struct hw_settings {
 
 	/* [notify] */
 	char *notify_exec, *notify_webhook;
+	int notify_exec_template, notify_webhook_template; /* enum hw_notify_template */
+	char *notify_title, *notify_text;                  /* good formats: notify/template.h */
+	char *notify_mail_from, *notify_mail_to;
 	int64_t notify_interval_ms;
 
 	/* [group NAME], in the order of the file; never empty */
@@ -97,6 +100,8 @@ struct hw_settings {
 
 extern const struct hw_conf_table hw_settings_table;
 
+/* "json", "text", ...: of an enum hw_notify_template. */
+const char *hw_settings_template_name(int as);
 /* Whether a group's probe is a URL, and no action asked with over MQTT. */
 bool hw_settings_is_url(const char *text);
 /* The silence before a group's first probe: two thirds of the timeout if the file does not say, but at least

@@ -11,21 +11,28 @@
 
 struct event_base;
 
-/* How it ended: `why` is NULL if the message arrived. Called from the loop, never from start; may start the next. */
-typedef void hw_carrier_done(void *arg, const char *why);
+#define HW_CARRIER_NO_CODE (-1)
 
+/*
+ * How it ended: `why` is NULL if the message arrived; `code`: the program's exit status, the server's HTTP status, or
+ * HW_CARRIER_NO_CODE. Called from the loop, never from start; may start the next.
+ */
+typedef void hw_carrier_done(void *arg, int code, const char *why);
+
+struct hw_note;
 struct hw_program;
 struct hw_webhook;
 
 struct hw_program *hw_program_new(struct event_base *base, hw_carrier_done *done, void *arg);
 /* Kills it if it runs. */
 void hw_program_free(struct hw_program *p);
-/* Runs `path` with `text` on its standard input; `text` stays until done. 0, or -errno: it could not be started. */
-int hw_program_start(struct hw_program *p, const char *path, const char *text, size_t len, int64_t timeout_ms);
+/* Runs `path` with the text of `note` on its standard input; the note stays until done. 0, or -errno: it could not be
+ * started. */
+int hw_program_start(struct hw_program *p, const char *path, const struct hw_note *note, int64_t timeout_ms);
 
 struct hw_webhook *hw_webhook_new(struct event_base *base, hw_carrier_done *done, void *arg);
 void hw_webhook_free(struct hw_webhook *w);
-/* Sends `text` to `url`; `text` stays until done. 0, or -errno. */
-int hw_webhook_start(struct hw_webhook *w, const char *url, const char *text, size_t len, int64_t timeout_ms);
+/* Sends `note` to `url`; the note stays until done. 0, or -errno. */
+int hw_webhook_start(struct hw_webhook *w, const char *url, const struct hw_note *note, int64_t timeout_ms);
 
 #endif

@@ -11,7 +11,8 @@
 int hw_gather_init(struct hw_gather *g, const struct hw_monitor *m)
 {
 	*g = (struct hw_gather){.m = m, .devices = evbuffer_new(), .blind = evbuffer_new()};
-	if (g->devices && g->blind)
+	int rc = hw_digest_init(&g->digest, m);
+	if (g->devices && g->blind && rc == 0)
 		return 0;
 	hw_gather_fini(g);
 	return -ENOMEM;
@@ -24,6 +25,7 @@ void hw_gather_fini(struct hw_gather *g)
 	if (g->blind)
 		evbuffer_free(g->blind);
 	free(g->counts);
+	hw_digest_fini(&g->digest);
 	*g = (struct hw_gather){.m = g->m};
 }
 
@@ -62,6 +64,7 @@ void hw_gather_transition(struct hw_gather *g, struct hw_now now, const struct h
 	if (!d)
 		return;
 	begin(g, now);
+	hw_digest_transition(&g->digest, now, d, t);
 	g->total[t->state]++;
 	uint64_t(*counts)[HW_REASONS] = count_of(g, d->group);
 	if (counts)
@@ -89,6 +92,7 @@ void hw_gather_transition(struct hw_gather *g, struct hw_now now, const struct h
 void hw_gather_blind(struct hw_gather *g, struct hw_now now, const struct hw_out *out)
 {
 	begin(g, now);
+	hw_digest_blind(&g->digest, now, out);
 	if (g->blind_listed == HW_NOTIFIER_BLIND) {
 		g->blind_left_out++;
 		return;
@@ -133,53 +137,75 @@ static void add_now(const struct hw_gather *g, struct evbuffer *b)
 	                    s->count[HW_STATE_OFFLINE], quote, is.blind ? hw_cause_name(is.cause) : "false", quote);
 }
 
-static struct hw_note *note_of(struct evbuffer *b)
-{
-	size_t len = evbuffer_get_length(b);
-	struct hw_note *note = malloc(sizeof(*note) + len + 1);
-	if (!note)
-		return NULL;
-	note->refs = 1;
-	note->len = len;
-	evbuffer_remove(b, note->text, len);
-	note->text[len] = '\0';
-	return note;
-}
-
-struct hw_note *hw_gather_seal(struct hw_gather *g, const char *node_id)
+static void add_head(const struct hw_gather *g, struct evbuffer *b, const char *node_id, uint64_t number)
 {
 	char node[6 * 64 + 3];
-	struct evbuffer *b = evbuffer_new();
-	struct hw_note *note = NULL;
-	if (b) {
-		evbuffer_add_printf(
-			b,
-			"{\"node\":%s,\"number\":%llu,\"from_ms\":%lld,\"to_ms\":%lld,\"online\":%llu,\"offline\":%llu,"
-			"\"forgotten\":%llu,\"counts\":[",
-			quoted(node_id, strlen(node_id), node, sizeof(node)), (unsigned long long)++g->number,
-			(long long)g->from_ms, (long long)g->to_ms, (unsigned long long)g->total[HW_STATE_ONLINE],
-			(unsigned long long)g->total[HW_STATE_OFFLINE],
-			(unsigned long long)g->total[HW_STATE_FORGOTTEN]);
-		add_counts(g, b);
-		evbuffer_add(b, "],\"devices\":[", 13);
-		evbuffer_add_buffer(b, g->devices);
-		evbuffer_add_printf(b, "],\"devices_left_out\":%llu,\"blind\":[", (unsigned long long)g->left_out);
-		evbuffer_add_buffer(b, g->blind);
-		evbuffer_add_printf(b, "],\"blind_left_out\":%llu,", (unsigned long long)g->blind_left_out);
-		add_now(g, b);
-		note = note_of(b);
-		evbuffer_free(b);
+	evbuffer_add_printf(b,
+	                    "{\"node\":%s,\"number\":%llu,\"from_ms\":%lld,\"to_ms\":%lld,\"online\":%llu,"
+	                    "\"offline\":%llu,\"forgotten\":%llu,",
+	                    quoted(node_id, strlen(node_id), node, sizeof(node)), (unsigned long long)number,
+	                    (long long)g->from_ms, (long long)g->to_ms, (unsigned long long)g->total[HW_STATE_ONLINE],
+	                    (unsigned long long)g->total[HW_STATE_OFFLINE],
+	                    (unsigned long long)g->total[HW_STATE_FORGOTTEN]);
+}
+
+static void add_body(struct hw_gather *g, struct evbuffer *b)
+{
+	evbuffer_add(b, "\"counts\":[", 10);
+	add_counts(g, b);
+	evbuffer_add(b, "],\"devices\":[", 13);
+	evbuffer_add_buffer(b, g->devices);
+	evbuffer_add_printf(b, "],\"devices_left_out\":%llu,\"blind\":[", (unsigned long long)g->left_out);
+	evbuffer_add_buffer(b, g->blind);
+	evbuffer_add_printf(b, "],\"blind_left_out\":%llu,", (unsigned long long)g->blind_left_out);
+	add_now(g, b);
+}
+
+/* `rc` is what filling its fields has come to. */
+static int finish(struct hw_telling *m, int rc)
+{
+	if (m->json && rc == 0)
+		return 0;
+	hw_telling_fini(m);
+	return -ENOMEM;
+}
+
+int hw_gather_seal(struct hw_gather *g, const char *node_id, struct hw_telling *out)
+{
+	*out = (struct hw_telling){.json = evbuffer_new()};
+	int rc = hw_digest_seal(&g->digest, node_id, g->from_ms, &out->fields);
+	g->number++;
+	if (out->json) {
+		add_head(g, out->json, node_id, g->number);
+		add_body(g, out->json);
 	}
 	evbuffer_drain(g->devices, evbuffer_get_length(g->devices));
 	evbuffer_drain(g->blind, evbuffer_get_length(g->blind));
 	free(g->counts);
-	struct hw_gather anew = {.m = g->m, .devices = g->devices, .blind = g->blind, .number = g->number};
+	struct hw_gather anew = {
+		.m = g->m, .devices = g->devices, .blind = g->blind, .number = g->number, .digest = g->digest};
 	*g = anew;
-	return note;
+	return finish(out, rc);
 }
 
-void hw_note_unref(struct hw_note *n)
+int hw_gather_test(struct hw_gather *g, const char *node_id, int64_t now_ms, struct hw_telling *out)
 {
-	if (--n->refs == 0)
-		free(n);
+	struct hw_gather nothing = {.m = g->m, .from_ms = now_ms, .to_ms = now_ms};
+	*out = (struct hw_telling){.json = evbuffer_new()};
+	int rc = hw_digest_test(&g->digest, node_id, now_ms, &out->fields);
+	if (out->json) {
+		add_head(&nothing, out->json, node_id, 0);
+		evbuffer_add_printf(out->json, "\"test\":true,\"counts\":[],\"devices\":[],\"devices_left_out\":0,"
+		                               "\"blind\":[],\"blind_left_out\":0,");
+		add_now(g, out->json);
+	}
+	return finish(out, rc);
+}
+
+void hw_telling_fini(struct hw_telling *m)
+{
+	if (m->json)
+		evbuffer_free(m->json);
+	hw_fields_fini(&m->fields);
+	*m = (struct hw_telling){0};
 }

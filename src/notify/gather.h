@@ -7,6 +7,7 @@
 #ifndef HW_GATHER_H
 #define HW_GATHER_H
 
+#include "notify/digest.h"
 #include "notify/notify.h"
 
 struct evbuffer;
@@ -20,15 +21,15 @@ struct hw_gather {
 	uint64_t (*counts)[HW_STATES][HW_REASONS]; /* a group each */
 	size_t n_groups;
 	bool any;
-	int64_t from_ms, to_ms; /* wall clock, of the first and the last */
-	uint64_t number;        /* of the last message of this run */
+	int64_t from_ms, to_ms;  /* wall clock, of the first and the last */
+	uint64_t number;         /* of the last message of this run */
+	struct hw_digest digest; /* the same for people */
 };
 
-/* A message, shared by the queues of all targets. */
-struct hw_note {
-	unsigned refs;
-	size_t len;
-	char text[]; /* with a NUL behind it */
+/* What is to be said, for programs and for people; both owned. */
+struct hw_telling {
+	struct evbuffer *json;
+	struct hw_fields fields;
 };
 
 /* 0 or -ENOMEM. */
@@ -36,8 +37,10 @@ int hw_gather_init(struct hw_gather *g, const struct hw_monitor *m);
 void hw_gather_fini(struct hw_gather *g);
 void hw_gather_transition(struct hw_gather *g, struct hw_now now, const struct hw_transition *t);
 void hw_gather_blind(struct hw_gather *g, struct hw_now now, const struct hw_out *out);
-/* Makes the message, with one reference, and begins anew. NULL without memory; what was gathered is lost then. */
-struct hw_note *hw_gather_seal(struct hw_gather *g, const char *node_id);
-void hw_note_unref(struct hw_note *n);
+/* Makes the message and begins anew. 0; or -ENOMEM with nothing in `out`: what was gathered is lost then. */
+int hw_gather_seal(struct hw_gather *g, const char *node_id, struct hw_telling *out);
+/* One that an operator has asked for; what is gathered stays. Likewise. */
+int hw_gather_test(struct hw_gather *g, const char *node_id, int64_t now_ms, struct hw_telling *out);
+void hw_telling_fini(struct hw_telling *m);
 
 #endif

@@ -10,18 +10,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "notify/carrier.h"
 #include "notify/gather.h"
+#include "notify/note.h"
 
 #define BACK_OFF 4
 
 static const unsigned tries_of[] = {[HW_NOTIFIER_EXEC] = 1, [HW_NOTIFIER_WEBHOOK] = 3};
 
+/* What the configuration says in words. */
+enum { NODE_ID, TITLE, TEXT, MAIL_FROM, MAIL_TO, EXEC, WEBHOOK, WORDS };
+
 struct target {
 	struct hw_notifier *notifier;
 	enum hw_notifier_kind kind;
-	char *address; /* path or URL; NULL: none */
+	const char *address; /* path or URL, one of the words; NULL: none */
+	enum hw_notify_template as;
 	struct event *retry;
 	struct hw_note *queue[HW_NOTIFIER_QUEUE]; /* the first is being tried */
 	unsigned n, tries;                        /* tries: of the first that have failed */
@@ -33,7 +39,7 @@ struct hw_notifier {
 	struct event_base *base;
 	hw_notifier_trouble *trouble;
 	void *arg;
-	char *node_id;
+	char *word[WORDS]; /* owned */
 	int64_t interval_ms, timeout_ms, retry_ms;
 	struct hw_gather gather;
 	struct event *seal;
@@ -42,6 +48,8 @@ struct hw_notifier {
 	struct hw_program *program; /* made when first needed, as is the other */
 	struct hw_webhook *webhook;
 	struct hw_notifier_stats stats;
+	uint64_t last; /* message; its entry is at last % HW_NOTIFIER_PAST */
+	struct hw_notifier_entry past[HW_NOTIFIER_PAST];
 };
 
 const char *hw_notifier_kind_name(enum hw_notifier_kind k)
@@ -49,11 +57,79 @@ const char *hw_notifier_kind_name(enum hw_notifier_kind k)
 	return k == HW_NOTIFIER_EXEC ? "exec" : "webhook";
 }
 
+/* --- the past ----------------------------------------------------------------- */
+
+const char *hw_notifier_result_name(enum hw_notifier_result r)
+{
+	static const char *const names[] = {"waiting", "sent", "failed", "dropped"};
+	return names[r];
+}
+
+static int64_t wall_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* As much of `text` as there is room for, in whole characters. */
+static void keep_text(char *out, size_t cap, const char *text)
+{
+	size_t len = strlen(text);
+	if (len >= cap) {
+		len = cap - 4;
+		while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+			len--;
+	}
+	memcpy(out, text, len);
+	strcpy(out + len, text[len] ? "..." : "");
+}
+
+static uint64_t remember(struct hw_notifier *n, enum hw_notifier_kind kind, const char *about, bool test)
+{
+	struct hw_notifier_entry *e = &n->past[++n->last % HW_NOTIFIER_PAST];
+	*e = (struct hw_notifier_entry){
+		.number = n->last, .kind = kind, .test = test, .code = HW_CARRIER_NO_CODE, .at_ms = wall_ms()};
+	keep_text(e->about, sizeof(e->about), about);
+	return n->last;
+}
+
+/* NULL: it was too long ago. */
+static struct hw_notifier_entry *entry_of(struct hw_notifier *n, uint64_t number)
+{
+	struct hw_notifier_entry *e = &n->past[number % HW_NOTIFIER_PAST];
+	return number > 0 && e->number == number ? e : NULL;
+}
+
+uint64_t hw_notifier_last(const struct hw_notifier *n)
+{
+	return n->last;
+}
+
+const struct hw_notifier_entry *hw_notifier_entry(const struct hw_notifier *n, uint64_t number)
+{
+	return entry_of((struct hw_notifier *)(uintptr_t)n, number); /* only read */
+}
+
+/* A try is over, or there is to be none. */
+static void note_result(struct hw_notifier *n, uint64_t number, enum hw_notifier_result r, int code, const char *why)
+{
+	struct hw_notifier_entry *e = entry_of(n, number);
+	if (!e)
+		return;
+	e->result = r;
+	e->tries += r != HW_NOTIFIER_DROPPED;
+	e->code = code;
+	if (r != HW_NOTIFIER_WAITS)
+		e->ended_ms = wall_ms();
+	keep_text(e->why, sizeof(e->why), why ? why : "");
+}
+
 /* --- targets ------------------------------------------------------------------ */
 
 static void pop(struct target *t, unsigned at)
 {
-	hw_note_unref(t->queue[at]);
+	hw_note_free(t->queue[at]);
 	t->n--;
 	memmove(t->queue + at, t->queue + at + 1, (t->n - at) * sizeof(*t->queue));
 	t->notifier->stats.waiting[t->kind] = t->n;
@@ -65,16 +141,18 @@ static int start(struct target *t)
 {
 	struct hw_notifier *n = t->notifier;
 	const struct hw_note *note = t->queue[0];
-	return t->kind == HW_NOTIFIER_EXEC
-	               ? hw_program_start(n->program, t->address, note->text, note->len, n->timeout_ms)
-	               : hw_webhook_start(n->webhook, t->address, note->text, note->len, n->timeout_ms);
+	return t->kind == HW_NOTIFIER_EXEC ? hw_program_start(n->program, t->address, note, n->timeout_ms)
+	                                   : hw_webhook_start(n->webhook, t->address, note, n->timeout_ms);
 }
 
 /* The first message did not arrive: once more, or never. */
-static void failed(struct target *t, const char *why)
+static void failed(struct target *t, int code, const char *why)
 {
 	struct hw_notifier *n = t->notifier;
-	if (++t->tries < tries_of[t->kind] && t->address) {
+	const struct hw_note *note = t->queue[0];
+	bool again = ++t->tries < tries_of[t->kind] && t->address && !note->once;
+	note_result(n, note->number, again ? HW_NOTIFIER_WAITS : HW_NOTIFIER_FAILED, code, why);
+	if (again) {
 		int64_t wait_ms = n->retry_ms;
 		for (unsigned k = 1; k < t->tries; k++)
 			wait_ms *= BACK_OFF;
@@ -98,17 +176,18 @@ static void go_on(struct target *t)
 		int rc = start(t);
 		t->busy = rc == 0;
 		if (rc)
-			failed(t, strerror(-rc));
+			failed(t, HW_CARRIER_NO_CODE, strerror(-rc));
 	}
 }
 
-static void on_done(void *arg, const char *why)
+static void on_done(void *arg, int code, const char *why)
 {
 	struct target *t = arg;
 	t->busy = false;
 	if (why) {
-		failed(t, why);
+		failed(t, code, why);
 	} else {
+		note_result(t->notifier, t->queue[0]->number, HW_NOTIFIER_SENT, code, NULL);
 		t->notifier->stats.sent[t->kind]++;
 		pop(t, 0);
 	}
@@ -122,17 +201,42 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 	go_on(arg);
 }
 
+static void drop(struct target *t, unsigned at, const char *why)
+{
+	t->notifier->stats.dropped++;
+	note_result(t->notifier, t->queue[at]->number, HW_NOTIFIER_DROPPED, HW_CARRIER_NO_CODE, why);
+	pop(t, at);
+}
+
+/* Puts it at `at` into the queue, which has room, and owns it. */
+static void insert(struct target *t, unsigned at, struct hw_note *note)
+{
+	memmove(t->queue + at + 1, t->queue + at, (t->n - at) * sizeof(*t->queue));
+	t->queue[at] = note;
+	t->notifier->stats.waiting[t->kind] = ++t->n;
+	go_on(t);
+}
+
 static void put(struct target *t, struct hw_note *note)
 {
 	if (t->n == HW_NOTIFIER_QUEUE) {
-		t->notifier->stats.dropped++;
-		pop(t, 1); /* the first is on its way, or being tried */
+		drop(t, 1, "the queue was full"); /* the first is on its way, or being tried */
 		t->notifier->trouble(t->notifier->arg, t->kind, "the queue is full: the oldest message was dropped");
 	}
-	note->refs++;
-	t->queue[t->n++] = note;
-	t->notifier->stats.waiting[t->kind] = t->n;
-	go_on(t);
+	insert(t, t->n, note);
+}
+
+/* The message as this target gets it, with its entry in the past; NULL without memory. */
+static struct hw_note *note_for(struct target *t, const struct hw_telling *m, bool test)
+{
+	struct hw_notifier *n = t->notifier;
+	struct hw_style style = {t->as, n->word[TITLE], n->word[TEXT], n->word[MAIL_FROM], n->word[MAIL_TO]};
+	struct hw_note *note = hw_note_new(&style, &m->fields, m->json, wall_ms());
+	if (!note)
+		return NULL;
+	note->once = test;
+	note->number = remember(n, t->kind, m->fields.of[HW_NOTIFY_SUMMARY], test);
+	return note;
 }
 
 /* --- gathering ---------------------------------------------------------------- */
@@ -147,15 +251,37 @@ void hw_notifier_flush(struct hw_notifier *n)
 	evtimer_del(n->seal);
 	if (!n->gather.any)
 		return;
-	struct hw_note *note = hw_gather_seal(&n->gather, n->node_id);
-	if (!note) {
-		n->stats.dropped++;
-		return;
-	}
-	for (int k = 0; k < HW_NOTIFIER_KINDS; k++)
-		if (n->target[k].address)
+	struct hw_telling m;
+	bool made = hw_gather_seal(&n->gather, n->word[NODE_ID], &m) == 0;
+	for (int k = 0; k < HW_NOTIFIER_KINDS; k++) {
+		if (!n->target[k].address)
+			continue;
+		struct hw_note *note = made ? note_for(&n->target[k], &m, false) : NULL;
+		if (note)
 			put(&n->target[k], note);
-	hw_note_unref(note);
+		else
+			n->stats.dropped++;
+	}
+	hw_telling_fini(&m);
+}
+
+int hw_notifier_test(struct hw_notifier *n, enum hw_notifier_kind kind, uint64_t *number)
+{
+	struct target *t = &n->target[kind];
+	struct hw_telling m;
+	if (!t->address)
+		return -ENOENT;
+	if (t->n == HW_NOTIFIER_QUEUE)
+		return -EBUSY;
+	struct hw_note *note = NULL;
+	if (hw_gather_test(&n->gather, n->word[NODE_ID], wall_ms(), &m) == 0)
+		note = note_for(t, &m, true);
+	hw_telling_fini(&m);
+	if (!note)
+		return -ENOMEM;
+	*number = note->number;
+	insert(t, t->n > 0 ? 1 : 0, note);
+	return 0;
 }
 
 static void on_seal(evutil_socket_t fd, short what, void *arg)
@@ -223,6 +349,12 @@ struct hw_notifier *hw_notifier_new(struct event_base *base, const struct hw_mon
 	return NULL;
 }
 
+static void free_words(char *word[WORDS])
+{
+	for (int k = 0; k < WORDS; k++)
+		free(word[k]);
+}
+
 void hw_notifier_free(struct hw_notifier *n)
 {
 	if (!n)
@@ -234,12 +366,11 @@ void hw_notifier_free(struct hw_notifier *n)
 			pop(&n->target[k], n->target[k].n - 1);
 		if (n->target[k].retry)
 			event_free(n->target[k].retry);
-		free(n->target[k].address);
 	}
 	if (n->seal)
 		event_free(n->seal);
 	hw_gather_fini(&n->gather);
-	free(n->node_id);
+	free_words(n->word);
 	free(n);
 }
 
@@ -247,10 +378,8 @@ void hw_notifier_free(struct hw_notifier *n)
 static void empty(struct target *t)
 {
 	evtimer_del(t->retry);
-	while (t->n > t->busy) {
-		t->notifier->stats.dropped++;
-		pop(t, t->n - 1);
-	}
+	while (t->n > t->busy)
+		drop(t, t->n - 1, "its target was taken out of the configuration");
 }
 
 static int make_carriers(struct hw_notifier *n, const struct hw_notifier_conf *conf)
@@ -262,27 +391,35 @@ static int make_carriers(struct hw_notifier *n, const struct hw_notifier_conf *c
 	return (conf->exec[0] && !n->program) || (conf->webhook[0] && !n->webhook) ? -ENOMEM : 0;
 }
 
+/* 0, or -ENOMEM with nothing in `word`. */
+static int copy_words(char *word[WORDS], const struct hw_notifier_conf *c)
+{
+	const char *const from[WORDS] = {
+		[NODE_ID] = c->node_id, [TITLE] = c->title, [TEXT] = c->text,      [MAIL_FROM] = c->mail_from,
+		[MAIL_TO] = c->mail_to, [EXEC] = c->exec,   [WEBHOOK] = c->webhook};
+	bool whole = true;
+	for (int k = 0; k < WORDS; k++)
+		whole &= (word[k] = strdup(from[k])) != NULL;
+	if (!whole)
+		free_words(word);
+	return whole ? 0 : -ENOMEM;
+}
+
 int hw_notifier_configure(struct hw_notifier *n, const struct hw_notifier_conf *conf)
 {
-	const char *const address[] = {[HW_NOTIFIER_EXEC] = conf->exec, [HW_NOTIFIER_WEBHOOK] = conf->webhook};
-	char *copy[HW_NOTIFIER_KINDS], *node_id = strdup(conf->node_id);
-	bool whole = node_id && make_carriers(n, conf) == 0;
-	for (int k = 0; k < HW_NOTIFIER_KINDS; k++) {
-		copy[k] = address[k][0] ? strdup(address[k]) : NULL;
-		whole &= copy[k] || !address[k][0];
-	}
+	static const int address[] = {[HW_NOTIFIER_EXEC] = EXEC, [HW_NOTIFIER_WEBHOOK] = WEBHOOK};
+	char *word[WORDS];
+	if (make_carriers(n, conf) || copy_words(word, conf))
+		return -ENOMEM;
+	free_words(n->word);
+	memcpy(n->word, word, sizeof(word));
 	for (int k = 0; k < HW_NOTIFIER_KINDS; k++) {
 		struct target *t = &n->target[k];
-		free(whole ? t->address : copy[k]);
-		if (whole)
-			t->address = copy[k];
-		if (whole && !copy[k])
+		t->as = conf->as[k];
+		t->address = *word[address[k]] ? word[address[k]] : NULL;
+		if (!t->address)
 			empty(t);
 	}
-	free(whole ? n->node_id : node_id);
-	if (!whole)
-		return -ENOMEM;
-	n->node_id = node_id;
 	n->interval_ms = conf->interval_ms;
 	n->timeout_ms = conf->timeout_ms;
 	n->retry_ms = conf->retry_ms;

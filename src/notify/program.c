@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "notify/carrier.h"
+#include "notify/note.h"
 
 #define REAP_PAUSE_MS 2
 #define REAP_LOOKS    50
@@ -80,7 +81,7 @@ static void on_child(evutil_socket_t number, short what, void *arg)
 	else
 		snprintf(why, sizeof(why), "it ended with status %d", WEXITSTATUS(status));
 	bool arrived = !p->late && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-	p->done(p->arg, arrived ? NULL : why);
+	p->done(p->arg, WIFEXITED(status) ? WEXITSTATUS(status) : HW_CARRIER_NO_CODE, arrived ? NULL : why);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
@@ -182,7 +183,7 @@ static int spawn(struct hw_program *p, const char *path, int in)
 	return -rc;
 }
 
-int hw_program_start(struct hw_program *p, const char *path, const char *text, size_t len, int64_t timeout_ms)
+int hw_program_start(struct hw_program *p, const char *path, const struct hw_note *note, int64_t timeout_ms)
 {
 	struct timeval limit = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
 	int fds[2], rc;
@@ -190,8 +191,8 @@ int hw_program_start(struct hw_program *p, const char *path, const char *text, s
 		return -errno;
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	p->in = fds[1];
-	p->text = text;
-	p->left = len;
+	p->text = note->text;
+	p->left = note->len;
 	p->timeout_ms = timeout_ms;
 	p->late = false;
 	p->writable = event_new(p->base, p->in, EV_WRITE | EV_PERSIST, on_writable, p);

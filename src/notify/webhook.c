@@ -9,6 +9,7 @@
 
 #include "http/multi.h"
 #include "notify/carrier.h"
+#include "notify/note.h"
 
 struct hw_webhook {
 	hw_carrier_done *done;
@@ -31,24 +32,10 @@ static void on_done(void *arg, CURL *easy, CURLcode code)
 		snprintf(why, sizeof(why), "%s", w->error[0] ? w->error : curl_easy_strerror(code));
 	else if (status < 200 || status > 299)
 		snprintf(why, sizeof(why), "the server answered with status %ld", status);
-	w->done(w->arg, why[0] ? why : NULL);
+	w->done(w->arg, status ? (int)status : HW_CARRIER_NO_CODE, why[0] ? why : NULL);
 }
 
 /* --- making and ending -------------------------------------------------------- */
-
-static int set_up(struct hw_webhook *w)
-{
-	static const char *const lines[] = {"Content-Type: application/json", "Expect:"};
-	for (size_t k = 0; k < sizeof(lines) / sizeof(*lines); k++) {
-		struct curl_slist *more = curl_slist_append(w->headers, lines[k]);
-		if (!more)
-			return -ENOMEM;
-		w->headers = more;
-	}
-	curl_easy_setopt(w->easy, CURLOPT_ERRORBUFFER, w->error);
-	curl_easy_setopt(w->easy, CURLOPT_HTTPHEADER, w->headers);
-	return 0;
-}
 
 struct hw_webhook *hw_webhook_new(struct event_base *base, hw_carrier_done *done, void *arg)
 {
@@ -59,8 +46,10 @@ struct hw_webhook *hw_webhook_new(struct event_base *base, hw_carrier_done *done
 	w->arg = arg;
 	int rc = hw_multi_init(&w->multi, base, on_done, w);
 	w->easy = rc == 0 ? hw_multi_outward() : NULL;
-	if (w->easy && set_up(w) == 0)
+	if (w->easy) {
+		curl_easy_setopt(w->easy, CURLOPT_ERRORBUFFER, w->error);
 		return w;
+	}
 	hw_webhook_free(w);
 	return NULL;
 }
@@ -78,14 +67,46 @@ void hw_webhook_free(struct hw_webhook *w)
 	free(w);
 }
 
-int hw_webhook_start(struct hw_webhook *w, const char *url, const char *text, size_t len, int64_t timeout_ms)
+/* --- sending ------------------------------------------------------------------ */
+
+static int add_header(struct curl_slist **list, const char *line)
+{
+	struct curl_slist *more = curl_slist_append(*list, line);
+	if (!more)
+		return -ENOMEM;
+	*list = more;
+	return 0;
+}
+
+/* The headers of a note in the place of those before. */
+static int set_headers(struct hw_webhook *w, const struct hw_note *note)
+{
+	char type[96];
+	curl_easy_setopt(w->easy, CURLOPT_HTTPHEADER, NULL);
+	curl_slist_free_all(w->headers);
+	w->headers = NULL;
+	snprintf(type, sizeof(type), "Content-Type: %s", note->type);
+	int rc = add_header(&w->headers, type);
+	if (!rc)
+		rc = add_header(&w->headers, "Expect:");
+	char *own = note->headers ? strdup(note->headers) : NULL, *rest = own, *line;
+	if (note->headers && !own)
+		return -ENOMEM;
+	while (!rc && (line = strsep(&rest, "\n")))
+		rc = *line ? add_header(&w->headers, line) : 0;
+	free(own);
+	curl_easy_setopt(w->easy, CURLOPT_HTTPHEADER, w->headers);
+	return rc;
+}
+
+int hw_webhook_start(struct hw_webhook *w, const char *url, const struct hw_note *note, int64_t timeout_ms)
 {
 	w->error[0] = '\0';
-	if (curl_easy_setopt(w->easy, CURLOPT_URL, url))
+	if (curl_easy_setopt(w->easy, CURLOPT_URL, url) || set_headers(w, note))
 		return -ENOMEM;
 	curl_easy_setopt(w->easy, CURLOPT_POST, 1L);
-	curl_easy_setopt(w->easy, CURLOPT_POSTFIELDS, text);
-	curl_easy_setopt(w->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
+	curl_easy_setopt(w->easy, CURLOPT_POSTFIELDS, (const char *)note->text);
+	curl_easy_setopt(w->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)note->len);
 	curl_easy_setopt(w->easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
 	if (hw_multi_add(&w->multi, w->easy))
 		return -ENOMEM;

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "http/json.h"
+
 static struct hw_now op_now(void *arg)
 {
 	return ((struct server *)arg)->now;
@@ -42,6 +44,19 @@ static int op_reload(void *arg, struct evbuffer *body)
 	return s->reload_code;
 }
 
+static void op_notify(void *arg, struct hw_json *j)
+{
+	(void)arg;
+	hw_json_int(j, "said", 1);
+}
+
+static int op_notify_test(void *arg, const char *channel, struct hw_json *j)
+{
+	(void)arg;
+	hw_json_text(j, "asked", channel);
+	return strcmp(channel, "none") == 0 ? 404 : 200;
+}
+
 static void op_metrics(void *arg, struct evbuffer *body)
 {
 	(void)arg;
@@ -53,6 +68,8 @@ static const struct hw_control_ops ops = {
 	.status = op_status,
 	.forget = op_forget,
 	.reload = op_reload,
+	.notify = op_notify,
+	.notify_test = op_notify_test,
 	.metrics = op_metrics,
 };
 
@@ -80,6 +97,8 @@ static const struct hw_control_ops ops_with_store = {
 	.status = op_status,
 	.forget = op_forget,
 	.reload = op_reload,
+	.notify = op_notify,
+	.notify_test = op_notify_test,
 	.metrics = op_metrics,
 	.events_after = op_events_after,
 	.events_last = op_events_last,
@@ -102,6 +121,8 @@ static const struct hw_control_ops ops_with_nodes = {
 	.status = op_status,
 	.forget = op_forget,
 	.reload = op_reload,
+	.notify = op_notify,
+	.notify_test = op_notify_test,
 	.metrics = op_metrics,
 	.nodes = op_nodes,
 	.owner = op_owner,

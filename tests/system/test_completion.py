@@ -17,7 +17,7 @@ from hw_build import HEARTWHEELCTL, SRC
 from hw_wait import wait_until
 
 COMPLETIONS = SRC / "completions"
-COMMANDS = {"status", "top", "list", "show", "watch", "wheel", "groups", "nodes", "check", "forget", "reload", "history", "outages", "uptime", "task", "user", "version"}
+COMMANDS = {"status", "top", "list", "show", "watch", "wheel", "groups", "nodes", "check", "forget", "notify", "reload", "history", "outages", "uptime", "task", "user", "version"}
 
 
 def needs(shell):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Notifications: to a program, and to a web server."""
+import email.header
 import http.server
 import itertools
 import json
 import os
+import re
 import signal
 import socket
 import threading
@@ -42,6 +44,14 @@ class WebServer(http.server.ThreadingHTTPServer):
         self.server_close()
 
 
+def parsed(body):
+    """None: it is for people."""
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -49,7 +59,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         with self.server.lock:
             n = len(self.server.requests)
-            self.server.requests.append({"json": json.loads(body), "path": self.path, "at": time.monotonic(),
+            self.server.requests.append({"json": parsed(body), "text": body.decode(), "path": self.path, "at": time.monotonic(),
                                          "headers": dict(self.headers)})
             answer = self.server.answers[min(n, len(self.server.answers) - 1)]
         if answer == "hang":
@@ -394,3 +404,166 @@ def answer_nonsense(listener):
             c.close()
     except OSError:
         pass
+
+
+# --- for people
+
+
+def test_a_device_reads_as_a_sentence(env, web):
+    server = web()
+    d = told(env, {"webhook": server.url, "webhook_template": "text", "notify_interval": "300ms"}, timeout="400ms").start()
+    wait_until(lambda: [r for r in server.requests if r["text"].startswith("monitor hears devices again, after ")])
+    env.beat("pump-7")
+    gone = wait_until(lambda: [r for r in server.requests if r["text"].startswith("pump-7 of default ")
+                               and "pump-7 of default is offline: silent for 0." in r["text"]], what="the sentence")[0]
+    assert gone["text"].endswith("\nNow 0 online, 1 offline.\n")
+    assert gone["headers"]["Content-Type"] == "text/plain; charset=utf-8"
+    assert d.metrics().get("notify_failed_total") == 0
+
+
+def test_a_mass_death_is_one_sentence(env, web):
+    server = web()
+    d = told(env, {"webhook": server.url, "webhook_template": "slack", "title": "{count}|{summary}", "notify_interval": "2s"},
+             timeout="1h", group={"timeout_max": "1h"}).start()
+
+    def last():
+        return server.requests[-1]["text"] if server.requests else ""
+    for k in range(2000):
+        env.beat("d%d" % k)
+    wait_until(lambda: "Now 2,000 online, 0 offline." in last(), 20, "the births to be told")
+    births = len(server.requests)
+    for k in range(2000):
+        env.beat("d%d" % k, {"online": False})
+    wait_until(lambda: "Now 0 online, 2,000 offline." in last(), 20, "the deaths to be told")
+    deaths = [r["json"]["text"] for r in server.requests[births:]]
+    titles = [t.split("\n")[0].split("|") for t in deaths]
+    assert sum(int(count.replace(",", "")) for count, _ in titles) == 2000, titles
+    assert [t for _, t in titles if re.fullmatch(r"[0-9,]+ devices of default offline within \d+ s", t)], titles
+    assert len(titles) < 20 and all(t.count("\n") <= 22 for t in deaths)
+
+
+def test_words_of_ones_own_for_ntfy(env, web):
+    server = web()
+    told(env, {"webhook": server.url, "webhook_template": "ntfy", "title": "{node}: {device} {status}",
+               "text": "{{{group}}}\\n{count}", "notify_interval": "200ms"}).start()
+    env.beat("ü\u202e")
+    hit = wait_until(lambda: [r for r in server.requests if r["text"] == "{default}\n1"], what="the device")[0]
+    assert hit["headers"]["Content-Type"] == "text/plain; charset=utf-8" and hit["headers"]["Priority"] == "default"
+    words = email.header.make_header(email.header.decode_header(hit["headers"]["Title"]))
+    assert str(words) == "%s: ü\\u202e online" % env.node
+    env.beat("ü\u202e", {"online": False})
+    wait_until(lambda: server.requests[-1]["headers"]["Priority"] == "high", what="a death to be urgent")
+
+
+def test_a_template_is_live(env, web):
+    server = web()
+    d = told(env, {"webhook": server.url, "webhook_template": "json", "notify_interval": "100ms"}).start()
+    wait_until(lambda: server.messages())
+    d.edit("webhook_template = json", "webhook_template = text\ntitle = only {device}\ntext =")
+    assert d.request("POST", "/v1/reload").json()["changed"] == ["notify.webhook_template", "notify.title", "notify.text"]
+    env.beat("a")
+    wait_until(lambda: server.requests[-1]["text"] == "only a\n")
+
+
+# --- what became of them
+
+
+def entries(d):
+    return d.get("/v1/notify").json()["notifications"]
+
+
+def test_what_became_of_them(env, web):
+    server = web(200, 500)
+    path = script(env, "cat >/dev/null\nexit 3\n")
+    d = told(env, {"exec": path, "exec_template": "text", "webhook": server.url, "notify_interval": "100ms"}).start()
+    wait_until(lambda: entries(d) and not [e for e in entries(d) if e["result"] == "waiting"])
+    first = sorted(entries(d), key=lambda e: e["channel"])
+    assert [(e["channel"], e["result"], e["tries"], e["test"]) for e in first] == [
+        ("exec", "failed", 1, False), ("webhook", "sent", 1, False)]
+    assert first[0]["exit_status"] == 3 and first[0]["error"] == "it ended with status 3"
+    assert first[1]["http_status"] == 200 and first[1]["error"] is None
+    assert all(e["about"].startswith("monitor hears devices again, after ") for e in first)
+    assert all(time.time() * 1000 - 60000 < e["time_ms"] <= e["ended_ms"] <= time.time() * 1000 for e in first)
+    env.beat("a")
+    trying = wait_until(lambda: [e for e in entries(d) if e["channel"] == "webhook" and e["result"] == "waiting" and e["tries"]])
+    assert trying[0]["error"] == "the server answered with status 500" and "ended_ms" not in trying[0]
+    exec_, webhook = d.get("/v1/notify").json()["channels"]
+    assert exec_ == {"name": "exec", "target": str(path), "template": "text", "sent": 0, "failed": 2, "waiting": 0,
+                     "failing": True}
+    assert webhook["target"] == server.url.split("/hook")[0], "the rest may be a secret"
+    assert (webhook["template"], webhook["sent"], webhook["waiting"], webhook["failing"]) == ("json", 1, 1, True)
+    assert "secret" not in d.get("/v1/notify").body.decode()
+    gone = wait_until(lambda: [e for e in entries(d) if e["channel"] == "webhook" and e["result"] == "failed"], 15)[0]
+    assert gone["tries"] == 3 and gone["http_status"] == 500
+    assert [e["number"] for e in entries(d)] == [4, 3, 2, 1], "the newest first"
+    listed = d.ctl("notify").stdout
+    assert "exec     text   %s: 0 sent, 2 failed, 0 waiting; the last one did not arrive\n" % path in listed
+    assert "a of default is online\n                     failed after 3 tries: the server answered with status 500\n" in listed
+    assert "sent (status 200)\n" in listed and "secret" not in listed
+
+
+def test_a_hundred_are_remembered(env, web):
+    server = web()
+    d = told(env, {"webhook": server.url, "notify_interval": "1h"}).start()
+    for k in range(120):
+        assert d.request("POST", "/v1/notify/test?channel=webhook").status == 200
+        wait_until(lambda: entries(d)[0]["result"] == "sent", interval=0.01)
+    assert [e["number"] for e in entries(d)] == list(range(120, 20, -1))
+
+
+def test_a_test_is_sent(env, web):
+    server, (path, messages) = web(), collector(env)
+    d = told(env, {"exec": path, "webhook": server.url, "webhook_template": "text", "notify_interval": "1h"}).start()
+    done = d.ctl("notify", "--test")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "exec: sent\nwebhook: sent (status 200)\n", "")
+    assert [(m["number"], m["test"], m["offline"], m["devices"]) for m in messages()] == [(0, True, 0, [])]
+    assert [r["text"].split("\n")[0] for r in server.requests] == ["test: this is how heartwheel's notifications arrive"]
+    done = d.ctl("notify", "--test", "webhook", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["result"] == "sent" and len(messages()) == 1
+    assert [(e["test"], e["channel"]) for e in entries(d)] == [(True, "webhook"), (True, "webhook"), (True, "exec")]
+    # What was gathered is still there.
+    d.stop()
+    assert [b["begun"] for m in messages() for b in m["blind"]] == [False]
+
+
+def test_a_test_that_fails_says_so(env, web):
+    server = web(404)
+    path = script(env, "exit 7\n")
+    d = told(env, {"exec": path, "webhook": server.url, "notify_interval": "1h"}).start()
+    done = d.ctl("notify", "--test")
+    assert done.returncode == 1 and done.stdout == ("exec: failed: it ended with status 7\n"
+                                                     "webhook: failed: the server answered with status 404\n")
+    assert len(server.requests) == 1, "a test is tried once"
+    done = d.ctl("notify", "--test", "webhok")
+    assert done.returncode == 1 and "no such channel" in done.stderr
+    assert d.ctl("notify", "webhook").returncode == 2
+    assert d.ctl("notify", "--test", "exec", "webhook").returncode == 2
+
+
+def test_a_test_goes_before_what_waits(env, web):
+    server = web("hang")
+    d = told(env, {"webhook": server.url, "notify_interval": "100ms"}, monitor={"stop_timeout": "100ms"}).start()
+    births = itertools.count()
+
+    def another():
+        env.beat("d%d" % next(births))
+        return d.metrics().get("notify_waiting", kind="webhook") >= 4
+    wait_until(another, interval=0.12)
+    number = d.request("POST", "/v1/notify/test").json()["tests"][0]["number"]
+    server.answers[:] = [200]
+    server.closing.set()
+    wait_until(lambda: [e for e in entries(d) if e["number"] == number and e["result"] == "sent"], 20)
+    all_of_them = server.messages()
+    before = all_of_them[:[m.get("test", False) for m in all_of_them].index(True)]
+    assert {m["number"] for m in before} == {all_of_them[0]["number"]}, "behind the first, which is tried again, and before the rest"
+
+
+def test_nobody_is_told(env):
+    d = env.daemon(timeout="1h")
+    assert d.get("/v1/notify").json() == {"channels": [], "notifications": []}
+    assert d.request("POST", "/v1/notify/test").status == 404
+    done = d.ctl("notify")
+    assert done.returncode == 0 and done.stdout == ("nobody is told: set exec or webhook in [notify] of monitor.conf, then reload\n"
+                                                    "nothing was sent since the daemon was started\n")
+    done = d.ctl("notify", "--test")
+    assert done.returncode == 1 and "nothing is set up" in done.stderr

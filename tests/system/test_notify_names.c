@@ -88,6 +88,10 @@ START_TEST(nothing_waits_for_a_name)
 	struct hw_notifier_conf conf = {.node_id = "n",
 	                                .exec = "",
 	                                .webhook = "http://name.invalid/",
+	                                .title = "",
+	                                .text = "",
+	                                .mail_from = "",
+	                                .mail_to = "",
 	                                .interval_ms = 10,
 	                                .timeout_ms = 2000,
 	                                .retry_ms = 10};

@@ -10,6 +10,7 @@
 #include "conf/value.h"
 #include "conf_rig.h"
 #include "heartwheel/group.h"
+#include "notify/template.h"
 #include "run/log.h"
 
 static void expect_group(const struct hw_settings_group *g, const char *name, int64_t timeout_ms,
@@ -128,6 +129,38 @@ START_TEST(notify)
 		REFUSE(text, ":2: key 'webhook': must be an http:// or https:// URL");
 	}
 	REFUSE("[notify]\nexec = tell\n", ":2: key 'exec': 'tell' must be an absolute path");
+}
+END_TEST
+
+START_TEST(notify_in_words)
+{
+	struct hw_settings *c = load("[notify]\n");
+	ck_assert_int_eq(c->notify_exec_template, HW_NOTIFY_JSON);
+	ck_assert_int_eq(c->notify_webhook_template, HW_NOTIFY_JSON);
+	ck_assert_str_eq(c->notify_title, "{summary}");
+	ck_assert_str_eq(c->notify_text, "{list}\\n{now}.");
+	hw_conf_free(c);
+	c = load("[notify]\nexec_template = mail\nmail_from = a@b\nmail_to = c@d, e@f\nwebhook_template = ntfy\n"
+	         "title = {{{device}}} {status}\\n\ntext =\n");
+	ck_assert_int_eq(c->notify_exec_template, HW_NOTIFY_MAIL);
+	ck_assert_int_eq(c->notify_webhook_template, HW_NOTIFY_NTFY);
+	ck_assert_str_eq(c->notify_mail_to, "c@d, e@f");
+	ck_assert_str_eq(c->notify_text, "");
+	hw_conf_free(c);
+	REFUSE("[notify]\nexec_template = smail\n", ":2: key 'exec_template': ");
+	REFUSE("[notify]\nexec_template = ntfy\n", ":2: key 'exec_template': ntfy is for a webhook");
+	REFUSE("[notify]\nwebhook_template = mail\n", ":2: key 'webhook_template': mail is for exec");
+	REFUSE("[notify]\nexec_template = mail\nmail_to = a@b\n",
+	       ":2: key 'exec_template': exec_template = mail needs mail_from");
+	REFUSE("[notify]\nexec_template = mail\nmail_from = a@b\nmail_to = ops\n",
+	       ":4: key 'mail_to': exec_template = mail needs mail_to");
+	REFUSE("[notify]\n\ntitle = {devcie} is gone\n",
+	       ":3: key 'title': there is no field {devcie}; did you mean {device}? there are "
+	       "{summary}, {list}, {now}, {node}, {time}, {count}, {device}, {group}, {status}, {silent}");
+	REFUSE("[notify]\ntext = {xyz}\n", ":2: key 'text': there is no field {xyz}; there are {summary}");
+	REFUSE("[notify]\ntext = {device\n", ":2: key 'text': a brace has no partner");
+	REFUSE("[notify]\ntext = device}\n", ":2: key 'text': a brace has no partner");
+	REFUSE("[notify]\ntext = a\\tb\n", ":2: key 'text': a \\ stands before n");
 }
 END_TEST
 
@@ -455,6 +488,7 @@ int main(void)
 	tcase_add_test(t, empty_file_has_the_documented_defaults);
 	tcase_add_test(t, homeassistant_prefixes);
 	tcase_add_test(t, notify);
+	tcase_add_test(t, notify_in_words);
 	tcase_add_test(t, probes);
 	tcase_add_test(t, values_of_every_type);
 	tcase_add_test(t, table);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* heartwheelctl notify: what was told to whom, and with what result; and a test that goes out now. */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/ctl.h"
+
+#define LOOK_EVERY_MS 50
+#define PATIENCE_MS   60000 /* three tries of what is before it, and its own */
+
+static enum hw_paint paint_of(const char *result)
+{
+	if (strcmp(result, "sent") == 0)
+		return HW_GOOD;
+	return strcmp(result, "waiting") == 0 ? HW_WARN : HW_BAD;
+}
+
+/* "sent (status 200)", "failed after 3 tries: the server answered with status 500". */
+static void print_result(const struct hw_ctl *ctl, const cJSON *e)
+{
+	const char *result = hw_member_text(e, "result"), *error = hw_member_text(e, "error");
+	int64_t tries = hw_member_int(e, "tries");
+	printf("%s%s%s", hw_paint(&ctl->screen, paint_of(result)), result, hw_paint(&ctl->screen, HW_PLAIN));
+	if (!*error && hw_member_has(e, "http_status"))
+		printf(" (status %" PRId64 ")", hw_member_int(e, "http_status"));
+	if (tries > 1 || (*error && tries == 1 && strcmp(result, "waiting") == 0))
+		printf(" after %" PRId64 " %s", tries, tries == 1 ? "try" : "tries");
+	if (*error) {
+		fputs(": ", stdout);
+		hw_text_print(stdout, &ctl->screen, error);
+	}
+}
+
+static void print_channel(const struct hw_ctl *ctl, const cJSON *c)
+{
+	char count[HW_SPAN_MAX];
+	const char *names[] = {"sent", "failed", "waiting"};
+	bool failing = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(c, "failing"));
+	printf("%-9s%-7s", hw_member_text(c, "name"), hw_member_text(c, "template"));
+	hw_text_print(stdout, &ctl->screen, hw_member_text(c, "target"));
+	for (size_t k = 0; k < 3; k++)
+		printf("%s%s %s", k ? ", " : ": ", hw_text_count(hw_member_int(c, names[k]), count), names[k]);
+	if (failing)
+		printf("; %sthe last one did not arrive%s", hw_paint(&ctl->screen, HW_BAD),
+		       hw_paint(&ctl->screen, HW_PLAIN));
+	putchar('\n');
+}
+
+static void print_entry(const struct hw_ctl *ctl, const cJSON *e)
+{
+	char when[HW_SPAN_MAX];
+	printf("%s  %-9s", hw_text_clock(hw_member_int(e, "time_ms"), when), hw_member_text(e, "channel"));
+	hw_text_print(stdout, &ctl->screen, hw_member_text(e, "about"));
+	fputs("\n                     ", stdout);
+	print_result(ctl, e);
+	putchar('\n');
+}
+
+static int show(struct hw_ctl *ctl, const cJSON *answer, bool json)
+{
+	const cJSON *channels = cJSON_GetObjectItemCaseSensitive(answer, "channels"),
+		    *past = cJSON_GetObjectItemCaseSensitive(answer, "notifications"), *one;
+	if (json)
+		return hw_print_json(ctl, answer);
+	cJSON_ArrayForEach(one, channels) print_channel(ctl, one);
+	if (cJSON_GetArraySize(channels) == 0)
+		puts("nobody is told: set exec or webhook in [notify] of monitor.conf, then reload");
+	if (cJSON_GetArraySize(past) == 0)
+		puts("nothing was sent since the daemon was started");
+	else
+		putchar('\n');
+	cJSON_ArrayForEach(one, past) print_entry(ctl, one);
+	return HW_EXIT_DONE;
+}
+
+/* --- a test ------------------------------------------------------------------- */
+
+static const cJSON *find(const cJSON *answer, int64_t number)
+{
+	const cJSON *one;
+	cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(answer, "notifications"))
+	{
+		if (hw_member_int(one, "number") == number)
+			return one;
+	}
+	return NULL;
+}
+
+static int tell(struct hw_ctl *ctl, const cJSON *e, bool json)
+{
+	if (json)
+		hw_print_json(ctl, e);
+	else {
+		printf("%s: ", hw_member_text(e, "channel"));
+		print_result(ctl, e);
+		putchar('\n');
+	}
+	fflush(stdout);
+	return strcmp(hw_member_text(e, "result"), "sent") == 0 ? HW_EXIT_DONE : HW_EXIT_FAILED;
+}
+
+/* Until that test has arrived, or has not. */
+static int await(struct hw_ctl *ctl, const cJSON *test, bool json)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_EVERY_MS * 1000000};
+	const char *channel = hw_member_text(test, "channel");
+	if (!hw_member_has(test, "number"))
+		return hw_failed(ctl, "%s: %s", channel, hw_member_text(test, "error"));
+	for (int looks = 0; looks < PATIENCE_MS / LOOK_EVERY_MS; looks++) {
+		struct hw_answer a;
+		if (hw_ask(ctl, "GET", "/v1/notify", 200, &a))
+			return HW_EXIT_FAILED;
+		const cJSON *e = find(a.json, hw_member_int(test, "number"));
+		bool over = !e || strcmp(hw_member_text(e, "result"), "waiting") != 0;
+		int rc = over && e ? tell(ctl, e, json) : HW_EXIT_FAILED;
+		hw_answer_fini(&a);
+		if (over)
+			return e ? rc : hw_failed(ctl, "%s: what became of the test is no longer known", channel);
+		nanosleep(&pause, NULL);
+	}
+	return hw_failed(ctl, "%s: the test still waits; see 'heartwheelctl notify'", channel);
+}
+
+static int run_tests(struct hw_ctl *ctl, const char *channel, bool json)
+{
+	struct hw_path path = {0};
+	struct hw_answer a;
+	const cJSON *one;
+	hw_path_add(&path, "/v1/notify/test");
+	if (channel) {
+		hw_path_add(&path, "?channel=");
+		hw_path_add_encoded(&path, channel);
+	}
+	int rc = path.text ? hw_ask(ctl, "POST", path.text, 200, &a) : hw_failed(ctl, "out of memory");
+	hw_path_fini(&path);
+	if (rc)
+		return rc;
+	cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(a.json, "tests"))
+	{
+		int last = await(ctl, one, json);
+		rc = rc ? rc : last;
+	}
+	hw_answer_fini(&a);
+	return rc;
+}
+
+int hw_cmd_notify(struct hw_ctl *ctl, const struct hw_args *args)
+{
+	struct hw_answer a;
+	if (args->test)
+		return run_tests(ctl, args->id, args->json);
+	int rc = hw_ask(ctl, "GET", "/v1/notify", 200, &a);
+	if (rc)
+		return rc;
+	rc = show(ctl, a.json, args->json);
+	hw_answer_fini(&a);
+	return rc;
+}

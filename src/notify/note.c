@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See note.h. Invariant: nothing that a device is called can end a header's line, a JSON string or a mail's headers:
+ * what goes into one of them passes through header(), hw_json_quote() or quoted_printable().
+ */
+#include "notify/note.h"
+
+#include <event2/buffer.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "core/utf8.h"
+#include "heartwheel/report.h"
+#include "notify/digest.h"
+
+#define TITLE_MAX 900 /* bytes of a title: more is cut */
+#define WORD_MAX  39  /* bytes of an encoded word: with "Subject: " a line of 73; 76 are allowed (RFC 2047, section 2) \
+	               */
+#define QP_LINE 76    /* of quoted-printable */
+
+static void put(void *arg, const char *text, size_t len)
+{
+	evbuffer_add(arg, text, len);
+}
+
+/* A format with its fields filled in, on the heap; NULL without memory. */
+static char *filled(const char *format, const struct hw_fields *f)
+{
+	struct evbuffer *b = evbuffer_new();
+	char *text = NULL;
+	if (!b)
+		return NULL;
+	hw_notify_fill(format, (const char *const *)f->of, put, b);
+	size_t len = evbuffer_get_length(b);
+	if ((text = malloc(len + 1))) {
+		evbuffer_remove(b, text, len);
+		text[len] = '\0';
+	}
+	evbuffer_free(b);
+	return text;
+}
+
+/* --- headers ------------------------------------------------------------------ */
+
+/* Up to `max` bytes of `text` that are whole characters, at least one. */
+static size_t whole_characters(const char *text, size_t len, size_t max)
+{
+	size_t n = 0, more;
+	uint32_t c;
+	for (; n < len; n += more) {
+		more = hw_utf8_next((const unsigned char *)text + n, len - n, &c);
+		more = more ? more : 1;
+		if (n > 0 && n + more > max)
+			break;
+	}
+	return n;
+}
+
+static void add_base64(struct evbuffer *b, const char *text, size_t len)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *s = (const unsigned char *)text;
+	for (size_t i = 0; i < len; i += 3) {
+		uint32_t v = (uint32_t)s[i] << 16 | (i + 1 < len ? (uint32_t)s[i + 1] << 8 : 0) |
+		             (i + 2 < len ? s[i + 2] : 0);
+		char four[4] = {digits[v >> 18], digits[v >> 12 & 63], digits[v >> 6 & 63], digits[v & 63]};
+		if (i + 1 >= len)
+			four[2] = '=';
+		if (i + 2 >= len)
+			four[3] = '=';
+		evbuffer_add(b, four, 4);
+	}
+}
+
+/* "NAME: text" without its line end. What is not plain ASCII goes as encoded words (RFC 2047), `between` of which
+ * stands; a line end, or any other control character, becomes a space. */
+static void header(struct evbuffer *b, const char *name, const char *text, const char *between)
+{
+	size_t len = whole_characters(text, strlen(text), TITLE_MAX);
+	char flat[TITLE_MAX + 8];
+	bool ascii = !strstr(text, "=?");
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+		flat[i] = c < 0x20 || c == 0x7f ? ' ' : text[i];
+		ascii &= c < 0x7f;
+	}
+	evbuffer_add_printf(b, "%s: ", name);
+	if (ascii) {
+		evbuffer_add(b, flat, len);
+		return;
+	}
+	for (size_t i = 0, n; i < len; i += n) {
+		n = whole_characters(flat + i, len - i, WORD_MAX);
+		evbuffer_add_printf(b, "%s=?UTF-8?B?", i ? between : "");
+		add_base64(b, flat + i, n);
+		evbuffer_add(b, "?=", 2);
+	}
+}
+
+/* --- the templates ------------------------------------------------------------ */
+
+static void add_text(struct evbuffer *b, const char *title, const char *text)
+{
+	evbuffer_add_printf(b, "%s\n%s%s%s", title, *text ? "\n" : "", text, *text ? "\n" : "");
+}
+
+/* What Slack takes for markup: https://docs.slack.dev/messaging/formatting-message-text, "Escaping text". */
+static void add_escaped(struct evbuffer *b, const char *text)
+{
+	for (size_t n; *text; text += n) {
+		n = strcspn(text, "&<>");
+		evbuffer_add(b, text, n);
+		if (!text[n])
+			return;
+		evbuffer_add_printf(b, "%s", text[n] == '&' ? "&amp;" : text[n] == '<' ? "&lt;" : "&gt;");
+		n++;
+	}
+}
+
+static int add_slack(struct evbuffer *b, const char *title, const char *text)
+{
+	struct evbuffer *said = evbuffer_new();
+	char *quoted = NULL;
+	if (said) {
+		add_escaped(said, title);
+		evbuffer_add(said, "\n", *text ? 1 : 0);
+		add_escaped(said, text);
+		size_t len = evbuffer_get_length(said), cap = 6 * len + 3;
+		const char *all = (const char *)evbuffer_pullup(said, -1);
+		if ((quoted = malloc(cap)))
+			hw_json_quote(all ? all : "", len, quoted, cap);
+		evbuffer_free(said);
+	}
+	if (!quoted)
+		return -1;
+	evbuffer_add_printf(b, "{\"text\":%s}", quoted);
+	free(quoted);
+	return 0;
+}
+
+static char *ntfy_headers(const char *title, bool bad)
+{
+	struct evbuffer *b = evbuffer_new();
+	char *text = NULL;
+	if (!b)
+		return NULL;
+	header(b, "Title", title, " ");
+	evbuffer_add_printf(b, "\nPriority: %s\nTags: %s\n", bad ? "high" : "default",
+	                    bad ? "warning" : "white_check_mark");
+	size_t len = evbuffer_get_length(b);
+	if ((text = malloc(len + 1))) {
+		evbuffer_remove(b, text, len);
+		text[len] = '\0';
+	}
+	evbuffer_free(b);
+	return text;
+}
+
+/* RFC 2045, section 6.7: any text in lines of printable ASCII, which no mail server has to change. */
+static void quoted_printable(struct evbuffer *b, const char *text)
+{
+	size_t column = 0;
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+		bool ends = text[1] == '\n' || !text[1];
+		if (c == '\n') {
+			evbuffer_add(b, "\r\n", 2);
+			column = 0;
+			continue;
+		}
+		bool as_it_is = c > 0x20 ? c < 0x7f && c != '=' : c == ' ' && !ends;
+		size_t wide = as_it_is ? 1 : 3;
+		if (column + wide > QP_LINE - 1) {
+			evbuffer_add(b, "=\r\n", 3);
+			column = 0;
+		}
+		if (as_it_is)
+			evbuffer_add(b, text, 1);
+		else
+			evbuffer_add_printf(b, "=%02X", c);
+		column += wide;
+	}
+	evbuffer_add(b, "\r\n", 2);
+}
+
+/* "Date:" has its names in English, whatever the locale (RFC 5322, section 3.3). */
+static void add_date(struct evbuffer *b, int64_t now_ms)
+{
+	static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+	static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+	                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+	time_t t = (time_t)(now_ms / 1000);
+	struct tm tm;
+	char zone[8] = "+0000";
+	if (!localtime_r(&t, &tm))
+		return;
+	strftime(zone, sizeof(zone), "%z", &tm);
+	evbuffer_add_printf(b, "Date: %s, %d %s %d %02d:%02d:%02d %s\r\n", days[tm.tm_wday], tm.tm_mday,
+	                    months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec, zone);
+}
+
+/* A mail without one is often taken for spam. */
+static void add_message_id(struct evbuffer *b, const char *from)
+{
+	const char *domain = strrchr(from, '@');
+	uint64_t random[2] = {0};
+	if (getrandom(random, sizeof(random), GRND_NONBLOCK) != sizeof(random) || !domain)
+		return;
+	evbuffer_add_printf(b, "Message-ID: <%016llx%016llx%.*s>\r\n", (unsigned long long)random[0],
+	                    (unsigned long long)random[1], (int)strcspn(domain, "> "), domain);
+}
+
+static void add_mail(struct evbuffer *b, const struct hw_style *style, const char *title, const char *text,
+                     int64_t now_ms)
+{
+	header(b, "From", style->from, "\r\n ");
+	evbuffer_add(b, "\r\n", 2);
+	header(b, "To", style->to, "\r\n ");
+	evbuffer_add(b, "\r\n", 2);
+	header(b, "Subject", title, "\r\n ");
+	evbuffer_add(b, "\r\n", 2);
+	add_date(b, now_ms);
+	add_message_id(b, style->from);
+	evbuffer_add_printf(b, "Auto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"
+	                       "Content-Type: text/plain; charset=utf-8\r\n"
+	                       "Content-Transfer-Encoding: quoted-printable\r\n\r\n");
+	quoted_printable(b, *text ? text : title);
+}
+
+/* --- making and ending -------------------------------------------------------- */
+
+static struct hw_note *note_of(struct evbuffer *b, const char *type)
+{
+	size_t len = evbuffer_get_length(b);
+	struct hw_note *note = malloc(sizeof(*note) + len + 1);
+	if (!note)
+		return NULL;
+	*note = (struct hw_note){.type = type, .len = len};
+	evbuffer_copyout(b, note->text, len);
+	note->text[len] = '\0';
+	return note;
+}
+
+static const char *type_of(enum hw_notify_template as)
+{
+	static const char *const types[] = {
+		[HW_NOTIFY_JSON] = "application/json",  [HW_NOTIFY_TEXT] = "text/plain; charset=utf-8",
+		[HW_NOTIFY_SLACK] = "application/json", [HW_NOTIFY_NTFY] = "text/plain; charset=utf-8",
+		[HW_NOTIFY_MAIL] = "message/rfc822",
+	};
+	return types[as];
+}
+
+/* Fills `b` with what people are to read. 0, or -1 without memory. */
+static int say(struct evbuffer *b, const struct hw_style *s, const char *title, const char *text, int64_t now_ms)
+{
+	if (s->as == HW_NOTIFY_SLACK)
+		return add_slack(b, title, text);
+	if (s->as == HW_NOTIFY_MAIL)
+		add_mail(b, s, title, text, now_ms);
+	else if (s->as == HW_NOTIFY_NTFY)
+		evbuffer_add(b, *text ? text : title, strlen(*text ? text : title));
+	else
+		add_text(b, title, text);
+	return 0;
+}
+
+static struct hw_note *readable(const struct hw_style *style, const struct hw_fields *f, int64_t now_ms)
+{
+	struct evbuffer *b = evbuffer_new();
+	char *title = filled(style->title, f), *text = filled(style->text, f);
+	struct hw_note *note = NULL;
+	if (b && title && text && say(b, style, title, text, now_ms) == 0)
+		note = note_of(b, type_of(style->as));
+	if (note && style->as == HW_NOTIFY_NTFY && !(note->headers = ntfy_headers(title, f->bad))) {
+		hw_note_free(note);
+		note = NULL;
+	}
+	if (b)
+		evbuffer_free(b);
+	free(title);
+	free(text);
+	return note;
+}
+
+struct hw_note *hw_note_new(const struct hw_style *style, const struct hw_fields *f, struct evbuffer *json,
+                            int64_t now_ms)
+{
+	return style->as == HW_NOTIFY_JSON ? note_of(json, type_of(style->as)) : readable(style, f, now_ms);
+}
+
+void hw_note_free(struct hw_note *n)
+{
+	if (n)
+		free(n->headers);
+	free(n);
+}
