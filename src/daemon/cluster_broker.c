@@ -84,6 +84,9 @@ bool hw_app_cluster_say_known(struct hw_app *a, uint64_t seq, uint64_t *token)
 	uint64_t serial = b->due ? b->due : b->refused_ms ? b->serial : 0;
 	if (!serial)
 		return true;
+	*token = HW_CLUSTER_TOKEN | (serial & SERIAL);
+	if (!hw_nodes_recalled(a->cluster->nodes))
+		return true;
 	char topic[sizeof("heartwheel//known") + HW_NODE_ID_MAX], text[HW_PEER_KNOWN_MAX];
 	struct hw_token known[HW_PARTITIONS];
 	hw_nodes_known(a->cluster->nodes, known);
@@ -96,7 +99,6 @@ bool hw_app_cluster_say_known(struct hw_app *a, uint64_t seq, uint64_t *token)
 	                                    .qos = 1,
 	                                    .token = HW_CLUSTER_TOKEN | KNOWN | (serial & SERIAL),
 	                                    .subject = HW_CLUSTER_TOKEN | KNOWN};
-	*token = HW_CLUSTER_TOKEN | (serial & SERIAL);
 	return len > 0 && hw_publisher_room(a->publisher) > 1 && hw_publisher_publish(a->publisher, &what);
 }
 
@@ -105,9 +107,11 @@ void hw_app_cluster_said(struct hw_app *a, uint64_t seq, uint64_t token)
 	if (!token)
 		return;
 	struct hw_cluster_broker *b = broker_of(a);
+	bool whole = hw_nodes_recalled(a->cluster->nodes); /* with what is known */
 	b->serial = token & SERIAL;
 	b->said[b->serial % HW_CLUSTER_SAID].serial = b->serial;
-	b->said[b->serial % HW_CLUSTER_SAID].seq = seq;
+	b->said[b->serial % HW_CLUSTER_SAID].seq = whole ? seq : 0;
+	b->acked_known = whole ? b->acked_known : b->serial;
 	b->due = 0;
 	b->refused_ms = 0;
 }
@@ -234,11 +238,13 @@ static bool is_doubtful(const struct hw_app *a, bool *lasts)
 	return *lasts || (ended && a->fleet_blind);
 }
 
+/* A barrier by which nothing is proven yet, but that our own words of an earlier run would have come before, needs none
+ * of what is asked of the others: a broker may have nothing to retain yet. */
 static void tell_back(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);
 	uint64_t least = b->back[0];
-	bool lasts;
+	bool lasts, recalled = hw_nodes_recalled(a->cluster->nodes);
 	for (unsigned i = 1; i < a->n_readers; i++)
 		least = b->back[i] < least ? b->back[i] : least;
 	if (!b->peers.reading || least <= b->back_told)
@@ -253,7 +259,7 @@ static void tell_back(struct hw_app *a, struct hw_now now)
 			own_is_missing(a, now);
 		return;
 	}
-	if (!b->peers.retained) {
+	if (!b->peers.retained && recalled) {
 		if (least == b->barrier)
 			none_is_retained(a, now);
 		return;
@@ -264,8 +270,10 @@ static void tell_back(struct hw_app *a, struct hw_now now)
 		return;
 	}
 	b->back_told = least;
-	b->proven = true;
-	b->unread_told = b->unretained_told = false;
+	if (recalled) {
+		b->proven = true;
+		b->unread_told = b->unretained_told = false;
+	}
 	hw_nodes_barrier_back(a->cluster->nodes, now, least);
 }
 

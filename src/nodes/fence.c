@@ -36,6 +36,7 @@ static void unprove(struct hw_fence *f, unsigned p)
 
 static void begin_anew(struct hw_fence *f)
 {
+	f->begun++;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		unprove(f, p);
 	f->proof = HW_PROOF_NONE;
@@ -80,6 +81,11 @@ bool hw_fence_must_say(const struct hw_fence *f)
 	return f->session && f->stale;
 }
 
+bool hw_fence_recalled(const struct hw_fence *f)
+{
+	return f->recalled;
+}
+
 static bool has_unproven(const struct hw_fence *f)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
@@ -92,7 +98,13 @@ static bool has_unproven(const struct hw_fence *f)
  * what came first from being proven. */
 static void begin_proof(struct hw_fence *f)
 {
-	if (f->proof != HW_PROOF_NONE || !f->session || !f->reader || f->said == 0 || !has_unproven(f))
+	if (f->proof != HW_PROOF_NONE || !f->session || !f->reader)
+		return;
+	if (!f->recalled) {
+		f->proof = HW_PROOF_SEND;
+		return;
+	}
+	if (f->said == 0 || !has_unproven(f))
 		return;
 	f->proof_said = f->said;
 	memcpy(f->proof_claims, f->said_claims, sizeof(f->proof_claims));
@@ -166,14 +178,25 @@ static void prove(struct hw_fence *f, struct hw_mono now, unsigned p)
 		hw_partitions_add(&f->open, p);
 }
 
+/* What was said so far was said without what we know, and proves nothing. */
+static void recall(struct hw_fence *f)
+{
+	f->recalled = f->stale = true;
+	memset(f->said_claims, 0, sizeof(f->said_claims));
+}
+
 void hw_fence_barrier_back(struct hw_fence *f, struct hw_mono now, uint64_t number)
 {
 	if (f->proof != HW_PROOF_BACK || number < f->proof_barrier)
 		return;
+	f->proof = HW_PROOF_NONE;
+	if (!f->recalled) {
+		recall(f);
+		return;
+	}
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		if (f->claims[p] && !f->proven[p] && f->proof_claims[p] == f->claims[p])
 			prove(f, now, p);
-	f->proof = HW_PROOF_NONE;
 	begin_proof(f);
 }
 

@@ -50,7 +50,10 @@ struct hw_fence {
 	bool session, reader; /* the publisher is connected; reader 0 is subscribed */
 	bool confirmed;       /* rule 2 */
 	uint64_t sessions;    /* the present one's number, or the last one's */
+	uint64_t begun;       /* how often this began anew: as long as it is the same nothing was missed */
 	uint64_t claims[HW_PARTITIONS];
+
+	bool recalled; /* what was retained of us before this life has been read: see hw_fence_recalled() */
 
 	uint64_t said, acked; /* the numbers of the last presence of this session, and of the last acknowledged one */
 	bool stale;           /* the claims are others than the last presence said */
@@ -81,6 +84,14 @@ void hw_fence_reader(struct hw_fence *f, bool up);
 /* A renewal was confirmed that was sent when `sessions` had this value. */
 void hw_fence_confirm(struct hw_fence *f, uint64_t sessions);
 
+/*
+ * Whether what we know of tokens may be said. What an earlier life of ours had said of that is retained in the same
+ * place, and may be the last word of a claim that Redis has lost and whose owner is gone: it is read before it is
+ * replaced. So not before the first barrier is back that was sent while we had both session and reader 0; if it was not
+ * read by then, there is none, or we may not read it. Nothing is proven until then; and then all is to be said once
+ * more.
+ */
+bool hw_fence_recalled(const struct hw_fence *f);
 /* Whether a presence is to be published because the claims changed or the session is new. */
 bool hw_fence_must_say(const struct hw_fence *f);
 /* One is published now with our claims, QoS 1: returns its number. */

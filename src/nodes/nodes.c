@@ -134,7 +134,7 @@ void hw_nodes_flushed(struct hw_nodes *n, struct hw_now now, unsigned p, bool cl
 	if (n->part[p].hold != HW_HOLD_DRAINING)
 		return;
 	n->part[p].hold = HW_HOLD_WITHDRAWN;
-	n->part[p].settled = clean && n->fence.session ? n->fence.sessions : UINT64_MAX;
+	n->part[p].settled = clean && n->fence.session ? n->fence.begun : UINT64_MAX;
 	hw_fence_claim(&n->fence, p, 0);
 }
 
@@ -194,6 +194,11 @@ void hw_nodes_known(const struct hw_nodes *n, struct hw_token known[HW_PARTITION
 {
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		known[p] = n->part[p].heard;
+}
+
+bool hw_nodes_recalled(const struct hw_nodes *n)
+{
+	return hw_fence_recalled(&n->fence);
 }
 
 const struct hw_members *hw_nodes_members(const struct hw_nodes *n)

@@ -68,10 +68,11 @@ enum hw_nodes_kind {
 	HW_NODES_LEAVE,   /* remove our entry if it has our run */
 
 	/* To the broker. */
-	HW_NODES_PRESENCE, /* publish hw_nodes_known(), then our presence with hw_nodes_claims(), both retained, QoS 1;
-	                      say with `serial` when both are acknowledged. What is known has a topic of its own,
-	                      which no will and no eviction replaces: what all who knew it have forgotten, because
-	                      they died, must still be found before anybody claims less */
+	HW_NODES_PRESENCE, /* publish hw_nodes_known() if hw_nodes_recalled(), then our presence with
+	                      hw_nodes_claims(), both retained, QoS 1; say with `serial` when all is acknowledged.
+	                      What is known has a topic of its own, which no will and no eviction replaces: what all
+	                      who knew it have forgotten, because they died, must still be found before anybody
+	                      claims less */
 	HW_NODES_BARRIER,  /* send a barrier now */
 	HW_NODES_EVICT,    /* connect with the client id of the publisher of `node`, publish its presence offline,
 	                      disconnect */
@@ -181,6 +182,8 @@ const struct hw_record *hw_nodes_record(const struct hw_nodes *n, unsigned p);
 const struct hw_token *hw_nodes_given(const struct hw_nodes *n, unsigned p); /* of the last RELEASE */
 const uint64_t *hw_nodes_claims(const struct hw_nodes *n); /* HW_PARTITIONS of them, for a presence; so is known */
 void hw_nodes_known(const struct hw_nodes *n, struct hw_token known[HW_PARTITIONS]);
+/* Whether what an earlier run of ours had said that it knows is read, if there is any (hw_fence_recalled()). */
+bool hw_nodes_recalled(const struct hw_nodes *n);
 const struct hw_members *hw_nodes_members(const struct hw_nodes *n);
 bool hw_nodes_is_member(const struct hw_nodes *n);
 /* Whether our last confirmed renewal is older than 3/5 of a lease. */

@@ -25,8 +25,8 @@ struct hw_part {
 	enum hw_hold hold;
 	struct hw_mono drained;    /* draining since then */
 	struct hw_mono not_before; /* no further attempt to hand it over before */
-	uint64_t settled;          /* the session in which it was settled, before it is released */
-	uint64_t watched;          /* the session in which it was last seen to be somebody's */
+	uint64_t settled;          /* fence.begun when it was settled, before it is released */
+	uint64_t watched;          /* fence.begun when it was last seen to be somebody's */
 	struct hw_token given;     /* what was released last */
 };
 
@@ -39,6 +39,7 @@ struct hw_asked {
 	uint64_t serial;
 	struct hw_mono at;
 	uint64_t sessions; /* the publisher's, when it was asked */
+	uint64_t begun;    /* the fence's then */
 	uint64_t epoch;    /* of a claim */
 	struct hw_partitions clean;
 };

@@ -108,13 +108,14 @@ static void claimable(const struct hw_nodes *n, struct hw_now now, struct hw_par
 }
 
 /*
- * Its last owner owed nothing when it let go; and the broker has not forgotten since, because our session lasts since
- * before that. A broker that restarts while nobody owns a partition would otherwise keep no status of it.
+ * Its last owner owed nothing when it let go; and since before that our session lasts, so that the broker has not
+ * forgotten, and reader 0 has missed nothing. A broker that restarts while nobody owns a partition would otherwise keep
+ * no status of it; and of a will that stands where a status was, only who heard it knows.
  */
 static bool is_clean(const struct hw_nodes *n, unsigned p)
 {
 	const struct hw_part *part = &n->part[p];
-	return part->stored.released && part->stored.clean && n->fence.session && part->watched == n->fence.sessions;
+	return part->stored.released && part->stored.clean && n->fence.session && part->watched == n->fence.begun;
 }
 
 bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out)
@@ -142,7 +143,7 @@ bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_o
 void hw_nodes_claimed(struct hw_nodes *n, const struct hw_asked *asked, const struct hw_nodes_answer *a)
 {
 	struct hw_token token = hw_token_make(asked->epoch, n->node);
-	bool same_session = n->fence.session && n->fence.sessions == asked->sessions;
+	bool same = n->fence.session && n->fence.begun == asked->begun;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		struct hw_part *part = &n->part[p];
 		if (!hw_partitions_has(&a->won, p))
@@ -159,7 +160,7 @@ void hw_nodes_claimed(struct hw_nodes *n, const struct hw_asked *asked, const st
 			n->saw = false;
 			n->blind_since = asked->at;
 		}
-		if (same_session && hw_partitions_has(&asked->clean, p))
+		if (same && hw_partitions_has(&asked->clean, p))
 			hw_partitions_add(&n->won_clean, p);
 	}
 	n->last = a->last;
@@ -267,14 +268,15 @@ static bool is_left_over(const struct hw_nodes *n, unsigned p)
 	       strcmp(part->stored.token.node, n->node) == 0 && (!wants_us(n, p) || !n->ready || n->stopping);
 }
 
-/* Clean, unless the session in which all was acknowledged is over: the broker may have restarted, and forgotten. */
+/* Clean, unless the session in which all was acknowledged is over, or something was missed since: the broker may have
+ * restarted, and forgotten, or put a will in a status' place. */
 static void collect_given_up(struct hw_nodes *n, struct hw_partitions *set, struct hw_partitions *clean)
 {
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		if (!is_given_up(n, p))
 			continue;
 		n->part[p].given = hw_nodes_token(n, p);
-		if (n->fence.session && n->part[p].settled == n->fence.sessions)
+		if (n->fence.session && n->part[p].settled == n->fence.begun)
 			hw_partitions_add(clean, p);
 		n->part[p].epoch = 0;
 		n->part[p].hold = HW_HOLD_NONE;

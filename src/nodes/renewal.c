@@ -81,7 +81,7 @@ static void see(struct hw_nodes *n, struct hw_now now, const struct hw_asked *as
 			part->since = now.mono;
 		part->stored = *r;
 		if (r->token.epoch && !r->released)
-			part->watched = asked->sessions;
+			part->watched = asked->begun;
 		hw_nodes_hear(n, p, &r->token);
 	}
 	hw_nodes_choose(n);

@@ -47,8 +47,12 @@ bool hw_nodes_lapsed(const struct hw_nodes *n, struct hw_now now)
 void hw_nodes_ask(struct hw_nodes *n, struct hw_now now, enum hw_ask ask, struct hw_nodes_order *out)
 {
 	out->serial = ++n->serials;
-	n->asked[ask] = (struct hw_asked){
-		.out = true, .kind = out->kind, .serial = out->serial, .at = now.mono, .sessions = n->fence.sessions};
+	n->asked[ask] = (struct hw_asked){.out = true,
+	                                  .kind = out->kind,
+	                                  .serial = out->serial,
+	                                  .at = now.mono,
+	                                  .sessions = n->fence.sessions,
+	                                  .begun = n->fence.begun};
 	if (!n->fence.session)
-		n->asked[ask].sessions = UINT64_MAX; /* none */
+		n->asked[ask].sessions = n->asked[ask].begun = UINT64_MAX; /* none */
 }

@@ -140,6 +140,14 @@ static inline unsigned ordered(enum hw_nodes_kind kind)
 	return last(kind) ? hw_partitions_count(&last(kind)->set) : 0;
 }
 
+/* What an earlier run of it had said is read, or there is nothing. */
+static inline void recall(void)
+{
+	hw_nodes_barrier_sent(n, now, ++barriers);
+	hw_nodes_barrier_back(n, now, barriers);
+	turn();
+}
+
 /* Joined, connected, ready. */
 static inline void begin(void)
 {
@@ -149,6 +157,7 @@ static inline void begin(void)
 	hw_nodes_blind(n, now, false);
 	hw_nodes_ready(n, now, true);
 	turn();
+	recall();
 }
 
 /* ... and owner of all that is wanted of it. */

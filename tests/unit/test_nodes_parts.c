@@ -214,6 +214,9 @@ static void fence_setup(void)
 	hw_fence_init(&fence, "m");
 	hw_fence_reader(&fence, true);
 	hw_fence_session(&fence, true);
+	ck_assert(hw_fence_ask_barrier(&fence, at(0)));
+	hw_fence_barrier_sent(&fence, 1);
+	hw_fence_barrier_back(&fence, at(0), 1);
 	hw_fence_confirm(&fence, fence.sessions);
 	hw_fence_claim(&fence, 5, 100);
 	numbers = 0;
@@ -253,6 +256,43 @@ START_TEST(it_passes_after_acknowledgement_and_barrier)
 	hw_fence_barrier_back(&fence, at(0), 2);
 	ck_assert(hw_fence_passes(&fence, 5));
 	ck_assert(!hw_fence_passes(&fence, 6));
+}
+END_TEST
+
+/* Only what is sent over both is behind what was retained. */
+START_TEST(what_is_known_is_said_once_it_was_recalled)
+{
+	hw_fence_init(&fence, "m");
+	hw_fence_claim(&fence, 5, 100);
+	hw_fence_session(&fence, true);
+	hw_fence_confirm(&fence, fence.sessions);
+	ck_assert(!hw_fence_ask_barrier(&fence, at(0))); /* reader 0 is not there */
+	say();                                           /* what is claimed, without what is known */
+	hw_fence_barrier_sent(&fence, 1);
+	hw_fence_reader(&fence, true);
+	hw_fence_barrier_back(&fence, at(0), 1);
+	ck_assert(!hw_fence_recalled(&fence));
+	ck_assert(hw_fence_ask_barrier(&fence, at(1)));
+	hw_fence_barrier_sent(&fence, 2);
+	hw_fence_session(&fence, true);
+	hw_fence_barrier_back(&fence, at(1), 2);
+	ck_assert(!hw_fence_recalled(&fence));
+	say();
+	hw_fence_barrier_sent(&fence, 3);
+	hw_fence_barrier_back(&fence, at(2), 2);
+	ck_assert(!hw_fence_recalled(&fence) && !hw_fence_must_say(&fence));
+	hw_fence_barrier_back(&fence, at(2), 3);
+	ck_assert(hw_fence_recalled(&fence));
+	hw_fence_confirm(&fence, fence.sessions);
+	ck_assert(!hw_fence_passes(&fence, 5) && !hw_fence_ask_barrier(&fence, at(3)));
+	say(); /* all, once more */
+	ck_assert(hw_fence_ask_barrier(&fence, at(3)));
+	hw_fence_barrier_sent(&fence, 4);
+	hw_fence_barrier_back(&fence, at(4), 4);
+	ck_assert(hw_fence_passes(&fence, 5));
+	hw_fence_reader(&fence, false);
+	hw_fence_session(&fence, false);
+	ck_assert(hw_fence_recalled(&fence)); /* once a life */
 }
 END_TEST
 
@@ -397,6 +437,7 @@ int main(void)
 	tc = tcase_create("the fence at the broker");
 	tcase_add_checked_fixture(tc, fence_setup, NULL);
 	tcase_add_test(tc, it_passes_after_acknowledgement_and_barrier);
+	tcase_add_test(tc, what_is_known_is_said_once_it_was_recalled);
 	tcase_add_test(tc, a_session_needs_its_own_renewal);
 	tcase_add_test(tc, a_lesser_claim_read_before_the_barrier_blocks);
 	tcase_add_test(tc, a_lesser_claim_read_after_the_barrier_does_not);
