@@ -94,8 +94,8 @@ enum hw_out_kind {
 	HW_OUT_CANARY,         /* .canary: publish it (QoS 1, not retained) */
 	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do. Once, until one does */
 	HW_OUT_DEAF,           /* .deaf: a group became deaf, or is so no more */
-	HW_OUT_UNWRITTEN, /* .device: taken over with a state that the store does not have (hw_monitor_unsay()): give it
-	                     a seq with hw_monitor_adopt_seq(), and owe it */
+	HW_OUT_UNWRITTEN, /* .device: its state is one that the store may not have, under its seq or a lesser one: have
+	                     it grow past that with hw_monitor_adopt_seq(), and owe it */
 	HW_OUT_PROBE      /* .probe: ask the device, as its group says. Lost, nothing is owed */
 };
 

@@ -176,6 +176,20 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	arm_again(m, now, i);
 }
 
+/* Of several nodes this one may lose the device before its word is written, which nobody would have then: so it is owed
+ * as a transition is, until the store has confirmed it. */
+static void surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
+{
+	if (m->conf.several) {
+		hw_monitor_at(m, i)->seq = stored_seq & HW_SEQ_MAX;
+		hw_monitor_emit_device(m, HW_OUT_UNWRITTEN, i);
+		return;
+	}
+	hw_monitor_adopt_seq(m, hw_registry_ref(m->registry, i), stored_seq);
+	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
+	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
+}
+
 int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
 {
 	bool state_ok = s->state == HW_STATE_ONLINE || s->state == HW_STATE_OFFLINE;
@@ -197,11 +211,8 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	 * difference. */
 	if (s->hearsay)
 		fill_in_source(hw_monitor_at(m, i), s);
-	if (s->seq > hw_monitor_at(m, i)->seq) {
-		hw_monitor_adopt_seq(m, hw_registry_ref(m->registry, i), s->seq);
-		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
-		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
-	}
+	if (s->seq > hw_monitor_at(m, i)->seq)
+		surpass(m, i, s->seq);
 	return 0;
 }
 

@@ -146,6 +146,13 @@ static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		hw_app_cluster_sees(a, now, out->blind.lossy);
 }
 
+static void owe_anew(struct hw_app *a, struct hw_ref ref)
+{
+	const struct hw_device *d = hw_app_device(a, ref);
+	if (d)
+		hw_app_store_newer(a, ref, d->seq);
+}
+
 void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 {
 	switch (out->kind) {
@@ -182,7 +189,7 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		hw_app_deaf(a, now, out);
 		break;
 	case HW_OUT_UNWRITTEN:
-		hw_app_store_newer(a, out->device, 0);
+		owe_anew(a, out->device);
 		break;
 	case HW_OUT_PROBE:
 		hw_app_probe(a, now, out);

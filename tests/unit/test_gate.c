@@ -468,6 +468,28 @@ START_TEST(the_store_is_read_again)
 }
 END_TEST
 
+/* It is ours, and the store has another state under a greater seq: what we say instead is owed as any transition is,
+ * for if we lose it before that is written nobody has it. */
+START_TEST(what_surpasses_the_store_is_owed_until_it_is_written)
+{
+	struct hw_stored s = {.id = "a", .id_len = 1, .state = HW_STATE_OFFLINE, .since_ms = 1, .seq = 6};
+	struct hw_ref ref = {0};
+	stream("a", HW_STATE_ONLINE, 5);
+	role(HW_ROLE_DECIDES);
+	world_beat(w, "a", "");
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
+	world_drain(w);
+	ref = hw_registry_ref(hw_monitor_registry(w->m), 0);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 1);
+	ck_assert(hw_monitor_adopt_seq(w->m, ref, world_device(w, "a")->seq));
+	ck_assert_uint_eq(world_device(w, "a")->seq, 7);
+	hw_monitor_load(w->m, w->now, &s); /* which is older by now */
+	world_drain(w);
+	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), 1);
+}
+END_TEST
+
 /* --- a newer owner --------------------------------------------------------------- */
 
 START_TEST(an_entry_of_a_newer_owner_says_that_the_partition_is_lost)
@@ -536,6 +558,7 @@ int main(void)
 	tcase_add_test(over, what_is_owed_of_keeps_its_record);
 	tcase_add_test(over, what_is_not_taken_over_yet_is_known);
 	tcase_add_test(up, the_store_is_read_again);
+	tcase_add_test(up, what_surpasses_the_store_is_owed_until_it_is_written);
 	tcase_add_test(over, a_goodbye_in_a_blindness_does_not_void_what_was_heard);
 	tcase_add_test(over, what_lives_is_not_forgotten);
 	tcase_add_loop_test(up, an_entry_of_a_newer_owner_says_that_the_partition_is_lost, 0, 2);
