@@ -90,9 +90,11 @@ static bool judge(struct hw_app *a, struct hw_now now)
 	return left == 0 && !a->held && !a->stopping;
 }
 
+/* What Redis answers may be the first that is looked at behind a standstill: that is noticed before anything is judged,
+ * and before the next wake-up is planned. */
 void hw_app_turn(struct hw_app *a)
 {
-	struct hw_now now = hw_app_now();
+	struct hw_now now = a->turn_began.ns ? hw_app_now() : hw_app_woke(a);
 	bool more = judge(a, now);
 	if (a->releasing)
 		more |= hw_app_release(a, now);
