@@ -378,18 +378,23 @@ static void flush(struct nw_world *w, struct nw_host *h)
 			nw_send(w, h, (enum nw_wires)k, nw_wire_pop(&h->sent[k]));
 }
 
+/* Its pause is over; of a machine that slept all clocks but one have stood. When it should have gone on. */
+static int64_t end_pause(struct nw_world *w, struct nw_host *h)
+{
+	int64_t slept = h->suspends ? w->t - h->paused_at : 0;
+	int64_t planned = nw_host_now(w, h).mono.ns - (w->t - h->paused_at);
+	h->slept += slept;
+	h->paused_at = 0;
+	h->suspends = false;
+	return planned;
+}
+
 /* It goes on: its threads and its loop in either order. */
 static void wake(struct nw_world *w, struct nw_host *h)
 {
 	if (!h->paused_at)
 		return;
-	int64_t planned = nw_host_now(w, h).mono.ns - (w->t - h->paused_at);
-	if (h->suspends) {
-		h->slept += w->t - h->paused_at;
-		planned = nw_host_now(w, h).mono.ns;
-	}
-	h->paused_at = 0;
-	h->suspends = false;
+	int64_t planned = end_pause(w, h);
 	if (sim_chance(&w->random, 0.5))
 		nw_mqtt_reader_step(w, h, planned);
 }
@@ -431,6 +436,8 @@ void nw_host_step(struct nw_world *w, struct nw_host *h)
 {
 	if (!h->app && (w->t < h->starts_at || h->paused_until > w->t))
 		return;
+	if (!h->app && h->paused_at)
+		end_pause(w, h); /* its process ended in it */
 	nw_running = h;
 	if (!h->app)
 		start(w, h);

@@ -87,8 +87,9 @@ static int64_t lead_ns(const struct sim *s, enum sim_hindrance k, int64_t length
 	switch (k) {
 	case SIM_MACHINE:
 		return 2 * s->plan.tick_ns + ROUNDING_NS;
-	case SIM_SLOWNESS: /* barriers are refused, it thinks, since the last one that was not */
-		return length_ns < timeout_ns(s) ? ROUNDING_NS : pace_ns(s) + trips_ns(s);
+	case SIM_SLOWNESS: /* barriers are refused, it thinks, since the last one that was not: those that a lost
+	                      publisher left under way count for nothing, and it may be long ago */
+		return length_ns < timeout_ns(s) ? ROUNDING_NS : max64(pace_ns(s) + trips_ns(s), s->world.slow_lead_ns);
 	default:
 		return ROUNDING_NS;
 	}
@@ -411,6 +412,8 @@ static void begin(struct sim *s, enum sim_hindrance k, int64_t from)
 	if (s->world.from[k] >= 0)
 		return;
 	s->world.from[k] = from;
+	if (k == SIM_SLOWNESS)
+		s->world.slow_lead_ns = from - good_since(s, from) + ROUNDING_NS;
 	if (k == SIM_LOAD_HIGH)
 		s->world.slowest_ns = s->broker.delay_ns + s->broker.service_ns * 40;
 	if (k == SIM_MACHINE)

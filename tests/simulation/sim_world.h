@@ -52,6 +52,7 @@ struct sim_world {
 	/* With what each leaves before and behind it, one after another, disjoint: what blinds; and all. */
 	struct sim_spans blinding, hindered;
 	int64_t slowest_ns;                     /* of the delays in this SIM_LOAD_HIGH */
+	int64_t slow_lead_ns;                   /* of SIM_SLOWNESS: it began so long behind the last good barrier */
 	bool absent;                            /* in this SIM_PROCESS there was none for a while */
 	uint64_t loss_number;                   /* something was lost; once this barrier is back, that is known */
 	int64_t up_at;                          /* all readers were connected again then */
