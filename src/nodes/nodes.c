@@ -86,6 +86,15 @@ void hw_nodes_barrier_back(struct hw_nodes *n, struct hw_now now, uint64_t numbe
 	hw_fence_barrier_back(&n->fence, now.mono, number);
 }
 
+static void watch(struct hw_nodes *n, unsigned p, const struct hw_token *t)
+{
+	struct hw_part *part = &n->part[p];
+	if (part->watched_in == n->fence.begun && !hw_token_is_less(&part->watched, t))
+		return;
+	part->watched = *t;
+	part->watched_in = n->fence.begun;
+}
+
 void hw_nodes_presence(struct hw_nodes *n, struct hw_now now, const char *node, const uint64_t claims[HW_PARTITIONS],
                        const struct hw_token known[HW_PARTITIONS])
 {
@@ -95,6 +104,7 @@ void hw_nodes_presence(struct hw_nodes *n, struct hw_now now, const char *node, 
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		if (claims && claims[p]) {
 			struct hw_token t = hw_token_make(claims[p], node);
+			watch(n, p, &t);
 			hw_nodes_hear(n, p, &t);
 		}
 		if (known && known[p].epoch)

@@ -26,7 +26,8 @@ struct hw_part {
 	struct hw_mono drained;    /* draining since then */
 	struct hw_mono not_before; /* no further attempt to hand it over before */
 	uint64_t settled;          /* fence.begun when it was settled, before it is released */
-	uint64_t watched;          /* fence.begun when it was last seen to be somebody's */
+	struct hw_token watched;   /* the greatest that a presence was read to claim it with, */
+	uint64_t watched_in;       /* ... since fence.begun was this */
 	struct hw_token given;     /* what was released last */
 };
 

@@ -108,14 +108,16 @@ static void claimable(const struct hw_nodes *n, struct hw_now now, struct hw_par
 }
 
 /*
- * Its last owner owed nothing when it let go; and since before that our session lasts, so that the broker has not
- * forgotten, and reader 0 has missed nothing. A broker that restarts while nobody owns a partition would otherwise keep
- * no status of it; and of a will that stands where a status was, only who heard it knows.
+ * Its last owner owed nothing when it let go. And we have read its claim in a presence, and missed nothing since: so
+ * the broker has not forgotten what that owner was acknowledged before it withdrew, and of a will that stands where a
+ * status was while nobody owned the partition we have heard. That Redis had it as the owner then says less: a release
+ * may be long on its way there.
  */
 static bool is_clean(const struct hw_nodes *n, unsigned p)
 {
 	const struct hw_part *part = &n->part[p];
-	return part->stored.released && part->stored.clean && n->fence.session && part->watched == n->fence.begun;
+	return part->stored.released && part->stored.clean && n->fence.session && n->fence.reader &&
+	       part->watched_in == n->fence.begun && hw_token_compare(&part->watched, &part->stored.token) == 0;
 }
 
 bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out)

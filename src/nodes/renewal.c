@@ -69,7 +69,7 @@ bool hw_nodes_ask_removal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 }
 
 /* What Redis says of members and owners, with every answer. */
-static void see(struct hw_nodes *n, struct hw_now now, const struct hw_asked *asked, const struct hw_nodes_answer *a)
+static void see(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_answer *a)
 {
 	hw_members_look(&n->members, now.mono, a->members, a->n_members);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
@@ -80,8 +80,6 @@ static void see(struct hw_nodes *n, struct hw_now now, const struct hw_asked *as
 		if (!same || !n->members.continuous)
 			part->since = now.mono;
 		part->stored = *r;
-		if (r->token.epoch && !r->released)
-			part->watched = asked->begun;
 		hw_nodes_hear(n, p, &r->token);
 	}
 	hw_nodes_choose(n);
@@ -137,7 +135,7 @@ void hw_nodes_answer(struct hw_nodes *n, struct hw_now now, const struct hw_node
 	struct hw_asked asked = *slot;
 	slot->out = false;
 	n->redis_ever = true;
-	see(n, now, &asked, a);
+	see(n, now, a);
 	if (a->result == HW_NODES_GONE)
 		gone(n, now);
 	else if (a->result == HW_NODES_TAKEN)
