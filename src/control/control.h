@@ -118,6 +118,8 @@ void hw_control_event(struct hw_control *c, const struct hw_event *e);
  */
 void hw_control_pending(struct hw_control *c, const struct hw_event *e);
 void hw_control_late(struct hw_control *c, bool late);
+/* Nothing is owed to the store: what has no place by now is given none any more, or is told by another connection. */
+void hw_control_settled(struct hw_control *c);
 /* A blindness begins or ends, or its cause changes. */
 void hw_control_sight(struct hw_control *c);
 /* Of several nodes each entry is told, whoever wrote it, in the order of the stream, but not in step with the pages;

@@ -17,7 +17,8 @@
  *
  * While the store is late, what has happened here and waits for it is told aside, as `pending`, which has no place: who
  * goes on behind the last place hears it once more, as a transition, when the store has it. Each client has a number
- * up to which it has been told, so that one that is slow is told later, or of the newest HW_HISTORY.
+ * up to which it has been told, so that one that is slow is told later, or of the newest HW_HISTORY. What still waits
+ * once nothing is owed to the store will never have a place, and is told nobody any more.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -71,6 +72,7 @@ struct hw_hub {
 	struct evbuffer *fresh; /* to be sent to those who follow */
 	bool unarmed;           /* `flush` could not be armed: hw_hub_tick() flushes */
 	bool late;              /* the store: what waits for it is told aside */
+	uint64_t settled;       /* the number up to which the store has what it will ever have */
 	struct sight_told sight;
 	struct event *flush, *comment;
 };
@@ -248,6 +250,8 @@ static bool tell_aside(struct client *cl)
 	bool there = true;
 	if (!body)
 		return true;
+	if (cl->aside < h->settled)
+		cl->aside = h->settled;
 	for (int n = 0; n < PAGE && (e = hw_history_waiting(h->c->history, &cl->aside)); n++)
 		write_event(h, body, "pending", e);
 	if (evbuffer_get_length(body) > 0)
@@ -278,7 +282,7 @@ static void on_flush(evutil_socket_t fd, short what, void *arg)
 /* A transition that is new to the hub. */
 static void tell(struct hw_hub *h, const struct hw_event *e)
 {
-	hw_history_add(h->c->history, e);
+	(has_store(h) ? hw_history_add : hw_history_append)(h->c->history, e);
 	h->last = e->at;
 	if (h->n_clients == h->n_lagging)
 		return;
@@ -440,6 +444,11 @@ void hw_control_late(struct hw_control *c, bool late)
 	h->late = late;
 	if (late && h->n_clients > 0)
 		wake(h);
+}
+
+void hw_control_settled(struct hw_control *c)
+{
+	c->hub->settled = hw_history_end(c->history);
 }
 
 /* What was told while it read, or was not told at all, it has not read yet. */

@@ -4,7 +4,8 @@
  * the event stream, that stream itself. Cost: an allocation for each transition, and at most about 3 MB.
  *
  * Where a store keeps the stream, a transition is here as soon as it happens, and waits: what the store says of it
- * later gives it its place. So it is here once, in the order in which it happened, also while the store is away.
+ * later gives it its place. So it is here once, in the order in which it happened, also while the store is away, and if
+ * a new master is sent again what the old one had.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -15,13 +16,14 @@
 #include "http/json.h"
 #include "http/query.h"
 
-#define HEADS 4096 /* of lists of what waits: a power of two */
+#define HEADS 4096 /* of lists of what is known by its seq: a power of two */
 
 struct item {
 	struct hw_event event;
 	char *texts;   /* owned: its id, its group and its node */
 	bool waits;    /* for its place */
-	uint32_t next; /* the next that waits in the same list: its index + 1; 0: none */
+	bool listed;   /* in the list of its head */
+	uint32_t next; /* the next of that list: its index + 1; 0: none */
 };
 
 struct hw_history {
@@ -50,18 +52,18 @@ static uint32_t *head_of(struct hw_history *h, const struct hw_event *e)
 	return &h->heads[(e->seq ^ e->seq >> 12 ^ (e->id_len ? (unsigned char)e->id[e->id_len - 1] * 67u : 0)) % HEADS];
 }
 
-static void no_longer_waits(struct hw_history *h, struct item *item)
+static void unlist(struct hw_history *h, struct item *item)
 {
 	uint32_t *at = head_of(h, &item->event), wanted = (uint32_t)(item - h->items) + 1;
 	while (*at && *at != wanted)
 		at = &h->items[*at - 1].next;
 	if (*at)
 		*at = item->next;
-	item->waits = false;
+	item->listed = false;
 }
 
-/* What happened here and is now told by the store, or NULL. */
-static struct item *waiting(struct hw_history *h, const struct hw_event *e)
+/* What happened here, or was told by the store, and is now told by the store; or NULL. */
+static struct item *find(struct hw_history *h, const struct hw_event *e)
 {
 	for (uint32_t at = *head_of(h, e); at; at = h->items[at - 1].next) {
 		const struct hw_event *is = &h->items[at - 1].event;
@@ -72,48 +74,55 @@ static struct item *waiting(struct hw_history *h, const struct hw_event *e)
 	return NULL;
 }
 
-static struct item *add(struct hw_history *h, const struct hw_event *e)
+void hw_history_append(struct hw_history *h, const struct hw_event *e)
 {
 	struct item *item = &h->items[h->n % HW_HISTORY];
 	char *texts = malloc(e->id_len + e->group_len + e->node_len + 1);
 	if (!texts)
-		return NULL;
+		return;
 	memcpy(texts, e->id, e->id_len);
 	memcpy(texts + e->id_len, e->group, e->group_len);
 	if (e->node_len)
 		memcpy(texts + e->id_len + e->group_len, e->node, e->node_len);
-	if (item->waits)
-		no_longer_waits(h, item);
+	if (item->listed)
+		unlist(h, item);
 	free(item->texts);
-	item->event = *e;
-	item->texts = texts;
+	*item = (struct item){.event = *e, .texts = texts};
 	item->event.id = texts;
 	item->event.group = texts + e->id_len;
 	item->event.node = texts + e->id_len + e->group_len;
 	h->n++;
-	return item;
+}
+
+/* ... as one that will be found. */
+static void append_listed(struct hw_history *h, const struct hw_event *e, bool waits)
+{
+	uint64_t n = h->n;
+	hw_history_append(h, e);
+	if (h->n == n)
+		return;
+	uint32_t *head = head_of(h, e);
+	struct item *item = &h->items[n % HW_HISTORY];
+	item->waits = waits;
+	item->listed = true;
+	item->next = *head;
+	*head = (uint32_t)(n % HW_HISTORY) + 1;
 }
 
 void hw_history_add(struct hw_history *h, const struct hw_event *e)
 {
-	struct item *item = waiting(h, e);
+	struct item *item = find(h, e);
 	if (!item) {
-		add(h, e);
+		append_listed(h, e, false);
 		return;
 	}
-	no_longer_waits(h, item);
+	item->waits = false;
 	item->event.at = e->at;
 }
 
 void hw_history_await(struct hw_history *h, const struct hw_event *e)
 {
-	struct item *item = add(h, e);
-	if (!item)
-		return;
-	uint32_t *head = head_of(h, &item->event);
-	item->waits = true;
-	item->next = *head;
-	*head = (uint32_t)(item - h->items) + 1;
+	append_listed(h, e, true);
 }
 
 uint64_t hw_history_end(const struct hw_history *h)

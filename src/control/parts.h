@@ -88,7 +88,9 @@ void hw_pager_free(struct hw_pager *p);
 hw_http_handler hw_serve_transitions, hw_serve_device_events;
 struct hw_history *hw_history_new(void);
 void hw_history_free(struct hw_history *h);
-/* Remembers a transition; the oldest gives way. Without memory it is left out. One that waits gets its place. */
+/* Remembers a transition; the oldest gives way. Without memory it is left out. */
+void hw_history_append(struct hw_history *h, const struct hw_event *e);
+/* ... of a store: one that is here already, by its id and seq, gets its place. */
 void hw_history_add(struct hw_history *h, const struct hw_event *e);
 /* ... one that waits for the store to give it its place. */
 void hw_history_await(struct hw_history *h, const struct hw_event *e);

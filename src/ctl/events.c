@@ -7,8 +7,6 @@
 
 #include "ctl/ctl.h"
 
-#define TOLD 65536
-
 void hw_event_read_drop(struct hw_event_read *e)
 {
 	*e->name = *e->place = '\0';
@@ -40,43 +38,29 @@ bool hw_event_read_line(struct hw_event_read *e, const char *line)
 void hw_event_read_fini(struct hw_event_read *e)
 {
 	hw_event_read_drop(e);
-	free(e->told);
+	hw_told_fini(&e->told);
 }
 
-/* Of a device's transition: its id and seq. Never 0. */
+/* Of a device's transition: its id, seq and state. */
 static uint64_t hash_of(const cJSON *device)
 {
 	uint64_t hash = 14695981039346656037u;
 	for (const char *c = hw_member_text(device, "id"); *c; c++)
 		hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-	return (hash ^ (uint64_t)hw_member_int(device, "seq")) * 1099511628211u | 1;
+	hash = (hash ^ (uint64_t)hw_member_int(device, "seq")) * 1099511628211u;
+	return (hash ^ (unsigned char)*hw_member_text(device, "state")) * 1099511628211u;
 }
 
-/* Whether it came before; notes what has no place yet. */
-static bool was_told(struct hw_event_read *e, const cJSON *device, bool pending)
+bool hw_event_note(struct hw_event_read *e, const cJSON *device)
 {
-	uint64_t hash = hash_of(device);
-	if (pending && !e->told)
-		e->told = calloc(TOLD, sizeof(*e->told));
-	uint64_t *slot = e->told ? &e->told[(hash >> 32) % TOLD] : NULL;
-	bool was = slot && *slot == hash;
-	if (slot && (was || pending))
-		*slot = pending ? hash : 0;
-	return was;
-}
-
-void hw_event_note(struct hw_event_read *e, const cJSON *device)
-{
-	was_told(e, device, true);
+	return hw_told(&e->told, hash_of(device));
 }
 
 cJSON *hw_event_transition(struct hw_event_read *e)
 {
-	bool pending = strcmp(e->name, "pending") == 0;
-	if (!e->data || (!pending && strcmp(e->name, "transition") != 0))
-		return NULL;
-	cJSON *device = cJSON_Parse(e->data);
-	if (!device || !was_told(e, device, pending))
+	bool is_one = strcmp(e->name, "transition") == 0 || strcmp(e->name, "pending") == 0;
+	cJSON *device = is_one && e->data ? cJSON_Parse(e->data) : NULL;
+	if (!device || !hw_event_note(e, device))
 		return device;
 	cJSON_Delete(device);
 	return NULL;

@@ -5,15 +5,16 @@
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
-#include <stdint.h>
+
+#include "ctl/told.h"
 
 /* Zeroed at first. */
 struct hw_event_read {
 	char name[32], place[64];
-	char *data;     /* owned; NULL: none */
-	bool whole;     /* it was handed out: the next line begins another */
-	char last[64];  /* the place of the last event that was whole: where a client goes on */
-	uint64_t *told; /* owned: what came before it had a place, by its hash */
+	char *data;          /* owned; NULL: none */
+	bool whole;          /* it was handed out: the next line begins another */
+	char last[64];       /* the place of the last event that was whole: where a client goes on */
+	struct hw_told told; /* transitions */
 };
 
 /* Takes a line. True: it ended an event, which is to be looked at before the next line is taken. */
@@ -24,11 +25,11 @@ void hw_event_read_fini(struct hw_event_read *e);
 
 /*
  * The device of a transition, with its new state, for cJSON_Delete(); NULL if the event is none, or one that came
- * before. While Redis is away a transition comes as `pending`, and once more when Redis has it: that is known by its id
- * and seq, unless many thousands came between.
+ * before: as `pending`, which is told while Redis is away, and again after a reconnect; then when Redis has it; and
+ * once more when a new master is sent what it lacks. That is known by its id and seq, of the last HW_TOLD at least.
  */
 cJSON *hw_event_transition(struct hw_event_read *e);
-/* Notes a transition that has no place yet and is known from elsewhere. */
-void hw_event_note(struct hw_event_read *e, const cJSON *device);
+/* Notes a transition that is known from elsewhere. Whether it came before. */
+bool hw_event_note(struct hw_event_read *e, const cJSON *device);
 
 #endif

@@ -66,16 +66,14 @@ static void on_device(struct top *t, long code, cJSON *json)
 		cJSON_Delete(json);
 }
 
-/* The stream goes on where this answer ends; what has no place yet would come a second time. */
+/* The stream goes on where this answer ends; what stands behind that place, or has none yet, would come again. */
 static void begin(struct top *t, cJSON *answer)
 {
 	const cJSON *each;
 	cJSON_ArrayForEach(each, cJSON_GetObjectItemCaseSensitive(answer, "transitions"))
 	{
-		if (hw_member_has(each, "event_id")) {
+		if (!*t->event.last && hw_member_has(each, "event_id"))
 			snprintf(t->event.last, sizeof(t->event.last), "%s", hw_member_text(each, "event_id"));
-			break;
-		}
 		hw_event_note(&t->event, each);
 	}
 	hw_board_transitions(&t->board, answer);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * heartwheelctl watch: the event stream, a line for each transition. After a loss it goes on behind the last event that
- * was printed, so that a restart of the daemon skips nothing. What happens while Redis is away is told as `pending`,
- * and once more when Redis has it: it is printed once.
+ * was printed, so that a restart of the daemon skips nothing. What comes more than once (events.h) is printed once.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -15,6 +15,8 @@ static bool set_owed(struct hw_app *a, struct hw_device *d, bool owed)
 	hw_device_note(d, HW_OWED_STORE, owed);
 	a->owed_store += owed ? 1 : UINT64_MAX;
 	hw_app_cluster_owed(a, d, owed);
+	if (a->owed_store == 0)
+		hw_control_settled(a->control);
 	return true;
 }
 

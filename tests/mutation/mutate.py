@@ -201,7 +201,8 @@ class Suite:
         if self.python:
             more = ["heartwheel-history"] if "test_history" in self.text else []
             return ["heartwheeld", "heartwheelctl", "tests/system/fleet", *more]
-        return ["tests/simulation/simulate" if self.simulation else "tests/" + self.words[0]]
+        ctl = ["heartwheelctl"] if self.words[0].startswith("system/test_ctl") else []
+        return ["tests/simulation/simulate" if self.simulation else "tests/" + self.words[0], *ctl]
 
     def run(self, tree, build, log, limit_s):
         env = {"HW_SRCDIR": tree, "HW_BUILDDIR": build, "HW_BUILD": build, "srcdir": tree, "HW_SEED": "1",

@@ -279,6 +279,11 @@ void hw_control_late(struct hw_control *c, bool late)
 	(void)c, (void)late;
 }
 
+void hw_control_settled(struct hw_control *c)
+{
+	(void)c;
+}
+
 void hw_control_sight(struct hw_control *c)
 {
 	(void)c;

@@ -289,6 +289,75 @@ START_TEST(a_store_that_refuses)
 }
 END_TEST
 
+/* Device d`n` goes offline, and waits for the store. */
+static void await(unsigned n)
+{
+	char id[32];
+	struct hw_event e = event(id, n);
+	e.at = (struct hw_event_id){0};
+	hw_control_pending(s.control, &e);
+}
+
+START_TEST(what_waits_is_told_aside)
+{
+	struct stream t, u;
+	hw_control_store(s.control, true);
+	answer(0, 1, place(0));
+	await(1);
+	stream_open(&t, "/v1/events", NULL);
+	expect_open(&t);
+	hw_control_late(s.control, true);
+	await(2);
+	expect_count(&t, "event: pending\n", 1); /* the other one was before it came */
+	expect_devices(&t, 2, 3);
+	/* Who comes back may have missed some. */
+	stream_open(&u, "/v1/events", "1700000000000-0");
+	expect_count(&u, "event: pending\n", 2);
+	expect_devices(&u, 1, 3);
+	stream_close(&u);
+	/* One of them is written, the other one is given up. */
+	tell(2, 3);
+	hw_control_settled(s.control);
+	expect_count(&t, "event: transition\n", 1);
+	stream_open(&u, "/v1/events", "1700000000000-2");
+	expect_open(&u);
+	await(3);
+	expect_count(&u, "event: pending\n", 1);
+	expect_devices(&u, 3, 4);
+	stream_close(&u);
+	stream_close(&t);
+	ck_assert_str_eq(ids_of("/v1/transitions"), "d3,d2,d1,d0");
+}
+END_TEST
+
+/* Of several nodes another connection may tell it, and a new master is sent again what it lacks. */
+START_TEST(a_transition_is_remembered_once)
+{
+	char id[32];
+	hw_control_store(s.control, true);
+	answer(0, 0, (struct hw_event_id){0, 0});
+	await(0);
+	hw_control_settled(s.control);
+	tell(0, 3);
+	struct hw_event e = event(id, 1);
+	e.at = place(7);
+	hw_control_event(s.control, &e);
+	ck_assert_str_eq(ids_of("/v1/transitions"), "d2,d1,d0");
+	get(&s, "/v1/devices/d1/events", &r);
+	ck_assert_ptr_nonnull(strstr(r.body, "\"event_id\":\"1700000000000-7\""));
+	reply_fini(&r);
+	/* Another change of it is another transition; and whoever was found has gone, when the oldest give way. */
+	e.state = HW_STATE_ONLINE;
+	e.at = place(8);
+	hw_control_event(s.control, &e);
+	ck_assert_str_eq(ids_of("/v1/transitions"), "d1,d2,d1,d0");
+	tell(10, 10 + 10000);
+	e.at = place(20000);
+	hw_control_event(s.control, &e);
+	ck_assert_str_eq(ids_of("/v1/devices/d1/events"), "d1");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("control_store");
@@ -306,6 +375,8 @@ int main(void)
 	tcase_add_test(tc, a_client_waits_for_the_store);
 	tcase_add_test(tc, a_client_leaves_while_it_is_asked_for);
 	tcase_add_test(tc, a_store_that_refuses);
+	tcase_add_test(tc, what_waits_is_told_aside);
+	tcase_add_test(tc, a_transition_is_remembered_once);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

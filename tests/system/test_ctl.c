@@ -155,6 +155,7 @@ static void watch(const char *args, int lines)
 		if (!told && hw_control_clients(s.control).now == 1) {
 			transition("a", HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
 			transition("b\x1b", HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
+			transition("a", HW_STATE_ONLINE, HW_REASON_HEARTBEAT); /* as a new master is sent it */
 			transition("c", HW_STATE_FORGOTTEN, HW_REASON_OPERATOR);
 			told = true;
 		}
@@ -179,6 +180,7 @@ START_TEST(watch_tells)
 	ck_assert_ptr_nonnull(strstr(out, "  offline    timeout       b\\x1b  fast, silent for 2s\n"));
 	ck_assert_ptr_nonnull(strstr(out, "  forgotten  operator      c  fast\n"));
 	ck_assert_int_eq(strncmp(out, "20", 2), 0); /* with its day */
+	ck_assert_ptr_null(strstr(strstr(out, "  a  fast\n") + 1, "  a  fast\n"));
 	watch("--json", 3);
 	ck_assert_int_eq(strncmp(out, "{\"id\":\"a\",\"state\":\"online\"", 26), 0);
 	watch("--state offline --group fast --prefix b", 1);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/told.h"
+
+#include <stdlib.h>
+
+#define SLOTS (2 * HW_TOLD) /* a power of two */
+
+/* Where it is, or would be. */
+static uint64_t *find(uint64_t *table, uint64_t hash)
+{
+	uint64_t at = hash >> 32;
+	while (table[at % SLOTS] && table[at % SLOTS] != hash)
+		at++;
+	return &table[at % SLOTS];
+}
+
+static bool has(uint64_t *table, uint64_t hash)
+{
+	return table && *find(table, hash) == hash;
+}
+
+bool hw_told(struct hw_told *t, uint64_t hash)
+{
+	hash |= 1;
+	if (has(t->young, hash))
+		return true;
+	bool was = has(t->old, hash);
+	if (t->n == HW_TOLD) {
+		free(t->old);
+		t->old = t->young;
+		t->young = NULL;
+		t->n = 0;
+	}
+	if (!t->young && !(t->young = calloc(SLOTS, sizeof(*t->young))))
+		return was;
+	*find(t->young, hash) = hash;
+	t->n++;
+	return was;
+}
+
+void hw_told_fini(struct hw_told *t)
+{
+	free(t->young);
+	free(t->old);
+	*t = (struct hw_told){0};
+}
