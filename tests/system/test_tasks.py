@@ -300,6 +300,27 @@ def test_several_instances(env):
     assert len(d1.done) == 60
 
 
+def test_what_was_left_untold(env):
+    """By an instance that took it and died: another one takes it over."""
+    env.own_redis()
+    tasks = Tasks(env).start()
+    alice, d1 = Sender(tasks), Device(tasks, "d1", behave=("ack",))
+    m = alice.submit("d1")
+    task = alice.task(m)
+    alice.wait(m, "ack", "acked")
+    events, r = tasks.key("events"), env.redis
+    wait_until(lambda: r.xpending(events, "tell")["pending"] == 0, what="all to be told")
+    tasks.signal(signal.SIGSTOP)
+    wait_until(lambda: r.info("clients")["blocked_clients"] == 0, what="nobody to wait for an event")
+    e = r.xadd(events, {"task": task, "receiver": "d1", "sender": "alice", "msg_id": m, "state": "complete", "why": "",
+                        "time_ms": int(time.time() * 1000), "node": "dead"})
+    r.xreadgroup("tell", "dead", {events: ">"})
+    r.xclaim(events, "tell", "dead", 0, [e], idle=60000)
+    tasks.signal(signal.SIGCONT)
+    assert alice.wait(m, "complete")["task"] == task
+    wait_until(lambda: r.xpending(events, "tell")["pending"] == 0, what="it to be acknowledged")
+
+
 def test_the_configuration(env):
     t = Tasks(env, allow=["a b"], publish=["x/#/y"], root="/x", name="a/b", ack_wait="10s", retry_max="1s",
               instances="several", mqtt={"protocol": "3.1.1"})
