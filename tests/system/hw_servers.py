@@ -76,11 +76,12 @@ class Redis(Server):
 
     name = "redis-server"
 
-    def __init__(self, directory, options=(), password=None, unix_socket=None):
+    def __init__(self, directory, options=(), password=None, unix_socket=None, env=None):
         super().__init__(directory)
         self.options = list(options)
         self.password = password
         self.unix_socket = unix_socket
+        self.env = env
 
     def launch(self):
         argv = [shutil.which("redis-server") or "/usr/bin/redis-server", "--port", self.port, "--bind", "127.0.0.1",
@@ -91,7 +92,7 @@ class Redis(Server):
             argv += ["--requirepass", self.password]
         if self.unix_socket:
             argv += ["--unixsocket", self.unix_socket]
-        self.spawn(argv + self.options)
+        self.spawn(argv + self.options, env=self.env)
 
     def client(self, db=0):
         return redis.Redis("127.0.0.1", self.port, db=db, password=self.password, socket_timeout=30,

@@ -133,6 +133,18 @@ def test_a_true_death_is_found_as_fast(env, capsys):
     in_time(float(figures[4]) / 1000, 2 * test_detection.BOUND, "p99")
 
 
+def asked_at(observer):
+    return sorted(m.json()["time"] for m in observer.messages if m.topic.endswith("/pending"))
+
+
+def paced(d, times):
+    """At 20 a second, where the daemon's loop has turned in time."""
+    late = d.metrics()
+    if late.get("loop_turn_seconds_bucket", le="0.1") == late.get("loop_turn_seconds_count"):
+        for k in range(len(times) - 23):
+            assert times[k + 23] - times[k] > 0.85, times
+
+
 def test_the_rate_bounds_a_mass_silence(env):
     env.own_broker()
     d = daemon(env, group(env, probe="ping", probe_after="1s", timeout="4s"), mqtt={"probe_rate": 20})
@@ -142,15 +154,37 @@ def test_the_rate_bounds_a_mass_silence(env):
         env.beat(name)
     wait_until(lambda: d.status()["offline"] == 300)
     asked.fence()
-    times = sorted(m.json()["time"] for m in asked.messages if m.topic.endswith("/pending"))
+    times = asked_at(asked)
     assert 30 <= len(times) <= 62, len(times)
     assert probes(d, "sent") == len(times) and probes(d, "dropped") == 300 - len(times)
-    late = d.metrics()
-    if late.get("loop_turn_seconds_bucket", le="0.1") == late.get("loop_turn_seconds_count"):
-        for k in range(len(times) - 23):
-            assert times[k + 23] - times[k] > 0.85, times
+    paced(d, times)
     for name in names:
         assert env.edges(name) == [("online", "heartbeat"), ("offline", "timeout")]
+
+
+def test_no_storm_after_blindness(env):
+    """All have been silent for long when the monitor sees again: they are asked behind the grace, and at the rate."""
+    broker = env.own_broker()
+    d = daemon(env, group(env, probe="ping", probe_after="1s", timeout="5s"), mqtt={"probe_rate": 20, "reconnect_grace": "1s"})
+    names = ["d%d" % k for k in range(300)]
+    for name in names:
+        env.beat(name)
+    wait_until(lambda: d.status()["online"] == 300)
+    broker.kill()
+    d.wait_lost()
+    pass_time(1.5)  # longer than probe_after
+    sent, dropped = probes(d, "sent"), probes(d, "dropped")
+    begun = time.time()
+    broker.start()
+    asked = env.observer("nodes/+/pending")
+    wait_until(lambda: d.status()["offline"] == 300)
+    asked.fence()
+    times = asked_at(asked)
+    more = probes(d, "sent") - sent
+    assert 20 <= more <= 120 and len(times) <= more, (more, len(times))
+    assert probes(d, "dropped") - dropped + more <= 300
+    assert times[0] >= begun + 1, (begun, times[0])
+    paced(d, times)
 
 
 def test_a_reload_turns_probes_on_and_off(env):

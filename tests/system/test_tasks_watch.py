@@ -205,8 +205,11 @@ def test_killed_and_with_a_redis_that_is_full(env):
 def test_several_instances_tell_each_transition_once(env):
     both = [Tasks(env, node="n%d" % i, watch="yes", instances="several").start() for i in (1, 2)]
     a, b = Node(both[0], "a"), Node(both[0], "b")
-    sent = []
-    for _ in range(100):  # answers overtake their tasks on the way to Redis
+    sent = ["first"]
+    b.say("a", "complete", "first")  # an answer that comes before its task is told again a second later
+    a.send("b", msg_id="first")
+    wait_for(both[0], "a", "first", "complete")
+    for _ in range(99):  # and they overtake their tasks on the way to Redis
         sent.append(a.send("b"))
         b.say("a", "ack", sent[-1])
         b.say("a", "complete", sent[-1])

@@ -21,14 +21,14 @@ ALLOC_OFF, ALLOC_ONCE, ALLOC_EVERY = range(3)
 
 
 class Shim:
-    """`env` is what a daemon has to be started with."""
+    """`env` is what a daemon has to be started with; without `allocations` any other program too."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, allocations=True):
         directory = Path(directory)
         library, control = directory / "shim.so", directory / "shim.control"
-        runtime = sanitizer_runtime()  # has to come first, and calls what is next: the shim
+        runtime = sanitizer_runtime() if allocations else []  # has to come first, and calls what is next: the shim
         subprocess.run([*shlex.split(os.environ.get("CC") or "cc"), "-std=gnu17", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC",
-                        *(["-DWITHOUT_ALLOCATIONS"] if runtime else []),
+                        *(["-DWITHOUT_ALLOCATIONS"] if runtime or not allocations else []),
                         "-o", str(library), str(Path(__file__).with_name("shim.c")), "-ldl"], check=True)
         control.write_bytes(bytes(9 * 8))
         with open(control, "r+b") as f:
