@@ -71,9 +71,13 @@ if __name__ == "__main__":
 
 # --- the tests
 
+import email  # noqa: E402
+import email.policy  # noqa: E402
+
 import pytest  # noqa: E402
 
-from hw_build import HEARTWHEELD  # noqa: E402
+from hw_build import HEARTWHEELD, SRC  # noqa: E402
+from hw_smtp import MailServer  # noqa: E402
 from hw_wait import wait_until  # noqa: E402
 
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not there")
@@ -249,3 +253,49 @@ def test_the_daemon_under_the_filter(filtered, kind, tls):
     wait_until(lambda: d.status()["redis"] == "up", 20)
     d.stop()
     assert has_told(b"STOPPING=1")
+
+
+def example(kind):
+    """The first block of docs/notify.md that shows how mails are sent: "ini" or "sh"."""
+    text = (SRC / "docs" / "notify.md").read_text()
+    return re.search(r"^```%s\n(.*?)^```$" % kind, text[text.index("## By mail"):], re.S | re.M)[1]
+
+
+@pytest.fixture
+def mails():
+    server = MailServer()
+    yield server
+    server.close()
+
+
+@needs_systemd
+@pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
+def test_the_mail_example_works_under_the_filter(filtered, mails):
+    """What docs/notify.md says of mails, word by word but for the path and the port, as the unit runs it: without new
+    privileges, and under its filter, which kills what it does not allow."""
+    env = filtered
+    program = env.dir / "tell-me"
+    assert "smtp://127.0.0.1 " in example("sh")
+    program.write_text(example("sh").replace("smtp://127.0.0.1 ", mails.url + " "))
+    program.chmod(0o755)
+    assert "/usr/local/bin/tell-me\n" in example("ini")
+    notify = example("ini").replace("/usr/local/bin/tell-me", str(program))
+    d = env.configure(timeout="500ms")
+    d.rewrite(d.conf.read_text() + "\n" + notify + "notify_interval = 200ms\ntext = .{device}\\n.\\n{list}\n")
+    d.start(env={"ASAN_OPTIONS": "detect_leaks=0"})
+    assert "\nSeccomp:\t2\n" in Path("/proc/%d/status" % d.pid).read_text()
+    assert "\nNoNewPrivs:\t1\n" in Path("/proc/%d/status" % d.pid).read_text()
+    done = d.ctl("notify", "--test")
+    assert (done.returncode, done.stdout) == (0, "exec: sent\n"), d.ctl("notify").stdout + d.log()
+    env.beat("pümp")
+
+    def read():
+        return [email.message_from_bytes(m["data"], policy=email.policy.default) for m in list(mails.mails)]
+    dead = wait_until(lambda: [m for m in read() if "pümp of default is offline: silent for " in m.get_content()
+                               and m.get_content().startswith(".pümp")], what="the mail")
+    text = dead[0].get_content().replace("\r\n", "\n")
+    assert text.startswith(".pümp\n.\n") and dead[0]["Subject"].startswith("pümp of default "), (text, dead[0]["Subject"])
+    assert (dead[0]["From"], dead[0]["To"]) == ("heartwheel@example.org", "ops@example.org")
+    assert all((m["from"], m["to"]) == ("<heartwheel@example.org>", ["<ops@example.org>"]) for m in mails.mails)
+    assert not [m.defects for m in read() if m.defects] and all(m["Message-ID"] and m["Date"] for m in read())
+    assert d.metrics().get("notify_failed_total") == 0
