@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/utf8.h"
 #include "heartwheel/json.h"
+#include "heartwheel/utf8.h"
 
 #define DEPTH       1000
 #define PLAIN_DEPTH 100

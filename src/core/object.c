@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/utf8.h"
 #include "heartwheel/json.h"
+#include "heartwheel/utf8.h"
 
 /* --- by cJSON ----------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "core/object.h"
-#include "core/utf8.h"
+#include "heartwheel/utf8.h"
 
 /* The largest integer below which a double holds every one. */
 #define EXACT_MAX 9007199254740992.0

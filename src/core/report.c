@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/utf8.h"
+#include "heartwheel/utf8.h"
 
 const struct hw_report_field hw_report_fields[HW_REPORT_FIELDS] = {
 	{"battery", HW_REPORT_NUMBER, offsetof(struct hw_report, battery)},

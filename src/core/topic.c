@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/utf8.h"
+#include "heartwheel/utf8.h"
 
 #define SHARE  "$share/"
 #define DOTS   "..."

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/utf8.h"
+#include "heartwheel/utf8.h"
 
 #define ALL HW_STATES /* in `seen`: into whatever state */
 

@@ -13,14 +13,15 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "core/utf8.h"
 #include "heartwheel/report.h"
+#include "heartwheel/utf8.h"
 #include "notify/digest.h"
 
 #define TITLE_MAX 900 /* bytes of a title: more is cut */
-#define WORD_MAX  39  /* bytes of an encoded word: with "Subject: " a line of 73; 76 are allowed (RFC 2047, section 2) \
-	               */
-#define QP_LINE 76    /* of quoted-printable */
+#define WORD_MAX                                                                                                       \
+	39         /* bytes of an encoded word: with "Subject: " a line of 73; 76 are allowed (RFC 2047, section 2)    \
+	            */
+#define QP_LINE 76 /* of quoted-printable */
 
 static void put(void *arg, const char *text, size_t len)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One character of UTF-8, for those who judge ids, topics and JSON text. Well-formed is what the Unicode standard's
- * table 3-7 lists: no overlong form, no surrogate, nothing above U+10FFFF.
+ * One character of UTF-8, for those who judge or show ids, topics and JSON text. Well-formed is what the Unicode
+ * standard's table 3-7 lists: no overlong form, no surrogate, nothing above U+10FFFF.
  */
-#ifndef HW_CORE_UTF8_H
-#define HW_CORE_UTF8_H
+#ifndef HW_UTF8_H
+#define HW_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
