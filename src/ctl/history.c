@@ -361,7 +361,7 @@ static const char *judge(const struct command *c, struct hw_history_args *a, con
 	if (a->id && !*a->id)
 		return "an empty id names no device";
 	if (!a->id && c->takes & NEEDS_ID)
-		return "which device?";
+		return "which device? Of a group there are outages --group and uptime --group";
 	return n > 1 ? "too many arguments" : NULL;
 }
 

@@ -216,15 +216,22 @@ def test_an_emptied_redis_is_read_from_its_start(env, redis):
     h = History(env, db, batch=50).start()
     s.some(200)
     wait_read(h, env)
+    before = in_sql(db)
+    h.stop()
     env.redis.flushall()
     s.some(120, maxlen=100)
-    wait_read(h, env)
-    assert len(gaps(db)) in (0, 1)
+    h.start()
     wait_until(lambda: gaps(db), what="the gap")
     wait_read(h, env)
-    have = in_sql(db)
-    assert all(have[k] == v for k, v in env.redis.xrange(s.stream))
-    assert set(have) <= set(s.written) and len(have) >= 300
+    assert in_sql(db) == {**before, **dict(env.redis.xrange(s.stream))}
+    assert [g[3] for g in gaps(db)] == [20] and h.status()["lost"] == 20
+    # And while it runs: nothing is lost that it has not missed.
+    env.redis.flushall()
+    s.some(80)
+    wait_until(lambda: len(gaps(db)) == 2, what="the second gap")
+    wait_read(h, env)
+    assert len(in_sql(db)) == 380 and h.status()["lost"] == 20
+    check_outages(db)
 
 
 def test_a_redis_that_was_put_back_repeats_nothing(env, redis):
