@@ -26,6 +26,7 @@
 #define EXPIRE_ROUNDS 8     /* while there is much to read, a piece goes in every so many rounds */
 #define LAG_MS        1000
 #define REDIS_MS      1000
+#define MOMENT_MS     1000
 
 /* What is read of Redis: the streams, and devices' hashes. */
 enum { HASHES = HW_STREAMS, PARTS };
@@ -260,8 +261,32 @@ static void account(struct hw_clerk *c, enum hw_stream stream, const struct hw_s
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* One transaction: 0; or -EIO, and whether it happened is to be asked. */
-static int write_page(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p)
+/*
+ * What follows the page, as far as a batch goes, into the same transaction; *p is the last page then. Devices' rows lie
+ * everywhere in the tables, so what is written for an entry is less the more of them are written at once. What cannot
+ * be read is met again behind the batch, and a gap ends it. No longer than a moment, as other workers wait for it; and
+ * after a failure of SQL each page goes alone: there may be little room.
+ */
+static int put_more(struct hw_clerk *c, enum hw_stream stream, struct hw_source_page *p, uint64_t *fresh)
+{
+	int64_t until_ms = mono_ms() + MOMENT_MS;
+	unsigned left = c->again_s == 0 ? c->conf.pages - 1 : 0;
+	int rc = 0;
+	for (; rc == 0 && left > 0 && p->more && !p->gap.any && mono_ms() < until_ms; left--) {
+		struct hw_source_page next;
+		if (hw_source_read(c->source, stream, &p->to, &next) != 0)
+			break;
+		rc = hw_ledger_move(c->ledger, stream, &next.from, &next.to) == 1 ? 0 : -EIO;
+		if (rc == 0)
+			rc = put(c, stream, &next, fresh);
+		next.unusable += p->unusable;
+		*p = next;
+	}
+	return rc;
+}
+
+/* One transaction: 0; or -EIO, and whether it happened is to be asked. *p is the last page that it has. */
+static int write_batch(struct hw_clerk *c, enum hw_stream stream, struct hw_source_page *p)
 {
 	struct hw_mono began = hw_clock_mono();
 	uint64_t fresh = 0;
@@ -274,6 +299,8 @@ static int write_page(struct hw_clerk *c, enum hw_stream stream, const struct hw
 	}
 	if (rc > 0)
 		rc = put(c, stream, p, &fresh);
+	if (rc == 0)
+		rc = put_more(c, stream, p, &fresh);
 	if (rc == 0)
 		rc = hw_ledger_commit(c->ledger);
 	if (rc != 0)
@@ -294,19 +321,22 @@ static bool is_moved(const struct hw_source_page *p)
 }
 
 /*
- * What is behind the place of a stream: *more if that was not all. 0; -ENOTCONN; -EACCES if Redis refuses, which is
- * told; -EIO if SQL failed.
+ * A batch of what is behind the place of a stream: *more if that was not all. 0; -ENOTCONN; -EACCES if Redis refuses,
+ * which is told; -EIO if SQL failed.
  */
-static int copy_page(struct hw_clerk *c, enum hw_stream stream, bool *more)
+static int copy_batch(struct hw_clerk *c, enum hw_stream stream, bool *more)
 {
 	struct hw_source_page page;
 	int rc = hw_source_read(c->source, stream, &c->place[stream], &page);
 	note_refusal(c, stream, rc);
 	if (rc)
 		return rc;
+	if (is_moved(&page)) {
+		rc = write_batch(c, stream, &page);
+		*more |= page.more;
+		return rc;
+	}
 	*more |= page.more;
-	if (is_moved(&page))
-		return write_page(c, stream, &page);
 	account(c, stream, &page, 0, 0);
 	return 0;
 }
@@ -321,7 +351,7 @@ static int read_to_end(struct hw_clerk *c)
 	int rc = 0;
 	while (rc == 0 && more && !hw_source_is_woken(c->source)) {
 		more = false;
-		rc = copy_page(c, HW_STREAM_EVENTS, &more);
+		rc = copy_batch(c, HW_STREAM_EVENTS, &more);
 	}
 	return hw_source_is_woken(c->source) ? -ENOTCONN : rc;
 }
@@ -366,7 +396,7 @@ static int keep_forgotten(struct hw_clerk *c, struct hw_entry *entries, size_t *
  */
 static int find_forgotten(struct hw_clerk *c, int64_t gap_ms)
 {
-	size_t cap = c->conf.source.batch / 4 + 1, n = 0;
+	size_t cap = c->conf.source.page / 4 + 1, n = 0;
 	struct hw_entry *some = malloc(cap * sizeof(*some));
 	int64_t dev = 0;
 	int rc = some ? 0 : -ENOTCONN;
@@ -462,7 +492,7 @@ static int one_round(struct hw_clerk *c)
 	bool more = false, more_events = false;
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
-		rc = unless_refused(copy_page(c, (enum hw_stream)i, i == HW_STREAM_EVENTS ? &more_events : &more));
+		rc = unless_refused(copy_batch(c, (enum hw_stream)i, i == HW_STREAM_EVENTS ? &more_events : &more));
 	if (rc == 0 && c->owes_ms && !more_events && mono_ms() >= c->hashes_at_ms) {
 		rc = read_back(c);
 		if (rc == -EACCES)

@@ -24,6 +24,7 @@ struct hw_clerk_conf {
 	struct hw_sql_conf sql;
 	int64_t keep_ms, keep_outages_ms; /* 0: for ever */
 	int64_t events_max;               /* what the stream is kept at */
+	unsigned pages;                   /* of a transaction, at most: a batch */
 };
 
 /* From the loop. */

@@ -188,12 +188,10 @@ int hw_ledger_place(struct hw_ledger *l, enum hw_stream stream, struct hw_place 
 	return rc;
 }
 
-int hw_ledger_begin(struct hw_ledger *l, enum hw_stream stream, const struct hw_place *from, const struct hw_place *to)
+int hw_ledger_move(struct hw_ledger *l, enum hw_stream stream, const struct hw_place *from, const struct hw_place *to)
 {
 	char old[HW_EVENT_ID_TEXT], new[HW_EVENT_ID_TEXT];
 	struct hw_sql_stmt *q = l->q[MOVE];
-	if (hw_sql_begin(l->sql) != 0)
-		return -EIO;
 	hw_event_id_text(from->at, old);
 	hw_event_id_text(to->at, new);
 	hw_sql_text(q, 1, new);
@@ -202,9 +200,17 @@ int hw_ledger_begin(struct hw_ledger *l, enum hw_stream stream, const struct hw_
 	hw_sql_text(q, 4, old);
 	hw_sql_int(q, 5, from->n);
 	int64_t n = hw_sql_do(q);
-	if (n == 0)
-		hw_sql_rollback(l->sql);
 	return n < 0 ? -EIO : n > 0;
+}
+
+int hw_ledger_begin(struct hw_ledger *l, enum hw_stream stream, const struct hw_place *from, const struct hw_place *to)
+{
+	if (hw_sql_begin(l->sql) != 0)
+		return -EIO;
+	int moved = hw_ledger_move(l, stream, from, to);
+	if (moved == 0)
+		hw_sql_rollback(l->sql);
+	return moved;
 }
 
 int hw_ledger_commit(struct hw_ledger *l)

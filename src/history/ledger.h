@@ -28,6 +28,8 @@ int hw_ledger_place(struct hw_ledger *l, enum hw_stream stream, struct hw_place 
 
 /* 1: it is ours; 0: it stood elsewhere, and nothing has begun; -EIO. */
 int hw_ledger_begin(struct hw_ledger *l, enum hw_stream stream, const struct hw_place *from, const struct hw_place *to);
+/* The same within a transaction, for what follows. 0: the place is not the one that it was moved to; -EIO. */
+int hw_ledger_move(struct hw_ledger *l, enum hw_stream stream, const struct hw_place *from, const struct hw_place *to);
 /* 1: it was new; 0: it was there; -EIO. `found`: read back from a hash, not from the stream. */
 int hw_ledger_event(struct hw_ledger *l, const struct hw_entry *e, bool found);
 int hw_ledger_sight(struct hw_ledger *l, const struct hw_entry *e);

@@ -18,6 +18,8 @@
 #include "run/manager.h"
 #include "run/options.h"
 
+#define PAGE_MAX 1000 /* entries of a page: a few ms of Redis' time */
+
 struct app {
 	struct hw_log *log;
 	struct hw_history_settings *conf;
@@ -156,12 +158,14 @@ static int listen_local(struct app *a, struct hw_daemon *d)
 static int start(struct app *a, struct hw_daemon *d)
 {
 	const struct hw_history_settings *c = a->conf;
+	unsigned page = (unsigned)c->batch < PAGE_MAX ? (unsigned)c->batch : PAGE_MAX;
 	struct hw_clerk_conf clerk = {
-		.source = {.key_prefix = c->redis.key_prefix, .task_prefix = "task:", .batch = (unsigned)c->batch},
+		.source = {.key_prefix = c->redis.key_prefix, .task_prefix = "task:", .page = page},
 		.sql = {.password = a->sql_password, .tls_ca = c->tls_ca},
 		.keep_ms = c->keep_ms,
 		.keep_outages_ms = c->keep_outages_ms,
-		.events_max = c->redis.events_max};
+		.events_max = c->redis.events_max,
+		.pages = (unsigned)c->batch / page};
 	clerk.source.at = hw_redis_address_of(&c->redis, a->redis_password);
 	(void)hw_sql_place_parse(c->database, &clerk.sql.place);
 	if (clerk.sql.place.path[0])

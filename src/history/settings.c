@@ -31,7 +31,7 @@ static const struct hw_conf_option options[] = {
 	{"history", "tls_ca", HW_CONF_PATH, AT(tls_ca), .max = HW_CONF_TEXT_MAX, .dflt = ""},
 	{"history", "keep", HW_CONF_DURATION, AT(keep_ms), .min = 0, .max = 36500 * HW_CONF_DAY, .dflt = "90d"},
 	{"history", "keep_outages", HW_CONF_DURATION, AT(keep_outages_ms), .min = 0, .max = 36500 * HW_CONF_DAY, .dflt = "1095d"},
-	{"history", "batch", HW_CONF_INT, AT(batch), .min = 1, .max = 10000, .unit = "entries", .dflt = "1000"},
+	{"history", "batch", HW_CONF_INT, AT(batch), .min = 1, .max = 10000, .unit = "entries", .dflt = "10000"},
 	{"history", "socket", HW_CONF_PATH, AT(socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/history.sock"},
 	{"history", "socket_group", HW_CONF_WORD, AT(socket_group), .max = 32, .dflt = ""},
 	{"history", "pid_file", HW_CONF_PATH, AT(pid_file), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "/run/heartwheel/heartwheel-history.pid"},

@@ -19,7 +19,7 @@
 
 #define KEY_MAX   160
 #define WAIT_MS   "1000" /* far below HW_LINK_SILENCE_MS */
-#define SCAN_MORE 2      /* SCAN may answer more keys than it is asked for, which is a quarter of a batch */
+#define SCAN_MORE 2      /* SCAN may answer more keys than it is asked for, which is a quarter of a page */
 
 struct hw_source {
 	struct event_base *base; /* owned */
@@ -29,7 +29,7 @@ struct hw_source {
 	struct hw_redis_link link;
 	struct hw_redis_address at;
 	char keys[HW_STREAMS][KEY_MAX], state_prefix[KEY_MAX], state_match[2 * KEY_MAX];
-	unsigned batch;
+	unsigned page;
 	size_t cap;
 	struct hw_entry *entries;
 	bool linked, up, timed_out;
@@ -309,7 +309,7 @@ static bool take_range(struct reading *r, const redisReply *range, struct hw_eve
 		p->to.at = at;
 		p->to.n++;
 	}
-	p->more = range->elements > r->s->batch;
+	p->more = range->elements > r->s->page;
 	return true;
 }
 
@@ -416,7 +416,7 @@ static int look(struct hw_source *s, struct reading *r)
 	const char *key = s->keys[r->stream];
 	struct question aside = {.s = s}, whole = {.s = s, .read = read_whole, .arg = r};
 	hw_event_id_text(r->page->from.at, from);
-	snprintf(count, sizeof(count), "%u", s->batch + 1);
+	snprintf(count, sizeof(count), "%u", s->page + 1);
 	send_question(&aside, 1, (const char *[]){"MULTI"});
 	send_question(&aside, 3, (const char *[]){"XINFO", "STREAM", key});
 	send_question(&aside, 6, (const char *[]){"XRANGE", key, "-", "+", "COUNT", count});
@@ -433,7 +433,7 @@ int hw_source_read(struct hw_source *s, enum hw_stream stream, const struct hw_p
 	if (from->n < 0 || from->at.ms == 0)
 		return look(s, &r);
 	hw_event_id_text(from->at, at);
-	snprintf(count, sizeof(count), "%u", s->batch + 1);
+	snprintf(count, sizeof(count), "%u", s->page + 1);
 	int rc = ask(s, read_page, &r, 6, (const char *[]){"XRANGE", s->keys[stream], at, "+", "COUNT", count});
 	return rc == 0 && r.gone ? look(s, &r) : rc;
 }
@@ -529,7 +529,7 @@ int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *
 	struct scan c = {.s = s, .page = out, .cursor = cursor};
 	char count[16], at[32];
 	*out = (struct hw_source_page){.entries = s->entries};
-	snprintf(count, sizeof(count), "%u", s->batch / 4 + 1);
+	snprintf(count, sizeof(count), "%u", s->page / 4 + 1);
 	snprintf(at, sizeof(at), "%s", cursor);
 	int rc = ask(s, read_keys, &c, 6, (const char *[]){"SCAN", at, "MATCH", s->state_match, "COUNT", count});
 	struct question *q = rc == 0 && c.n > 0 ? calloc(c.n, sizeof(*q)) : NULL;
@@ -599,8 +599,8 @@ static int make(struct hw_source *s, const struct hw_source_conf *c)
 	snprintf(s->keys[HW_STREAM_TASKS], KEY_MAX, "%.100sevents", c->task_prefix);
 	snprintf(s->state_prefix, KEY_MAX, "%.100sstate:", c->key_prefix);
 	escape(s->state_prefix, s->state_match);
-	s->batch = c->batch;
-	s->cap = c->batch * SCAN_MORE + 1;
+	s->page = c->page;
+	s->cap = c->page * SCAN_MORE + 1;
 	s->entries = calloc(s->cap, sizeof(*s->entries));
 	s->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	s->base = event_base_new();

@@ -25,7 +25,7 @@ struct hw_source_conf {
 	const char *key_prefix; /* of devices */
 	const char *task_prefix;
 	uint64_t seed;
-	unsigned batch; /* entries of a page at most */
+	unsigned page; /* entries that are asked for at once: Redis does nothing else meanwhile */
 };
 
 /* What is behind a place. */

@@ -89,6 +89,26 @@ def test_a_kill_in_the_midst_of_a_batch_loses_and_repeats_nothing(env, redis, ki
     assert gaps(db) == []
 
 
+def test_pages_of_a_batch_are_there_together_or_not_at_all(env, redis):
+    """Redis is read by the thousand, and what is there is written in larger pieces: also those are killed."""
+    db, s = database(env), Scribe(env, 17)
+    h = History(env, db, batch=3000)
+    amid, tries = 0, 0
+    while amid < 2:
+        s.some(7_500, batch=1000)
+        amid += kill_amid(h, s)
+        tries += 1
+        assert tries < 20, "only %d kills came while it wrote" % amid
+    s.some(7_500, batch=1000)
+    waiting = len(s.written) - h.place()
+    h.start()
+    wait_read(h, env)
+    assert in_sql(db) == s.written and gaps(db) == []
+    check_outages(db)
+    assert h.metrics().get("history_batch_seconds_count") <= waiting // 1000 - 3, "they are not put together"
+    assert h.metrics().get("history_rows_total", kind="transition") == waiting
+
+
 def test_what_was_trimmed_is_counted_and_the_last_of_it_found(env, redis):
     db, s = database(env), Scribe(env, 3)
     h = History(env, db, batch=100).start()
@@ -253,11 +273,12 @@ def test_a_redis_that_was_put_back_repeats_nothing(env, redis):
     check_outages(db)
 
 
+@pytest.mark.parametrize("batch", [50, 2000])
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_workers_write_each_entry_once(env, redis, kind):
+def test_two_workers_write_each_entry_once(env, redis, kind, batch):
     db, s = database(env, kind), Scribe(env, 7)
-    n = 6000 if kind == "sqlite" else 2000
-    workers = [History(env, db, batch=50) for _ in range(2)]
+    n = 6000 if kind == "sqlite" or batch > 1000 else 2000
+    workers = [History(env, db, batch=batch) for _ in range(2)]
     s.some(n // 2)
     for h in workers:
         h.start()
