@@ -44,8 +44,10 @@ static void put_in(struct hw_app *a, struct hw_now now, const struct hw_event *e
 {
 	bool hearsay = a->keyspace && hw_monitor_is_hearsay(a->monitor, e);
 	int rc = hw_monitor_stream(a->monitor, now, e);
-	if (hearsay && rc == 0) /* whether it is known by a key stands in its hash alone */
-		hw_redis_look_at_device(a->redis, e->id, e->id_len);
+	/* Whether it is known by a key stands in its hash alone. All are read again where there are too many to look at
+	 * one by one, as behind a gap. */
+	if (hearsay && rc == 0 && hw_redis_look_at_device(a->redis, e->id, e->id_len) < 0)
+		hw_app_cluster_reread(a, false);
 	if (rc == -ESTALE)
 		rc = put_in_anew(a, now, e);
 	if (rc == -ENOSPC || rc == -ENOMEM)
@@ -120,6 +122,8 @@ static const struct hw_tail_ops tail_ops = {on_link, on_page, on_gap, on_trouble
 
 void hw_app_cluster_reread(struct hw_app *a, bool keeps)
 {
+	if (!a->cluster)
+		return;
 	struct hw_cluster_stream *s = stream_of(a);
 	if (!s->tail) /* mode = standby: all is dropped once a part of it is lost */
 		return;

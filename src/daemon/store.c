@@ -47,6 +47,11 @@ static bool owner(void *arg, const char *id, size_t id_len, struct hw_ownership 
 	return true;
 }
 
+static void on_unlooked(void *arg)
+{
+	hw_app_cluster_reread(arg, false);
+}
+
 static void on_fenced(void *arg, unsigned partition, const struct hw_token *newer)
 {
 	struct hw_app *a = arg;
@@ -210,7 +215,7 @@ static void on_emptied(void *arg)
 const struct hw_redis_ops hw_app_redis_ops = {OPS, .on_event = on_event};
 /* Of several nodes all events come from the stream, whoever wrote them: each serves the same ones. */
 const struct hw_redis_ops hw_app_redis_ops_several = {OPS, .owner = owner, .on_fenced = on_fenced,
-                                                      .on_dropped = on_dropped};
+                                                      .on_dropped = on_dropped, .on_unlooked = on_unlooked};
 /* ... but where one alone writes them. */
 const struct hw_redis_ops hw_app_redis_ops_standby = {OPS, .on_event = on_event, .owner = owner, .on_fenced = on_fenced,
                                                       .on_dropped = on_dropped};

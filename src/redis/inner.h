@@ -144,6 +144,7 @@ struct hw_load {
 	char cursor[32];
 	bool scanning;    /* a page is asked for */
 	unsigned waiting; /* devices' replies */
+	unsigned looks;   /* at devices that are known by hearsay, under way */
 	bool failed;      /* something said that Redis cannot serve */
 	bool next;        /* during AGAIN: all is to be read after it */
 	uint64_t devices, unusable;

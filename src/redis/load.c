@@ -231,6 +231,12 @@ static void go_on(struct hw_redis *r)
 		give_up(r);
 }
 
+/* Whether Redis as a whole is what fails, and not this hash alone. */
+static bool cannot_serve(struct hw_redis *r, const redisReply *reply)
+{
+	return !reply || (reply->type == REDIS_REPLY_ERROR && hw_trouble_is_global(hw_refusal_trouble(r, reply->str)));
+}
+
 static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct asked *a = arg;
@@ -241,7 +247,7 @@ static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
 		hw_redis_link_got(&r->link);
 		if (reply->type == REDIS_REPLY_ARRAY && reply->elements == FIELDS)
 			take_device(r, a, reply, false);
-		else if (reply->type == REDIS_REPLY_ERROR && hw_trouble_is_global(hw_refusal_trouble(r, reply->str)))
+		else if (cannot_serve(r, reply))
 			r->load.failed = true;
 		else
 			r->load.unusable++;
@@ -285,12 +291,16 @@ static int ask(struct hw_redis *r, const redisReply *key)
 static void on_one(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct asked *a = arg;
+	struct hw_redis *r = a->r;
 	const redisReply *reply = answer;
 	(void)ac;
+	r->load.looks--;
 	if (reply)
-		hw_redis_link_got(&a->r->link);
+		hw_redis_link_got(&r->link);
 	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == FIELDS)
-		take_device(a->r, a, reply, true);
+		take_device(r, a, reply, true);
+	else if (cannot_serve(r, reply) && r->ops->on_unlooked)
+		r->ops->on_unlooked(r->arg);
 	free(a);
 }
 
@@ -298,8 +308,12 @@ int hw_redis_look_at_device(struct hw_redis *r, const char *id, size_t id_len)
 {
 	if (!r->up)
 		return -ENOTCONN;
+	if (r->load.looks >= HW_LOOKED_AT_MAX)
+		return -ENOBUFS;
 	size_t len = hw_keys_device(&r->keys, HW_KEY_STATE, id, id_len, r->sink.key);
-	return ask_fields(r, on_one, (struct hw_id){r->sink.key, len}, (struct hw_id){id, id_len});
+	int rc = ask_fields(r, on_one, (struct hw_id){r->sink.key, len}, (struct hw_id){id, id_len});
+	r->load.looks += rc == 0;
+	return rc;
 }
 
 static bool of_outbox(const struct hw_load *l)

@@ -95,6 +95,9 @@ struct hw_redis_ops {
 	/* This device's state as of `seq` was not written, and will not be: another node owns it, or did meanwhile.
 	 * Nothing of this header is to be called from here. May be NULL. */
 	void (*on_dropped)(void *arg, struct hw_ref device, uint64_t seq);
+	/* What hw_redis_look_at_device() asked for is not told: the link was lost, or Redis cannot serve it. Nothing of
+	 * this header is to be called from here. May be NULL. */
+	void (*on_unlooked)(void *arg);
 };
 
 struct hw_redis_stats {
@@ -120,8 +123,9 @@ void hw_redis_load(struct hw_redis *r);
 /* The first load, of one that did nothing until now although the link may be up for long: as if it was made now. */
 void hw_redis_load_late(struct hw_redis *r);
 
-/* Of several nodes, of a device that is known by hearsay: on_device() tells what the store has of it, unless the link
- * is lost first. 0; or -ENOTCONN or -ENOMEM. */
+/* Of several nodes, of a device that is known by hearsay: on_device() tells what the store has of it, or on_unlooked()
+ * is called. 0; or -ENOTCONN, -ENOMEM, or -ENOBUFS where so many are under way: neither follows. */
+#define HW_LOOKED_AT_MAX 1024
 int hw_redis_look_at_device(struct hw_redis *r, const char *id, size_t id_len);
 
 /* Looks at who is a member of a cluster on this prefix: `fn` is called with the ops' argument, `any` says whether

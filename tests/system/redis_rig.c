@@ -212,6 +212,7 @@ static void on_device(void *arg, struct hw_stored *device)
 {
 	struct rig *g = arg;
 	g->down_ms = device->down_ms;
+	g->told++;
 	ck_assert_int_eq(hw_monitor_load(g->m, rig_now(), device), 0);
 }
 
@@ -326,13 +327,20 @@ static void on_dropped(void *arg, struct hw_ref device, uint64_t seq)
 	g->dropped_seq = seq;
 }
 
+static void on_unlooked(void *arg)
+{
+	struct rig *g = arg;
+	g->unlooked++;
+}
+
 #define OPS                                                                                                            \
 	.on_link = on_link, .on_device = on_device, .on_outbox = on_outbox, .on_loaded = on_loaded,                    \
 	.on_confirmed = on_confirmed, .on_newer = on_newer, .on_event = on_event, .on_events = on_events,              \
 	.status_payload = status_payload, .on_trouble = on_trouble, .on_emptied = on_emptied,                          \
 	.on_sent_again = on_sent_again
-static const struct hw_redis_ops ops = {OPS}, ops_of_several = {OPS, .owner = owner, .on_fenced = on_fenced,
-                                                                .on_dropped = on_dropped};
+static const struct hw_redis_ops ops = {OPS};
+static const struct hw_redis_ops ops_of_several = {OPS, .owner = owner, .on_fenced = on_fenced,
+                                                   .on_dropped = on_dropped, .on_unlooked = on_unlooked};
 
 /* --- life ----------------------------------------------------------------------------------------------------------
  */

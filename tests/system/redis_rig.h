@@ -51,6 +51,7 @@ struct rig {
 	char outbox_last[512];
 	uint64_t confirmed; /* calls */
 	unsigned newer;
+	unsigned told, unlooked; /* devices of the store; of those that were looked at, those that were not told */
 	uint64_t newer_seq;
 	int64_t down_ms; /* of the last device loaded */
 	unsigned events, pages;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Getting to Redis (addresses, passwords, databases, prefixes) and loading what it holds. */
 #include <check.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,6 +247,32 @@ START_TEST(a_prefix_of_glob_characters)
 	rig_until(g, rig_is_loaded, IDLE_MS);
 	ck_assert_uint_eq(g->devices, 1);
 	ck_assert_uint_eq(g->unusable, 0);
+}
+END_TEST
+
+static bool is_told_of_all(struct rig *rig)
+{
+	return rig->told + rig->unlooked == HW_LOOKED_AT_MAX;
+}
+
+/* As many as may be under way; the next ones are read with all the others, as the caller sees to. */
+START_TEST(looks_at_devices_are_bounded)
+{
+	g->several = true;
+	rig_do(g, "HSET device:state:a state online seq 5");
+	rig_start(g);
+	ck_assert_int_eq(hw_redis_look_at_device(g->r, "a", 1), -ENOTCONN);
+	rig_until(g, rig_is_up, IDLE_MS);
+	for (int round = 0; round < 2; round++) {
+		g->told = g->unlooked = 0;
+		for (int i = 0; i < HW_LOOKED_AT_MAX; i++)
+			ck_assert_int_eq(hw_redis_look_at_device(g->r, "a", 1), 0);
+		ck_assert_int_eq(hw_redis_look_at_device(g->r, "a", 1), -ENOBUFS);
+		if (round == 1)
+			rig_kill_server(g);
+		rig_until(g, is_told_of_all, IDLE_MS);
+		ck_assert((g->told == 0) == (round == 1));
+	}
 }
 END_TEST
 
@@ -507,6 +534,7 @@ static Suite *suite(void)
 	tcase_add_test(t, a_user_without_rights);
 	tcase_add_test(t, a_prefix_of_glob_characters);
 	tcase_add_test(t, twenty_thousand_and_garbage);
+	tcase_add_test(t, looks_at_devices_are_bounded);
 	tcase_add_loop_test(t, down_is_when_no_node_saw, 0, 14);
 	tcase_add_test(t, the_fields_of_one);
 	tcase_add_test(t, cut_while_loading);
