@@ -4,6 +4,7 @@
 
 import * as device from "./device.js";
 import * as groups from "./groups.js";
+import { notify } from "./notify.js";
 import { follow, go, to } from "./route.js";
 import { tasks } from "./tasks.js";
 import { byId, element, visible } from "./text.js";
@@ -18,13 +19,13 @@ export const open = (id) => go(to("device", id));
 function name(where) {
 	if (STANDING.includes(where.view))
 		return byId(where.view).querySelector("h2").textContent;
-	return where.view === "device" ? visible(where.name) : where.view === "group" ? `Group ${visible(where.name)}` : where.view === "tasks" ? "Tasks" : "Unreliable devices";
+	return where.view === "device" ? visible(where.name) : where.view === "group" ? `Group ${visible(where.name)}` : where.view === "tasks" ? "Tasks" : where.view === "notify" ? "Notifications" : "Unreliable devices";
 }
 
 function content(where) {
 	const mine = shown, isStill = () => mine === shown;
 	return where.view === "device" ? device.enter(where.name, blind)
-		: where.view === "group" ? groups.group(where.name, isStill) : where.view === "tasks" ? tasks(isStill) : groups.unreliable(isStill);
+		: where.view === "group" ? groups.group(where.name, isStill) : where.view === "tasks" ? tasks(isStill) : where.view === "notify" ? notify(isStill) : groups.unreliable(isStill);
 }
 
 function back() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What the page shows is in its address, after the #: `#/?state=offline&search=pump` is the overview with its filters,
-// `#/device/ID`, `#/group/NAME`, `#/unreliable`, `#/tasks` and `#/diagnostics` are pages of their own. Any of them can be sent, and Back works. Ids and
+// `#/device/ID`, `#/group/NAME`, `#/unreliable`, `#/tasks`, `#/notify` and `#/diagnostics` are pages of their own. Any of them can be sent, and Back works. Ids and
 // names may have any characters: each that means something in an address, or cannot be seen, is written as %XX.
 
-const VIEWS = ["device", "group", "unreliable", "tasks", "diagnostics"];
+const VIEWS = ["device", "group", "unreliable", "tasks", "notify", "diagnostics"];
 let overview = { view: "overview", name: "", query: new URLSearchParams() }; // as it was last
 
 function decoded(text) {

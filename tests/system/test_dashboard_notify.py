@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""The dashboard's page of notifications, in a real browser, with a real web server to be told. Needs what test_dashboard.py
+needs."""
+import pytest
+
+from hw_wait import wait_until
+from test_dashboard import browser, missing, say_nothing, start  # noqa: F401
+from test_dashboard_device import axe_finds_nothing, page, visit
+from test_notify import script, web  # noqa: F401
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+def rows(b, card):
+    return b.get('[...document.querySelectorAll(\'[aria-label="%s"] tbody tr\')].map((r) => [...r.children].slice(-3).map((c) => c.textContent))'
+                 % card)
+
+
+def trouble(b):
+    return b.get('[...document.querySelectorAll("#page .trouble")].filter((e) => !e.hidden).map((e) => e.textContent).join("|")')
+
+
+def test_what_was_told_and_what_was_not(env, browser, web):
+    server = web(500)
+    d = start(env, timeout="1h")
+    b = browser()
+    b.open(d.url)
+    b.run('await page.locator("nav a", { hasText: "Notifications" }).click()')
+    wait_until(lambda: "Nobody is told when devices go offline" in page(b), what="the page to say how to be told")
+    assert b.get("location.hash") == "#/notify" and "Nothing was sent" in page(b) and trouble(b) == ""
+    axe_finds_nothing(b)
+    path = script(env, "cat >/dev/null\n")
+    d.rewrite(d.conf.read_text() + "\n[notify]\nexec = %s\nwebhook = %s\nwebhook_template = slack\nnotify_interval = 100ms\n"
+              % (path, server.url))
+    assert d.request("POST", "/v1/reload").status == 200
+    env.beat("<b>\u202epump")
+    what = "<b>\\u202epump of default is online"
+    wait_until(lambda: ["exec", what, "sent"] in rows(b, "What was told"), what="what was sent")
+    assert "Nobody is told when" not in page(b)
+    wait_until(lambda: "Nobody is told through webhook: the last message to the web server did not arrive, the server answered with "
+                       "status 500." in trouble(b), what="the failure, while it is tried again")
+    wait_until(lambda: ["webhook", what, "failed after 3 tries: the server answered with status 500"] in rows(b, "What was told"), 15)
+    assert server.url.split("/hook")[0] in page(b) and "secret" not in page(b)
+    axe_finds_nothing(b)
+    server.answers[:] = [200]
+    assert d.ctl("notify", "--test", "webhook").returncode == 0
+    wait_until(lambda: trouble(b) == "", what="the trouble to be over")
+    assert rows(b, "Who is told") == [["1", "0", "0"], ["1", "1", "0"]]
+    assert rows(b, "What was told")[0][2] == "sent, status 200"
+    say_nothing(b, ["503", "404"])
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_it_fits(env, browser, web, width):
+    server = web()
+    d = start(env, timeout="1h")
+    d.rewrite(d.conf.read_text() + "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\n" % server.url)
+    assert d.request("POST", "/v1/reload").status == 200
+    env.beat("hall-7.pump-" + "x" * 200)
+    wait_until(lambda: server.requests)
+    b = browser(viewport={"width": width, "height": 900})
+    b.open(d.url)
+    visit(b, d, "#/notify")
+    wait_until(lambda: rows(b, "What was told"), what="the list")
+    assert b.get("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
