@@ -199,8 +199,8 @@ class Suite:
 
     def targets(self):
         if self.python:
-            more = ["heartwheel-history"] if "test_history" in self.text else []
-            return ["heartwheeld", "heartwheelctl", "tests/system/fleet", *more]
+            more = [p for p in ("history", "tasks") if p in self.text]
+            return ["heartwheeld", "heartwheelctl", "tests/system/fleet", *("heartwheel-" + p for p in more)]
         ctl = ["heartwheelctl"] if self.words[0].startswith("system/test_ctl") else []
         return ["tests/simulation/simulate" if self.simulation else "tests/" + self.words[0], *ctl]
 

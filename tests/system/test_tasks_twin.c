@@ -49,6 +49,8 @@ static struct tasks_redis redis;
 static struct twin twin;
 static struct given given[SENDERS][MSG_IDS];
 static char last_event[32];
+static bool punctual;       /* time goes on to when something is due, now and then */
+static unsigned asked;      /* acknowledged ones that were sent once more */
 static char mismatch[1024]; /* the first one; empty: none */
 
 static void differs(const char *format, ...)
@@ -393,6 +395,7 @@ static void claim(void)
 		hw_tasks_claimed(&r, k, &got);
 		twin_claim(&twin, &ids[k], &want);
 		compare_claimed(&got, &want);
+		asked += want.verdict == HW_TASK_SEND && want.state == HW_TASK_ACKED;
 	}
 	compare_wakes(&r);
 }
@@ -523,6 +526,12 @@ static void pass_time(void)
 	static const int64_t spans[] = {2, 1000, 12000, 70000, 5 * MINUTE};
 	int64_t now = redis.now_ms + below(spans[below(5)]);
 	char task[HW_TASK_TEXT + 1];
+	int64_t next = INT64_MAX;
+	for (size_t k = 0; k < twin.n; k++)
+		if (twin.tasks[k].due > redis.now_ms && twin.tasks[k].due < next)
+			next = twin.tasks[k].due;
+	if (punctual && next < redis.now_ms + spans[4] && chance(0.3))
+		now = next + below(3); /* the moment itself */
 	for (size_t k = 0; k < twin.n; k++) {
 		if (twin.tasks[k].forgotten > now)
 			continue;
@@ -551,6 +560,7 @@ static void begin_run(enum twin_lie lie)
 	memset(given, 0, sizeof(given));
 	twin_init(&twin, &rules);
 	twin.lie = lie;
+	punctual = false;
 	compared_events = 0;
 	snprintf(last_event, sizeof(last_event), "0-0");
 	*mismatch = '\0';
@@ -589,6 +599,23 @@ START_TEST(test_the_scripts_do_what_their_twin_does)
 }
 END_TEST
 
+/* Which is rare: that nobody answers, and somebody looks just then. */
+START_TEST(test_who_has_acknowledged_is_asked_once_more)
+{
+	random_begin(7);
+	begin_run(TWIN_HONEST);
+	punctual = true;
+	asked = 0;
+	for (unsigned k = 0; k < 20 * STEPS && asked < 3; k++) {
+		step();
+		if (k % 16 == 0)
+			compare_all();
+		ck_assert_msg(!*mismatch, "step %u: %s", k, mismatch);
+	}
+	ck_assert_uint_eq(asked, 3);
+}
+END_TEST
+
 START_TEST(test_a_twin_that_lies_is_found_out)
 {
 	random_begin(7);
@@ -609,6 +636,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_checked_fixture(tc, set_up, tear_down);
 	tcase_add_test(tc, test_the_scripts_do_what_their_twin_does);
+	tcase_add_test(tc, test_who_has_acknowledged_is_asked_once_more);
 	tcase_add_loop_test(tc, test_a_twin_that_lies_is_found_out, TWIN_HONEST + 1, TWIN_LIES);
 	suite_add_tcase(suite, tc);
 	return rig_run(suite);
