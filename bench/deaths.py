@@ -128,11 +128,12 @@ class Others:
 
 
 class Marks(threading.Thread):
-    """Looks how many are marked offline in Redis, all the time, until they all are."""
+    """Looks how many are marked offline in Redis, all the time, until they all are; or, of as many that are,
+    until only `stay` others are left, if that is given."""
 
-    def __init__(self, env, n, limit_s):
+    def __init__(self, env, n, limit_s, stay=None):
         super().__init__(daemon=True)
-        self.n = n
+        self.n, self.stay = n, stay
         self.redis, self.key, self.until = env.redis_server.client(), env.key("offline"), time.monotonic() + limit_s
         self.first = self.last = None
         self.seen = 0
@@ -141,6 +142,7 @@ class Marks(threading.Thread):
         while self.seen < self.n and time.monotonic() < self.until:
             before = time.monotonic()
             n = self.redis.zcard(self.key)
+            n = n if self.stay is None else self.n - max(0, n - self.stay)
             if n and not self.first:
                 self.first = before
             if n > self.seen:

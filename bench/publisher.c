@@ -4,9 +4,10 @@
  *
  *     publisher send PORT PROTOCOL WINDOW FIRST COUNT ROOT   publishes the status of devices dFIRST and on, with at
  *                                                            most WINDOW unacknowledged; prints their rate
- *     publisher watch PORT ROOT DEVICES TIMEOUT_S            subscribes to ROOT/+/status and prints `ready`; then how
- *                                                            many devices were said to be offline, when the first, and
- *                                                            when the last (monotonic, s); ends when all were
+ *     publisher watch PORT ROOT DEVICES TIMEOUT_S [WORD]     subscribes to ROOT/+/status and prints `ready`; then of
+ *                                                            how many devices a status had the WORD (default: that of
+ *                                                            one that is offline), when the first, and when the last
+ *                                                            (monotonic, s); ends when all were
  *
  * `send` publishes from the callback of the acknowledgement, in the thread that reads: the fastest form that was found.
  * `watch` speaks MQTT itself and reads much at a time, so that it costs the machine next to nothing.
@@ -102,6 +103,7 @@ static int send_all(int port, int protocol, struct sender *s)
 /* --- watch ------------------------------------------------------------------------------------------------------- */
 
 struct watch {
+	const char *word;
 	size_t root_len;
 	unsigned devices, seen;
 	uint8_t *is_seen;
@@ -141,12 +143,11 @@ static void subscribe(int fd, const char *root)
 /* A PUBLISH of QoS 0: two bytes of length, the topic, the payload. */
 static void on_status(struct watch *w, const char *body, size_t len)
 {
-	static const char offline[] = "\"online\":false";
 	size_t topic_len = len > 2 ? (size_t)(unsigned char)body[0] << 8 | (unsigned char)body[1] : 0;
 	if (len < 2 + topic_len || topic_len < w->root_len + 3)
 		return;
 	unsigned long device = strtoul(body + 2 + w->root_len + 2, NULL, 10);
-	if (device >= w->devices || !memmem(body + 2 + topic_len, len - 2 - topic_len, offline, sizeof(offline) - 1))
+	if (device >= w->devices || !memmem(body + 2 + topic_len, len - 2 - topic_len, w->word, strlen(w->word)))
 		return;
 	w->last_s = now_s();
 	w->first_s = w->seen ? w->first_s : w->last_s;
@@ -173,10 +174,10 @@ static size_t parse(struct watch *w, const char *at, size_t len)
 	}
 }
 
-static int watch_all(int port, const char *root, unsigned devices, double timeout_s)
+static int watch_all(int port, const char *root, unsigned devices, double timeout_s, const char *word)
 {
 	static char buffer[READ_BYTES + 1];
-	struct watch w = {.root_len = strlen(root), .devices = devices, .is_seen = calloc(devices, 1)};
+	struct watch w = {.word = word, .root_len = strlen(root), .devices = devices, .is_seen = calloc(devices, 1)};
 	int fd = connect_to(port);
 	double until = now_s() + timeout_s;
 	size_t have = 0;
@@ -211,8 +212,9 @@ int main(int argc, char **argv)
 		                   .count = (unsigned)atoi(argv[6])};
 		return send_all(atoi(argv[2]), atoi(argv[3]), &s);
 	}
-	if (argc == 6 && strcmp(argv[1], "watch") == 0)
-		return watch_all(atoi(argv[2]), argv[3], (unsigned)atoi(argv[4]), atof(argv[5]));
+	if ((argc == 6 || argc == 7) && strcmp(argv[1], "watch") == 0)
+		return watch_all(atoi(argv[2]), argv[3], (unsigned)atoi(argv[4]), atof(argv[5]),
+		                 argc == 7 ? argv[6] : "\"online\":false");
 	fprintf(stderr, "usage: see the head of bench/publisher.c\n");
 	return 2;
 }

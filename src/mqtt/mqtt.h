@@ -77,6 +77,7 @@ struct hw_reader_event {
 struct hw_reader_stats {
 	uint64_t messages, bytes, wakeups, reconnects, ring_waits;
 	uint64_t junk_barriers; /* messages on the barrier topic that no monitor wrote */
+	uint64_t gathered;      /* how often it let messages gather before it read them */
 };
 
 /*

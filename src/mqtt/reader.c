@@ -74,7 +74,7 @@ struct hw_reader {
 	size_t barrier_len; /* of the barrier topic */
 	size_t share_len;   /* of the share topic; 0 without a group */
 
-	atomic_uint_least64_t messages, bytes, wakeups, reconnects, ring_waits, junk_barriers;
+	atomic_uint_least64_t messages, bytes, wakeups, reconnects, ring_waits, junk_barriers, gathered;
 };
 
 /* One writer: no locked instruction needed. */
@@ -308,6 +308,7 @@ static void gather(struct hw_reader *r, size_t waiting)
 	struct pollfd fd = {r->orders.fd, POLLIN, 0};
 	atomic_store(&r->gathering, true);
 	if (atomic_load(&r->expect_until_ns) <= r->planned_ns) {
+		count(&r->gathered, 1);
 		r->planned_ns += GATHER_MS * HW_NS_PER_MS;
 		poll(&fd, 1, GATHER_MS);
 		look(r);
@@ -583,5 +584,6 @@ struct hw_reader_stats hw_reader_stats(const struct hw_reader *r)
 	                                .wakeups = counted(&r->wakeups),
 	                                .reconnects = counted(&r->reconnects),
 	                                .ring_waits = counted(&r->ring_waits),
-	                                .junk_barriers = counted(&r->junk_barriers)};
+	                                .junk_barriers = counted(&r->junk_barriers),
+	                                .gathered = counted(&r->gathered)};
 }

@@ -1,45 +1,52 @@
 /* SPDX-License-Identifier: MIT */
-/* The ring of edges. Cost: constant per entry, but for the doublings. */
+/*
+ * The ring of edges. Cost: constant per entry. It was one array that doubled: at a mass death or return a turn of the
+ * loop then copied some 14 MB into memory that was new.
+ */
 #include "redis/edges.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define EDGES_FIRST 256
-#define EDGES_KEEP  4096 /* as many are kept when it is empty */
+#define PLACES ((uint64_t)HW_EDGES_CHUNKS * HW_EDGES_CHUNK)
+
+static struct hw_edge **chunk_of(struct hw_edges *q, uint64_t place)
+{
+	return &q->chunk[place / HW_EDGES_CHUNK % HW_EDGES_CHUNKS];
+}
 
 void hw_edges_fini(struct hw_edges *q)
 {
 	for (uint64_t i = q->head; i != q->tail; i++)
 		free(hw_edges_at(q, i)->id);
-	free(q->at);
-	*q = (struct hw_edges){0};
+	for (unsigned k = 0; k < HW_EDGES_CHUNKS; k++)
+		free(q->chunk[k]);
+	*q = (struct hw_edges){.head = 0};
 }
 
-static int grow(struct hw_edges *q)
+static int make_room(struct hw_edges *q, uint64_t place)
 {
-	uint32_t cap = q->cap ? q->cap * 2 : EDGES_FIRST;
-	if (q->cap >= 2 * HW_EDGES_MARK)
+	struct hw_edge **chunk = chunk_of(q, place);
+	if (q->tail - q->head == PLACES)
 		return -ENOBUFS;
-	struct hw_edge *at = malloc(cap * sizeof(*at));
-	if (!at)
-		return -ENOMEM;
-	for (uint64_t i = q->head; i != q->tail; i++)
-		at[i & (cap - 1)] = *hw_edges_at(q, i);
-	free(q->at);
-	q->at = at;
-	q->cap = cap;
-	return 0;
+	if (!*chunk)
+		*chunk = malloc(HW_EDGES_CHUNK * sizeof(**chunk));
+	return *chunk ? 0 : -ENOMEM;
 }
 
-static int make_room(struct hw_edges *q)
+/* The head has left a chunk. In a full ring the tail is in the same one. */
+static void give_back(struct hw_edges *q, uint64_t place)
 {
-	return q->tail - q->head == q->cap ? grow(q) : 0;
+	struct hw_edge **chunk = chunk_of(q, place);
+	if (q->tail - q->head > PLACES - HW_EDGES_CHUNK)
+		return;
+	free(*chunk);
+	*chunk = NULL;
 }
 
 int hw_edges_push(struct hw_edges *q, const struct hw_edge *e)
 {
-	int rc = q->tail - q->head - q->again >= HW_EDGES_MARK ? -ENOBUFS : make_room(q);
+	int rc = q->tail - q->head - q->again >= HW_EDGES_MARK ? -ENOBUFS : make_room(q, q->tail);
 	if (rc != 0)
 		return rc;
 	*hw_edges_at(q, q->tail) = *e;
@@ -51,7 +58,7 @@ int hw_edges_push(struct hw_edges *q, const struct hw_edge *e)
 
 int hw_edges_put_before(struct hw_edges *q, const struct hw_edge *e)
 {
-	int rc = make_room(q);
+	int rc = make_room(q, q->head - 1);
 	if (rc != 0)
 		return rc;
 	q->sent = --q->head;
@@ -64,22 +71,19 @@ int hw_edges_put_before(struct hw_edges *q, const struct hw_edge *e)
 
 struct hw_edge *hw_edges_at(const struct hw_edges *q, uint64_t place)
 {
-	return &q->at[place & (q->cap - 1)];
+	return &q->chunk[place / HW_EDGES_CHUNK % HW_EDGES_CHUNKS][place % HW_EDGES_CHUNK];
 }
 
 void hw_edges_confirm(struct hw_edges *q, uint64_t place)
 {
-	for (; q->head != place; q->head++) {
+	while (q->head != place) {
 		struct hw_edge *e = hw_edges_at(q, q->head);
 		if (!e->acknowledges)
 			q->edges--;
 		if (e->again)
 			q->again--;
 		free(e->id);
-	}
-	if (q->head == q->tail && q->cap > EDGES_KEEP) {
-		free(q->at);
-		q->at = NULL;
-		q->cap = 0;
+		if (++q->head % HW_EDGES_CHUNK == 0)
+			give_back(q, q->head - 1);
 	}
 }

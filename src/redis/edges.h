@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The ring of what the store has not confirmed: edges, and the broker's acknowledgements, which must not overtake them.
- * Places count up: head <= sent <= tail. It grows up to HW_EDGES_MARK, and gives its memory back once it is empty. What
- * was confirmed and is sent again (kept.h) comes back in front, beside that mark.
+ * Places count up: head <= sent <= tail. It holds up to HW_EDGES_MARK, in chunks that come and go with what it holds.
+ * What was confirmed and is sent again (kept.h) comes back in front, beside that mark.
  */
 #ifndef HW_REDIS_EDGES_H
 #define HW_REDIS_EDGES_H
@@ -13,7 +13,9 @@
 
 #include "heartwheel/transition.h"
 
-#define HW_EDGES_MARK 262144
+#define HW_EDGES_MARK   262144
+#define HW_EDGES_CHUNK  1024
+#define HW_EDGES_CHUNKS (2 * HW_EDGES_MARK / HW_EDGES_CHUNK)
 
 struct hw_edge {
 	struct hw_transition t; /* of an acknowledgement: only seq */
@@ -28,8 +30,7 @@ struct hw_edge {
 };
 
 struct hw_edges {
-	struct hw_edge *at;
-	uint32_t cap; /* a power of two, or 0 */
+	struct hw_edge *chunk[HW_EDGES_CHUNKS]; /* NULL where nothing is held */
 	uint64_t head, sent, tail;
 	uint32_t edges; /* how many are not acknowledgements */
 	uint32_t again; /* how many were confirmed before: they stand in front */
@@ -43,7 +44,7 @@ int hw_edges_push(struct hw_edges *q, const struct hw_edge *e);
 /* Puts it before all others, of which none may be in flight. The rest as above. */
 int hw_edges_put_before(struct hw_edges *q, const struct hw_edge *e);
 
-/* The entry at a place from head to tail; valid until the next push. */
+/* The entry at a place from head to tail; stays where it is until it is confirmed. */
 struct hw_edge *hw_edges_at(const struct hw_edges *q, uint64_t place);
 
 /* Drops all before `place`, which is at most `sent`. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/cluster_broker.h"
 #include "mqtt/evict.h"
 #include "mqtt/mqtt.h"
 #include "nodes_world.h"
@@ -20,6 +21,7 @@ struct hw_reader {
 	bool up;
 	int64_t dial_at, dialed, silent_at; /* silent: it cannot reach the broker since then; 0: it can */
 	bool replays, drains;
+	bool expects;         /* a barrier, so that its thread lets nothing gather */
 	struct nw_wire ring;  /* what the thread has read, and signs */
 	struct nw_wire taken; /* not released */
 	struct nw_text *now;
@@ -177,7 +179,7 @@ void hw_reader_drain(struct hw_reader *r)
 
 void hw_reader_expect(struct hw_reader *r, int64_t until_ns)
 {
-	(void)r, (void)until_ns;
+	r->expects = until_ns > 0;
 }
 
 void hw_reader_hurry(struct hw_reader *r)
@@ -373,6 +375,8 @@ void hw_publisher_barrier(struct hw_publisher *p, uint64_t mark, uint64_t number
 	struct hw_reader *r = p->h->reader;
 	if (!p->conn)
 		return;
+	if (number < HW_CLUSTER_BARRIER && r && !r->expects)
+		nw_breach(p->h->w, "10: %s sends a barrier that its reader does not know of", nw_names[p->h->name]);
 	if (p->h->w->lie == NW_LIE_BARRIER && r && r->up)
 		nw_wire_push(&r->ring, msg);
 	put_first(p->h, msg);

@@ -197,6 +197,36 @@ START_TEST(test_batches)
 }
 END_TEST
 
+/* Publishes `n` messages and takes them. Returns how often the reader has let some gather so far. */
+static uint64_t gathered_after(struct hw_reader *r, int n)
+{
+	for (int i = 0; i < n; i++)
+		peer_publish(peer, "n", &i, sizeof(i), 0, false);
+	for (int got = -1; got != n - 1;)
+		memcpy(&got, reader_await(r, HW_READER_MESSAGE).payload, sizeof(got));
+	return hw_reader_stats(r).gathered;
+}
+
+/* While a barrier is on its way a silent device waits for it: nothing gathers. Otherwise what comes thick does. */
+START_TEST(test_gathers_for_no_barrier)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, 5, 0, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "n", false);
+	int64_t until = now_ms() + PATIENCE;
+	hw_reader_expect(r, INT64_MAX);
+	uint64_t before = gathered_after(r, 1);
+	ck_assert_uint_eq(gathered_after(r, 3000), before);
+	hw_reader_expect(r, 0);
+	while (gathered_after(r, 100) == before)
+		ck_assert_msg(now_ms() < until, "it never lets messages gather");
+	hw_reader_expect(r, 1); /* over since long */
+	before = hw_reader_stats(r).gathered;
+	while (gathered_after(r, 100) == before)
+		ck_assert_msg(now_ms() < until, "it never lets messages gather again");
+	hw_reader_stop(r);
+}
+END_TEST
+
 /* --- barriers */
 
 START_TEST(test_barriers)
@@ -526,6 +556,7 @@ static void add(void *suite)
 	tcase_add_test(t, test_retained);
 	tcase_add_loop_test(t, test_replayed, 0, n_ways);
 	tcase_add_test(t, test_batches);
+	tcase_add_test(t, test_gathers_for_no_barrier);
 	tcase_add_loop_test(t, test_barriers, 0, n_ways);
 	tcase_add_loop_test(t, test_broker_restarts, 1, 3); /* one of each protocol */
 	tcase_add_test(t, test_reconnect_ordered);

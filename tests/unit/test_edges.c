@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* The ring of edges against a list that says the same: what is pushed, put before and confirmed, up to its mark and
+ * over its end, and that it gives its memory back. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../random.h"
+#include "../suite.h"
+#include "redis/edges.h"
+
+#define COUNT (4 * HW_EDGES_MARK)
+
+static struct hw_edges q;
+
+static int push(uint64_t seq)
+{
+	struct hw_edge e = {.t = {.seq = seq}, .acknowledges = seq % 3 == 0};
+	return hw_edges_push(&q, &e);
+}
+
+static unsigned chunks(void)
+{
+	unsigned n = 0;
+	for (unsigned k = 0; k < HW_EDGES_CHUNKS; k++)
+		n += q.chunk[k] != NULL;
+	return n;
+}
+
+/* The twin: the numbers that the ring must hold, between two places of a long array. */
+static uint64_t *held;
+static size_t first, end;
+
+static void same(void)
+{
+	uint32_t edges = 0;
+	ck_assert_uint_eq(q.tail - q.head, end - first);
+	for (size_t i = first; i < end; i++) {
+		const struct hw_edge *e = hw_edges_at(&q, q.head + (i - first));
+		ck_assert_uint_eq(e->t.seq, held[i]);
+		edges += !e->acknowledges;
+	}
+	ck_assert_uint_eq(q.edges, edges);
+	ck_assert_uint_le(chunks(), (end - first) / HW_EDGES_CHUNK + 2);
+}
+
+static void step(uint64_t *seq)
+{
+	uint64_t some = random64() % (random64() % 8 ? 300 : 30000);
+	switch (random64() % 3) {
+	case 0:
+		for (; some > 0 && end < COUNT && end - first < HW_EDGES_MARK; some--) {
+			ck_assert_int_eq(push(++*seq), 0);
+			held[end++] = *seq;
+		}
+		return;
+	case 1:
+		for (some %= 2000; some > 0 && first > 0 && end - first < HW_EDGES_MARK; some--) {
+			struct hw_edge e = {.t = {.seq = ++*seq}};
+			ck_assert_int_eq(hw_edges_put_before(&q, &e), 0);
+			held[--first] = *seq;
+		}
+		return;
+	default:
+		some = some < end - first ? some : end - first;
+		q.sent = q.tail;
+		hw_edges_confirm(&q, q.head + some);
+		first += some;
+	}
+}
+
+START_TEST(twin)
+{
+	uint64_t seq = 0;
+	held = malloc(COUNT * sizeof(*held));
+	ck_assert_ptr_nonnull(held);
+	first = end = COUNT / 4;
+	for (int round = 0; round < 400 && end < COUNT; round++) {
+		step(&seq);
+		if (round % 8 == 0)
+			same();
+	}
+	same();
+	hw_edges_confirm(&q, q.tail);
+	ck_assert_uint_le(chunks(), 1);
+	ck_assert_uint_eq(q.edges, 0);
+	ck_assert_uint_eq(q.again, 0);
+	hw_edges_fini(&q);
+	ck_assert_uint_eq(chunks(), 0);
+	free(held);
+}
+END_TEST
+
+/* What came before goes in front beside the mark, to the last place that there is; then all of it comes out in order.
+ */
+START_TEST(full)
+{
+	struct hw_edge e = {.t = {.seq = 0}};
+	for (uint64_t seq = 1; seq <= HW_EDGES_MARK + 700; seq++)
+		ck_assert_int_eq(push(seq), seq <= HW_EDGES_MARK ? 0 : -ENOBUFS);
+	hw_edges_confirm(&q, 700); /* so that a full ring's ends share a chunk */
+	for (uint64_t seq = 1; seq <= 700; seq++)
+		ck_assert_int_eq(push(HW_EDGES_MARK + seq), 0);
+	for (uint64_t n = 0; n < HW_EDGES_MARK; n++)
+		ck_assert_int_eq(hw_edges_put_before(&q, &e), 0);
+	ck_assert_int_eq(hw_edges_put_before(&q, &e), -ENOBUFS);
+	ck_assert_int_eq(push(1), -ENOBUFS);
+	ck_assert_uint_eq(q.again, HW_EDGES_MARK);
+	hw_edges_confirm(&q, q.head + HW_EDGES_MARK);
+	ck_assert_uint_eq(q.again, 0);
+	for (uint64_t seq = 701; q.head != q.tail; seq++) {
+		ck_assert_uint_eq(hw_edges_at(&q, q.head)->t.seq, seq);
+		hw_edges_confirm(&q, q.head + 1);
+	}
+	ck_assert_uint_le(chunks(), 2);
+	hw_edges_fini(&q);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("edges");
+	TCase *tc = tcase_create("ring");
+	random_begin(random_seed_of_now());
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, twin);
+	tcase_add_test(tc, full);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}
