@@ -21,7 +21,7 @@ TARGET = 13
 DEVICES = 5000 if O.smoke else deaths.DEVICES
 RATE = 60000  # heartbeats a second of who returns, at most
 WITNESSES, WITNESS_TIMEOUT_S = (50, 1) if O.smoke else (500, 2)
-TIMEOUT_S = 4 if O.smoke else 60  # of who has returned
+TIMEOUT_S = 2 if O.smoke else 60  # of who has returned
 LIMIT_S = 20 + DEVICES / 8000
 
 
