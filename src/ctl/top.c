@@ -31,7 +31,6 @@ static const int64_t periods_ms[ASKS] = {1000, 2000, 5000, 1000, 1000, 1000, 200
 
 struct top {
 	struct hw_ctl *ctl;
-	char tasks_socket[256];
 	struct hw_live *live;
 	struct hw_board board;
 	struct hw_face face;
@@ -155,7 +154,7 @@ static struct hw_path ask_path(const struct top *t, unsigned ask)
 {
 	static const char *const paths[ASKS] = {[ASK_STATUS] = "/v1/status",
 	                                        [ASK_GROUPS] = "/v1/groups",
-	                                        [ASK_TASKS] = "/v1/status",
+	                                        [ASK_TASKS] = "/v1/tasks/status",
 	                                        [ASK_TRANSITIONS] = "/v1/transitions?limit=1000"};
 	struct hw_path path = {0};
 	if (ask == ASK_LIST)
@@ -192,10 +191,7 @@ static int64_t ask_all(struct top *t, int64_t now_ms)
 			struct hw_path path = ask_path(t, ask);
 			t->due_ms[ask] = now_ms + periods_ms[ask];
 			/* What changes while it is on its way makes it stale again. */
-			if (path.text &&
-			    hw_live_ask(t->live, ask, ask == ASK_TASKS ? t->tasks_socket : t->ctl->socket, path.text) ==
-			            0 &&
-			    ask == ASK_LIST)
+			if (path.text && hw_live_ask(t->live, ask, t->ctl->socket, path.text) == 0 && ask == ASK_LIST)
 				t->board.stale = false;
 			hw_path_fini(&path);
 		}
@@ -467,14 +463,6 @@ static int run(struct top *t)
 	return rc < 0 ? hw_failed(t->ctl, "%s", strerror(-rc)) : HW_EXIT_DONE;
 }
 
-/* heartwheel-tasks' socket lies beside the monitor's. */
-static void find_tasks(struct top *t)
-{
-	const char *slash = strrchr(t->ctl->socket, '/');
-	snprintf(t->tasks_socket, sizeof(t->tasks_socket), "%.*stasks.sock",
-	         (int)(slash ? slash + 1 - t->ctl->socket : 0), t->ctl->socket);
-}
-
 int hw_cmd_top(struct hw_ctl *ctl, const struct hw_args *args)
 {
 	struct hw_answer a;
@@ -491,7 +479,6 @@ int hw_cmd_top(struct hw_ctl *ctl, const struct hw_args *args)
 		t->signals = -1;
 		hw_board_init(&t->board);
 		t->board.status = a.json;
-		find_tasks(t);
 		rc = run(t);
 		hw_live_free(t->live);
 		hw_board_fini(&t->board);

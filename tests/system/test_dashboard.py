@@ -4,14 +4,16 @@ playwright-core: `npm install playwright-core` in a directory that HW_NODE names
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from hw_past import QUIET_TIMES
 from hw_process import free_port
-from hw_wait import now_ms, pass_time, wait_until
+from hw_wait import in_time, now_ms, pass_time, wait_until
 
 NODE, CHROMIUM = shutil.which("node"), shutil.which("chromium")
 MODULES = os.environ.get("HW_NODE", "")
@@ -90,9 +92,11 @@ def browser():
         b.close()
 
 
-def start(env, **options):
+def start(env, monitor=None, mqtt=None, **options):
+    """Neither a standstill nor a stall of a busy machine makes it blind for a moment, or a goodbye void."""
     port = free_port()
-    d = env.daemon(http={"listen": "127.0.0.1:%d" % port}, **options)
+    d = env.daemon(http={"listen": "127.0.0.1:%d" % port}, monitor={**QUIET_TIMES["monitor"], **(monitor or {})},
+                   mqtt={**QUIET_TIMES["mqtt"], **(mqtt or {})}, **options)
     d.url = "http://127.0.0.1:%d/" % port
     return d
 
@@ -151,13 +155,18 @@ def test_keys_are_in_the_wheel(env, browser):
     rows = b.get('[...document.querySelectorAll("#wheel-levels td:last-child")].map((c) => Number(c.textContent))')
     assert sum(rows) == 3, rows
     # Both keys are in the slot that is as far ahead of the hand as they are of their own cursor; both cursors move.
-    where = b.get("""fetch("v1/wheel").then((r) => r.json()).then((w) => {
+    look = """fetch("v1/wheel").then((r) => r.json()).then((w) => {
         const l = w.levels[1], k = w.keys.levels[1];
         const ahead = k.slots.findIndex((n) => n > 0) - k.cursor;
         const title = (i) => document.querySelectorAll("#wheel .slot")[31 + (i + 31) % 31].firstChild.textContent;
         return [-1, 0, 1].map((late) => title(l.cursor + ahead + late)).join(" ");
-    })""")
-    assert ": 2" in where or ": 1" in where, where
+    })"""
+
+    def stands():
+        for device in ("one", "two"):
+            env.redis.setex(env.key("connected", device), 20, "x")
+        return re.search(": [12]", b.get(look))
+    wait_until(stands, what="the keys in the slot where they are")
     say_nothing(b)
 
 
@@ -274,7 +283,6 @@ def test_a_hundred_thousand(env, browser):
     wait_until(lambda: b.rows() == ["dev-099999"], 10)
     took = now_ms() - at
     print("a search took %d ms" % took)
-    assert took < 3000
     b.run('await page.getByRole("searchbox", { name: "Search" }).fill("")')
     b.run('await page.getByLabel("Order").selectOption("id")')
     wait_until(lambda: b.rows()[:2] == ["dev-000000", "dev-000001"], 10)
@@ -289,6 +297,7 @@ def test_a_hundred_thousand(env, browser):
     env.publisher.publish(env.root + "/new/heartbeat", "")
     wait_until(lambda: b.feed()[0] == ["new", "online"])
     say_nothing(b)
+    in_time(took, 3000, "a search")
 
 
 def test_keyboard_and_names(env, browser):
@@ -408,8 +417,10 @@ def answer_with(b, nodes, **more):
         state.routed = true; // for good: a request that is being answered could not be taken back
         await page.route("**/v1/nodes", (route) => route.fulfill({ json: state.nodes }));
         await page.route("**/v1/status", async (route) => {
-            const response = await route.fetch(), status = await response.json();
-            await route.fulfill({ response, json: { ...status, cluster: { mode: "mirror" } } });
+            try {
+                const response = await route.fetch(), status = await response.json();
+                await route.fulfill({ response, json: { ...status, cluster: { mode: "mirror" } } });
+            } catch { } // it came to its end in between
         })""")
 
 
@@ -438,7 +449,7 @@ def test_nodes(env, browser, scheme):
     wait_until(lambda: b.text("#nodes-trouble").startswith("256 of 256 partitions have no owner. This node is not a member of"))
     assert shown(b)[0][:2] == ["<b>a</b>" * 20, "blind: link"]
     assert b.get("document.documentElement.scrollWidth <= innerWidth")
-    b.run("await page.unrouteAll()")
+    b.run("await page.unrouteAll({ behavior: 'ignoreErrors' })")
     wait_until(lambda: b.get('document.getElementById("nodes").hidden'))
     say_nothing(b)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hw_history import BUILT, wait_read
-from hw_past import PUMP, QUIET_TIMES, start_with_past
+from hw_past import PUMP, start_with_past
 from hw_wait import NotWithin, wait_until, wait_within
 from test_dashboard import MODULES, browser, missing, say_nothing, start  # noqa: F401
 
@@ -122,7 +122,7 @@ def test_groups_and_who_is_unreliable(env, browser):
 
 
 def test_without_a_history_and_with_any_id(env, browser):
-    d = start(env, groups=[("any", {"heartbeat": env.root + "/{id...}", "timeout": "1h"})], **QUIET_TIMES)
+    d = start(env, groups=[("any", {"heartbeat": env.root + "/{id...}", "timeout": "1h"})])
     odd = "a b/\u202e%41?x=1&y#z/\u00fc<b>"
     topic = "%s/%s" % (env.root, odd.replace("#", "*"))
     odd = odd.replace("#", "*")  # no topic may have it
@@ -156,7 +156,7 @@ def test_without_a_history_and_with_any_id(env, browser):
 
 def test_tasks(env, browser):
     """With an answer as heartwheel-tasks gives it."""
-    d = start(env, timeout="1h", **QUIET_TIMES)
+    d = start(env, timeout="1h")
     env.beat("a")
     wait_until(lambda: d.state("a") == "online")
     b = browser()
@@ -173,7 +173,7 @@ def test_tasks(env, browser):
 
 def test_blind_and_gone(env, browser):
     env.own_broker()
-    d = start(env, timeout="1h", **QUIET_TIMES)
+    d = start(env, timeout="1h")
     env.beat("a")
     wait_until(lambda: d.state("a") == "online")
     b = browser()

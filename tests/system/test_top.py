@@ -7,7 +7,10 @@ import signal
 import pytest
 
 from hw_build import HEARTWHEELCTL
+from hw_nodes import Mirror
+from hw_past import QUIET_TIMES
 from hw_screen import Terminal
+from hw_tasks import Sender, Tasks
 from hw_wait import wait_until
 
 
@@ -28,7 +31,7 @@ def top(env):
 @pytest.fixture
 def fleet(env):
     d = env.daemon(groups=[("pumps", {"heartbeat": env.root + "/a/{id}", "timeout": "1h"}),
-                           ("fans", {"heartbeat": env.root + "/b/{id}", "timeout": "1h"})])
+                           ("fans", {"heartbeat": env.root + "/b/{id}", "timeout": "1h"})], **QUIET_TIMES)
     for topic, payload in (("a/pump-1", b'{"battery":55,"version":"1.2"}'), ("a/pump-2", b'{"online":false}'),
                            ("b/fan-1", b"1")):
         env.publisher.publish("%s/%s" % (env.root, topic), payload)
@@ -39,7 +42,7 @@ def fleet(env):
 def part(text, title):
     """The lines below a heading, up to the next one."""
     lines = text.split("\n")
-    at = next(i for i, l in enumerate(lines) if l.startswith(title))
+    at = next((i for i, l in enumerate(lines) if l.startswith(title)), len(lines))
     rest = lines[at + 1:]
     return rest[:next((i for i, l in enumerate(rest) if re.match(r"[A-Z]{4}|/| q ", l)), len(rest))]
 
@@ -48,12 +51,12 @@ def test_it_follows_the_fleet(env, fleet, top):
     t = top(fleet)
     text = t.shows("heartwheel  " + env.node, " watching", "devices 3   online 2   offline 1", "pump-2 (will)", "1 of 1", "LAST CHANGES", "q leave")
     assert len([l for l in part(text, "OFFLINE") if "pump-2" in l and " will " in l and " pumps" in l]) == 1
-    assert re.search(r"pumps +1 online +1 offline", text) and re.search(r"fans +1 online +0 offline", text)
+    wait_until(lambda: re.search(r"pumps +1 online +1 offline", t.text) and re.search(r"fans +1 online +0 offline", t.text))
     assert len([l for l in part(text, "LAST CHANGES") if re.search(r"\d +offline +pump-2 \(will\)", l)]) == 1
     # What happens comes by itself.
     env.publisher.publish(env.root + "/b/fan-1", b'{"online":false}')
-    text = t.shows("offline 2", "1 of 2, newest first")
-    assert [l.split()[0] for l in part(text, "OFFLINE")[1:] if l] == ["fan-1", "pump-2"]
+    t.shows("offline 2", "1 of 2, newest first", "fan-1 (will)")
+    wait_until(lambda: [l.split()[0] for l in part(t.text, "OFFLINE")[1:] if l] == ["fan-1", "pump-2"])
     # The choice stays on its device.
     t.type("down")
     t.shows("2 of 2")
@@ -95,7 +98,7 @@ def test_it_follows_the_fleet(env, fleet, top):
                          ids=["vt100", "NO_COLOR", "C", "colour"])
 def test_every_terminal(env, top, environment):
     """What a colour says, a word says too; ids cannot turn the screen around."""
-    d = env.daemon(timeout="1h")
+    d = env.daemon(timeout="1h", **QUIET_TIMES)
     ids = ["k\u00fchl-\u202etxt", "a" * 60 + "-tail-7", "plain"]
     for i in ids:
         env.beat(i, {"online": False})
@@ -114,7 +117,7 @@ def test_every_terminal(env, top, environment):
 def test_bad_moments(env, top):
     """Blindness, a daemon that goes and comes back, a mass death; each said, none the end of it."""
     env.own_broker()
-    d = env.daemon(timeout="1h")
+    d = env.daemon(timeout="1h", **QUIET_TIMES)
     for k in range(1500):
         env.publisher.publish("%s/d%04d/heartbeat" % (env.root, k), b"")
     wait_until(lambda: d.status()["online"] == 1500)
@@ -123,7 +126,7 @@ def test_bad_moments(env, top):
     for k in range(1500):
         env.publisher.publish("%s/d%04d/heartbeat" % (env.root, k), b'{"online":false}')
     t.shows("offline 1,500", "1 of 1,500, newest first")
-    assert re.search(r"offline +[\d,]+ of default within \S+ \(will\)", t.text), t.text
+    wait_until(lambda: re.search(r"offline +[\d,]+ of default within \S+ \(will\)", t.text))
     t.type("end")
     t.shows("1000 of 1,500")
     env.broker.kill()
@@ -136,6 +139,43 @@ def test_bad_moments(env, top):
     wait_until(env.publisher.client.is_connected)
     env.beat("d0007", qos=1)
     t.shows("offline 1,499", "online     d0007 (heartbeat)", "of 1,499")
+    assert t.status is None
+
+
+def test_nodes(env, top):
+    """Where there are several: how many live, what this one owns, and in words who is lost."""
+    m = Mirror(env, 2)
+    try:
+        m.start()
+        m.wait_shared()
+        t = top(m.nodes[0], TERM="vt100", LC_ALL="C")
+        t.shows("nodes 2 ready of 2; this one owns 128 of 256", "devices 0")
+        m.crash(m.nodes[1])
+        t.shows("; 1 lost", "this one owns 256 of 256", "nodes 1 ready of ")
+        t.type("q")
+        assert t.wait() == 0 and t.as_it_was()
+    finally:
+        m.close()
+
+
+def test_tasks(env, top):
+    """Where there is heartwheel-tasks, wherever its socket is: how many wait, in which states; what it lacks."""
+    env.own_redis()
+    tasks = Tasks(env)
+    d = env.daemon(timeout="1h", tasks={"socket": tasks.socket}, **QUIET_TIMES)
+    t = top(d)
+    t.shows("No device is known yet", without=["tasks"])
+    tasks.start()
+    alice = Sender(tasks)
+    tasks.set_online("pump-2", False)
+    alice.task(alice.submit("pump-2", "set"))
+    alice.task(alice.submit("valve", "open", after=3600))
+    t.shows("tasks 2 waiting  ", "  scheduled 1", "  held 1")
+    env.redis_server.kill()
+    t.shows("tasks ", "  redis: ", without=["redis: up"])
+    env.redis_server.start()
+    tasks.stop()
+    t.shows("No device", without=["tasks"])
     assert t.status is None
 
 

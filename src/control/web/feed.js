@@ -4,7 +4,7 @@
 
 import { ask, because, byId, clock, count, element, middle, moment, visible } from "./text.js";
 
-const ENTRIES = 60, KEPT = 5000, TOGETHER_MS = 1000, BUNDLE = 4, OPENED = 200;
+const ENTRIES = 60, KEPT = 5000, TOGETHER_MS = 1000, LATE_MS = 5000, BUNDLE = 4, OPENED = 200;
 const feed = byId("feed");
 let all = [], known = new Set(), opened = new Set(), cut = false, onOpen; // `all`: the newest first; `cut`: there were older ones
 const renewals = new Set(); // of each that is under way: what has come since it began
@@ -80,13 +80,15 @@ function draw(fresh) {
 
 // Transitions, oldest first. What is known is passed over: each comes twice while Redis is late, before it has a place in
 // the stream and with it, and both may come at once. What is older than all that is here, where older ones were left out, may
-// be one of those: then `isPast`, and what is here is to be renewed. `fresh`: those that are new.
+// be one of those, and what is much older than the newest came late: then `isPast`, and what is here is to be renewed.
+// `fresh`: those that are new.
 export function add(transitions) {
 	const oldest = cut && all.length > 0 ? all[all.length - 1].since_ms : -Infinity, fresh = [];
+	const newest = all.length > 0 ? all[0].since_ms : -Infinity;
 	let isPast = false;
 	for (const d of transitions) {
 		const isKnown = known.has(key(d)), isOld = d.since_ms < oldest;
-		isPast ||= isOld && !isKnown;
+		isPast ||= !isKnown && (isOld || d.since_ms < newest - LATE_MS);
 		if (isKnown || isOld)
 			continue;
 		known.add(key(d));

@@ -9,13 +9,14 @@ import { ago, announce, ask, because, byId, count, element, middle, moment, setM
 const PAGE = 500, LONG_PAGE = 1000;
 const ROW = 36;
 const AHEAD = 200; // rows that are asked for before they are in sight
+const RETRY_MS = 2000;
 const MANY = 300;  // so many changes at once are better asked for anew
 
 const grid = byId("grid"), space = byId("space"), found = byId("found");
 const filters = { state: byId("state"), group: byId("group"), sort: byId("sort"), search: byId("search") };
 const usual = { state: "offline", group: "", sort: "newest", search: "" };
 let front = [], back = [], total = 0, next = null, nextBack = null;
-let prefix = "", loading = false, asked = 0, active = -1, onOpen, drawn = new Map(), mentioned = "";
+let prefix = "", loading = false, failed = false, asked = 0, active = -1, onOpen, drawn = new Map(), mentioned = "";
 let late = null; // a refresh that was asked for while one was under way
 let typed;       // one that waits for more to be typed
 
@@ -49,7 +50,7 @@ function path(fromBack, after, limit = PAGE) {
 function tell() {
 	const what = filters.state.value !== "all" ? `${filters.state.value} ` : "";
 	if (total === 0)
-		setText(found, loading ? "Looking …" : filters.search.value || filters.group.value || prefix
+		setText(found, loading || failed ? "Looking …" : filters.search.value || filters.group.value || prefix
 			? `No ${what}device that matches.` : `No device is ${what.trim() || "known"}.`);
 	else
 		setText(found, `${count(total)} ${what}device${total === 1 ? "" : "s"}`);
@@ -193,9 +194,12 @@ export async function refresh(stays = false) {
 		nextBack = null;
 		total = next === null ? front.length : page.total;
 		active = Math.min(active, total - 1);
+		failed = false;
 	} catch {
-		// As above.
+		failed = true; // so that nobody is said to be offline no more
 	}
+	if (failed && mine === asked)
+		soon(RETRY_MS);
 	if (mine !== asked)
 		return;
 	loading = false;
