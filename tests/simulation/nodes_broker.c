@@ -22,9 +22,16 @@ static void to_reader(struct nw_world *w, int name, struct nw_msg msg)
 		nw_msg_fini(&msg);
 }
 
+/* The reader has left what it was sent for too long: its socket and its queue are full. */
+static bool is_full(const struct nw_world *w, int name)
+{
+	const struct nw_wire *wire = &w->host[w->broker.reader[name].host].wire[NW_READ];
+	return w->plan.pipe_ms && wire->n && w->t - wire->ring[wire->head].at > w->plan.pipe_ms * HW_NS_PER_MS;
+}
+
 static void tell(struct nw_world *w, int name, struct nw_text *t, bool retained)
 {
-	if (w->broker.reader[name].conn)
+	if (w->broker.reader[name].conn && !(t->kind == NW_BEAT && is_full(w, name)))
 		to_reader(w, name, (struct nw_msg){.what = NW_MESSAGE, .text = nw_text_ref(t), .retained = retained});
 }
 
@@ -60,7 +67,7 @@ static void take_status(struct nw_world *w, const struct nw_text *t)
 	k.seq = seq ? strtoull(seq + 6, NULL, 10) : 0;
 	if (strstr(json, "\"online\":true"))
 		k.what = NW_K_ONLINE;
-	nw_oracle_status(w, t->device, &k.token);
+	nw_oracle_status(w, nw_name_of(k.token.node, strlen(k.token.node)), t->device, &k.token);
 	w->broker.retained[t->device] = k;
 	w->count.statuses++;
 	nw_trace(w, "broker: dev-%d (%u) %s, (%d %s) seq %d", t->device, w->part[t->device],
@@ -117,6 +124,8 @@ static void connect_client(struct nw_world *w, struct nw_host *h, struct nw_msg 
 	*c = (struct nw_client){.conn = msg->conn, .host = h->index, .lapse = INT64_MAX, .will = msg->text};
 	msg->text = NULL;
 	nw_trace(w, "broker: %s %d of %s", reader ? "reader" : "session", (int)msg->conn, nw_names[h->name]);
+	if (!reader)
+		nw_oracle_begins(w, h->name, msg->conn);
 	if (!reader)
 		nw_send(w, h, NW_FROM_BROKER, (struct nw_msg){.what = NW_CONNACK, .conn = msg->conn});
 }

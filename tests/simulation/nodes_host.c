@@ -225,7 +225,7 @@ static void lie(struct nw_world *w, struct nw_host *h)
 	else if (w->lie == NW_LIE_SWEEP)
 		a->monitor->gate.sweep.active = false;
 	else if (w->lie == NW_LIE_REREAD)
-		a->cluster->stream.wanted = false;
+		a->cluster->stream.keeping = true; /* nor is anything forgotten for that */
 	else if (w->lie == NW_LIE_RELINK)
 		a->cluster->stream.server = false;
 	else if (w->lie == NW_LIE_STALL)

@@ -114,11 +114,42 @@ static void forget_grants(struct nw_world *w, int instance)
 	w->n_grants = n;
 }
 
+/* 10.3: who renews is not removed. Clocks differ by less than a thousandth. */
+void nw_oracle_removes(struct nw_world *w, const char *node, int64_t renewed)
+{
+	if (w->t - renewed < lease_ns(w) - lease_ns(w) / 1000)
+		nw_breach(w, "2: %s is removed that renewed %.3f s ago", node, (double)(w->t - renewed) / 1e9);
+}
+
 /* --- 3: at the broker no status with a lesser token after a greater one ------------------------------------------- */
 
-void nw_oracle_status(struct nw_world *w, int device, const struct hw_token *t)
+/* A switch of Redis is over for all once their links have left the old master. */
+void nw_oracle_begins(struct nw_world *w, int name, uint64_t conn)
+{
+	struct nw_begun *b = &w->broker.begun[name];
+	bool certain = w->switched == 0 || w->t - w->switched > 2 * lease_ns(w) + 5 * HW_NS_PER_S;
+	b->conn = conn;
+	b->instance = certain ? w->master : -1;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		b->owner[p] = w->redis[w->master].d.owner[p].token;
+}
+
+/* 10.5, rule 2: a session tells of nothing that Redis had given to another before it began. */
+static void check_begun(struct nw_world *w, int name, unsigned p, const struct hw_token *t)
+{
+	const struct nw_begun *b = &w->broker.begun[name];
+	if (b->instance == w->master && hw_token_is_less(t, &b->owner[p]))
+		nw_breach(w,
+		          "3: %s tells of %u with (%" PRIu64 ") in a session that began after (%" PRIu64
+		          " %s) was given",
+		          nw_names[name], p, t->epoch, b->owner[p].epoch, b->owner[p].node);
+}
+
+void nw_oracle_status(struct nw_world *w, int name, int device, const struct hw_token *t)
 {
 	struct hw_token *most = &w->broker.most[w->part[device]];
+	if (name >= 0)
+		check_begun(w, name, w->part[device], t);
 	if (hw_token_is_less(t, most))
 		nw_breach(w, "3: a status of (%" PRIu64 " %s) for %u after one of (%" PRIu64 " %s)", t->epoch, t->node,
 		          w->part[device], most->epoch, most->node);
@@ -306,6 +337,7 @@ void nw_oracle_forgets(struct nw_world *w, struct nw_host *h, const struct hw_pa
 
 void nw_oracle_failover(struct nw_world *w)
 {
+	w->switched = w->t;
 	inherit_grants(w, w->master - 1, w->master);
 	for (size_t i = 0; i < w->n_seen; i++) {
 		w->seen[i].owed = 0;
@@ -316,6 +348,9 @@ void nw_oracle_failover(struct nw_world *w)
 
 void nw_oracle_flush(struct nw_world *w)
 {
+	w->switched = w->t;
+	for (int name = 0; name < NW_HOSTS; name++)
+		w->broker.begun[name].instance = -1;
 	w->n_seen = 0;
 	forget_grants(w, w->master);
 }

@@ -38,7 +38,7 @@ static enum hw_nodes_result join(struct nw_world *w, struct nw_redis *r, int nam
 	struct nw_member *m = &r->d.member[name];
 	if (m->there && m->run != o->run && w->lie != NW_LIE_JOIN)
 		return HW_NODES_TAKEN;
-	*m = (struct nw_member){.there = true, .ready = o->ready, .run = o->run};
+	*m = (struct nw_member){.there = true, .ready = o->ready, .run = o->run, .renewed = w->t};
 	return HW_NODES_DONE;
 }
 
@@ -49,6 +49,7 @@ static enum hw_nodes_result renew(struct nw_world *w, int instance, int name, co
 	if (!m->there || m->run != o->o.run)
 		return HW_NODES_GONE;
 	m->count = o->o.count;
+	m->renewed = w->t;
 	m->ready = o->o.ready;
 	for (unsigned p = 0; p < HW_PARTITIONS && w->lie != NW_LIE_RESTORE; p++)
 		if (o->token[p].epoch && hw_token_is_less(&r->d.owner[p].token, &o->token[p])) {
@@ -68,6 +69,7 @@ static void remove_member(struct nw_world *w, struct nw_redis *r, const struct h
 		if ((m->run == o->run && m->count == o->count) || w->lie == NW_LIE_COUNT) {
 			m->there = false;
 			w->count.removals++;
+			nw_oracle_removes(w, o->node, m->renewed);
 			nw_trace(w, "redis: %s is removed", o->node);
 		}
 	}

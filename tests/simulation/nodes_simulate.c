@@ -9,17 +9,19 @@
 
 struct options {
 	uint64_t seed, runs;
-	int lie, trouble; /* -1: as the seed says */
+	int lie, scene, trouble; /* trouble -1: as the seed says */
 	bool trace, harsh, stop;
 };
 
 static int usage(FILE *out)
 {
-	fputs("usage: nodes_simulate [--seed N] [--runs N] [--lie N] [--trouble N] [--harsh] [--stop] [--trace]\n"
+	fputs("usage: nodes_simulate [--seed N] [--runs N] [--lie N] [--trouble N] [--scene N] [--harsh] [--stop] "
+	      "[--trace]\n"
 	      "  --seed N     the first seed (default 1)\n"
 	      "  --runs N     how many seeds, one after another (default 1)\n"
 	      "  --lie N      what the wiring does wrong on purpose (enum nw_lie)\n"
 	      "  --trouble N  this kind of trouble alone (enum nw_trouble)\n"
+	      "  --scene N    this scene alone (enum nw_scene)\n"
 	      "  --harsh      all trouble, often\n"
 	      "  --stop       at the first breach\n"
 	      "  --trace      what happens, line by line\n"
@@ -30,11 +32,15 @@ static int usage(FILE *out)
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	static const struct option longs[] = {
-		{"seed", required_argument, NULL, 's'}, {"runs", required_argument, NULL, 'r'},
-		{"lie", required_argument, NULL, 'l'},  {"trouble", required_argument, NULL, 'k'},
-		{"trace", no_argument, NULL, 't'},      {"harsh", no_argument, NULL, 'h'},
-		{"stop", no_argument, NULL, 'x'},       {NULL, 0, NULL, 0}};
+	static const struct option longs[] = {{"seed", required_argument, NULL, 's'},
+	                                      {"runs", required_argument, NULL, 'r'},
+	                                      {"lie", required_argument, NULL, 'l'},
+	                                      {"trouble", required_argument, NULL, 'k'},
+	                                      {"trace", no_argument, NULL, 't'},
+	                                      {"harsh", no_argument, NULL, 'h'},
+	                                      {"stop", no_argument, NULL, 'x'},
+	                                      {"scene", required_argument, NULL, 'c'},
+	                                      {NULL, 0, NULL, 0}};
 	int c;
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 's')
@@ -45,6 +51,8 @@ static int parse(int argc, char **argv, struct options *o)
 			o->lie = atoi(optarg);
 		else if (c == 'k')
 			o->trouble = atoi(optarg);
+		else if (c == 'c')
+			o->scene = atoi(optarg);
 		else if (c == 'x')
 			o->stop = true;
 		else if (c == 'h')
@@ -54,7 +62,8 @@ static int parse(int argc, char **argv, struct options *o)
 		else
 			return usage(stderr);
 	}
-	return optind < argc || o->lie >= NW_LIES || o->trouble >= NW_TROUBLES ? usage(stderr) : -1;
+	return optind < argc || o->lie >= NW_LIES || o->trouble >= NW_TROUBLES || o->scene >= NW_SCENES ? usage(stderr)
+	                                                                                                : -1;
 }
 
 static void add(struct nw_count *sum, const struct nw_count *c)
@@ -95,6 +104,8 @@ int main(int argc, char **argv)
 			nw_plan_harsh(&w);
 		if (o.trouble >= 0)
 			nw_plan_only(&w, (enum nw_trouble)o.trouble);
+		if (o.scene)
+			nw_plan_scene(&w, (enum nw_scene)o.scene);
 		w.lie = (enum nw_lie)o.lie;
 		w.trace = o.trace ? stdout : NULL;
 		w.tell = stdout;

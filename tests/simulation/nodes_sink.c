@@ -53,7 +53,7 @@ struct hw_redis {
 	size_t n_kept;
 
 	enum { NONE, WANTED, STATES, OUTBOX, DONE, AGAIN } stage;
-	bool next;
+	bool next, loaded; /* loaded: once at least */
 	int pages;
 	uint64_t devices;
 
@@ -436,7 +436,8 @@ static void take_hash(struct hw_redis *r, const struct nw_hash *h, int device)
 	                      .seq = h->seq,
 	                      .once = h->once};
 	r->devices++;
-	r->ops->on_device(r->arg, &s);
+	if (!r->loaded || r->h->w->lie != NW_LIE_REREAD)
+		r->ops->on_device(r->arg, &s);
 }
 
 static void take_outbox(struct hw_redis *r, const struct nw_hashes *all)
@@ -453,8 +454,9 @@ static void take_outbox(struct hw_redis *r, const struct nw_hashes *all)
 		hw_redis_load(r);
 	if (again)
 		return;
+	r->loaded = true;
 	r->ops->on_loaded(r->arg, r->devices, 0, true);
-	r->sweep = true;
+	r->sweep = r->h->w->lie != NW_LIE_COMPARE;
 }
 
 static void answer_load(struct hw_redis *r, const struct nw_msg *msg)

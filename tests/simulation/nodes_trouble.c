@@ -189,6 +189,7 @@ void nw_trouble_step(struct nw_world *w)
 {
 	if (w->t / NW_STEP_NS % 10 == 0)
 		nw_redis_snapshot(w);
+	nw_scene_step(w);
 	if (w->t >= w->trouble_end || w->t / NW_STEP_NS % NW_TROUBLE_STEPS != 0)
 		return;
 	for (int i = 0; i < w->plan.hosts; i++)

@@ -13,7 +13,7 @@
  *   nodes_sink     what src/redis' sink is to it: edges, refreshes, loads, the mark
  *   nodes_tail     ... and its follower; nodes_link: what src/link is to cluster_redis.c
  *   nodes_absent   what the wiring knows and this world has not: clients, hooks, keys
- *   nodes_trouble  what a seed says that goes wrong, and when
+ *   nodes_trouble  what a seed says that goes wrong, and when; nodes_scenes: what is told to go wrong
  *   nodes_oracle   what must never follow from it (10.11), told by the truth and by what passed over the wires alone
  */
 #ifndef NODES_WORLD_H
@@ -132,6 +132,7 @@ struct nw_hash {
 struct nw_member {
 	bool there, ready;
 	uint64_t run, count;
+	int64_t renewed; /* the oracle's: joined, or renewed last then */
 };
 
 struct nw_mark {
@@ -228,6 +229,13 @@ struct nw_client {
 	struct nw_text *will;
 };
 
+/* The oracle's: who had what by Redis when a session began. */
+struct nw_begun {
+	uint64_t conn;
+	int instance; /* the master then; -1: there is none of which this could be said */
+	struct hw_token owner[HW_PARTITIONS];
+};
+
 /* What is retained of a device, as the oracle reads it. */
 struct nw_kept {
 	enum { NW_K_NONE, NW_K_ONLINE, NW_K_OFFLINE, NW_K_WILL } what;
@@ -240,6 +248,7 @@ struct nw_broker {
 	struct nw_text *presence[NW_HOSTS], *known[NW_HOSTS]; /* retained */
 	struct nw_kept retained[NW_DEVICES];
 	struct hw_token most[HW_PARTITIONS]; /* the oracle's: of the statuses passed on in this life */
+	struct nw_begun begun[NW_HOSTS];     /* by name */
 	int64_t stopped_until;
 	uint64_t ids;
 	struct nw_text *held[4096]; /* of devices, while it stands still */
@@ -342,7 +351,8 @@ enum nw_lie {
 	NW_LIE_KEPT,    /* confirmed edges are not sent again to a new master */
 	NW_LIE_RESTORE, /* a renewal does not store our tokens again */
 	NW_LIE_FOLLOW,  /* what was won is decided before the stream was followed to its place */
-	NW_LIE_COMPARE, /* after an unclean end, or to another master, nothing is compared with the store */
+	NW_LIE_COMPARE, /* nothing is compared with the store: after an unclean end, a load, or another master's coming
+	                 */
 	NW_LIE_FLUSHED, /* a drained partition counts as settled at once */
 	NW_LIE_CLAIM,   /* a claim compares no record */
 	NW_LIE_GONE,    /* who was removed goes on */
@@ -362,10 +372,26 @@ enum nw_lie {
 	NW_LIES
 };
 
+/* What is told, not drawn (nodes_scenes.c). */
+enum nw_scene {
+	NW_NO_SCENE,
+	NW_CLAIMANT_DIES,
+	NW_VERDICT_LOST,
+	NW_LINKS_PART,
+	NW_LATE_EDGE,
+	NW_DEAF_PAUSE,
+	NW_NEWEST_IS_GONE,
+	NW_DEBTS_WAIT,
+	NW_NEW_DEVICES,
+	NW_NAMESAKE,
+	NW_SCENES
+};
+
 struct nw_plan {
 	int hosts;
 	bool wills, denied, namesake, other_timeouts, trims;
 	int64_t lease_ms, timeout_ms, keepalive_ms, lag_ms, grace_ms;
+	int64_t pipe_ms; /* of who has not read for so long the broker drops heartbeats; 0: it keeps them all */
 	int64_t trouble_ns, calm_ns;
 	double rate[NW_TROUBLES]; /* a second, for each host or the world */
 	double turns;             /* deaths and returns a second */
@@ -404,7 +430,13 @@ struct nw_world {
 	uint64_t seed;
 	int64_t t, trouble_end; /* ns */
 	int64_t last_event;     /* the last trouble began or ended then */
+	int64_t switched;       /* Redis failed over, or was emptied, last then */
 	enum nw_lie lie;
+	enum nw_scene scene;
+	int stage;               /* of the scene; */
+	int64_t since;           /* begun then, */
+	uint64_t claimed;        /* when so many partitions had been claimed; */
+	bool theirs[NW_DEVICES]; /* it is about these */
 	struct nw_plan plan;
 	struct nw_host host[NW_HOSTS];
 	struct nw_redis redis[NW_INSTANCES];
@@ -521,13 +553,21 @@ void nw_plan_only(struct nw_world *w, enum nw_trouble k);
 void nw_plan_harsh(struct nw_world *w);
 void nw_trouble_step(struct nw_world *w);
 const char *nw_trouble_name(enum nw_trouble k);
+
+/* scenes */
+/* A scene, and no other trouble. */
+void nw_plan_scene(struct nw_world *w, enum nw_scene s);
+void nw_scene_step(struct nw_world *w);
+const char *nw_scene_name(enum nw_scene s);
 const char *nw_lie_name(enum nw_lie k);
 
 /* the oracle */
 void nw_oracle_accepts(struct nw_world *w, int instance, unsigned p, const struct hw_token *t);
 void nw_oracle_entry(struct nw_world *w, int instance, const struct nw_entry *e);
 void nw_oracle_grants(struct nw_world *w, int instance, unsigned p, const struct hw_token *t, uint64_t run);
-void nw_oracle_status(struct nw_world *w, int device, const struct hw_token *t);
+void nw_oracle_removes(struct nw_world *w, const char *node, int64_t renewed);
+void nw_oracle_begins(struct nw_world *w, int name, uint64_t conn);
+void nw_oracle_status(struct nw_world *w, int name, int device, const struct hw_token *t);
 void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason);
 void nw_oracle_moves(struct nw_world *w, struct nw_host *h, const char *what);
 void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_item *item);

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scenes: what goes wrong is not drawn but told, step by step, since it hardly ever happens by chance just so. Each is
+ * made for a rule without which it ends in a breach. Two or three nodes have shared the devices, and then what happens
+ * to the first (FIRST) or the second of them happens at the moment that it needs.
+ */
+#include "nodes_world.h"
+
+#define SETTLED_NS (12 * HW_NS_PER_S) /* the nodes have shared the devices by then */
+#define NEVER      (INT64_MAX / 2)
+
+enum { FIRST, SECOND, THIRD };
+
+const char *nw_scene_name(enum nw_scene s)
+{
+	static const char *const names[NW_SCENES] = {"none",        "claimant dies", "verdict lost",   "links part",
+	                                             "late edge",   "deaf pause",    "newest is gone", "debts wait",
+	                                             "new devices", "namesake"};
+	return names[s];
+}
+
+void nw_plan_scene(struct nw_world *w, enum nw_scene s)
+{
+	struct nw_plan *p = &w->plan;
+	bool three = s == NW_LINKS_PART || s == NW_DEBTS_WAIT;
+	*p = (struct nw_plan){.hosts = three ? 3 : 2,
+	                      .wills = s != NW_DEBTS_WAIT,
+	                      .denied = s == NW_DEBTS_WAIT,
+	                      .namesake = s == NW_NAMESAKE,
+	                      .lease_ms = s == NW_DEAF_PAUSE ? 5000 : 1000,
+	                      .timeout_ms = 1500,
+	                      .keepalive_ms = 4000,
+	                      .grace_ms = 500,
+	                      .pipe_ms = s == NW_DEAF_PAUSE ? 100 : 0,
+	                      .devices = NW_DEVICES,
+	                      .trouble_ns = 25 * HW_NS_PER_S,
+	                      .calm_ns = 45 * HW_NS_PER_S};
+	w->scene = s;
+	w->random.state = w->seed * UINT64_C(0xd1342543de82ef95); /* no seed goes on where another one began */
+}
+
+/* --- what they are told by ---------------------------------------------------------------------------------------- */
+
+static void next(struct nw_world *w, int64_t lasts_ns)
+{
+	w->stage++;
+	w->since = w->t;
+	w->claimed = w->count.takeovers;
+	if (w->t + lasts_ns > w->last_event)
+		w->last_event = w->t + lasts_ns;
+}
+
+static bool has_claimed(const struct nw_world *w)
+{
+	return w->count.takeovers > w->claimed;
+}
+
+static bool has_passed(const struct nw_world *w, int64_t ms)
+{
+	return w->t - w->since >= ms * HW_NS_PER_MS;
+}
+
+static bool owns(const struct nw_world *w, int host, int device)
+{
+	return strcmp(w->redis[w->master].d.owner[w->part[device]].token.node, nw_names[host]) == 0;
+}
+
+static void turn_those_of(struct nw_world *w, int host)
+{
+	for (int d = 0; d < w->plan.devices; d++)
+		if (w->theirs[d] || (w->stage == 0 && owns(w, host, d))) {
+			w->theirs[d] = true;
+			nw_fleet_turn(w, d);
+		}
+}
+
+/* All those whose deaths were waited for, by the present master. */
+static bool are_offline(const struct nw_world *w)
+{
+	bool all = true;
+	for (int d = 0; d < w->plan.devices; d++)
+		all &= !w->theirs[d] || w->redis[w->master].d.device[d].state == HW_STATE_OFFLINE;
+	return all;
+}
+
+static void die(struct nw_world *w, int host)
+{
+	nw_host_end(w, &w->host[host]);
+	w->host[host].starts_at = NEVER;
+}
+
+/* To a replica that lacks what was written since then; the old master goes on. */
+static void fail_over(struct nw_world *w, int64_t lost_ns)
+{
+	w->plan.lag_ms = lost_ns / HW_NS_PER_MS;
+	nw_redis_failover(w);
+	w->redis[w->master - 1].up = true;
+	for (int i = 0; i < w->plan.hosts; i++)
+		for (int k = 0; k < NW_LINKS; k++)
+			w->host[i].link[k].leave_at = w->t;
+}
+
+static void stays(struct nw_world *w, int host, enum nw_links k, int64_t ms)
+{
+	w->host[host].link[k].leave_at = w->t + ms * HW_NS_PER_MS;
+}
+
+/* --- the scenes --------------------------------------------------------------------------------------------------- */
+
+/* 10.5, rule 2. Whoever was cut from Redis begins a session while who has claimed what it had is dead and had not said
+ * so at the broker: nothing but Redis can tell it. */
+static void claimant_dies(struct nw_world *w)
+{
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		w->host[FIRST].cut_redis = w->t + 8 * HW_NS_PER_S;
+		next(w, 8 * HW_NS_PER_S);
+	} else if (w->stage == 1 && has_claimed(w)) {
+		die(w, SECOND);
+		nw_mqtt_drop(w, &w->host[FIRST], false);
+		next(w, 8 * HW_NS_PER_S);
+	}
+}
+
+/* 10.6. An owner tells of deaths and dies; who claims what it had has read of them; the next master has neither the
+ * claim nor the deaths. */
+static void verdict_lost(struct nw_world *w)
+{
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		turn_those_of(w, SECOND);
+		next(w, 0);
+	} else if (w->stage == 1 && are_offline(w)) {
+		die(w, SECOND);
+		next(w, 0);
+	} else if (w->stage == 2 && has_claimed(w)) {
+		next(w, 0);
+	} else if (w->stage == 3 && has_passed(w, 500)) {
+		fail_over(w, 4500 * HW_NS_PER_MS);
+		next(w, 2 * HW_NS_PER_S);
+	}
+}
+
+/* 10.6. The third follows the new master's stream, and reads hashes of the old one still; the second, whose last words
+ * only that one has, is dead; and the first, who claims what it had, knows nothing of them. */
+static void links_part(struct nw_world *w)
+{
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		turn_those_of(w, SECOND);
+		next(w, 0);
+	} else if (w->stage == 1 && are_offline(w)) {
+		next(w, 0);
+	} else if (w->stage == 2 && has_passed(w, 200)) {
+		fail_over(w, 2700 * HW_NS_PER_MS);
+		stays(w, THIRD, NW_L_SINK, 3000);
+		die(w, SECOND);
+		turn_those_of(w, SECOND);
+		next(w, 3 * HW_NS_PER_S);
+	}
+}
+
+/* Holds what is on this wire, or lets it arrive. */
+static void hold(struct nw_world *w, int host, int wire_of, bool held)
+{
+	struct nw_wire *wire = &w->host[host].wire[wire_of];
+	wire->last = held ? w->t + 4 * HW_NS_PER_S : w->t;
+	for (size_t i = 0; i < wire->n && !held; i++)
+		wire->ring[(wire->head + i) % wire->cap].at = w->t;
+}
+
+static bool sends_edges(const struct nw_world *w, int host)
+{
+	const struct nw_wire *wire = &w->host[host].wire[NW_TO_REDIS + NW_L_SINK];
+	size_t n = 0;
+	for (size_t i = 0; i < wire->n; i++) {
+		const struct nw_msg *msg = &wire->ring[(wire->head + i) % wire->cap];
+		const struct nw_call *c = msg->what == NW_CALL ? msg->body : NULL;
+		for (size_t j = 0; c && j < c->n; j++)
+			n += c->item[j].kind == NW_EDGE && c->item[j].to.state == HW_STATE_OFFLINE;
+	}
+	return n > 0;
+}
+
+/* The first claims at the old master what the second has. A word of the second's about a device arrives at the new one
+ * just then, before any of the first's: it stands, and is newer. */
+static void late_edge(struct nw_world *w)
+{
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		turn_those_of(w, SECOND);
+		next(w, 0);
+	} else if (w->stage == 1 && has_passed(w, 900)) {
+		fail_over(w, 0);
+		stays(w, FIRST, NW_L_CLUSTER, 8000);
+		next(w, 8 * HW_NS_PER_S);
+	} else if (w->stage == 2 && has_passed(w, 300)) {
+		hold(w, SECOND, NW_TO_REDIS + NW_L_SINK, true);
+		next(w, 8 * HW_NS_PER_S);
+	} else if (w->stage == 3 && sends_edges(w, SECOND)) {
+		die(w, SECOND);
+		turn_those_of(w, SECOND);
+		next(w, 8 * HW_NS_PER_S);
+	} else if (w->stage == 4 && has_claimed(w)) {
+		hold(w, SECOND, NW_TO_REDIS + NW_L_SINK, false);
+		next(w, 6 * HW_NS_PER_S);
+	}
+}
+
+/* It stands still for longer than a timeout and for less than a lease, and the broker drops what it does not read. */
+static void deaf_pause(struct nw_world *w)
+{
+	if (w->stage == 0 && w->t > 2 * SETTLED_NS) {
+		nw_host_pause(w, &w->host[FIRST], w->t + 3 * HW_NS_PER_S, false);
+		next(w, 3 * HW_NS_PER_S);
+	}
+}
+
+/* 10.5, rule 3. An owner that was cut off comes back to a Redis that has lost the claim of the one that followed it,
+ * and that one's last will has been said: what it knew is all that is left. */
+static void newest_is_gone(struct nw_world *w)
+{
+	struct nw_host *first = &w->host[FIRST];
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		first->cut_redis = first->cut_broker = w->t + 8 * HW_NS_PER_S;
+		next(w, 8 * HW_NS_PER_S);
+	} else if (w->stage == 1 && has_claimed(w)) {
+		next(w, 8 * HW_NS_PER_S);
+	} else if (w->stage == 2 && has_passed(w, 1500)) {
+		fail_over(w, 3200 * HW_NS_PER_MS);
+		die(w, SECOND);
+		first->cut_redis = first->cut_broker = w->t;
+		next(w, 2 * HW_NS_PER_S);
+	}
+}
+
+/* 10.4. An owner waits for a dead one's presence, which it may not end, and owes statuses; a third comes, and is to
+ * have some of these devices. */
+static void debts_wait(struct nw_world *w)
+{
+	if (w->stage == 0) {
+		w->host[THIRD].starts_at = NEVER;
+		if (w->t > SETTLED_NS)
+			next(w, 0);
+	} else if (w->stage == 1) {
+		for (int d = 0; d < w->plan.devices; d++)
+			w->theirs[d] = owns(w, SECOND, d);
+		die(w, SECOND);
+		next(w, 0);
+	} else if (w->stage == 2 && has_claimed(w)) {
+		turn_those_of(w, SECOND);
+		next(w, 0);
+	} else if (w->stage == 3 && has_passed(w, 1000)) {
+		w->host[THIRD].starts_at = w->t;
+		next(w, 12 * HW_NS_PER_S);
+	}
+}
+
+static bool are_told_online(const struct nw_world *w)
+{
+	bool all = true;
+	for (int d = 0; d < w->plan.devices; d++)
+		all &= !w->theirs[d] || (w->broker.retained[d].what == NW_K_ONLINE && !w->redis[w->master].d.outbox[d]);
+	return all;
+}
+
+/* 10.6. Devices that were never there beat once, while the first has no reader; what the second writes of them is on
+ * its way to the first, on the stream, when that claims them. */
+static void new_devices(struct nw_world *w)
+{
+	if (w->stage == 0) {
+		for (int d = 0; d < w->plan.devices; d += 2)
+			w->device[d].alive = w->device[d].wills = false;
+		next(w, 0);
+	} else if (w->stage == 1 && w->t > SETTLED_NS) {
+		for (int d = 0; d < w->plan.devices; d += 2)
+			w->theirs[d] = owns(w, SECOND, d);
+		nw_mqtt_drop(w, &w->host[FIRST], true);
+		hold(w, FIRST, NW_FROM_REDIS + NW_L_TAIL, true);
+		turn_those_of(w, SECOND);
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 2) {
+		turn_those_of(w, SECOND);
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 3 && are_told_online(w)) {
+		die(w, SECOND);
+		next(w, 4 * HW_NS_PER_S);
+	}
+}
+
+/* 10.3. Two processes of one name, and no other. */
+static void namesake(struct nw_world *w)
+{
+	(void)w;
+}
+
+void nw_scene_step(struct nw_world *w)
+{
+	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
+		NULL,       claimant_dies,  verdict_lost, links_part,  late_edge,
+		deaf_pause, newest_is_gone, debts_wait,   new_devices, namesake};
+	if (w->scene)
+		scenes[w->scene](w);
+}
