@@ -410,7 +410,9 @@ def status_of(world, device):
 
 def backlog(world, rng):
     """4,000 statuses of an owner that stands still wait in the broker's socket: more than a node's window lets it write, so a
-    plain publisher writes them, under the node's client id and with its claims."""
+    plain publisher writes them, under the node's client id and with its claims: of what it owns while nothing is handed over,
+    for of what it has let go it has none."""
+    world.mirror.wait_calm(PATIENCE)
     still = pick(world, rng, 1)
     left = [d for d in world.mirror.nodes if d is not still]
     victims = world.mirror.owned_by(still, sorted(world.herd.living()))
