@@ -30,7 +30,7 @@ bool hw_nodes_ask_renewal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 		out->kind = n->member ? HW_NODES_RENEW : HW_NODES_JOIN;
 	}
 	out->run = n->run;
-	out->count = n->member ? ++n->count : 0;
+	out->count = ++n->count; /* not again from 0 who joins anew: it would look silent since it was there last */
 	out->ready = n->ready && !n->stopping;
 	n->renew_next = hw_mono_add(now.mono, n->lease_ns / HW_LEASE_RENEWALS);
 	hw_nodes_ask(n, now, HW_ASK_RENEWAL, out);
@@ -98,7 +98,6 @@ static void joined(struct hw_nodes *n, struct hw_now now, const struct hw_asked 
 {
 	n->member = n->connects = true;
 	n->namesake_told = false;
-	n->count = 0;
 	n->renewed = asked->at;
 	n->renew_next = now.mono;
 	n->stats.joins++;

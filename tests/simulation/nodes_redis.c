@@ -38,7 +38,7 @@ static enum hw_nodes_result join(struct nw_world *w, struct nw_redis *r, int nam
 	struct nw_member *m = &r->d.member[name];
 	if (m->there && m->run != o->run && w->lie != NW_LIE_JOIN)
 		return HW_NODES_TAKEN;
-	*m = (struct nw_member){.there = true, .ready = o->ready, .run = o->run, .renewed = w->t};
+	*m = (struct nw_member){.there = true, .ready = o->ready, .run = o->run, .count = o->count, .renewed = w->t};
 	return HW_NODES_DONE;
 }
 

@@ -67,6 +67,7 @@ static inline enum hw_nodes_result serve(const struct hw_nodes_order *o, struct 
 			return HW_NODES_TAKEN;
 		if (!m)
 			enter("m", o->run, o->ready);
+		member("m")->count = o->count;
 	} else if (o->kind == HW_NODES_RENEW) {
 		if (!m || m->run != o->run)
 			return HW_NODES_GONE;

@@ -69,6 +69,20 @@ START_TEST(a_silent_member_is_removed_by_run_and_count)
 }
 END_TEST
 
+/* Run and count of two entries are never the same: who saw the first one last would take the second one for silent. */
+START_TEST(who_joins_anew_counts_on)
+{
+	begin();
+	pass(LEASE_MS, NULL);
+	const uint64_t joined = last(HW_NODES_JOIN)->count, renewed = last(HW_NODES_RENEW)->count;
+	leave("m");
+	pass(LEASE_MS, NULL);
+	ck_assert(hw_nodes_is_member(n));
+	ck_assert_uint_gt(last(HW_NODES_JOIN)->count, renewed);
+	ck_assert_uint_gt(renewed, joined);
+}
+END_TEST
+
 /* 1.4 leases: a lease, its last renewal before, and the looker's next look. */
 START_TEST(a_dead_owners_partitions_are_ours_within_the_bound)
 {
@@ -361,6 +375,7 @@ int main(void)
 	tcase_add_test(tc, a_living_namesake_is_told);
 	tcase_add_test(tc, a_silent_namesake_is_replaced_after_a_lease);
 	tcase_add_test(tc, a_silent_member_is_removed_by_run_and_count);
+	tcase_add_test(tc, who_joins_anew_counts_on);
 	tcase_add_test(tc, a_dead_owners_partitions_are_ours_within_the_bound);
 	tcase_add_test(tc, a_lapsed_node_removes_and_claims_nothing);
 	tcase_add_test(tc, who_was_removed_owns_nothing_and_joins_anew);
