@@ -3,6 +3,7 @@
 needs."""
 import pytest
 
+from hw_env import NO_STALL, NO_STANDSTILL
 from hw_wait import wait_until
 from test_dashboard import browser, missing, say_nothing, start  # noqa: F401
 from test_dashboard_device import axe_finds_nothing, page, visit
@@ -22,7 +23,7 @@ def trouble(b):
 
 def test_what_was_told_and_what_was_not(env, browser, web):
     server = web(500)
-    d = start(env, timeout="1h")
+    d = start(env, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
     b = browser()
     b.open(d.url)
     b.run('await page.locator("nav a", { hasText: "Notifications" }).click()')
@@ -53,7 +54,7 @@ def test_what_was_told_and_what_was_not(env, browser, web):
 @pytest.mark.parametrize("width", [1440, 390])
 def test_it_fits(env, browser, web, width):
     server = web()
-    d = start(env, timeout="1h")
+    d = start(env, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
     d.rewrite(d.conf.read_text() + "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\n" % server.url)
     assert d.request("POST", "/v1/reload").status == 200
     env.beat("hall-7.pump-" + "x" * 200)
