@@ -280,6 +280,9 @@ def test_the_instance_whose_client_waits_gets_the_answer(env):
         assert a.status == 200 and a.json()["payload"] == {"answer": n} and a.json()["topic"].endswith("/%d" % n), a
     heard = [t.metrics().get("task_calls_total", result="answered") for t in three]
     assert all(h >= 10 for h in heard), heard
+    a = three[0].request("POST", "/v1/call", {"topic": env.root + "/dock/request", "reply": env.root + "/dock/other",
+                                              "timeout": 0.5})
+    assert a.status == 403 and "answers" in a.json()["error"], a
     # No answer: 504, and nothing is left in Redis.
     a = call(three[0], env, 1000, timeout=0.5)
     assert a.status == 504 and "time" in a.json()["error"], a
