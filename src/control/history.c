@@ -112,6 +112,9 @@ static void append_listed(struct hw_history *h, const struct hw_event *e, bool w
 void hw_history_add(struct hw_history *h, const struct hw_event *e)
 {
 	struct item *item = find(h, e);
+	/* What has given way while it waited is not what happened last. */
+	if (!item && h->n >= HW_HISTORY && e->time_ms < h->items[h->n % HW_HISTORY].event.time_ms)
+		return;
 	if (!item) {
 		append_listed(h, e, false);
 		return;

@@ -358,6 +358,25 @@ START_TEST(a_transition_is_remembered_once)
 }
 END_TEST
 
+/* A mass death that is faster than the store: the first have given way by the time that it has them. */
+START_TEST(what_gave_way_is_no_news)
+{
+	char id[32];
+	hw_control_store(s.control, true);
+	answer(0, 0, (struct hw_event_id){0, 0});
+	struct hw_event first = event(id, 0);
+	for (unsigned i = 0; i < 10001; i++) {
+		char other[32];
+		struct hw_event e = event(other, i);
+		e.at = (struct hw_event_id){0};
+		e.time_ms += i;
+		hw_control_pending(s.control, &e);
+	}
+	hw_control_event(s.control, &first);
+	ck_assert_str_eq(ids_of("/v1/transitions?limit=2"), "d10000,d9999");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("control_store");
@@ -377,6 +396,7 @@ int main(void)
 	tcase_add_test(tc, a_store_that_refuses);
 	tcase_add_test(tc, what_waits_is_told_aside);
 	tcase_add_test(tc, a_transition_is_remembered_once);
+	tcase_add_test(tc, what_gave_way_is_no_news);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
