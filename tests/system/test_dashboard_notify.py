@@ -21,6 +21,10 @@ def trouble(b):
     return b.get('[...document.querySelectorAll("#page .trouble")].filter((e) => !e.hidden).map((e) => e.textContent).join("|")')
 
 
+def link(b):
+    return b.text('header nav a[href="#/notify"]')
+
+
 def test_what_was_told_and_what_was_not(env, browser, web):
     server = web(500)
     d = start(env, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
@@ -43,9 +47,14 @@ def test_what_was_told_and_what_was_not(env, browser, web):
     wait_until(lambda: ["webhook", what, "failed after 3 tries: the server answered with status 500"] in rows(b, "What was told"), 15)
     assert server.url.split("/hook")[0] in page(b) and "secret" not in page(b)
     axe_finds_nothing(b)
+    visit(b, d, "#/")
+    assert link(b) == "Notifications fail", "the way there says so on other pages"
     server.answers[:] = [200]
     assert d.ctl("notify", "--test", "webhook").returncode == 0
-    wait_until(lambda: trouble(b) == "", what="the trouble to be over")
+    wait_until(lambda: link(b) == "Notifications", 15, "the overview to hear that it is over")
+    visit(b, d, "#/notify")
+    wait_until(lambda: rows(b, "What was told"), what="the list")
+    assert trouble(b) == ""
     assert rows(b, "Who is told") == [["1", "0", "0"], ["1", "1", "0"]]
     assert rows(b, "What was told")[0][2] == "sent, status 200"
     say_nothing(b, ["503", "404"])

@@ -6,6 +6,7 @@ import * as banner from "./banner.js";
 import * as charts from "./charts.js";
 import * as feed from "./feed.js";
 import * as nodes from "./nodes.js";
+import * as notify from "./notify.js";
 import * as pages from "./pages.js";
 import * as places from "./places.js";
 import * as table from "./table.js";
@@ -180,10 +181,12 @@ async function groups() {
 	places.showGroups(all);
 }
 
+const told = async () => notify.mark(await ask("v1/notify"));
+
 function everything() {
 	if (standing)
 		return;
-	for (const f of [() => feed.renew(FEED), extremes, samples, groups, places.levels])
+	for (const f of [() => feed.renew(FEED), extremes, samples, groups, places.levels, told])
 		quietly(f);
 	table.refresh(true);
 }
@@ -236,6 +239,7 @@ every(SAMPLES_MS, samples);
 every(SAMPLES_MS, extremes);
 every(SAMPLES_MS, groups);
 every(SAMPLES_MS, levels);
+every(SAMPLES_MS, told);
 every(WHEEL_MS, turnWheel);
 every(AGES_MS, table.draw);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) status().then(everything); });

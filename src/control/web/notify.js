@@ -2,7 +2,7 @@
 // To whom the daemon tells what happens ([notify]), and what became of its last messages.
 
 import { card, table } from "./device.js";
-import { ask, clock, count, element, moment, setText, visible } from "./text.js";
+import { ask, clock, count, element, moment, setClass, setText, visible } from "./text.js";
 
 const EVERY_MS = 2000;
 const KINDS = { exec: "the program", webhook: "the web server" };
@@ -35,12 +35,20 @@ function howTo() {
 		element("p", { class: "note" }, "Then heartwheelctl reload, and heartwheelctl notify --test sends one now. More: monitor.conf(5).")];
 }
 
+// The way to this page says on every page that somebody is not told.
+export function mark(answer) {
+	const link = document.querySelector('header nav a[href="#/notify"]'), bad = answer.channels.some((c) => c.failing);
+	setClass(link, "bad", bad);
+	setText(link, bad ? "Notifications fail" : "Notifications");
+}
+
 // Rows are made anew only if something is new, so that what is selected stays so.
 function fill(p, answer) {
 	const text = JSON.stringify(answer), bad = trouble(answer);
 	if (text === p.said)
 		return;
 	p.said = text;
+	mark(answer);
 	p.aside.hidden = !bad;
 	setText(p.aside, bad);
 	p.empty.hidden = answer.channels.length > 0;
