@@ -62,7 +62,7 @@ def guarded_redis(env, more=""):
     env.redis_server.options = []
     launch = env.redis_server.spawn
     # A configuration file has to come first.
-    env.redis_server.spawn = lambda argv, e=None: launch([argv[0], conf, *argv[1:]], e)
+    env.redis_server.spawn = lambda argv, env=None: launch([argv[0], conf, *argv[1:]], env)
     env.redis_server.start()
     env.prefix = "device:"
 

@@ -182,7 +182,7 @@ def filtered(env):
     def under_filter(**options):
         d = configure(**options)
         spawn = d.spawn
-        d.spawn = lambda argv, e=None: spawn([sys.executable, __file__, allowed, *argv], e)
+        d.spawn = lambda argv, env=None: spawn([sys.executable, __file__, allowed, *argv], env)
         return d
     env.configure = under_filter
     return env
