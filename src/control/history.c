@@ -9,10 +9,12 @@
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "control/parts.h"
+#include "heartwheel/fnv.h"
 #include "http/json.h"
 #include "http/query.h"
 
@@ -28,8 +30,10 @@ struct item {
 
 struct hw_history {
 	struct item items[HW_HISTORY];
-	uint32_t heads[HEADS]; /* by their seq: of each list the first, as `next` */
-	uint64_t n;            /* ever added; the last HW_HISTORY of them are here */
+	uint32_t heads[HEADS];   /* by their seq: of each list the first, as `next` */
+	uint64_t n;              /* ever added; the last HW_HISTORY of them are here */
+	char own[HW_ID_MAX + 1]; /* the node whose transitions wait here */
+	int64_t gave_way_ms;     /* of those of them that gave way while they waited, the latest */
 };
 
 struct hw_history *hw_history_new(void)
@@ -49,7 +53,7 @@ void hw_history_free(struct hw_history *h)
 /* A seq is a wall clock's milliseconds for most devices, and for no two of one. */
 static uint32_t *head_of(struct hw_history *h, const struct hw_event *e)
 {
-	return &h->heads[(e->seq ^ e->seq >> 12 ^ (e->id_len ? (unsigned char)e->id[e->id_len - 1] * 67u : 0)) % HEADS];
+	return &h->heads[(hw_fnv32(e->id, e->id_len) ^ e->seq ^ e->seq >> 12) % HEADS];
 }
 
 static void unlist(struct hw_history *h, struct item *item)
@@ -84,6 +88,8 @@ void hw_history_append(struct hw_history *h, const struct hw_event *e)
 	memcpy(texts + e->id_len, e->group, e->group_len);
 	if (e->node_len)
 		memcpy(texts + e->id_len + e->group_len, e->node, e->node_len);
+	if (item->waits && item->event.time_ms > h->gave_way_ms)
+		h->gave_way_ms = item->event.time_ms;
 	if (item->listed)
 		unlist(h, item);
 	free(item->texts);
@@ -109,11 +115,17 @@ static void append_listed(struct hw_history *h, const struct hw_event *e, bool w
 	*head = (uint32_t)(n % HW_HISTORY) + 1;
 }
 
+/* What has given way while it waited is not what happened last. Others' clocks are not compared with. */
+static bool gave_way(const struct hw_history *h, const struct hw_event *e)
+{
+	return e->time_ms <= h->gave_way_ms && e->node_len == strlen(h->own) &&
+	       (e->node_len == 0 || memcmp(e->node, h->own, e->node_len) == 0);
+}
+
 void hw_history_add(struct hw_history *h, const struct hw_event *e)
 {
 	struct item *item = find(h, e);
-	/* What has given way while it waited is not what happened last. */
-	if (!item && h->n >= HW_HISTORY && e->time_ms < h->items[h->n % HW_HISTORY].event.time_ms)
+	if (!item && gave_way(h, e))
 		return;
 	if (!item) {
 		append_listed(h, e, false);
@@ -125,6 +137,7 @@ void hw_history_add(struct hw_history *h, const struct hw_event *e)
 
 void hw_history_await(struct hw_history *h, const struct hw_event *e)
 {
+	snprintf(h->own, sizeof(h->own), "%.*s", (int)e->node_len, e->node_len ? e->node : "");
 	append_listed(h, e, true);
 }
 

@@ -261,6 +261,11 @@ static void account(struct hw_clerk *c, enum hw_stream stream, const struct hw_s
 	pthread_mutex_unlock(&c->lock);
 }
 
+static bool is_moved(const struct hw_source_page *p)
+{
+	return hw_event_id_compare(p->from.at, p->to.at) != 0 || p->from.n != p->to.n;
+}
+
 /*
  * What follows the page, as far as a batch goes, into the same transaction; *p is the last page then. Devices' rows lie
  * everywhere in the tables, so what is written for an entry is less the more of them are written at once. What cannot
@@ -276,6 +281,11 @@ static int put_more(struct hw_clerk *c, enum hw_stream stream, struct hw_source_
 		struct hw_source_page next;
 		if (hw_source_read(c->source, stream, &p->to, &next) != 0)
 			break;
+		if (!is_moved(&next)) { /* the page before was full and the last: MariaDB counts no row for a move to
+			                   where it is */
+			p->more = next.more;
+			break;
+		}
 		rc = hw_ledger_move(c->ledger, stream, &next.from, &next.to) == 1 ? 0 : -EIO;
 		if (rc == 0)
 			rc = put(c, stream, &next, fresh);
@@ -313,11 +323,6 @@ static int write_batch(struct hw_clerk *c, enum hw_stream stream, struct hw_sour
 	if (p->gap.any)
 		tell_gap(c, stream, p);
 	return rc;
-}
-
-static bool is_moved(const struct hw_source_page *p)
-{
-	return hw_event_id_compare(p->from.at, p->to.at) != 0 || p->from.n != p->to.n;
 }
 
 /*

@@ -343,9 +343,9 @@ START_TEST(a_transition_is_remembered_once)
 	e.at = place(7);
 	hw_control_event(s.control, &e);
 	ck_assert_str_eq(ids_of("/v1/transitions"), "d2,d1,d0");
+	reply_fini(&r);
 	get(&s, "/v1/devices/d1/events", &r);
 	ck_assert_ptr_nonnull(strstr(r.body, "\"event_id\":\"1700000000000-7\""));
-	reply_fini(&r);
 	/* Another change of it is another transition; and whoever was found has gone, when the oldest give way. */
 	e.state = HW_STATE_ONLINE;
 	e.at = place(8);
@@ -377,6 +377,27 @@ START_TEST(what_gave_way_is_no_news)
 }
 END_TEST
 
+/* ... and what another node tells is news by whatever clock. */
+START_TEST(anothers_clock_hides_nothing)
+{
+	char id[32];
+	hw_control_store(s.control, true);
+	answer(0, 0, (struct hw_event_id){0, 0});
+	for (unsigned i = 0; i < 10001; i++) {
+		struct hw_event e = event(id, i);
+		e.node = "b";
+		e.node_len = 1;
+		e.time_ms += 3600000;
+		hw_control_event(s.control, &e);
+	}
+	struct hw_event e = event(id, 10001);
+	e.node = "c";
+	e.node_len = 1;
+	hw_control_event(s.control, &e);
+	ck_assert_str_eq(ids_of("/v1/transitions?limit=2"), "d10001,d10000");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("control_store");
@@ -397,6 +418,7 @@ int main(void)
 	tcase_add_test(tc, what_waits_is_told_aside);
 	tcase_add_test(tc, a_transition_is_remembered_once);
 	tcase_add_test(tc, what_gave_way_is_no_news);
+	tcase_add_test(tc, anothers_clock_hides_nothing);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -109,6 +109,21 @@ def test_pages_of_a_batch_are_there_together_or_not_at_all(env, redis):
     assert h.metrics().get("history_rows_total", kind="transition") == waiting
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_waits_is_just_so_many_pages(env, redis, kind):
+    """Nothing is behind the last page, though it is full: a place that stays where it is is no failure of SQL."""
+    db, s = database(env, kind), Scribe(env, 18)
+    h = History(env, db, batch=3000).start()
+    s.some(10)
+    wait_read(h, env)
+    h.stop()
+    s.some(2000, batch=1000)
+    h.start()
+    wait_read(h, env)
+    assert in_sql(db) == s.written
+    assert h.metrics().get("history_sql_losses_total") == 0
+
+
 def test_what_was_trimmed_is_counted_and_the_last_of_it_found(env, redis):
     db, s = database(env), Scribe(env, 3)
     h = History(env, db, batch=100).start()
