@@ -3,8 +3,8 @@
  * See watch.h. What is seen is told to Redis, where each task has its record: an instance remembers nothing. Cost: an
  * item of a script's call for each message, and one call a second that ends what time has ended.
  *
- * With several instances one may be told of an answer before another has told of its task. So an answer that nobody
- * knows the task of is told a second time, AGAIN_MS later; what waits for that is bounded.
+ * With several instances one may be told of an answer before another has told of its task, which may stand still. So an
+ * answer that nobody knows the task of is told again, after longer and longer; what waits for that is bounded.
  */
 #include "tasks/watch.h"
 
@@ -18,16 +18,18 @@
 #include "tasks/app.h"
 #include "tasks/calls.h"
 
-#define AGAIN_MS  1000
-#define AGAIN_MAX 1000
-#define SWEEPS    50 /* calls without a pause: 10,000 tasks a second */
+#define AGAIN_MS    1000 /* then twice that, and so on */
+#define AGAIN_TRIES 5    /* 31 s in all */
+#define AGAIN_MAX   10000
+#define SWEEPS      50 /* calls without a pause: 10,000 tasks a second */
 
 /* An answer to a task that nobody has seen. */
 struct again {
 	struct again *next;
 	struct hw_task_id task;
 	enum hw_task_state says;
-	int64_t at_ms; /* monotonic */
+	unsigned tries; /* those behind it */
+	int64_t at_ms;  /* monotonic */
 	size_t len;
 	char receiver[];
 };
@@ -35,7 +37,7 @@ struct again {
 /* A message on its way to Redis. */
 struct telling {
 	struct hw_tasks_watch *watch;
-	struct again *again; /* owned: what is told a second time if nobody knows it; NULL: nothing is */
+	struct again *again; /* owned: what is told again if nobody knows it; NULL: nothing is */
 };
 
 struct hw_tasks_watch {
@@ -54,13 +56,24 @@ static int64_t now_ms(void)
 
 /* --- telling Redis ------------------------------------------------------------------------------------------------ */
 
-static void wait_with(struct hw_tasks_watch *w, struct again *a)
+static void keep(struct hw_tasks_watch *w, struct again *a)
 {
 	a->next = NULL;
-	a->at_ms = now_ms() + AGAIN_MS;
 	*w->waiting_end = a;
 	w->waiting_end = &a->next;
 	w->n_waiting++;
+}
+
+/* Nobody knows its task. */
+static void wait_with(struct hw_tasks_watch *w, struct again *a)
+{
+	if (a->tries == AGAIN_TRIES || w->n_waiting == AGAIN_MAX) {
+		w->app->counts.refused[HW_REFUSED_FULL] += a->tries < AGAIN_TRIES;
+		free(a);
+		return;
+	}
+	a->at_ms = now_ms() + (AGAIN_MS << a->tries++);
+	keep(w, a);
 }
 
 static void on_told(void *arg, const struct hw_desk_said *said)
@@ -71,11 +84,10 @@ static void on_told(void *arg, const struct hw_desk_said *said)
 		w->app->counts.refused[HW_REFUSED_FULL]++;
 	else if (said->rc == 0 && said->followed.verdict == HW_TASK_FOREIGN)
 		w->app->counts.foreign++;
-	if (said->rc == 0 && said->followed.verdict == HW_TASK_GONE && t->again && w->n_waiting < AGAIN_MAX) {
+	if (said->rc == 0 && said->followed.verdict == HW_TASK_GONE && t->again)
 		wait_with(w, t->again);
-		t->again = NULL;
-	}
-	free(t->again);
+	else
+		free(t->again);
 	free(t);
 }
 
@@ -104,23 +116,24 @@ static struct again *again_of(const struct hw_task_seen *s)
 
 static void tell_again(struct hw_tasks_watch *w)
 {
+	struct again *a = w->waiting, *next;
 	int64_t now = now_ms();
-	while (w->waiting && w->waiting->at_ms <= now) {
-		struct again *a = w->waiting;
-		w->waiting = a->next;
-		if (!w->waiting)
-			w->waiting_end = &w->waiting;
-		w->n_waiting--;
-		tell(w,
-		     &(struct hw_task_seen){.task = a->task,
-		                            .says = a->says,
-		                            .sender = {"", 0},
-		                            .msg_id = {"", 0},
-		                            .receiver = {a->receiver, a->len},
-		                            .action = {"", 0},
-		                            .exp_ms = -1},
-		     NULL);
-		free(a);
+	w->waiting = NULL;
+	w->waiting_end = &w->waiting;
+	w->n_waiting = 0;
+	for (; a; a = next) {
+		struct hw_task_seen s = {.task = a->task,
+		                         .says = a->says,
+		                         .sender = {"", 0},
+		                         .msg_id = {"", 0},
+		                         .receiver = {a->receiver, a->len},
+		                         .action = {"", 0},
+		                         .exp_ms = -1};
+		next = a->next;
+		if (a->at_ms > now)
+			keep(w, a);
+		else
+			tell(w, &s, a);
 	}
 }
 
@@ -186,7 +199,7 @@ static void note(struct hw_tasks_watch *w, enum hw_task_topic word, struct hw_te
 	                         .receiver = last,
 	                         .action = {"", 0},
 	                         .exp_ms = -1};
-	if (!seen->is_ours && name_it(w, sender, seen->msg_id, &s.task) == 0)
+	if (!seen->is_ours && !is_probe(seen->msg_id) && name_it(w, sender, seen->msg_id, &s.task) == 0)
 		tell(w, &s, w->app->conf->several ? again_of(&s) : NULL);
 }
 

@@ -2,6 +2,8 @@
 """[tasks] watch: tasks that nodes send one another, followed from `sent` to their end, and nothing sent to anybody."""
 import itertools
 import json
+import re
+import select
 import subprocess
 import time
 
@@ -9,7 +11,7 @@ import pytest
 
 from hw_build import HEARTWHEELCTL
 from hw_tasks import Device, Sender, Tasks
-from hw_wait import wait_until
+from hw_wait import PATIENCE, pass_time, wait_until
 
 _numbers = itertools.count(1)
 
@@ -81,7 +83,11 @@ def test_a_task_of_others_is_followed_to_its_end(tasks, env):
     assert tasks.transitions(w["task"]) == [("sent", ""), ("acked", ""), ("complete", "")]
     assert all(e["watched"] == "1" and e["sender"] == "a" and e["receiver"] == "b" for e in events(tasks))
     # Nothing was sent, or is waited for, on account of them; nobody can cancel or answer them.
-    assert tasks.get("/v1/tasks").json()["tasks"] == [] and not tasks.get("/v1/tasks/status").json().get("waiting")
+    def waiting():
+        return tasks.get("/v1/tasks/status").json().get("waiting")
+    assert tasks.get("/v1/tasks").json()["tasks"] == []
+    wait_until(lambda: waiting() is not None, what="it to know how many wait")
+    assert waiting() == 0
     open_one = wait_for(tasks, "a", a.send("b"), "sent")
     assert tasks.request("DELETE", "/v1/tasks/" + open_one["task"]).status == 404
     Node(tasks, "b", bound=True).say("heartwheel", "complete", open_one["task"])
@@ -95,13 +101,13 @@ def test_a_task_of_others_is_followed_to_its_end(tasks, env):
 
 
 def test_nobody_took_it_and_nobody_finished_it(env):
-    t = Tasks(env, watch="yes", run="1s", keep="1s").start()
+    t = Tasks(env, watch="yes", run="1s", keep="3s").start()
     a, b = Node(t, "a"), Node(t, "b")
     begun = time.time()
     m, n, old, late = a.send("b", 1), a.send("b"), a.send("b", -3600), a.send("b", 1)
     b.say("a", "ack", n)
     b.say("a", "complete", old)  # its answer comes right behind it: what was kept for us at the broker
-    wait_until(lambda: ("expired", "exp") in t.transitions(), what="an expired one")
+    wait_until(lambda: [e for e in events(t) if (e["msg_id"], e["state"]) == (late, "expired")], what="it to expire")
     b.say("a", "complete", late)
     wait_until(lambda: len(events(t)) == 10, what="all to have ended (%s)" % events(t))
     by = {x: [(e["state"], e["why"]) for e in events(t) if e["msg_id"] == x] for x in (m, n, old, late)}
@@ -111,10 +117,12 @@ def test_nobody_took_it_and_nobody_finished_it(env):
     assert all(int(e["time_ms"]) >= begun * 1000 + 990 for e in events(t) if e["state"] in ("expired", "failed"))
     wait_until(lambda: not env.redis.zcard(t.key("watched")) and not watched(t), what="them to be forgotten after keep")
     assert not [k for k in env.redis.keys(t.prefix + "*-*-*") if env.redis.type(k) == "hash"]
-    metrics = t.metrics()
-    got = {s: metrics.get("task_watched_total", state=s) for s in ("sent", "acked", "complete", "failed", "expired")}
-    assert got == {"sent": 4, "acked": 1, "complete": 1, "failed": 1, "expired": 2}, got
-    assert metrics.get("task_watched") == 0 and metrics.get("tasks_total", state="sent") == 0
+    def counted():
+        m = t.metrics()
+        return {s: m.get("task_watched_total", state=s) for s in ("sent", "acked", "complete", "failed", "expired")}
+    wait_until(lambda: counted() == {"sent": 4, "acked": 1, "complete": 1, "failed": 1, "expired": 2}, what="them to be counted")
+    wait_until(lambda: t.metrics().get("task_watched") == 0, what="it to count none")
+    assert t.metrics().get("tasks_total", state="sent") == 0
 
 
 def test_a_bound_name_is_the_one_that_counts(tasks):
@@ -191,7 +199,7 @@ def test_killed_and_with_a_redis_that_is_full(env):
     t = Tasks(env, watch="yes").start()
     a, b = Node(t, "a"), Node(t, "b")
     m, n = a.send("b"), a.send("b", 3)
-    wait_for(t, "a", n, "sent")
+    wait_until(lambda: [e for e in events(t) if (e["msg_id"], e["state"]) == (n, "sent")], what="both to be seen")
     t.die()
     t.start()
     wait_for(t, "a", n, "expired")
@@ -223,6 +231,29 @@ def test_several_instances_tell_each_transition_once(env):
         assert len(states) == len(set(states)), states
 
 
+def test_of_several_one_stands_still(env):
+    """It alone has read a task, whose answer the others have: they tell that again, and not only once."""
+    t = Tasks(env, watch="yes", instances="several").start()
+    a, b = Node(t, "a"), Node(t, "b")
+    b.say("a", "complete", "early")
+    pass_time(3)  # longer than the first wait, and the tick behind it
+    a.send("b", msg_id="early")
+    wait_for(t, "a", "early", "complete")
+
+
+def test_answers_to_probes_are_not_told_to_redis(env):
+    env.own_redis()
+    t = Tasks(env, watch="yes", instances="several").start()
+    probed, other = env.root + "-probed", env.root + "-other"
+    with env.redis.monitor() as monitor:
+        Node(t, probed, bound=True).say("node-1", "ack", "0000002a-0001-0123456789abcdef")
+        Node(t, other, bound=True).say("node-1", "ack", "0000002a-0001-0123456789abcdeg")
+        seen = ""
+        while other not in seen:
+            seen = monitor.next_command()["command"]
+            assert probed not in seen
+
+
 def test_heartwheelctl(tasks):
     def ctl(*args):
         return subprocess.run([str(HEARTWHEELCTL), "-s", str(tasks.socket), "task", *args], capture_output=True, text=True,
@@ -233,6 +264,7 @@ def test_heartwheelctl(tasks):
     a, b = Node(tasks, "a"), Node(tasks, "b")
     m = a.send("b")
     w = wait_for(tasks, "a", m, "sent")
+    assert select.select([watch.stdout], [], [], PATIENCE)[0], "nothing is told"
     line = watch.stdout.readline()
     assert w["task"] in line and "sent" in line and "from a" in line, line
     watch.kill()
@@ -242,6 +274,7 @@ def test_heartwheelctl(tasks):
     b.say("a", "complete", m)
     wait_for(tasks, "a", m, "complete")
     assert json.loads(ctl("list", "--watched", "--state", "complete", "--json").stdout)["msg_id"] == m
-    assert "a" in ctl("show", w["task"]).stdout
+    shown = ctl("show", w["task"]).stdout
+    assert w["task"] in shown and re.search(r"^sender +a$", shown, re.M), shown
     wait_until(lambda: "1 of others" in ctl("status").stdout, what="the status to count it")
     assert ctl("show", "--watched", "x").returncode == 2
