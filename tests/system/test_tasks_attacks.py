@@ -84,14 +84,14 @@ def test_a_redis_that_is_read_only(env):
     env.own_redis()
     t = Tasks(env, ack_wait="1s").start()
     alice, d1 = Sender(t), Device(t, "d1")
-    m = alice.submit("d1", after=2)
+    m = alice.submit("d1", after=5)
     task = alice.task(m)
     env.redis.slaveof("127.0.0.1", 1)
     sent = int(t.record(task)["tries"])  # on a busy machine
     lost = alice.submit("d1")
     assert t.request("POST", "/v1/tasks", {"receiver": "d1", "action": "x"}).status == 503
     wait_until(lambda: "READONLY" in t.log() or "read-only" in t.log(), what="it to say so")
-    wait_until(lambda: float(env.redis.zscore(t.key("due"), task)) < time.time() * 1000, what="it to be overdue")
+    wait_until(lambda: float(env.redis.zscore(t.key("due"), task) or 0) < time.time() * 1000, what="it to be overdue")
     throughout(lambda: len(d1.got) <= sent and not alice.told(lost), 0.5, "nothing to be sent or told")
     env.redis.slaveof()
     alice.wait(m, "complete")
@@ -171,7 +171,7 @@ def test_late_by_hours(env):
     t.start()
     if not sent:
         assert alice.wait(m, "failed", "expired")["error"] == "exp" and not d1.got
-    assert all(g["at_s"] * 1000 < exp for g in d1.got)
+    assert int(t.record(alice.task(m)).get("sent") or 0) < exp
 
 
 def test_a_device_that_flaps(env):
