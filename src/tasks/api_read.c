@@ -128,7 +128,7 @@ static const char *take_state(struct list *l, const struct hw_param *p)
 {
 	enum hw_task_state s = hw_task_state_of(p->value, p->value_len);
 	if (s == HW_TASK_STATES)
-		return "'state' is scheduled, held, sent or acked";
+		return "'state' is scheduled, held, sent or acked; with 'watched' also an end";
 	l->state = (struct hw_text){hw_task_state_name(s), strlen(hw_task_state_name(s))};
 	return NULL;
 }
