@@ -355,6 +355,16 @@ static void check_format(struct hw_conf_draft *d, const char *key, const char *f
 	hw_conf_draft_require(d, false, "notify", key, key, why);
 }
 
+/* What goes into a mail's header as it is. */
+static void check_address(struct hw_conf_draft *d, const char *key, const char *value)
+{
+	bool good = true;
+	for (const unsigned char *c = (const unsigned char *)value; *c; c++)
+		good &= *c >= ' ' && *c < 0x7f;
+	hw_conf_draft_require(d, good, "notify", key, key,
+	                      "must be printable ASCII; a name of other letters is written =?UTF-8?B?...?=");
+}
+
 static void check_notify(struct hw_conf_draft *d, const struct hw_settings *c)
 {
 	bool mails = c->notify_exec_template == HW_NOTIFY_MAIL;
@@ -368,6 +378,8 @@ static void check_notify(struct hw_conf_draft *d, const struct hw_settings *c)
 	                      "exec_template = mail needs mail_from, the address that mails come from");
 	hw_conf_draft_require(d, !mails || strchr(c->notify_mail_to, '@'), "notify", "mail_to", "exec_template",
 	                      "exec_template = mail needs mail_to, the address that they go to");
+	check_address(d, "mail_from", c->notify_mail_from);
+	check_address(d, "mail_to", c->notify_mail_to);
 	check_format(d, "title", c->notify_title);
 	check_format(d, "text", c->notify_text);
 }

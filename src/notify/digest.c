@@ -173,7 +173,9 @@ static void add_line(struct hw_digest *d, int64_t wall_ms, const char *what)
 {
 	char at[32];
 	clock_of(wall_ms, "%H:%M:%S", at, sizeof(at));
-	if (d->lines == HW_NOTIFIER_LINES || evbuffer_add_printf(d->list, "%s %s\n", at, what) < 0)
+	size_t bytes = evbuffer_get_length(d->list) + strlen(at) + strlen(what) + 2;
+	if (d->left_out || d->lines == HW_NOTIFIER_LINES || bytes > HW_NOTIFIER_BYTES ||
+	    evbuffer_add_printf(d->list, "%s %s\n", at, what) < 0)
 		d->left_out++;
 	else
 		d->lines++;
@@ -209,7 +211,7 @@ void hw_digest_transition(struct hw_digest *d, struct hw_now now, const struct h
 	d->count[t->state] += is_new(d, t->state, t->device.index);
 	if (late && silent_ms > d->silent_ms)
 		d->silent_ms = silent_ms;
-	if (d->lines == HW_NOTIFIER_LINES) {
+	if (d->left_out) {
 		d->left_out++;
 		return;
 	}

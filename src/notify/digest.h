@@ -3,7 +3,7 @@
  * What a message says to people, while it grows: which devices, of which groups, are what now, and how it all reads in
  * a sentence. A device that has changed twice counts once for each state it has been in. Internal to src/notify.
  *
- * Cost: a transition is two bits, and a line of text until HW_NOTIFIER_LINES stand there.
+ * Cost: a transition is two bits, and a line of text until the list is full.
  */
 #ifndef HW_NOTIFY_DIGEST_H
 #define HW_NOTIFY_DIGEST_H
@@ -15,7 +15,8 @@
 #include "heartwheel/monitor.h"
 #include "notify/template.h"
 
-#define HW_NOTIFIER_LINES 20 /* things that {list} names one by one */
+#define HW_NOTIFIER_LINES 20   /* things that {list} names one by one */
+#define HW_NOTIFIER_BYTES 1500 /* of them at most: Discord refuses a message of more than 2000 characters */
 
 #define HW_DIGEST_NAME    640  /* an id as it is shown */
 #define HW_DIGEST_SUMMARY 1536 /* the longest sentence */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See note.h. Invariant: nothing that a device is called can end a header's line, a JSON string or a mail's headers:
- * what goes into one of them passes through header(), hw_json_quote() or quoted_printable().
+ * what goes into one of them passes through header(), hw_json_quote() or quoted_printable(); the addresses of a mail
+ * are the configuration's, which has been judged to be printable ASCII.
  */
 #include "notify/note.h"
 
@@ -109,15 +110,18 @@ static void add_text(struct evbuffer *b, const char *title, const char *text)
 	evbuffer_add_printf(b, "%s\n%s%s%s", title, *text ? "\n" : "", text, *text ? "\n" : "");
 }
 
-/* What Slack takes for markup: https://docs.slack.dev/messaging/formatting-message-text, "Escaping text". */
+/* What Slack takes for markup: https://docs.slack.dev/messaging/formatting-message-text, "Escaping text". Behind an @
+ * stands what is not seen: to Discord and Mattermost a device that is called "@everyone" would be everyone. */
 static void add_escaped(struct evbuffer *b, const char *text)
 {
+	static const char special[] = "&<>@";
+	static const char *const escaped[] = {"&amp;", "&lt;", "&gt;", "@\u200b"};
 	for (size_t n; *text; text += n) {
-		n = strcspn(text, "&<>");
+		n = strcspn(text, special);
 		evbuffer_add(b, text, n);
 		if (!text[n])
 			return;
-		evbuffer_add_printf(b, "%s", text[n] == '&' ? "&amp;" : text[n] == '<' ? "&lt;" : "&gt;");
+		evbuffer_add_printf(b, "%s", escaped[strchr(special, text[n]) - special]);
 		n++;
 	}
 }
@@ -218,10 +222,8 @@ static void add_message_id(struct evbuffer *b, const char *from)
 static void add_mail(struct evbuffer *b, const struct hw_style *style, const char *title, const char *text,
                      int64_t now_ms)
 {
-	header(b, "From", style->from, "\r\n ");
-	evbuffer_add(b, "\r\n", 2);
-	header(b, "To", style->to, "\r\n ");
-	evbuffer_add(b, "\r\n", 2);
+	/* Not as encoded words, which no address may be in (RFC 2047, section 5). */
+	evbuffer_add_printf(b, "From: %s\r\nTo: %s\r\n", style->from, style->to);
 	header(b, "Subject", title, "\r\n ");
 	evbuffer_add(b, "\r\n", 2);
 	add_date(b, now_ms);

@@ -154,6 +154,8 @@ START_TEST(notify_in_words)
 	       ":2: key 'exec_template': exec_template = mail needs mail_from");
 	REFUSE("[notify]\nexec_template = mail\nmail_from = a@b\nmail_to = ops\n",
 	       ":4: key 'mail_to': exec_template = mail needs mail_to");
+	REFUSE("[notify]\nmail_from = W\u00e4chter <a@b>\n", ":2: key 'mail_from': must be printable ASCII; a name of");
+	REFUSE("[notify]\nmail_to = a@b, c@\u00e4\n", ":2: key 'mail_to': must be printable ASCII");
 	REFUSE("[notify]\n\ntitle = {devcie} is gone\n",
 	       ":3: key 'title': there is no field {devcie}; did you mean {device}? there are "
 	       "{summary}, {list}, {now}, {node}, {time}, {count}, {device}, {group}, {status}, {silent}");

@@ -197,6 +197,31 @@ START_TEST(a_mass_death_is_one_sentence)
 }
 END_TEST
 
+/* A server may refuse a long message as a whole. What is left out is the end: nothing short comes behind it. */
+START_TEST(a_list_of_long_names_is_shorter)
+{
+	char id[101];
+	memset(id, 'x', 100);
+	id[100] = '\0';
+	for (int k = 0; k < 15; k++) {
+		id[0] = (char)('a' + k);
+		goes_offline(id);
+	}
+	goes_offline("short");
+	turns_blind(true, HW_CAUSE_LINK, 0);
+	sealed(HW_NOTIFY_LIST);
+	const char *list = f.of[HW_NOTIFY_LIST], *end = strrchr(list, '\n');
+	size_t line = strcspn(list, "\n") + 1;
+	ck_assert_uint_eq((size_t)(end + 1 - list), HW_NOTIFIER_BYTES / line * line);
+	char more[32];
+	snprintf(more, sizeof(more), "\n... and %zu more", 17 - HW_NOTIFIER_BYTES / line);
+	ck_assert_str_eq(end, more);
+	/* What comes next begins anew. */
+	goes_offline("short");
+	ck_assert_str_eq(sealed(HW_NOTIFY_LIST), "22:13:20 short of water is offline: silent for 30 s");
+}
+END_TEST
+
 START_TEST(what_differs_is_counted_apart)
 {
 	goes_offline("a");
@@ -258,7 +283,7 @@ END_TEST
 
 static struct hw_note *note_as(enum hw_notify_template as, const char *title, const char *text)
 {
-	struct hw_style style = {as, title, text, "Heartwheel <hub@example.org>", "ops@example.org"};
+	struct hw_style style = {as, title, text, "=?UTF-8?B?V8OkY2h0ZXI=?= <hub@example.org>", "ops@example.org"};
 	struct hw_note *note = hw_note_new(&style, &f, NULL, wall_ms);
 	ck_assert_ptr_nonnull(note);
 	return note;
@@ -277,6 +302,12 @@ START_TEST(names_stay_in_their_place)
 	hw_note_free(note);
 	note = note_as(HW_NOTIFY_TEXT, "{device}", "{group}");
 	ck_assert_str_eq(note->text, "a\"b\\<c>&\\u202ed\u00e4=?UTF-8?Q?x?=\n\nwater\n");
+	hw_note_free(note);
+	/* Nor is everyone called because of one that is called so. */
+	happens("@everyone", 0, HW_STATE_OFFLINE, HW_REASON_WILL, 5);
+	sealed(HW_NOTIFY_DEVICE);
+	note = note_as(HW_NOTIFY_SLACK, "{device}", "{status} {device}");
+	ck_assert_str_eq(note->text, "{\"text\":\"@\u200beveryone\\noffline @\u200beveryone\"}");
 	hw_note_free(note);
 }
 END_TEST
@@ -321,9 +352,10 @@ START_TEST(a_mail_is_whole)
 	sealed(HW_NOTIFY_SUMMARY);
 	struct hw_note *note = note_as(HW_NOTIFY_MAIL, "{device}\\n\\nBcc: x@y", "=. {device} \\n.\\n{device}\u00e4");
 	expect_mail(note->text);
-	ck_assert_ptr_eq(strstr(note->text, "From: Heartwheel <hub@example.org>\r\nTo: ops@example.org\r\n"
-	                                    "Subject: a  Bcc: x@y\r\nDate: Tue, 14 Nov 2023 22:13:20 +0000\r\n"
-	                                    "Message-ID: <"),
+	ck_assert_ptr_eq(strstr(note->text,
+	                        "From: =?UTF-8?B?V8OkY2h0ZXI=?= <hub@example.org>\r\nTo: ops@example.org\r\n"
+	                        "Subject: a  Bcc: x@y\r\nDate: Tue, 14 Nov 2023 22:13:20 +0000\r\n"
+	                        "Message-ID: <"),
 	                 note->text);
 	ck_assert_ptr_nonnull(strstr(note->text, "@example.org>\r\nAuto-Submitted: auto-generated\r\n"));
 	ck_assert_str_eq(strstr(note->text, "\r\n\r\n"), "\r\n\r\n=3D. a=20\r\n.\r\na=C3=A4\r\n");
@@ -370,6 +402,7 @@ int main(void)
 	tcase_add_test(t, formats_are_judged);
 	tcase_add_test(t, one_device_is_named);
 	tcase_add_test(t, a_mass_death_is_one_sentence);
+	tcase_add_test(t, a_list_of_long_names_is_shorter);
 	tcase_add_test(t, what_differs_is_counted_apart);
 	tcase_add_test(t, a_device_counts_once);
 	tcase_add_test(t, blindness_is_said);
