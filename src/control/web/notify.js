@@ -16,11 +16,11 @@ function result(e) {
 }
 
 // The day only where there is room.
-const when = (ms) => element("td", { title: moment(ms) }, element("span", { class: "wide" }, `${moment(ms).split(" ")[0]} `), clock(ms));
+const when = (ms) => element("td", { class: "length", title: moment(ms) }, element("span", { class: "wide" }, `${moment(ms).split(" ")[0]} `), clock(ms));
 
-const entry = (e) => element("tr", {}, when(e.time_ms), cell(e.channel), cell(visible(e.about)), cell(result(e), e.error === null ? "" : "bad"));
+const entry = (e) => element("tr", {}, when(e.time_ms), cell(e.channel, "length"), cell(visible(e.about), "any"), cell(result(e), e.error === null ? "" : "bad"));
 
-const channel = (c) => element("tr", {}, cell(c.name), cell(visible(c.target)), cell(c.template, "wide"), cell(count(c.sent)), cell(count(c.failed)), cell(count(c.waiting)));
+const channel = (c) => element("tr", {}, cell(c.name, "length"), cell(visible(c.target), "any"), cell(c.template, "wide"), cell(count(c.sent)), cell(count(c.failed)), cell(count(c.waiting)));
 
 function trouble(answer) {
 	return answer.channels.filter((c) => c.failing).map((c) => {
