@@ -95,7 +95,8 @@ export function add(transitions) {
 		fresh.push(d);
 	}
 	for (const one of renewals)
-		one.push(...fresh);
+		for (const d of fresh) // one by one: so many are too many for a call
+			one.push(d);
 	all = fresh.slice().reverse().concat(all);
 	cut ||= all.length > KEPT;
 	for (const d of all.splice(KEPT))
