@@ -41,14 +41,20 @@ void hw_event_read_fini(struct hw_event_read *e)
 	hw_told_fini(&e->told);
 }
 
+/* FNV-1a, of `text` after what `hash` is of. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+	return hash;
+}
+
 /* Of a device's transition: its id, seq and state. */
 static uint64_t hash_of(const cJSON *device)
 {
-	uint64_t hash = 14695981039346656037u;
-	for (const char *c = hw_member_text(device, "id"); *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+	uint64_t hash = hash_text(14695981039346656037u, hw_member_text(device, "id"));
 	hash = (hash ^ (uint64_t)hw_member_int(device, "seq")) * 1099511628211u;
-	return (hash ^ (unsigned char)*hw_member_text(device, "state")) * 1099511628211u;
+	return hash_text(hash, hw_member_text(device, "state"));
 }
 
 bool hw_event_note(struct hw_event_read *e, const cJSON *device)
