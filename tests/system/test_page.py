@@ -149,6 +149,12 @@ def test_once_although_told_twice_at_once(env, browser):
     say_nothing(b)
 
 
+def deaths(b):
+    """Of how many the feed tells, be it in one entry or, on a busy machine, in several."""
+    some = [re.fullmatch("([0-9,]+)(?: or more)? of default", name) for name, state in b.feed() if state == "offline"]
+    return sum(int(one[1].replace(",", "")) if one else 1 for one in some)
+
+
 def test_what_is_told_late_is_no_news(env, browser):
     """Of more transitions than the page asks for, the older ones have no place yet when it is opened."""
     env.own_redis()
@@ -163,12 +169,12 @@ def test_what_is_told_late_is_no_news(env, browser):
     b = browser()
     b.run(HOLD)
     b.open(d.url)
-    wait_until(lambda: [f[0] for f in b.feed()] == ["1,000 or more of default"], 10, "the latest thousand")
+    wait_until(lambda: deaths(b) == 1000, 10, "the latest thousand")
     env.redis_server.signal(signal.SIGCONT)
     wait_until(lambda: len(b.get("window.heard.filter(([id, state]) => state === 'offline')")) == 1100, 20)
     env.beat("d0007")
     wait_until(lambda: b.feed()[0] == ["d0007", "online"])
-    assert [f[0] for f in b.feed()] in (["d0007", "1,000 or more of default"], ["d0007", "999 or more of default"])
+    assert deaths(b) in (1000, 999)
     wait_until(lambda: b.text("#found") == "1,099 offline devices")
     say_nothing(b)
 
