@@ -200,9 +200,9 @@ END_TEST
 /* A server may refuse a long message as a whole. What is left out is the end: nothing short comes behind it. */
 START_TEST(a_list_of_long_names_is_shorter)
 {
-	char id[101];
-	memset(id, 'x', 100);
-	id[100] = '\0';
+	char id[131];
+	memset(id, 'x', 130);
+	id[130] = '\0';
 	for (int k = 0; k < 15; k++) {
 		id[0] = (char)('a' + k);
 		goes_offline(id);
