@@ -333,7 +333,7 @@ static int copy_batch(struct hw_clerk *c, enum hw_stream stream, bool *more)
 {
 	struct hw_source_page page;
 	int rc = hw_source_read(c->source, stream, &c->place[stream], &page);
-	note_refusal(c, stream, rc);
+	note_refusal(c, (int)stream, rc);
 	if (rc)
 		return rc;
 	if (is_moved(&page)) {
