@@ -52,6 +52,19 @@ def test_detection_delay_of_1000_devices(env, capsys):
     in_time(float(figures[4]) / 1000, BOUND, "p99")
 
 
+def test_detection_delay_beside_probes(env, capsys):
+    """Each is asked before it is called offline: asking as many in the same moments costs the broker its share."""
+    out, figures, d = thousand_deaths(env, group={"probe": "ping", "probe_after": "1s"})
+    m = d.metrics()
+    assert m.get("transitions_total", reason="timeout") == 1000
+    sent, dropped = (m.get("probes_total", result=r) for r in ("sent", "dropped"))
+    assert sent + dropped >= 1000 and sent > 300, (sent, dropped)
+    with capsys.disabled():
+        print("\nbeside probes: " + out)
+    in_time(float(figures[3]) / 1000, BOUND, "p50")
+    in_time(float(figures[4]) / 1000, 2 * BOUND, "p99")
+
+
 def observed_deaths(env):
     """The same with another client library on both sides, each device silent after its first heartbeat: the delays of all
     deaths that were told, sorted."""
