@@ -369,6 +369,7 @@ async function save() {
 export function start(open) {
 	onOpen = open;
 	filters.search.addEventListener("input", () => {
+		keepFilters(); // at once: whatever asks meanwhile asks for it
 		clearTimeout(typed);
 		typed = setTimeout(changed, 150);
 	});
