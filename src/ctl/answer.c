@@ -37,6 +37,28 @@ int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, 
 	return HW_EXIT_FAILED;
 }
 
+int hw_ask_path(struct hw_ctl *ctl, const char *method, struct hw_path *path, struct hw_answer *a)
+{
+	int rc = path->text ? hw_ask(ctl, method, path->text, 200, a) : hw_failed(ctl, "out of memory");
+	hw_path_fini(path);
+	return rc;
+}
+
+int hw_ask_and_show(struct hw_ctl *ctl, const char *path, bool json,
+                    void (*show)(const struct hw_ctl *ctl, const cJSON *answer))
+{
+	struct hw_answer a;
+	int rc = hw_ask(ctl, "GET", path, 200, &a);
+	if (rc)
+		return rc;
+	if (json)
+		rc = hw_print_json(ctl, a.json);
+	else
+		show(ctl, a.json);
+	hw_answer_fini(&a);
+	return rc;
+}
+
 int hw_need_group(struct hw_ctl *ctl, const char *group)
 {
 	struct hw_answer a;

@@ -55,6 +55,12 @@ int hw_failed(const struct hw_ctl *ctl, const char *format, ...) __attribute__((
  */
 int hw_ask(struct hw_ctl *ctl, const char *method, const char *path, long want, struct hw_answer *a);
 
+/* Asks for what a path under construction names, and frees that. As hw_ask(), with 200. */
+int hw_ask_path(struct hw_ctl *ctl, const char *method, struct hw_path *path, struct hw_answer *a);
+/* Asks for `path` and prints the answer: as JSON, or by `show`. The exit status. */
+int hw_ask_and_show(struct hw_ctl *ctl, const char *path, bool json,
+                    void (*show)(const struct hw_ctl *ctl, const cJSON *answer));
+
 /* 0 if `group` is NULL, or the daemon has such a group; or HW_EXIT_FAILED after having said that not, and which may be
  * meant. */
 int hw_need_group(struct hw_ctl *ctl, const char *group);

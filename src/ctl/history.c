@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf/conf.h"
-#include "conf/shared.h"
+#include "ctl/other.h"
 
 #define PAGE 1000u
 
@@ -50,14 +49,6 @@ static void add_query(struct hw_path *path, const struct hw_history_args *args, 
 	add(path, '&', "month", args->month);
 	add(path, '&', "min", args->min);
 	add(path, '&', "group", args->group);
-}
-
-/* Asks, and frees the path. 0, or HW_EXIT_FAILED after having said why. */
-static int ask(struct hw_ctl *ctl, struct hw_path *path, struct hw_answer *a)
-{
-	int rc = path->text ? hw_ask(ctl, "GET", path->text, 200, a) : hw_failed(ctl, "out of memory");
-	hw_path_fini(path);
-	return rc;
 }
 
 /* Prints lines of CSV but for the first `skip`, and `most` at most (0: all). Returns how many. */
@@ -144,7 +135,7 @@ static int list_all(struct hw_ctl *ctl, const struct hw_history_args *args, stru
 		add_query(&path, args, left);
 		add(&path, '&', "device", l->of_device ? NULL : args->id);
 		add(&path, '&', "after", *after ? after : NULL);
-		rc = ask(ctl, &path, &a);
+		rc = hw_ask_path(ctl, "GET", &path, &a);
 		if (rc)
 			break;
 		rc = take_page(ctl, args, l, &a, &n);
@@ -191,7 +182,7 @@ static int ask_uptime(struct hw_ctl *ctl, const struct hw_history_args *args, co
 	add_query(&path, &same, left);
 	add(&path, '&', "offset", first ? offset : NULL);
 	add(&path, '&', "device", args->id);
-	return ask(ctl, &path, a);
+	return hw_ask_path(ctl, "GET", &path, a);
 }
 
 /* Moves the devices of a page to those of the first. How many. */
@@ -243,39 +234,7 @@ static int report_uptime(struct hw_ctl *ctl, const struct hw_history_args *args)
 
 static int show_status(struct hw_ctl *ctl, const struct hw_history_args *args)
 {
-	struct hw_answer a;
-	int rc = hw_ask(ctl, "GET", "/v1/history/status", 200, &a);
-	if (rc)
-		return rc;
-	if (args->json)
-		rc = hw_print_json(ctl, a.json);
-	else
-		hw_show_history_status(ctl, a.json);
-	hw_answer_fini(&a);
-	return rc;
-}
-
-/* --- the socket --------------------------------------------------------------------------------------------------- */
-
-struct place {
-	struct hw_conf_head head;
-	char *socket;
-};
-
-/* What [history] socket says in a configuration, of which nothing else is judged here. Owned; NULL: without memory. */
-static char *find_socket(const char *config)
-{
-	static const struct hw_conf_option rows[] = {
-		{"history", "socket", HW_CONF_PATH, HW_CONF_AT(struct place, socket), .min = 1,
-	         .max = HW_CONF_SOCKET_MAX, .dflt = HW_RUNSTATEDIR "/history.sock", .borrowed = true}};
-	static const struct hw_conf_table table = {.options = rows, .n_options = 1, .size = sizeof(struct place)};
-	struct hw_conf_errors errors = {0};
-	struct place *read = hw_conf_load(&table, config, &errors), *rest = errors.rest;
-	const char *said = read ? read->socket : rest ? rest->socket : NULL;
-	char *socket = strdup(said ? said : HW_RUNSTATEDIR "/history.sock");
-	hw_conf_free(read);
-	hw_conf_errors_fini(&errors);
-	return socket;
+	return hw_ask_and_show(ctl, "/v1/history/status", args->json, hw_show_history_status);
 }
 
 /* --- the command line --------------------------------------------------------------------------------------------- */
@@ -401,29 +360,28 @@ static int read_args(const struct command *c, int argc, char **argv, struct hw_h
 	return wrong ? usage(c, "%s", wrong) : -1;
 }
 
+struct call {
+	int (*run)(struct hw_ctl *ctl, const struct hw_history_args *args);
+	struct hw_history_args args;
+};
+
+static int run(struct hw_ctl *ctl, void *arg)
+{
+	const struct call *c = arg;
+	hw_client_want(ctl->client, c->args.csv ? "text/csv" : NULL);
+	return c->run(ctl, &c->args);
+}
+
 int hw_history_main(const struct hw_whom *whom, int argc, char **argv)
 {
 	const struct command *c = commands;
-	struct hw_history_args args = {0};
-	struct hw_ctl ctl;
+	struct call call = {.run = NULL};
 	bool status = false;
 	while (strcmp(c->name, argv[0]) != 0)
 		c++;
-	int rc = read_args(c, argc, argv, &args, &status);
+	int rc = read_args(c, argc, argv, &call.args, &status);
 	if (rc >= 0)
 		return rc;
-	hw_screen_init(&ctl.screen);
-	char *found = whom->socket ? NULL : find_socket(whom->config);
-	const char *socket = whom->socket ? whom->socket : found;
-	ctl.client = socket ? hw_client_new(socket) : NULL;
-	if (!ctl.client) {
-		rc = hw_failed(&ctl, "out of memory");
-	} else {
-		hw_client_ask_of(ctl.client, "heartwheel-history", "history");
-		hw_client_want(ctl.client, args.csv ? "text/csv" : NULL);
-		rc = status ? show_status(&ctl, &args) : c->run(&ctl, &args);
-		hw_client_free(ctl.client);
-	}
-	free(found);
-	return rc;
+	call.run = status ? show_status : c->run;
+	return hw_ask_other(whom, "heartwheel-history", "history", run, &call);
 }

@@ -202,14 +202,5 @@ static void print_nodes(const struct hw_ctl *ctl, const cJSON *answer)
 
 int hw_cmd_nodes(struct hw_ctl *ctl, const struct hw_args *args)
 {
-	struct hw_answer a;
-	int rc = hw_ask(ctl, "GET", "/v1/nodes", 200, &a);
-	if (rc)
-		return rc;
-	if (args->json)
-		rc = hw_print_json(ctl, a.json);
-	else
-		print_nodes(ctl, a.json);
-	hw_answer_fini(&a);
-	return rc;
+	return hw_ask_and_show(ctl, "/v1/nodes", args->json, print_nodes);
 }

@@ -113,7 +113,7 @@ static void print_rates(const struct hw_ctl *ctl, const cJSON *s)
 	line(ctl, "transitions", HW_PLAIN, text);
 }
 
-static void print_last(struct hw_ctl *ctl)
+static void print_last(const struct hw_ctl *ctl)
 {
 	struct hw_answer a;
 	char ago[HW_SPAN_MAX];
@@ -133,7 +133,7 @@ static void print_last(struct hw_ctl *ctl)
 }
 
 /* One line for each group, where there are a few. */
-static void print_groups(struct hw_ctl *ctl)
+static void print_groups(const struct hw_ctl *ctl)
 {
 	struct hw_answer a;
 	char online[HW_SPAN_MAX], offline[HW_SPAN_MAX];
@@ -172,7 +172,7 @@ static void print_standby(const struct hw_ctl *ctl, const cJSON *c)
 	line(ctl, "standing by", hw_member_has(c, "owner") ? HW_PLAIN : HW_BAD, text);
 }
 
-static void print_fleet(struct hw_ctl *ctl, const cJSON *s)
+static void print_fleet(const struct hw_ctl *ctl, const cJSON *s)
 {
 	print_seeing(ctl, s);
 	print_devices(ctl, s);
@@ -181,7 +181,7 @@ static void print_fleet(struct hw_ctl *ctl, const cJSON *s)
 	print_rates(ctl, s);
 }
 
-static void print_status(struct hw_ctl *ctl, const cJSON *s)
+static void print_status(const struct hw_ctl *ctl, const cJSON *s)
 {
 	char up[HW_SPAN_MAX], text[512];
 	snprintf(text, sizeof(text), "%s, version %s, up %s", hw_member_text(s, "node"), hw_member_text(s, "version"),
@@ -199,14 +199,5 @@ static void print_status(struct hw_ctl *ctl, const cJSON *s)
 
 int hw_cmd_status(struct hw_ctl *ctl, const struct hw_args *args)
 {
-	struct hw_answer a;
-	int rc = hw_ask(ctl, "GET", "/v1/status", 200, &a);
-	if (rc)
-		return rc;
-	if (args->json)
-		rc = hw_print_json(ctl, a.json);
-	else
-		print_status(ctl, a.json);
-	hw_answer_fini(&a);
-	return rc;
+	return hw_ask_and_show(ctl, "/v1/status", args->json, print_status);
 }

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "conf/conf.h"
-#include "conf/shared.h"
+#include "ctl/other.h"
 
 #define WAIT_MAX_S 50 /* of one request */
 #define RETRY_MS   1000
@@ -223,8 +223,7 @@ static int list_tasks(struct hw_ctl *ctl, const struct request *r)
 		add(&path, "&state=", r->state);
 		add(&path, "&watched=", r->watched ? "1" : NULL);
 		add(&path, "&after=", *after ? after : NULL);
-		rc = path.text ? hw_ask(ctl, "GET", path.text, 200, &a) : hw_failed(ctl, "out of memory");
-		hw_path_fini(&path);
+		rc = hw_ask_path(ctl, "GET", &path, &a);
 		if (rc)
 			return rc;
 		rc = show_page(ctl, r, cJSON_GetObjectItemCaseSensitive(a.json, "tasks"), &n);
@@ -241,8 +240,7 @@ static int show_task(struct hw_ctl *ctl, const struct request *r)
 	struct hw_path path = {0};
 	struct hw_answer a;
 	add(&path, "/v1/tasks/", r->words[0]);
-	int rc = path.text ? hw_ask(ctl, "GET", path.text, 200, &a) : hw_failed(ctl, "out of memory");
-	hw_path_fini(&path);
+	int rc = hw_ask_path(ctl, "GET", &path, &a);
 	if (rc)
 		return rc;
 	if (r->json)
@@ -259,8 +257,7 @@ static int cancel_task(struct hw_ctl *ctl, const struct request *r)
 	struct hw_answer a;
 	add(&path, "/v1/tasks/", r->words[0]);
 	hw_path_add(&path, r->force ? "?force=1" : "");
-	int rc = path.text ? hw_ask(ctl, "DELETE", path.text, 200, &a) : hw_failed(ctl, "out of memory");
-	hw_path_fini(&path);
+	int rc = hw_ask_path(ctl, "DELETE", &path, &a);
 	if (rc)
 		return rc;
 	if (r->json)
@@ -275,16 +272,7 @@ static int cancel_task(struct hw_ctl *ctl, const struct request *r)
 
 static int show_status(struct hw_ctl *ctl, const struct request *r)
 {
-	struct hw_answer a;
-	int rc = hw_ask(ctl, "GET", "/v1/tasks/status", 200, &a);
-	if (rc)
-		return rc;
-	if (r->json)
-		rc = hw_print_json(ctl, a.json);
-	else
-		hw_show_tasks_status(ctl, a.json);
-	hw_answer_fini(&a);
-	return rc;
+	return hw_ask_and_show(ctl, "/v1/tasks/status", r->json, hw_show_tasks_status);
 }
 
 /* --- watch -------------------------------------------------------------------------------------------------------- */
@@ -466,46 +454,20 @@ static int read_args(int argc, char **argv, struct request *r, const struct verb
 	return wrong ? usage("%s", wrong) : -1;
 }
 
-struct place {
-	struct hw_conf_head head;
-	char *socket;
+struct call {
+	const struct verb *verb;
+	struct request request;
 };
 
-/* What [tasks] socket says in a configuration, of which nothing else is judged here. Owned; NULL: without memory. */
-static char *find_socket(const char *config)
+static int run(struct hw_ctl *ctl, void *arg)
 {
-	static const struct hw_conf_option rows[] = {{"tasks", "socket", HW_CONF_PATH, HW_CONF_AT(struct place, socket),
-	                                              .min = 1, .max = HW_CONF_SOCKET_MAX,
-	                                              .dflt = HW_RUNSTATEDIR "/tasks.sock", .borrowed = true}};
-	static const struct hw_conf_table table = {.options = rows, .n_options = 1, .size = sizeof(struct place)};
-	struct hw_conf_errors errors = {0};
-	struct place *read = hw_conf_load(&table, config, &errors), *rest = errors.rest;
-	const char *said = read ? read->socket : rest ? rest->socket : NULL;
-	char *socket = strdup(said ? said : HW_RUNSTATEDIR "/tasks.sock");
-	hw_conf_free(read);
-	hw_conf_errors_fini(&errors);
-	return socket;
+	const struct call *c = arg;
+	return c->verb->run(ctl, &c->request);
 }
 
 int hw_task_main(const struct hw_whom *whom, int argc, char **argv)
 {
-	struct request r = {.at = NULL};
-	const struct verb *verb = NULL;
-	struct hw_ctl ctl;
-	int rc = read_args(argc, argv, &r, &verb);
-	if (rc >= 0 || !verb)
-		return rc;
-	hw_screen_init(&ctl.screen);
-	char *found = whom->socket ? NULL : find_socket(whom->config);
-	const char *socket = whom->socket ? whom->socket : found;
-	ctl.client = socket ? hw_client_new(socket) : NULL;
-	if (!ctl.client) {
-		rc = hw_failed(&ctl, "out of memory");
-	} else {
-		hw_client_ask_of(ctl.client, "heartwheel-tasks", "tasks");
-		rc = verb->run(&ctl, &r);
-		hw_client_free(ctl.client);
-	}
-	free(found);
-	return rc;
+	struct call c = {.verb = NULL};
+	int rc = read_args(argc, argv, &c.request, &c.verb);
+	return rc >= 0 || !c.verb ? rc : hw_ask_other(whom, "heartwheel-tasks", "tasks", run, &c);
 }

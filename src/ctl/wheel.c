@@ -119,14 +119,5 @@ static void print_wheel(const struct hw_ctl *ctl, const cJSON *wheel)
 
 int hw_cmd_wheel(struct hw_ctl *ctl, const struct hw_args *args)
 {
-	struct hw_answer a;
-	int rc = hw_ask(ctl, "GET", "/v1/wheel", 200, &a);
-	if (rc)
-		return rc;
-	if (args->json)
-		rc = hw_print_json(ctl, a.json);
-	else
-		print_wheel(ctl, a.json);
-	hw_answer_fini(&a);
-	return rc;
+	return hw_ask_and_show(ctl, "/v1/wheel", args->json, print_wheel);
 }

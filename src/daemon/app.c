@@ -262,13 +262,7 @@ static void on_reload(void *arg)
 
 static void on_reopen(void *arg)
 {
-	struct hw_app *a = arg;
-	int rc = hw_log_reopen(a->log);
-	if (rc)
-		hw_log(a->log, HW_LOG_ERROR, "cannot reopen %s: %s; logging goes on where it was", a->conf->log,
-		       strerror(-rc));
-	else
-		hw_log(a->log, HW_LOG_NOTICE, "log reopened");
+	hw_log_reopen(((struct hw_app *)arg)->log);
 }
 
 /* --- making and ending ------------------------------------------------------- */

@@ -66,20 +66,6 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 /* --- health and metrics --------------------------------------------------------------------------------------------
  */
 
-static void reply_ok(struct evhttp_request *req)
-{
-	struct evbuffer *body = evbuffer_new();
-	if (body)
-		evbuffer_add(body, "ok\n", 3);
-	hw_reply_as(req, HTTP_OK, "text/plain", body);
-}
-
-static void serve_health(void *arg, struct evhttp_request *req, const char *rest)
-{
-	(void)arg, (void)rest;
-	reply_ok(req);
-}
-
 static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_history_api *api = arg;
@@ -88,7 +74,7 @@ static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 	(void)rest;
 	hw_clerk_look(api->clerk, &v);
 	if (v.sql && v.redis) {
-		reply_ok(req);
+		hw_reply_ok(req);
 		return;
 	}
 	snprintf(why, sizeof(why), "%s%s%s%s%s", v.sql ? "" : "SQL: ",
@@ -100,12 +86,6 @@ static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 	         : *v.redis_why ? v.redis_why
 	                        : "connecting");
 	hw_reply_error(req, HTTP_SERVUNAVAIL, why);
-}
-
-static void whole(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
-{
-	hw_metric_family(b, name, type, help);
-	hw_metric_sample(b, name, NULL, value);
 }
 
 static void add_lags(struct evbuffer *b, const struct hw_clerk_view *v)
@@ -137,13 +117,15 @@ static void serve_metrics(void *arg, struct evhttp_request *req, const char *res
 		hw_metric_sample(b, "history_rows_total",
 		                 (const char *[]){"kind", hw_clerk_rows_name((enum hw_clerk_rows)i), NULL},
 		                 (double)v.rows[i]);
-	whole(b, "history_gaps_total", "counter", "Gaps in the streams that the database holds", (double)v.gaps);
-	whole(b, "history_lost_total", "counter", "Entries that were lost in them, as far as it is known",
-	      (double)v.lost);
-	whole(b, "history_unusable_total", "counter", "Entries that could not be read", (double)v.unusable);
-	whole(b, "history_yielded_total", "counter", "Batches that another worker was quicker with", (double)v.yielded);
-	whole(b, "history_sql_losses_total", "counter", "Times that SQL went away", (double)v.sql_losses);
-	whole(b, "history_up", "gauge", "1 while both SQL and Redis are there", v.sql && v.redis);
+	hw_metric_one(b, "history_gaps_total", "counter", "Gaps in the streams that the database holds",
+	              (double)v.gaps);
+	hw_metric_one(b, "history_lost_total", "counter", "Entries that were lost in them, as far as it is known",
+	              (double)v.lost);
+	hw_metric_one(b, "history_unusable_total", "counter", "Entries that could not be read", (double)v.unusable);
+	hw_metric_one(b, "history_yielded_total", "counter", "Batches that another worker was quicker with",
+	              (double)v.yielded);
+	hw_metric_one(b, "history_sql_losses_total", "counter", "Times that SQL went away", (double)v.sql_losses);
+	hw_metric_one(b, "history_up", "gauge", "1 while both SQL and Redis are there", v.sql && v.redis);
 	hw_metric_histogram(b, "history_batch_seconds", "Time of a batch's transaction", &v.batch);
 	hw_usage_metrics(b);
 	hw_reply_as(req, HTTP_OK, "text/plain; version=0.0.4", b);
@@ -158,7 +140,7 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/history/badge/", "", hw_serve_badge},
 	{EVHTTP_REQ_GET, "/v1/history/events", "", hw_serve_old_events},
 	{EVHTTP_REQ_GET, "/v1/history/metrics", "", serve_metrics}, /* heartwheeld hands this path on */
-	{EVHTTP_REQ_GET, "/healthz", "", serve_health},
+	{EVHTTP_REQ_GET, "/healthz", "", hw_serve_alive},
 	{EVHTTP_REQ_GET, "/readyz", "", serve_ready},
 	{EVHTTP_REQ_GET, "/metrics", "", serve_metrics},
 };

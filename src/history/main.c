@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* heartwheel-history: reads the command line, becomes a daemon, keeps the history. See heartwheel-history(8). */
 #include <errno.h>
-#include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +12,9 @@
 #include "history/settings.h"
 #include "http/server.h"
 #include "link/clock.h"
-#include "run/daemon.h"
 #include "run/loop.h"
 #include "run/manager.h"
-#include "run/options.h"
+#include "run/program.h"
 
 #define PAGE_MAX 1000 /* entries of a page: a few ms of Redis' time */
 
@@ -29,34 +27,17 @@ struct app {
 	char *redis_password, *sql_password;
 };
 
-static const struct hw_options_help help = {
-	"heartwheel-history", "Keeps in SQL what happened to each device of heartwheeld's, and reports on it.",
-	"SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."};
-
 /* --- the configuration -------------------------------------------------------------------------------------------- */
 
-/* What only this machine can tell: a user, readable files, a group. */
-static bool machine_is_right(const char *path, const struct hw_history_settings *c, struct hw_user *user)
+/* What only this machine can tell but the user: readable files, a group. */
+static bool is_right(const char *path, const void *conf)
 {
-	const struct {
-		const char *section, *key, *path;
-	} files[] = {{"history", "password_file", c->password_file},
-	             {"history", "tls_ca", c->tls_ca},
-	             {"redis", "password_file", c->redis.password_file}};
+	const struct hw_history_settings *c = conf;
+	const struct hw_program_file files[] = {{"history", "password_file", c->password_file},
+	                                        {"history", "tls_ca", c->tls_ca},
+	                                        {"redis", "password_file", c->redis.password_file}};
 	gid_t group;
-	bool right = hw_user_find(user, c->user) == 0;
-	if (!right)
-		hw_conf_say_wrong(
-			c, path, "history", "user",
-			"there is no user '%s'; make it (useradd --system %s), or leave the value empty to stay root",
-			c->user, c->user);
-	for (size_t k = 0; k < sizeof(files) / sizeof(*files); k++) {
-		if (!*files[k].path || access(files[k].path, R_OK) == 0)
-			continue;
-		hw_conf_say_wrong(c, path, files[k].section, files[k].key, "cannot read %s: %s", files[k].path,
-		                  strerror(errno));
-		right = false;
-	}
+	bool right = hw_program_can_read(path, c, files, sizeof(files) / sizeof(*files));
 	if (*c->socket_group && hw_socket_group(c->socket_group, &group)) {
 		hw_conf_say_wrong(c, path, "history", "socket_group", "there is no group '%s'", c->socket_group);
 		right = false;
@@ -64,21 +45,10 @@ static bool machine_is_right(const char *path, const struct hw_history_settings 
 	return right;
 }
 
-/* Reads the configuration and finds the user, or exits after saying what is wrong. */
-static struct hw_history_settings *load(const struct hw_options *o, struct hw_user *user)
+static struct hw_program_conf common(const void *conf)
 {
-	struct hw_conf_errors errors = {0};
-	struct hw_history_settings *c = hw_conf_load(&hw_history_table, o->conf, &errors);
-	if (!c && errors.no_memory) {
-		fprintf(stderr, "heartwheel-history: cannot read %s: out of memory\n", o->conf);
-		exit(EXIT_FAILURE);
-	}
-	for (size_t k = 0; !c && k < errors.n; k++)
-		fprintf(stderr, "%s\n", errors.lines[k]);
-	hw_conf_errors_fini(&errors);
-	if (!c || !machine_is_right(o->conf, c, user))
-		exit(HW_EXIT_USAGE);
-	return c;
+	const struct hw_history_settings *c = conf;
+	return (struct hw_program_conf){c->user, c->pid_file, c->log, c->log_level};
 }
 
 /* --- the daemon --------------------------------------------------------------------------------------------------- */
@@ -118,28 +88,11 @@ static void on_reload(void *arg)
 
 static void on_reopen(void *arg)
 {
-	struct app *a = arg;
-	int rc = hw_log_reopen(a->log);
-	if (rc)
-		hw_log(a->log, HW_LOG_ERROR, "cannot reopen %s: %s; logging goes on where it was", a->conf->log,
-		       strerror(-rc));
-	else
-		hw_log(a->log, HW_LOG_NOTICE, "log reopened");
+	hw_log_reopen(((struct app *)arg)->log);
 }
 
 static const struct hw_loop_ops loop_ops = {
 	.on_tick = on_tick, .on_stop = on_stop, .on_reload = on_reload, .on_reopen = on_reopen};
-
-/* A password from its file. 0, or -errno after logging. */
-static int read_secret(struct app *a, const char *key, const char *path, char **out)
-{
-	*out = *path ? hw_conf_read_secret(path) : strdup("");
-	if (*out)
-		return 0;
-	int error = errno;
-	hw_log(a->log, HW_LOG_ERROR, "cannot read %s %s: %s", key, path, strerror(error));
-	return error ? -error : -EIO;
-}
 
 static int listen_local(struct app *a, struct hw_daemon *d)
 {
@@ -149,8 +102,8 @@ static int listen_local(struct app *a, struct hw_daemon *d)
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot open the socket %s: %s; see [history] socket and socket_group",
 		       c->socket, rc == -EADDRINUSE ? "another process answers on it" : strerror(-rc));
-	else if (d->user.drop && chown(c->socket, d->user.uid, *c->socket_group ? (gid_t)-1 : d->user.gid) != 0)
-		rc = -errno;
+	else
+		rc = hw_daemon_give_socket(d, c->socket, c->socket_group);
 	return rc;
 }
 
@@ -195,15 +148,16 @@ static void app_fini(struct app *a)
 }
 
 /* From the locked pid file to the end. Returns the exit status. */
-static int serve(struct hw_history_settings *c, struct hw_daemon *d)
+static int serve(void *conf, struct hw_daemon *d)
 {
+	struct hw_history_settings *c = conf;
 	struct app a = {.log = &d->log, .conf = c};
 	int rc = hw_loop_init(&a.loop, &loop_ops, &a);
 	hw_http_init(&a.http, a.loop.base, &hw_history_routes, &a.api);
 	if (!rc)
-		rc = read_secret(&a, "[redis] password_file", c->redis.password_file, &a.redis_password);
+		rc = hw_program_read_secret(d, "[redis] password_file", c->redis.password_file, &a.redis_password);
 	if (!rc)
-		rc = read_secret(&a, "[history] password_file", c->password_file, &a.sql_password);
+		rc = hw_program_read_secret(d, "[history] password_file", c->password_file, &a.sql_password);
 	if (!rc)
 		rc = listen_local(&a, d);
 	if (!rc)
@@ -219,43 +173,17 @@ static int serve(struct hw_history_settings *c, struct hw_daemon *d)
 	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* The whole of -t, once the file has been read. */
-static void tell_test(const struct hw_history_settings *c, const struct hw_options *o)
-{
-	if (o->verbose) {
-		hw_conf_print(c, stdout);
-		hw_conf_print_foreign(c, stdout);
-	}
-	printf("%s: ok\n", o->conf);
-}
-
-static void on_libevent(int severity, const char *text)
-{
-	if (severity >= EVENT_LOG_ERR)
-		fprintf(stderr, "heartwheel-history: libevent: %s\n", text);
-}
-
 int main(int argc, char **argv)
 {
-	struct hw_options o;
-	struct hw_daemon d;
-	hw_options_parse(argc, argv, &help, &o);
-	signal(SIGPIPE, SIG_IGN);
-	event_set_log_callback(on_libevent);
+	static const struct hw_program program = {
+		.help = {"heartwheel-history",
+	                 "Keeps in SQL what happened to each device of heartwheeld's, and reports on it.",
+	                 "SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."},
+		.section = "history",
+		.table = &hw_history_table,
+		.conf = common,
+		.is_right = is_right,
+		.serve = serve};
 	hw_sql_init();
-	hw_daemon_init(&d, "heartwheel-history", "history");
-	struct hw_history_settings *c = load(&o, &d.user);
-	if (o.test) {
-		tell_test(c, &o);
-		hw_conf_free(c);
-		return 0;
-	}
-	int rc = hw_daemon_begin(&d, c->pid_file, c->log, o.verbose ? HW_LOG_DEBUG : c->log_level, o.foreground);
-	if (rc) {
-		hw_conf_free(c);
-		return 1;
-	}
-	int status = serve(c, &d);
-	hw_daemon_end(&d);
-	return status;
+	return hw_program_main(&program, argc, argv);
 }

@@ -63,6 +63,12 @@ void hw_metric_family(struct evbuffer *b, const char *name, const char *type, co
 	evbuffer_add_printf(b, "\n# TYPE " PREFIX "%s %s\n", name, type);
 }
 
+void hw_metric_one(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
+{
+	hw_metric_family(b, name, type, help);
+	hw_metric_sample(b, name, NULL, value);
+}
+
 void hw_metric_whole(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
 {
 	evbuffer_add_printf(b, "# HELP %s ", name);

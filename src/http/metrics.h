@@ -13,6 +13,8 @@ struct evbuffer;
 void hw_metric_family(struct evbuffer *b, const char *name, const char *type, const char *help);
 /* One sample. `labels`: NULL, or pairs "key", "value", ... ended by NULL; values are escaped. */
 void hw_metric_sample(struct evbuffer *b, const char *name, const char *const *labels, double value);
+/* A family of one sample without labels. */
+void hw_metric_one(struct evbuffer *b, const char *name, const char *type, const char *help, double value);
 
 /* A family of one sample, under its whole name: without the prefix. */
 void hw_metric_whole(struct evbuffer *b, const char *name, const char *type, const char *help, double value);

@@ -35,6 +35,20 @@ void hw_reply(struct evhttp_request *req, int code, struct evbuffer *body)
 	hw_reply_as(req, code, "application/json", body);
 }
 
+void hw_reply_ok(struct evhttp_request *req)
+{
+	struct evbuffer *body = evbuffer_new();
+	if (body)
+		evbuffer_add(body, "ok\n", 3);
+	hw_reply_as(req, HTTP_OK, "text/plain", body);
+}
+
+void hw_serve_alive(void *arg, struct evhttp_request *req, const char *rest)
+{
+	(void)arg, (void)rest;
+	hw_reply_ok(req);
+}
+
 void hw_reply_error(struct evhttp_request *req, int code, const char *why)
 {
 	struct hw_json j;

@@ -18,6 +18,10 @@ void hw_reply(struct evhttp_request *req, int code, struct evbuffer *body);
 void hw_reply_as(struct evhttp_request *req, int code, const char *content_type, struct evbuffer *body);
 /* Whether the answer must not have its body: evhttp would send it, and the client take it for the next answer. */
 bool hw_is_head(struct evhttp_request *req);
+/* Answers "ok", a line of text. */
+void hw_reply_ok(struct evhttp_request *req);
+/* A route: answers "ok" for as long as the loop turns, whatever else is away. `arg` is not used. */
+void hw_serve_alive(void *arg, struct evhttp_request *req, const char *rest);
 /* Answers {"error":"why"}. */
 void hw_reply_error(struct evhttp_request *req, int code, const char *why);
 

@@ -74,14 +74,26 @@ failed:
 	return rc;
 }
 
+/* -errno, after saying that the daemon cannot be the user. */
+static int cannot_be_user(struct hw_daemon *d, int rc)
+{
+	hw_log(&d->log, HW_LOG_ERROR, "cannot start as user '%s': %s; see [%s] user", d->user.name, strerror(-rc),
+	       d->section);
+	return rc;
+}
+
+int hw_daemon_give_socket(struct hw_daemon *d, const char *path, const char *group)
+{
+	if (!d->user.drop || chown(path, d->user.uid, *group ? (gid_t)-1 : d->user.gid) == 0)
+		return 0;
+	return cannot_be_user(d, -errno);
+}
+
 int hw_daemon_become(struct hw_daemon *d)
 {
 	int rc = hw_user_become(&d->user);
-	if (rc) {
-		hw_log(&d->log, HW_LOG_ERROR, "cannot start as user '%s': %s; see [%s] user", d->user.name,
-		       strerror(-rc), d->section);
-		return rc;
-	}
+	if (rc)
+		return cannot_be_user(d, rc);
 	rc = hw_pidfile_write(d->pid_fd);
 	if (rc)
 		hw_log(&d->log, HW_LOG_ERROR, "cannot write the pid file %s: %s; see [%s] pid_file", d->pid_file,

@@ -33,6 +33,9 @@ void hw_daemon_init(struct hw_daemon *d, const char *name, const char *section);
  * only the child returns; what it says on stderr until hw_daemon_ready() is seen by whoever started it.
  */
 int hw_daemon_begin(struct hw_daemon *d, const char *pid_file, const char *log, int log_level, bool foreground);
+/* Gives a socket to the user, and to its group unless the socket has one (`group`, "": none). 0, or -errno after
+ * logging. */
+int hw_daemon_give_socket(struct hw_daemon *d, const char *path, const char *group);
 /* Becomes the user and writes the pid. 0, or -errno after logging. */
 int hw_daemon_become(struct hw_daemon *d);
 void hw_daemon_ready(struct hw_daemon *d);

@@ -68,7 +68,7 @@ int hw_log_try(const char *where)
 	return fd < 0 ? fd : 0;
 }
 
-int hw_log_reopen(struct hw_log *l)
+static int open_anew(struct hw_log *l)
 {
 	if (l->to != HW_LOG_TO_FILE)
 		return 0;
@@ -78,6 +78,16 @@ int hw_log_reopen(struct hw_log *l)
 	close(l->fd);
 	l->fd = fd;
 	return 0;
+}
+
+int hw_log_reopen(struct hw_log *l)
+{
+	int rc = open_anew(l);
+	if (rc)
+		hw_log(l, HW_LOG_ERROR, "cannot reopen %s: %s; logging goes on where it was", l->path, strerror(-rc));
+	else
+		hw_log(l, HW_LOG_NOTICE, "log reopened");
+	return rc;
 }
 
 void hw_log_close(struct hw_log *l)

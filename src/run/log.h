@@ -48,7 +48,7 @@ int hw_log_open(struct hw_log *l, const char *where, int level);
 /* Whether hw_log_open() could open it: 0 or -errno. Makes the file. */
 int hw_log_try(const char *where);
 
-/* Opens a log file anew after it was renamed; -errno leaves the old one in use. */
+/* Opens a log file anew after it was renamed, and says so; -errno leaves the old one in use, which says that. */
 int hw_log_reopen(struct hw_log *l);
 void hw_log_close(struct hw_log *l);
 

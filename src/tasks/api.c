@@ -95,20 +95,6 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 
 /* --- health ------------------------------------------------------------------------------------------------------- */
 
-static void reply_ok(struct evhttp_request *req)
-{
-	struct evbuffer *body = evbuffer_new();
-	if (body)
-		evbuffer_add(body, "ok\n", 3);
-	hw_reply_as(req, HTTP_OK, "text/plain", body);
-}
-
-static void serve_health(void *arg, struct evhttp_request *req, const char *rest)
-{
-	(void)arg, (void)rest;
-	reply_ok(req);
-}
-
 static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_tasks_app *a = arg;
@@ -117,7 +103,7 @@ static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 	char why[1024];
 	(void)rest;
 	if (!no_store && !no_broker) {
-		reply_ok(req);
+		hw_reply_ok(req);
 		return;
 	}
 	snprintf(why, sizeof(why), "%s%.400s%s%s%.400s", no_store ? "Redis: " : "", no_store ? store : "",
@@ -126,12 +112,6 @@ static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 }
 
 /* --- metrics ------------------------------------------------------------------------------------------------------ */
-
-static void whole(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
-{
-	hw_metric_family(b, name, type, help);
-	hw_metric_sample(b, name, NULL, value);
-}
 
 static void add_states(struct evbuffer *b, struct hw_tasks_app *a)
 {
@@ -156,20 +136,21 @@ static void add_schedule(struct evbuffer *b, const struct hw_tasks_app *a)
 {
 	struct hw_schedule_stats s;
 	hw_schedule_stats(a->schedule, &s);
-	whole(b, "task_overdue", "gauge", "Tasks that are due and were not claimed yet", (double)s.waiting);
-	whole(b, "task_overdue_total", "counter", "Overdue tasks that the look for them has found", (double)s.overdue);
-	whole(b, "task_known", "gauge", "Tasks in the wheel", (double)s.known);
-	whole(b, "task_bytes", "gauge", "Bytes that they take in memory", (double)s.bytes);
-	whole(b, "task_clock_held", "gauge", "1 while Redis' clock is not believed",
-	      hw_schedule_clock_held(a->schedule, hw_tasks_now()));
+	hw_metric_one(b, "task_overdue", "gauge", "Tasks that are due and were not claimed yet", (double)s.waiting);
+	hw_metric_one(b, "task_overdue_total", "counter", "Overdue tasks that the look for them has found",
+	              (double)s.overdue);
+	hw_metric_one(b, "task_known", "gauge", "Tasks in the wheel", (double)s.known);
+	hw_metric_one(b, "task_bytes", "gauge", "Bytes that they take in memory", (double)s.bytes);
+	hw_metric_one(b, "task_clock_held", "gauge", "1 while Redis' clock is not believed",
+	              hw_schedule_clock_held(a->schedule, hw_tasks_now()));
 }
 
 static void add_watched(struct evbuffer *b, const struct hw_tasks_app *a)
 {
 	uint64_t n;
 	if (hw_tasks_watch_count(a->watch, &n))
-		whole(b, "task_watched", "gauge", "Tasks of others that are known, those that have ended included",
-		      (double)n);
+		hw_metric_one(b, "task_watched", "gauge",
+		              "Tasks of others that are known, those that have ended included", (double)n);
 	hw_metric_family(b, "task_watched_total", "counter", "Transitions of tasks that others sent one another");
 	for (int s = HW_TASK_SENT; s < HW_TASK_CANCELLED; s++)
 		hw_metric_sample(b, "task_watched_total",
@@ -199,18 +180,19 @@ static void serve_metrics(void *arg, struct evhttp_request *req, const char *res
 	add_states(b, a);
 	hw_metric_histogram(b, "task_lateness_seconds", "How late tasks were sent", &a->counts.lateness);
 	hw_metric_histogram(b, "task_ack_seconds", "From sending to the device's acknowledgement", &a->counts.ack);
-	whole(b, "task_retries_total", "counter", "Sendings but the first of each task", (double)a->counts.retries);
-	whole(b, "task_late_answers_total", "counter", "Answers that came after their task had ended",
-	      (double)a->counts.late);
-	whole(b, "task_foreign_answers_total", "counter", "Answers from another than the receiver",
-	      (double)a->counts.foreign);
-	whole(b, "task_told_total", "counter", "Messages to submitters", (double)a->counts.told);
+	hw_metric_one(b, "task_retries_total", "counter", "Sendings but the first of each task",
+	              (double)a->counts.retries);
+	hw_metric_one(b, "task_late_answers_total", "counter", "Answers that came after their task had ended",
+	              (double)a->counts.late);
+	hw_metric_one(b, "task_foreign_answers_total", "counter", "Answers from another than the receiver",
+	              (double)a->counts.foreign);
+	hw_metric_one(b, "task_told_total", "counter", "Messages to submitters", (double)a->counts.told);
 	add_schedule(b, a);
 	add_watched(b, a);
 	add_calls(b, a);
-	whole(b, "task_redis_up", "gauge", "1 while Redis is there", hw_tasks_store_is_up(a->store));
-	whole(b, "task_mqtt_up", "gauge", "1 while the broker is there",
-	      hw_tasks_broker_publishes(a->broker) && hw_tasks_broker_reads(a->broker));
+	hw_metric_one(b, "task_redis_up", "gauge", "1 while Redis is there", hw_tasks_store_is_up(a->store));
+	hw_metric_one(b, "task_mqtt_up", "gauge", "1 while the broker is there",
+	              hw_tasks_broker_publishes(a->broker) && hw_tasks_broker_reads(a->broker));
 	hw_usage_metrics(b);
 	hw_reply_as(req, HTTP_OK, "text/plain; version=0.0.4", b);
 }
@@ -234,7 +216,7 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_DELETE, "/v1/tasks/", "", hw_serve_task_cancel},
 	{EVHTTP_REQ_POST, "/v1/call", "", hw_serve_task_call},
 	{EVHTTP_REQ_GET, "/v1/status", "", serve_status},
-	{EVHTTP_REQ_GET, "/healthz", "", serve_health},
+	{EVHTTP_REQ_GET, "/healthz", "", hw_serve_alive},
 	{EVHTTP_REQ_GET, "/readyz", "", serve_ready},
 	{EVHTTP_REQ_GET, "/metrics", "", serve_metrics},
 	{EVHTTP_REQ_GET, "/v1/devices/", "/will", hw_tasks_serve_will},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* heartwheel-tasks: reads the command line, becomes a daemon, carries tasks. See heartwheel-tasks(8). */
 #include <errno.h>
-#include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,45 +10,27 @@
 
 #include "conf/conf.h"
 #include "link/clock.h"
-#include "run/daemon.h"
 #include "run/manager.h"
-#include "run/options.h"
+#include "run/program.h"
 #include "tasks/api.h"
 #include "tasks/app.h"
 #include "tasks/turn.h"
 
 #define STOP_MS 3000 /* for what is on its way, and again for the broker's acknowledgements */
 
-static const struct hw_options_help help = {
-	"heartwheel-tasks", "Carries commands to devices, at once or at a set time, and follows each to its end.",
-	"SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."};
-
 /* --- the configuration -------------------------------------------------------------------------------------------- */
 
-/* What only this machine can tell: a user, readable files, a group. */
-static bool machine_is_right(const char *path, const struct hw_tasks_settings *c, struct hw_user *user)
+/* What only this machine can tell but the user: readable files, a group. */
+static bool is_right(const char *path, const void *conf)
 {
-	const struct {
-		const char *section, *key, *path;
-	} files[] = {{"mqtt", "password_file", c->mqtt.password_file},
-	             {"mqtt", "tls_ca", c->mqtt.tls_ca},
-	             {"mqtt", "tls_cert", c->mqtt.tls_cert},
-	             {"mqtt", "tls_key", c->mqtt.tls_key},
-	             {"redis", "password_file", c->redis.password_file}};
+	const struct hw_tasks_settings *c = conf;
+	const struct hw_program_file files[] = {{"mqtt", "password_file", c->mqtt.password_file},
+	                                        {"mqtt", "tls_ca", c->mqtt.tls_ca},
+	                                        {"mqtt", "tls_cert", c->mqtt.tls_cert},
+	                                        {"mqtt", "tls_key", c->mqtt.tls_key},
+	                                        {"redis", "password_file", c->redis.password_file}};
 	gid_t group;
-	bool right = hw_user_find(user, c->user) == 0;
-	if (!right)
-		hw_conf_say_wrong(
-			c, path, "tasks", "user",
-			"there is no user '%s'; make it (useradd --system %s), or leave the value empty to stay root",
-			c->user, c->user);
-	for (size_t k = 0; k < sizeof(files) / sizeof(*files); k++) {
-		if (!*files[k].path || access(files[k].path, R_OK) == 0)
-			continue;
-		hw_conf_say_wrong(c, path, files[k].section, files[k].key, "cannot read %s: %s", files[k].path,
-		                  strerror(errno));
-		right = false;
-	}
+	bool right = hw_program_can_read(path, c, files, sizeof(files) / sizeof(*files));
 	if (*c->socket_group && hw_socket_group(c->socket_group, &group)) {
 		hw_conf_say_wrong(c, path, "tasks", "socket_group", "there is no group '%s'", c->socket_group);
 		right = false;
@@ -57,21 +38,10 @@ static bool machine_is_right(const char *path, const struct hw_tasks_settings *c
 	return right;
 }
 
-/* Reads the configuration and finds the user, or exits after saying what is wrong. */
-static struct hw_tasks_settings *load(const struct hw_options *o, struct hw_user *user)
+static struct hw_program_conf common(const void *conf)
 {
-	struct hw_conf_errors errors = {0};
-	struct hw_tasks_settings *c = hw_conf_load(&hw_tasks_table, o->conf, &errors);
-	if (!c && errors.no_memory) {
-		fprintf(stderr, "heartwheel-tasks: cannot read %s: out of memory\n", o->conf);
-		exit(EXIT_FAILURE);
-	}
-	for (size_t k = 0; !c && k < errors.n; k++)
-		fprintf(stderr, "%s\n", errors.lines[k]);
-	hw_conf_errors_fini(&errors);
-	if (!c || !machine_is_right(o->conf, c, user))
-		exit(HW_EXIT_USAGE);
-	return c;
+	const struct hw_tasks_settings *c = conf;
+	return (struct hw_program_conf){c->user, c->pid_file, c->log, c->log_level};
 }
 
 /* --- the daemon --------------------------------------------------------------------------------------------------- */
@@ -110,28 +80,11 @@ static void on_reload(void *arg)
 
 static void on_reopen(void *arg)
 {
-	struct hw_tasks_app *a = arg;
-	int rc = hw_log_reopen(a->log);
-	if (rc)
-		hw_log(a->log, HW_LOG_ERROR, "cannot reopen %s: %s; logging goes on where it was", a->conf->log,
-		       strerror(-rc));
-	else
-		hw_log(a->log, HW_LOG_NOTICE, "log reopened");
+	hw_log_reopen(((struct hw_tasks_app *)arg)->log);
 }
 
 static const struct hw_loop_ops loop_ops = {
 	.on_tick = on_tick, .on_stop = on_stop, .on_reload = on_reload, .on_reopen = on_reopen};
-
-/* A password from its file. 0, or -errno after logging. */
-static int read_secret(struct hw_tasks_app *a, const char *key, const char *path, char **out)
-{
-	*out = *path ? hw_conf_read_secret(path) : strdup("");
-	if (*out)
-		return 0;
-	int error = errno;
-	hw_log(a->log, HW_LOG_ERROR, "cannot read %s %s: %s", key, path, strerror(error));
-	return error ? -error : -EIO;
-}
 
 static int listen_local(struct hw_tasks_app *a, struct hw_daemon *d)
 {
@@ -141,14 +94,15 @@ static int listen_local(struct hw_tasks_app *a, struct hw_daemon *d)
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot open the socket %s: %s; see [tasks] socket and socket_group",
 		       c->socket, rc == -EADDRINUSE ? "another process answers on it" : strerror(-rc));
-	else if (d->user.drop && chown(c->socket, d->user.uid, *c->socket_group ? (gid_t)-1 : d->user.gid) != 0)
-		rc = -errno;
+	else
+		rc = hw_daemon_give_socket(d, c->socket, c->socket_group);
 	return rc;
 }
 
 /* From the locked pid file to the end. Returns the exit status. */
-static int serve(struct hw_tasks_settings *c, struct hw_daemon *d)
+static int serve(void *conf, struct hw_daemon *d)
 {
+	struct hw_tasks_settings *c = conf;
 	static struct hw_tasks_app a; /* large; there is one */
 	a.log = &d->log;
 	a.conf = c;
@@ -157,9 +111,9 @@ static int serve(struct hw_tasks_settings *c, struct hw_daemon *d)
 	a.http.body_max = HW_API_BODY_MAX;
 	a.http.believes_family = true; /* heartwheeld passes on what its users ask */
 	if (!rc)
-		rc = read_secret(&a, "[redis] password_file", c->redis.password_file, &a.redis_password);
+		rc = hw_program_read_secret(d, "[redis] password_file", c->redis.password_file, &a.redis_password);
 	if (!rc)
-		rc = read_secret(&a, "[mqtt] password_file", c->mqtt.password_file, &a.mqtt_password);
+		rc = hw_program_read_secret(d, "[mqtt] password_file", c->mqtt.password_file, &a.mqtt_password);
 	if (!rc)
 		rc = listen_local(&a, d);
 	if (!rc)
@@ -180,45 +134,25 @@ static int serve(struct hw_tasks_settings *c, struct hw_daemon *d)
 	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* The whole of -t, once the file has been read. */
-static void tell_test(const struct hw_tasks_settings *c, const struct hw_options *o)
+static void warn(const char *path, const void *conf)
 {
+	const struct hw_tasks_settings *c = conf;
 	if (c->n_allow == 0)
-		hw_conf_say_wrong(c, o->conf, "tasks", "allow",
+		hw_conf_say_wrong(c, path, "tasks", "allow",
 		                  "warning: there is none: nobody may submit a task over MQTT");
-	if (o->verbose) {
-		hw_conf_print(c, stdout);
-		hw_conf_print_foreign(c, stdout);
-	}
-	printf("%s: ok\n", o->conf);
-}
-
-static void on_libevent(int severity, const char *text)
-{
-	if (severity >= EVENT_LOG_ERR)
-		fprintf(stderr, "heartwheel-tasks: libevent: %s\n", text);
 }
 
 int main(int argc, char **argv)
 {
-	struct hw_options o;
-	struct hw_daemon d;
-	hw_options_parse(argc, argv, &help, &o);
-	signal(SIGPIPE, SIG_IGN);
-	event_set_log_callback(on_libevent);
-	hw_daemon_init(&d, "heartwheel-tasks", "tasks");
-	struct hw_tasks_settings *c = load(&o, &d.user);
-	if (o.test) {
-		tell_test(c, &o);
-		hw_conf_free(c);
-		return 0;
-	}
-	int rc = hw_daemon_begin(&d, c->pid_file, c->log, o.verbose ? HW_LOG_DEBUG : c->log_level, o.foreground);
-	if (rc) {
-		hw_conf_free(c);
-		return 1;
-	}
-	int status = serve(c, &d);
-	hw_daemon_end(&d);
-	return status;
+	static const struct hw_program program = {
+		.help = {"heartwheel-tasks",
+	                 "Carries commands to devices, at once or at a set time, and follows each to its end.",
+	                 "SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."},
+		.section = "tasks",
+		.table = &hw_tasks_table,
+		.conf = common,
+		.is_right = is_right,
+		.warn = warn,
+		.serve = serve};
+	return hw_program_main(&program, argc, argv);
 }

@@ -26,13 +26,27 @@ def is_only_late(item, call):
     return not any(e.called_dead() for e in envs)
 
 
+def one_of_each(names):
+    """Of a test with several sets of parameters one: of the next such test the next one, so that all that tests differ in,
+    as a protocol or a QoS, is with some."""
+    sets = {}
+    for name in names:
+        sets.setdefault(name.partition("[")[0], []).append(name)
+    one, several = [s[0] for s in sets.values() if len(s) == 1], [s for s in sets.values() if len(s) > 1]
+    return {*one, *(s[k % len(s)] for k, s in enumerate(several))}
+
+
 def select(config, items):
-    """For pytest_collection_modifyitems. HW_ONLY: the names of the tests that are run, one a line."""
+    """For pytest_collection_modifyitems. HW_ONLY: the names of the tests that are run, one a line. HW_EACH_ONCE: only
+    one_of_each() is run, where it is the code that is looked at, and not what it says."""
+    names = {i.nodeid for i in items}
+    if os.environ.get("HW_EACH_ONCE"):
+        names = one_of_each(i.nodeid for i in items)
     only = os.environ.get("HW_ONLY")
     if only is not None:
-        names = set(only.splitlines())
-        config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in names])
-        items[:] = [i for i in items if i.nodeid in names]
+        names &= set(only.splitlines())
+    config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in names])
+    items[:] = [i for i in items if i.nodeid in names]
 
 
 def write_failed(terminalreporter):

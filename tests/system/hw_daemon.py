@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: MIT
 """heartwheeld: its configuration, its process and its control API."""
-import http.client
-import signal
 import subprocess
 import time
 import urllib.parse
 from pathlib import Path
 
-from hw_build import HEARTWHEELCTL, HEARTWHEELD, SANITIZER
-from hw_http import Answer, Metrics, UnixHTTP
-from hw_process import Process
-from hw_wait import PATIENCE, wait_until
+from hw_build import HEARTWHEELCTL, HEARTWHEELD
+from hw_program import Program
+from hw_wait import wait_until
 
 
 def render(sections):
@@ -25,16 +22,15 @@ def render(sections):
     return "\n".join(lines) + "\n"
 
 
-class Daemon(Process):
+class Daemon(Program):
     """One configuration, and the heartwheeld that runs it (again and again, if the test wants)."""
 
-    name = "heartwheeld"
+    name, alive_at = "heartwheeld", "/v1/status"
 
     def __init__(self, directory, text, node, socket_path, pid_file):
-        super().__init__(directory)
-        self.conf = self.dir / "monitor.conf"
+        super().__init__(directory, Path(socket_path), Path(pid_file))
         self.conf.write_text(text)
-        self.node, self.socket, self.pid_file = node, Path(socket_path), Path(pid_file)
+        self.node = node
         self.started = None  # monotonic, just before the latest start
 
     def rewrite(self, text):
@@ -57,12 +53,6 @@ class Daemon(Process):
             self.wait_seeing()
         return self
 
-    def answers(self):
-        try:
-            return self.get("/v1/status").status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-
     def wait_seeing(self, timeout=20):
         """Waits until it sees, and has read its store."""
         def sees():
@@ -76,30 +66,6 @@ class Daemon(Process):
         came first, which on a busy machine can be a standstill."""
         wait_until(lambda: self.metrics().get("link_up", link="reader") == 0, what="the loss of the broker to be noticed")
         assert self.status()["blind"] is True
-
-    def stop(self, timeout=None):
-        """SIGTERM; it has to end with status 0 and leave nothing."""
-        self.signal(signal.SIGTERM)
-        code = self.wait(timeout or PATIENCE)
-        assert code == 0, "heartwheeld exited with %d after SIGTERM:\n%s" % (code, self.log()[-3000:])
-        self.check_log()
-        assert not self.socket.exists(), "the control socket was left behind"
-        assert not self.pid_file.exists(), "the pid file was left behind"
-
-    def check_log(self):
-        found = SANITIZER.search(self.log())
-        assert not found, "a sanitizer spoke up:\n" + self.log()[found.start():][:4000]
-
-    def request(self, method, path, body=None, headers=None):
-        c = UnixHTTP(self.socket)
-        try:
-            c.request(method, path, body, headers or {})
-            return Answer(c.getresponse())
-        finally:
-            c.close()
-
-    def get(self, path):
-        return self.request("GET", path)
 
     def status(self):
         a = self.get("/v1/status")
@@ -122,9 +88,6 @@ class Daemon(Process):
 
     def forget(self, device):
         return self.request("DELETE", self.path_of(device))
-
-    def metrics(self):
-        return Metrics(self.get("/metrics").body.decode())
 
     def ctl(self, *args, timeout=60, socket_path=None):
         return subprocess.run([str(HEARTWHEELCTL), "-s", str(socket_path or self.socket), *args], capture_output=True,

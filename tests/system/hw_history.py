@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: MIT
 """heartwheel-history, the databases that it writes, and streams as the monitor writes them."""
-import http.client
 import os
 import random
 import shutil
-import signal
 import sqlite3
 import subprocess
 from pathlib import Path
 
-from hw_build import BUILD, SANITIZER
+from hw_build import BUILD
 from hw_daemon import render
-from hw_http import Answer, Metrics, UnixHTTP
-from hw_process import Process, Server
+from hw_process import Server
+from hw_program import Program
 from hw_wait import PATIENCE, now_ms, wait_until
 
 HEARTWHEEL_HISTORY = BUILD / "heartwheel-history"
@@ -75,7 +73,7 @@ class MariaDB(Server):
         return [tuple(value(v) for v in line.split("\t")) for line in done.stdout.splitlines()]
 
 
-class History(Process):
+class History(Program):
     """One worker on a database."""
 
     name = "heartwheel-history"
@@ -83,11 +81,10 @@ class History(Process):
     def __init__(self, env, database, **options):
         super().__init__(env.own_dir("hh"))
         self.database, self.socket = database, self.dir / "h.sock"
-        self.conf = self.dir / "monitor.conf"
         redis = {"host": "127.0.0.1", "port": env.redis_server.port, "key_prefix": env.prefix}
         self.conf.write_text(render([
             ("redis", {**redis, **options.pop("redis", {})}),
-            ("history", {"database": database.address, "socket": self.socket, "pid_file": self.dir / "pid", "user": "",
+            ("history", {"database": database.address, "socket": self.socket, "pid_file": self.pid_file, "user": "",
                          "log": "stderr", **options})]))
         env.daemons.append(self)
 
@@ -99,20 +96,6 @@ class History(Process):
             assert self.alive, self.log()[-3000:]
         return self
 
-    def answers(self):
-        try:
-            return self.get("/healthz").status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-
-    def get(self, path, **headers):
-        c = UnixHTTP(self.socket)
-        try:
-            c.request("GET", path, None, headers)
-            return Answer(c.getresponse())
-        finally:
-            c.close()
-
     def status(self):
         return self.get("/v1/history/status").json()
 
@@ -122,24 +105,6 @@ class History(Process):
             return (self.database.rows("SELECT n FROM position WHERE stream = 'device:events'") or [(-1,)])[0][0]
         except (sqlite3.OperationalError, AssertionError):
             return -1
-
-    def metrics(self):
-        return Metrics(self.get("/metrics").body.decode())
-
-    def stop(self, timeout=None):
-        self.signal(signal.SIGTERM)
-        code = self.wait(timeout or PATIENCE)
-        assert code == 0, "heartwheel-history exited with %d:\n%s" % (code, self.log()[-3000:])
-        self.check_log()
-        assert not self.socket.exists() and not (self.dir / "pid").exists()
-
-    def check_log(self):
-        found = SANITIZER.search(self.log())
-        assert not found, "a sanitizer spoke up:\n" + self.log()[found.start():][:4000]
-
-    def die(self):
-        self.signal(signal.SIGKILL)
-        self.wait()
 
 
 class Scribe:

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: MIT
 """heartwheel-tasks, who submits tasks to it over MQTT, and devices that take them."""
-import http.client
 import itertools
 import json
-import signal
 import time
 
-from hw_build import BUILD, SANITIZER
+from hw_build import BUILD
 from hw_daemon import render
-from hw_http import Answer, Metrics, UnixHTTP
-from hw_process import Process
+from hw_program import Program
 from hw_wait import PATIENCE, wait_until
 
 HEARTWHEEL_TASKS = BUILD / "heartwheel-tasks"
 _numbers = itertools.count(1)
 
 
-class Tasks(Process):
+class Tasks(Program):
     """One instance. Its topics, keys and node id are the test's own; `options` are those of [tasks], where allow, publish and
     answers may be lists; `redis`, `mqtt` and `monitor` are other sections'."""
 
@@ -24,7 +21,7 @@ class Tasks(Process):
 
     def __init__(self, env, node=None, **options):
         super().__init__(env.own_dir("ht"))
-        self.env, self.socket, self.conf = env, self.dir / "t.sock", self.dir / "monitor.conf"
+        self.env, self.socket = env, self.dir / "t.sock"
         self.node = node or env.node
         self.root, self.service = options.get("root", env.root), options.get("name", "heartwheel")
         self.prefix = options.get("key_prefix", "t%d:task:" % env.number)
@@ -35,7 +32,7 @@ class Tasks(Process):
             ("mqtt", {"host": "127.0.0.1", "port": env.broker.port, **mqtt}),
             ("redis", {"host": "127.0.0.1", "port": env.redis_server.port, "key_prefix": env.prefix, **redis}),
             ("tasks", {"root": self.root, "key_prefix": self.prefix, "socket": self.socket,
-                       "pid_file": self.dir / "pid", "user": "", "log": "stderr", "log_level": "debug",
+                       "pid_file": self.pid_file, "user": "", "log": "stderr", "log_level": "debug",
                        **{"allow": "* * *", **options}})]))
         env.daemons.append(self)
 
@@ -48,32 +45,8 @@ class Tasks(Process):
             assert self.alive, self.log()[-3000:]
         return self
 
-    # HTTP
-
-    def request(self, method, path, body=None, headers=None):
-        c = UnixHTTP(self.socket)
-        try:
-            if isinstance(body, (dict, list)):
-                body = json.dumps(body)
-            c.request(method, path, body, headers or {})
-            return Answer(c.getresponse())
-        finally:
-            c.close()
-
-    def get(self, path):
-        return self.request("GET", path)
-
-    def answers(self, path="/healthz"):
-        try:
-            return self.get(path).status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-
     def ready(self):
         return self.answers("/readyz")
-
-    def metrics(self):
-        return Metrics(self.get("/metrics").body.decode())
 
     # Redis
 
@@ -108,23 +81,6 @@ class Tasks(Process):
             "id": device, "state": "online" if online else "offline", "reason": "heartbeat" if online else "timeout",
             "time_ms": now, "last_seen_ms": now, "group": "default", "node": self.node, "seq": now + next(_numbers)})
         p.execute()
-
-    # the end
-
-    def stop(self, timeout=None):
-        self.signal(signal.SIGTERM)
-        code = self.wait(timeout or PATIENCE)
-        assert code == 0, "heartwheel-tasks exited with %d:\n%s" % (code, self.log()[-3000:])
-        self.check_log()
-        assert not self.socket.exists() and not (self.dir / "pid").exists()
-
-    def check_log(self):
-        found = SANITIZER.search(self.log())
-        assert not found, "a sanitizer spoke up:\n" + self.log()[found.start():][:4000]
-
-    def die(self):
-        self.signal(signal.SIGKILL)
-        self.wait()
 
 
 class Sender:

@@ -11,7 +11,7 @@ import threading
 import paho.mqtt.client as paho
 import pytest
 
-from hw_again import late_names
+from hw_again import late_names, one_of_each
 from hw_build import FLEET, SRC
 from hw_herd import Herd
 from hw_http import Metrics
@@ -492,3 +492,9 @@ def test_a_mutation_is_found_by_its_text(tmp_path, file, old, says, status):
 def test_a_list_of_mutations_that_makes_no_sense(tmp_path, text):
     said, rc = find_mutations(tmp_path, text)
     assert rc == 1 and str(tmp_path / "list") in said, said
+
+
+def test_of_each_test_one_set_of_parameters():
+    """And not the same one of all: with each protocol some test is run."""
+    names = ["a.py::plain", "a.py::x[3.1.1]", "a.py::x[5]", "a.py::y[3.1.1]", "a.py::y[5]", "b.py::x[3.1.1]", "b.py::x[5]"]
+    assert one_of_each(names) == {"a.py::plain", "a.py::x[3.1.1]", "a.py::y[5]", "b.py::x[3.1.1]"}

@@ -164,8 +164,8 @@ test_programs()
 	note "${2}test programs" $?
 }
 
-# The tests of one build that measure nothing. $1 and $2 as above; $3: seconds that the system tests may take. They mostly
-# wait, so that there are more at once than processors.
+# The tests of one build that measure nothing. $1 and $2 as above; $3: seconds that the system tests may take; $4: how many
+# of them at once. They mostly wait, so that these are more than processors.
 test_build()
 {
 	local dir=$1 prefix=$2 limit=$3 rc kind logs
@@ -183,7 +183,7 @@ test_build()
 	# What make check says beyond the programs' own results: a program that does not build has no log.
 	grep -q "^# TOTAL:" "$dir/check.out" && [ "$rc" -eq 0 ] || grep -qE '^(FAIL|ERROR): ' "$dir/check.out" ||
 		note "${prefix}make check" 1
-	run "${prefix}system tests" "$limit" "$dir/pytest.out" sh "$top/tests/tools/system-tests.sh" "$dir" -n 6 \
+	run "${prefix}system tests" "$limit" "$dir/pytest.out" sh "$top/tests/tools/system-tests.sh" "$dir" -n "${4-6}" \
 		--ignore "$top/tests/system/test_detection.py" "$top/tests/system"
 	tally $? "${prefix}system tests" pytest "$dir/pytest.out"
 }

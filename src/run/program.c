@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* See program.h. */
+#include "run/program.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- the configuration -------------------------------------------------------------------------------------------- */
+
+bool hw_program_find_user(const char *path, const void *conf, const char *section, const char *name,
+                          struct hw_user *user)
+{
+	if (hw_user_find(user, name) == 0)
+		return true;
+	hw_conf_say_wrong(conf, path, section, "user",
+	                  "there is no user '%s'; make it (useradd --system %s), or leave the value empty to stay root",
+	                  name, name);
+	return false;
+}
+
+bool hw_program_can_read(const char *path, const void *conf, const struct hw_program_file *files, size_t n)
+{
+	bool right = true;
+	for (size_t k = 0; k < n; k++) {
+		if (!*files[k].path || access(files[k].path, R_OK) == 0)
+			continue;
+		hw_conf_say_wrong(conf, path, files[k].section, files[k].key, "cannot read %s: %s", files[k].path,
+		                  strerror(errno));
+		right = false;
+	}
+	return right;
+}
+
+/* Says all that is wrong with the file. Returns the exit status. */
+static int refuse(const struct hw_program *p, const char *path, struct hw_conf_errors *errors)
+{
+	if (errors->no_memory) {
+		fprintf(stderr, "%s: cannot read %s: out of memory\n", p->help.name, path);
+		return EXIT_FAILURE;
+	}
+	for (size_t k = 0; k < errors->n; k++)
+		fprintf(stderr, "%s\n", errors->lines[k]);
+	if (errors->rest && p->judge_rest)
+		p->judge_rest(path, errors->rest);
+	hw_conf_errors_fini(errors);
+	return HW_EXIT_USAGE;
+}
+
+static int make_absolute(char **path)
+{
+	char *dir, *whole;
+	if (**path == '/')
+		return 0;
+	dir = getcwd(NULL, 0);
+	if (!dir)
+		return -errno;
+	int n = asprintf(&whole, "%s/%s", dir, *path);
+	free(dir);
+	if (n < 0)
+		return -ENOMEM;
+	free(*path);
+	*path = whole;
+	return 0;
+}
+
+/* Reads the configuration and finds the user, or exits after saying what is wrong. */
+static void *load(const struct hw_program *p, const struct hw_options *o, struct hw_user *user)
+{
+	struct hw_conf_errors errors = {0};
+	void *c = hw_conf_load(p->table, o->conf, &errors);
+	if (!c)
+		exit(refuse(p, o->conf, &errors));
+	hw_conf_errors_fini(&errors);
+	bool right = hw_program_find_user(o->conf, c, p->section, p->conf(c).user, user);
+	if (!p->is_right(o->conf, c) || !right) {
+		hw_conf_free(c);
+		exit(HW_EXIT_USAGE);
+	}
+	int rc = p->reloads ? make_absolute(&((struct hw_conf_head *)c)->path) : 0;
+	if (rc) {
+		fprintf(stderr, "%s: cannot tell where %s is: %s\n", p->help.name, o->conf, strerror(-rc));
+		hw_conf_free(c);
+		exit(EXIT_FAILURE);
+	}
+	return c;
+}
+
+/* --- for serve() ------------------------------------------------------------------------------------------------- */
+
+int hw_program_read_secret(struct hw_daemon *d, const char *key, const char *path, char **out)
+{
+	*out = *path ? hw_conf_read_secret(path) : strdup("");
+	if (*out)
+		return 0;
+	int error = errno;
+	hw_log(&d->log, HW_LOG_ERROR, "cannot read %s %s: %s", key, path, strerror(error));
+	return error ? -error : -EIO;
+}
+
+/* --- main --------------------------------------------------------------------------------------------------------- */
+
+/* The whole of -t, once the file has been read. With -v also what is in force, presets and defaults as their lines. */
+static void tell_test(const struct hw_program *p, const void *conf, const struct hw_options *o)
+{
+	if (p->warn)
+		p->warn(o->conf, conf);
+	if (o->verbose) {
+		hw_conf_print(conf, stdout);
+		hw_conf_print_foreign(conf, stdout);
+	}
+	printf("%s: ok\n", o->conf);
+}
+
+static const char *program_name; /* libevent's callback has no argument */
+
+/* What libevent only warns of, its callers are told too; it would say it to standard error, each time. */
+static void on_libevent(int severity, const char *text)
+{
+	if (severity >= EVENT_LOG_ERR)
+		fprintf(stderr, "%s: libevent: %s\n", program_name, text);
+}
+
+int hw_program_main(const struct hw_program *p, int argc, char **argv)
+{
+	struct hw_options o;
+	struct hw_daemon d;
+	hw_options_parse(argc, argv, &p->help, &o);
+	signal(SIGPIPE, SIG_IGN);
+	program_name = p->help.name;
+	event_set_log_callback(on_libevent);
+	hw_daemon_init(&d, p->help.name, p->section);
+	void *c = load(p, &o, &d.user);
+	if (o.test) {
+		tell_test(p, c, &o);
+		hw_conf_free(c);
+		return 0;
+	}
+	struct hw_program_conf common = p->conf(c);
+	int rc = hw_daemon_begin(&d, common.pid_file, common.log, o.verbose ? HW_LOG_DEBUG : common.log_level,
+	                         o.foreground);
+	if (rc) {
+		hw_conf_free(c);
+		return 1;
+	}
+	int status = p->serve(c, &d);
+	hw_daemon_end(&d);
+	return status;
+}
