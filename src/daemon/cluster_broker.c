@@ -174,7 +174,8 @@ void hw_app_cluster_answered(struct hw_app *a, struct hw_now now, const struct h
 		hw_log(a->log, HW_LOG_ERROR,
 		       "the broker refused what this node says of itself on heartwheel/%s/%s: %s; nothing is published "
 		       "for the devices it owns: allow %.64s to write heartwheel/+/status and heartwheel/+/known",
-		       a->start->node_id, ev->token & KNOWN ? "known" : "status", ev->text, user_of(a));
+		       a->start->node_id, ev->token & KNOWN ? "known" : "status",
+		       ev->text[0] ? ev->text : "it closes the connection on it", user_of(a));
 	b->refused_told = true;
 }
 

@@ -86,8 +86,10 @@ bool hw_limits_careful(const struct hw_limits *l)
 	return l->thrown_out > 1 || l->banned > 0;
 }
 
-void hw_limits_taken(struct hw_limits *l, size_t bytes)
+void hw_limits_taken(struct hw_limits *l, uint64_t subject, size_t bytes)
 {
+	if (subject == l->suspect)
+		l->suspect = 0;
 	if (bytes > l->taken)
 		l->taken = bytes;
 	if (++l->calm >= CALM)

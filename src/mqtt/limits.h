@@ -7,8 +7,8 @@
  * tried out in five more connects at most.
  *
  * In the same way a status is found on which the broker closes the connection: from the second time on statuses go one
- * by one, and one that ends two connections alone is left out. If smaller ones were taken, all of its size are; if not,
- * none is sent for a minute, then two, up to an hour. Barriers go on.
+ * by one, and one that ends two connections alone, and was never acknowledged in between, is left out. If smaller ones
+ * were taken, all of its size are; if not, none is sent for a minute, then two, up to an hour. Barriers go on.
  *
  * Pure: no clock, no connection, no library.
  */
@@ -41,8 +41,9 @@ struct hw_limits {
 	size_t taken;        /* bytes of the largest status that was acknowledged */
 	unsigned thrown_out; /* times, with statuses in flight */
 	unsigned calm;       /* statuses that were acknowledged since */
-	uint64_t suspect;    /* subject of what ended a connection while it was in flight alone; 0: none did */
-	unsigned banned;     /* how often */
+	uint64_t suspect; /* subject of what ended a connection while it was in flight alone, and was not taken since;
+	                     0: none */
+	unsigned banned;  /* how often */
 	int64_t banned_until_ns;
 };
 
@@ -62,7 +63,8 @@ bool hw_limits_too_long(const struct hw_limits *l, size_t bytes);
 bool hw_limits_takes(const struct hw_limits *l, size_t bytes, int64_t now_ns);
 /* Whether statuses go one by one. */
 bool hw_limits_careful(const struct hw_limits *l);
-void hw_limits_taken(struct hw_limits *l, size_t bytes);
+/* A status about this subject was acknowledged: it is not what ended a connection. */
+void hw_limits_taken(struct hw_limits *l, uint64_t subject, size_t bytes);
 /* The broker closed the connection with `n` statuses in flight, of which the first was about this subject (0: nobody
  * knows, and it is never suspected). */
 void hw_limits_thrown_out(struct hw_limits *l, unsigned n, uint64_t subject, size_t bytes, int64_t now_ns);

@@ -98,7 +98,7 @@ bool hw_statuses_answered(struct hw_statuses *s, int mid, int reason)
 	if (i == s->n)
 		return false;
 	uint64_t token = s->in_flight[i].token;
-	hw_limits_taken(s->limits, s->in_flight[i].bytes);
+	hw_limits_taken(s->limits, s->in_flight[i].subject, s->in_flight[i].bytes);
 	s->n--;
 	memmove(&s->in_flight[i], &s->in_flight[i + 1], (s->n - i) * sizeof(s->in_flight[0]));
 	if (reason < 0x80) { /* 0x10, nobody is subscribed, is as good as 0 */

@@ -96,7 +96,7 @@ END_TEST
 START_TEST(test_a_size_that_is_not_taken)
 {
 	struct hw_limits l = {0};
-	hw_limits_taken(&l, 300);
+	hw_limits_taken(&l, 99, 300);
 	hw_limits_thrown_out(&l, 20, 1, 250, 0);
 	ck_assert(!hw_limits_careful(&l)); /* a restart looks the same */
 	hw_limits_thrown_out(&l, 20, 1, 250, 0);
@@ -108,7 +108,7 @@ START_TEST(test_a_size_that_is_not_taken)
 	ck_assert(hw_limits_takes(&l, 399, 0) && !hw_limits_too_long(&l, 399));
 	ck_assert_int_eq(hw_limits_news(&l), HW_LACK_PACKET);
 	for (int i = 0; i < 100; i++)
-		hw_limits_taken(&l, 10);
+		hw_limits_taken(&l, 99, 10);
 	ck_assert(!hw_limits_careful(&l));
 }
 END_TEST
@@ -132,8 +132,26 @@ START_TEST(test_statuses_that_are_not_taken)
 	ck_assert_int_eq(hw_limits_news(&l), HW_LACK_STATUS);
 	ck_assert_int_eq(hw_limits_news(&l), 0);
 	for (int i = 0; i < 100; i++)
-		hw_limits_taken(&l, 200);
+		hw_limits_taken(&l, 99, 200);
 	ck_assert(!hw_limits_careful(&l));
+}
+END_TEST
+
+/* A monitor says that it is blind whenever the broker restarts: its presence is in flight alone each time. */
+START_TEST(test_what_was_taken_in_between_is_not_suspected)
+{
+	struct hw_limits l = {0};
+	for (int i = 0; i < 10; i++) {
+		hw_limits_thrown_out(&l, 1, 7, 400, 0);
+		hw_limits_taken(&l, 8, 100);
+		hw_limits_taken(&l, 7, 300);
+		ck_assert(hw_limits_takes(&l, 400, 0));
+	}
+	ck_assert_int_eq(hw_limits_news(&l), 0);
+	hw_limits_thrown_out(&l, 1, 7, 400, 0);
+	hw_limits_taken(&l, 8, 100);
+	hw_limits_thrown_out(&l, 1, 7, 400, 0);
+	ck_assert(!hw_limits_takes(&l, 400, 0)); /* that others were taken says nothing of it */
 }
 END_TEST
 
@@ -156,6 +174,7 @@ int main(void)
 	tcase_add_test(t, test_other_refusals_are_no_question);
 	tcase_add_test(t, test_a_size_that_is_not_taken);
 	tcase_add_test(t, test_statuses_that_are_not_taken);
+	tcase_add_test(t, test_what_was_taken_in_between_is_not_suspected);
 	tcase_add_test(t, test_what_nobody_knows_is_not_suspected);
 	suite_add_tcase(s, t);
 	return suite_run(s);
