@@ -13,23 +13,16 @@ include common
 
 local OF_BROKER = { nobody = true, refused = true, published = true }
 
-local function keep_value(task, value)
-	if value ~= '' then
-		call('SET', PREFIX .. 'value:' .. task, value)
-	end
-end
-
 local function late(task, r, kind, value)
 	local h = call('HMGET', PREFIX .. task, 'why', 'late')
 	if OF_BROKER[kind] or is_heard(r.state, h[1], h[2], kind) then
 		return { 'KNOWN', r.state, r.tries }
 	end
 	tell(task, r, kind, 'late')
-	call('HSET', PREFIX .. task, 'late', kind, 'late_at', whole(now))
-	keep_value(task, value)
-	local left = call('PTTL', PREFIX .. task)
-	if value ~= '' and left > 0 then
-		call('PEXPIRE', PREFIX .. 'value:' .. task, left)
+	call('HSET', PREFIX .. task, 'late', kind, 'late_at', NOW)
+	local left = value ~= '' and call('PTTL', PREFIX .. task) or 0
+	if left > 0 then
+		call('SET', PREFIX .. 'value:' .. task, value, 'PX', left)
 	end
 	return { 'LATE', r.state, r.tries }
 end
@@ -39,9 +32,9 @@ local function acknowledge(task, r)
 		return { 'KNOWN', 'acked', r.tries }
 	end
 	tell(task, r, 'acked', '')
-	call('HSET', PREFIX .. task, 'state', 'acked', 'acked', whole(now))
+	call('HSET', PREFIX .. task, 'state', 'acked', 'acked', NOW)
 	r.acked = now
-	look_at(task, due_of_acked(r))
+	look_at_last(task, due_of_acked(r))
 	call('ZADD', set_of(r.receiver), whole(BEHIND + r.at), task)
 	fill_window(r.receiver, WINDOW - 1)
 	return { 'DONE', 'acked', r.tries }
@@ -77,7 +70,6 @@ return each(CALL.next, ANSWERED.next, function(a)
 	elseif kind == 'acked' then
 		return acknowledge(task, r)
 	end
-	keep_value(task, value)
-	finish(task, r, kind, kind == 'failed' and 'device' or '')
+	finish(task, r, kind, kind == 'failed' and 'device' or '', value)
 	return { 'DONE', kind, r.tries }
 end)

@@ -45,14 +45,13 @@ local function is_in_window(task, r)
 end
 
 local function message(task, r, tries, body, state, due)
-	local h = call('HMGET', PREFIX .. task, 'action', 'topic', 'qos', 'retain', 'created')
-	call('HSET', PREFIX .. task, 'state', state, 'sent', whole(now), 'tries', tries)
-	look_at(task, due)
+	call('HSET', PREFIX .. task, 'state', state, 'sent', NOW, 'tries', tries)
+	look_at_last(task, due)
 	local said = { 'SEND', state, due }
 	said[CLAIMED.tries], said[CLAIMED.sender], said[CLAIMED.msg_id] = tries, r.sender, r.msg_id
-	said[CLAIMED.receiver], said[CLAIMED.action] = r.receiver, h[1] or ''
-	said[CLAIMED.topic], said[CLAIMED.qos], said[CLAIMED.retain] = h[2] or '', tonumber(h[3]) or 0, tonumber(h[4]) or 0
-	said[CLAIMED.body], said[CLAIMED.created] = body, tonumber(h[5]) or 0
+	said[CLAIMED.receiver], said[CLAIMED.action] = r.receiver, r.action or ''
+	said[CLAIMED.topic], said[CLAIMED.qos], said[CLAIMED.retain] = r.topic or '', tonumber(r.qos) or 0, tonumber(r.retain) or 0
+	said[CLAIMED.body], said[CLAIMED.created] = body, tonumber(r.created) or 0
 	said[CLAIMED.at], said[CLAIMED.exp] = r.at, r.exp
 	return said
 end
@@ -83,12 +82,13 @@ end
 
 return each(CALL.next, CLAIM.next, function(a)
 	local task = ARGV[a + CLAIM.task]
-	local r = read(task)
+	local r, h = read(task, 'action', 'topic', 'qos', 'retain', 'created')
 	if not r or ENDED[r.state] then
 		call('ZREM', DUE, task)
 		return r and { 'OVER', r.state, 0 } or { 'GONE', '', 0 }
 	end
-	local due = math.max(tonumber(call('ZSCORE', DUE, task)) or 0, r.state == 'scheduled' and r.at or 0)
+	local due = math.max(due_of(task) or 0, r.state == 'scheduled' and r.at or 0)
+	r.action, r.topic, r.qos, r.retain, r.created = unpack(h, MORE + 1, MORE + 5)
 	if r.state == 'acked' then
 		due = math.max(due, due_of_acked(r))
 	end

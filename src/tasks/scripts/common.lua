@@ -12,6 +12,10 @@
 -- A receiver's window are the first WINDOW of its tasks that are not acknowledged: those that are stand behind all others
 -- in its set (BEHIND). So to be in the window is to have a rank below it, whoever asks, and nobody counts.
 --
+-- Half of what a call costs Redis is going from Lua to a command and back. So what all items write into `due` is written at
+-- once, behind them (look_at_last, forget): only by an item that has written before, so that what Redis refuses is refused
+-- to the item. What it says meanwhile is asked by due_of().
+--
 -- Of one item the event is written first: a Redis that takes no writes refuses that, and nothing was changed. Where a
 -- script ends tasks of a Redis without memory, it begins with a ZREM, which is always taken.
 
@@ -30,10 +34,21 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local BELIEVED = now < tonumber(ARGV[CALL.latest])
 local wakes, n_wakes = {}, 0
 local NO_MARKS = {}
+local texts = {}
+local dues, touched = {}, {}
+local PIECE_OF_DUE = 1000
 
+-- The same few times come again and again.
 local function whole(n)
-	return string.format('%.0f', n)
+	local text = texts[n]
+	if not text then
+		text = string.format('%.0f', n)
+		texts[n] = text
+	end
+	return text
 end
+
+local NOW = whole(now)
 
 local function set_of(receiver)
 	return PREFIX .. 'device:' .. receiver
@@ -44,9 +59,11 @@ local function is_offline(receiver)
 end
 
 -- The record of a task; nothing if there is none, or if it is one that others sent one another (watched.lua). Of one that
--- has ended only what it ended with is used.
-local function read(task)
-	local h = call('HMGET', PREFIX .. task, 'state', 'sender', 'msg_id', 'receiver', 'at', 'exp', 'run', 'tries', 'sent', 'acked', 'hold', 'watched')
+-- has ended only what it ended with is used. What else of it is asked for, as Redis answers it, stands behind MORE.
+local MORE = 12
+local function read(task, ...)
+	local h = call('HMGET', PREFIX .. task, 'state', 'sender', 'msg_id', 'receiver', 'at', 'exp', 'run', 'tries', 'sent', 'acked', 'hold',
+		'watched', ...)
 	if not h[1] or h[12] then
 		return nil
 	end
@@ -54,7 +71,7 @@ local function read(task)
 	r.at, r.exp, r.run = tonumber(h[5]) or 0, tonumber(h[6]) or 0, tonumber(h[7]) or 0
 	r.tries, r.sent, r.acked = tonumber(h[8]) or 0, tonumber(h[9]) or 0, tonumber(h[10]) or 0
 	r.hold = h[11] ~= '0'
-	return r
+	return r, h
 end
 
 -- When one that is acknowledged is looked at next: ACK_WAIT before its time is over, if it was not sent again since, its
@@ -67,7 +84,7 @@ end
 
 local function tell(task, r, state, why)
 	call('XADD', EVENTS, 'MAXLEN', '~', EVENTS_MAX, '*', 'task', task, 'receiver', r.receiver, 'sender', r.sender,
-		'msg_id', r.msg_id, 'state', state, 'why', why, 'time_ms', whole(now), 'node', NODE, unpack(r.marks or NO_MARKS))
+		'msg_id', r.msg_id, 'state', state, 'why', why, 'time_ms', NOW, 'node', NODE, unpack(r.marks or NO_MARKS))
 end
 
 -- What comes when a task has ended: whether it says nothing that is not known. `why`, `noted`: of the record, why it ended
@@ -78,6 +95,48 @@ end
 
 local function look_at(task, due)
 	call('ZADD', DUE, whole(due), task)
+	if dues[task] ~= nil then
+		dues[task] = due
+	end
+end
+
+local function look_at_last(task, due)
+	if dues[task] == nil then
+		touched[#touched + 1] = task
+	end
+	dues[task] = due
+end
+
+local function forget(task)
+	look_at_last(task, false)
+end
+
+local function due_of(task)
+	local due = dues[task]
+	if due == nil then
+		due = tonumber(call('ZSCORE', DUE, task) or nil)
+	end
+	return due
+end
+
+local function write_dues()
+	local adds, rems = {}, {}
+	for k, task in ipairs(touched) do
+		local due = dues[task]
+		if due then
+			adds[#adds + 1], adds[#adds + 2] = whole(due), task
+		else
+			rems[#rems + 1] = task
+		end
+		if #adds > 0 and (#adds >= PIECE_OF_DUE or k == #touched) then
+			call('ZADD', DUE, unpack(adds))
+			adds = {}
+		end
+		if #rems > 0 and (#rems >= PIECE_OF_DUE or k == #touched) then
+			call('ZREM', DUE, unpack(rems))
+			rems = {}
+		end
+	end
 end
 
 local function wake(task, receiver, due)
@@ -93,10 +152,10 @@ local function fill_window(receiver, first)
 	local found = call('ZRANGE', set_of(receiver), first, WINDOW - 1, 'WITHSCORES')
 	for k = 1, #found, 2 do
 		local task, due = found[k], math.max(tonumber(found[k + 1]), now)
-		local waits = due < BEHIND and tonumber(call('ZSCORE', DUE, task) or due) > due
+		local waits = due < BEHIND and (due_of(task) or due) > due
 		local state = waits and call('HGET', PREFIX .. task, 'state')
 		if state == 'scheduled' or state == 'held' then
-			look_at(task, due)
+			look_at_last(task, due)
 			wake(task, receiver, due)
 		end
 	end
@@ -117,16 +176,18 @@ local function clean_window(receiver)
 	end
 end
 
-local function finish(task, r, state, why)
+local function finish(task, r, state, why, value)
 	tell(task, r, state, why)
-	call('HSET', PREFIX .. task, 'state', state, 'ended', whole(now), 'why', why)
-	call('ZREM', DUE, task)
+	call('HSET', PREFIX .. task, 'state', state, 'ended', NOW, 'why', why)
+	forget(task)
 	if r.receiver ~= '' then
 		call('ZREM', set_of(r.receiver), task)
 	end
 	call('PEXPIRE', PREFIX .. task, KEEP + AHEAD)
 	call('PEXPIRE', PREFIX .. 'body:' .. task, KEEP + AHEAD)
-	call('PEXPIRE', PREFIX .. 'value:' .. task, KEEP + AHEAD)
+	if value and value ~= '' then
+		call('SET', PREFIX .. 'value:' .. task, value, 'PX', KEEP + AHEAD)
+	end
 	r.state = state
 	fill_window(r.receiver, WINDOW - 1)
 end
@@ -157,5 +218,6 @@ local function each(first, size, f)
 			items[n] = tostring(type(item) == 'table' and item.err or item)
 		end
 	end
+	write_dues()
 	return { now, items, wakes }
 end

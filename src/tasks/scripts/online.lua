@@ -18,7 +18,7 @@ local function make_due(task, receiver)
 	elseif h[1] == 'acked' then
 		return false
 	end
-	local at, old = tonumber(h[4]), tonumber(call('ZSCORE', DUE, task))
+	local at, old = tonumber(h[4]), due_of(task)
 	local due = math.max(now, at, tonumber(h[2]) > 0 and tonumber(h[3]) + ACK_WAIT or 0)
 	if old and old <= due then
 		if at > now then

@@ -15,6 +15,10 @@ local function given(a)
 	return text ~= '' and tonumber(text) or nil
 end
 
+local bodies, taken = {}, {} -- of this call
+local any_known -- nil: not asked yet
+local n_due
+
 -- A time in the past is now.
 local function not_before(t, than)
 	return t and math.max(t, than) or than
@@ -33,18 +37,37 @@ local function is_same(h, a, at, exp, run)
 		and (h.body == nil or h.body == ARGV[a + SUBMISSION.body])
 end
 
+-- Whether any of the call's tasks was there before it: of most calls none was.
+local function is_any_known()
+	local keys = {}
+	for a = CALL.next, #ARGV, SUBMISSION.next do
+		keys[#keys + 1] = PREFIX .. ARGV[a + SUBMISSION.task]
+	end
+	return call('EXISTS', unpack(keys)) > 0
+end
+
 local function stored(task)
+	if any_known == nil then
+		any_known = is_any_known()
+	end
+	if not any_known and not taken[task] then
+		return nil
+	end
 	local v = call('HMGET', PREFIX .. task, 'state', 'receiver', 'action', 'topic', 'qos', 'retain', 'hold', 'at', 'exp', 'run', 'created')
 	if not v[1] then
 		return nil
 	end
 	return { state = v[1], receiver = v[2], action = v[3], topic = v[4], qos = v[5], retain = v[6], hold = v[7],
 		at = tonumber(v[8]), exp = tonumber(v[9]), run = tonumber(v[10]), created = tonumber(v[11]) or 0,
-		body = call('GET', PREFIX .. 'body:' .. task) or nil }
+		body = bodies[task] or call('GET', PREFIX .. 'body:' .. task) or nil }
+end
+
+local function is_full(receiver)
+	n_due = n_due or call('ZCARD', DUE)
+	return n_due >= MAX or (receiver ~= '' and call('ZCARD', set_of(receiver)) >= MAX_PER_RECEIVER)
 end
 
 local function refused_with(a, time_given, at, exp)
-	local receiver = ARGV[a + SUBMISSION.receiver]
 	if time_given > 0 and time_given < now - KEEP then
 		return 'OLD'
 	elseif time_given > now + AHEAD then
@@ -53,7 +76,7 @@ local function refused_with(a, time_given, at, exp)
 		return 'AT'
 	elseif exp <= at or exp > at + 2592000000 then
 		return 'EXP'
-	elseif call('ZCARD', DUE) >= MAX or (receiver ~= '' and call('ZCARD', set_of(receiver)) >= MAX_PER_RECEIVER) then
+	elseif is_full(ARGV[a + SUBMISSION.receiver]) then
 		return 'FULL'
 	end
 end
@@ -61,20 +84,35 @@ end
 local function write(task, a, at, exp, run)
 	local r = { receiver = ARGV[a + SUBMISSION.receiver], sender = ARGV[a + SUBMISSION.sender], msg_id = ARGV[a + SUBMISSION.msg_id] }
 	tell(task, r, 'scheduled', '')
-	call('HSET', PREFIX .. task, 'state', 'scheduled', 'sender', r.sender, 'msg_id', r.msg_id, 'receiver', r.receiver,
-		'action', ARGV[a + SUBMISSION.action], 'at', whole(at), 'exp', whole(exp), 'hold', ARGV[a + SUBMISSION.hold],
-		'run', whole(run), 'created', whole(now), 'tries', '0')
+	taken[task] = true
+	local function put(...)
+		call('HSET', PREFIX .. task, 'state', 'scheduled', 'sender', r.sender, 'msg_id', r.msg_id, 'receiver', r.receiver,
+			'action', ARGV[a + SUBMISSION.action], 'at', whole(at), 'exp', whole(exp), 'hold', ARGV[a + SUBMISSION.hold],
+			'run', whole(run), 'created', NOW, 'tries', '0', ...)
+	end
 	if r.receiver == '' then
-		call('HSET', PREFIX .. task, 'topic', ARGV[a + SUBMISSION.topic], 'qos', ARGV[a + SUBMISSION.qos],
-			'retain', ARGV[a + SUBMISSION.retain])
+		put('topic', ARGV[a + SUBMISSION.topic], 'qos', ARGV[a + SUBMISSION.qos], 'retain', ARGV[a + SUBMISSION.retain])
 	else
+		put()
 		call('ZADD', set_of(r.receiver), whole(at), task)
 	end
-	call('SET', PREFIX .. 'body:' .. task, ARGV[a + SUBMISSION.body])
-	look_at(task, at)
+	bodies[task] = ARGV[a + SUBMISSION.body]
+	look_at_last(task, at)
+	n_due = n_due + 1
 end
 
-return each(CALL.next, SUBMISSION.next, function(a)
+-- As `due` is: behind all items, at once.
+local function write_bodies()
+	local sets = {}
+	for task, body in pairs(bodies) do
+		sets[#sets + 1], sets[#sets + 2] = PREFIX .. 'body:' .. task, body
+	end
+	if #sets > 0 then
+		call('MSET', unpack(sets))
+	end
+end
+
+local said = each(CALL.next, SUBMISSION.next, function(a)
 	local task, after = ARGV[a + SUBMISSION.task], given(a + SUBMISSION.after)
 	local at, exp, run = given(a + SUBMISSION.at), given(a + SUBMISSION.exp), given(a + SUBMISSION.run)
 	local h = stored(task)
@@ -93,3 +131,5 @@ return each(CALL.next, SUBMISSION.next, function(a)
 	write(task, a, at, exp, run)
 	return { 'NEW', 'scheduled', at, exp }
 end)
+write_bodies()
+return said
