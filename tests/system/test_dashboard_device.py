@@ -160,14 +160,16 @@ def test_tasks(env, browser):
     env.beat("a")
     wait_until(lambda: d.state("a") == "online")
     b = browser()
-    b.run("""await page.route("**/v1/tasks?receiver=a&limit=*", (route) => route.fulfill({ json: { tasks: [
+    b.run("""await page.route("**/v1/tasks?receiver=a&limit=*", (route) => route.fulfill({ json: { tasks: route.request().url().includes("watched=1") ? [
+        { task: "z", state: "acked", receiver: "a", action: "open", sender: "anna", sent_ms: 1795439926400, watched: true }] : [
         { task: "x", state: "waiting", receiver: "a", action: "set\\u202e", sender: "user:otto", created_ms: 1, at_ms: 1795439926400 },
         { task: "y", state: "sent", receiver: "a", topic: "a/cmd", sender: "local", created_ms: 1795439926400 }] } }))""")
     visit(b, d, "#/device/a")
     wait_until(lambda: b.run('return await page.getByRole("region", { name: "Tasks" }).count()'))
     rows = b.get('[...document.querySelectorAll("section[aria-label=Tasks] tbody tr")].map((r) => [...r.cells].map((c) => c.textContent))')
-    assert [r[0:2] + r[3:] for r in rows] == [["set\\u202e", "waiting", "user:otto"], ["a/cmd", "sent", "local"]]
-    assert rows[0][2] == rows[1][2] and rows[0][2].startswith("2026-11-2")
+    assert [r[0:2] + r[3:] for r in rows] == [["set\\u202e", "waiting", "user:otto"], ["a/cmd", "sent", "local"],
+                                             ["open", "acked", "anna"]]
+    assert rows[0][2] == rows[1][2] == rows[2][2] and rows[0][2].startswith("2026-11-2")
     say_nothing(b, also=QUIET)
 
 

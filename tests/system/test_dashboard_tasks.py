@@ -7,6 +7,7 @@ from hw_tasks import Device, Sender, Tasks
 from hw_wait import wait_until
 from test_dashboard import browser, missing, say_nothing, start  # noqa: F401
 from test_dashboard_device import axe_finds_nothing, page, visit
+from test_tasks_watch import Node, wait_for
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -39,4 +40,24 @@ def test_what_waits_and_what_ended_badly(env, browser):
     assert b.get("location.hash") == "#/tasks?state=held"
     b.run('await page.locator("#page a", { hasText: "pump-2" }).click()')
     wait_until(lambda: b.get("location.hash") == "#/device/pump-2", what="the device's page")
+    say_nothing(b, ["503", "404"])
+
+
+def test_what_others_sent_one_another(env, browser):
+    tasks = Tasks(env, watch="yes", run="30s").start()
+    d = start(env, tasks={"socket": tasks.socket}, timeout="1h")
+    b = browser()
+    b.open(d.url)
+    visit(b, d, "#/tasks")
+    wait_until(lambda: "None is known." in page(b), what="the card of others' tasks")
+    anna, ben = Node(tasks, "anna"), Node(tasks, "ben")
+    first, second = anna.send("ben"), anna.send("carl")
+    wait_for(tasks, "anna", second, "sent")
+    ben.say("anna", "ack", first)
+    wait_for(tasks, "anna", first, "acked")
+    wait_until(lambda: sorted(rows(b, "Of others")) == [["ben", "set", "acked"], ["carl", "set", "sent"]], what="both of anna's tasks")
+    assert rows(b, "Waiting") == []
+    axe_finds_nothing(b)
+    visit(b, d, "#/device/ben")
+    wait_until(lambda: [r[:2] for r in rows(b, "Tasks")] == [["set", "acked"]], what="the device's page to show it")
     say_nothing(b, ["503", "404"])

@@ -255,6 +255,26 @@ def test_a_mass_death(env, browser):
     say_nothing(b)
 
 
+def test_below_the_list_stands_what_the_tile_says(env, browser):
+    """Also while the list itself is late, as it is when thousands change at once."""
+    d = start(env, groups=two_groups(env))
+    many(env, d, "p", 400)
+    b = browser()
+    b.open(d.url)
+    env.publisher.publish(env.root + "/p/hall-0.dev-000", '{"online":false}')
+    wait_until(lambda: b.text("#found") == "1 offline device" and len(b.rows()) == 1)
+    # What is asked for from here on is not answered: first for more than are changed one by one.
+    b.run("""state.held = []; await page.route("**/v1/devices?*", (r) => state.held ? void state.held.push(r) : r.continue());""")
+    for k in range(1, 400):
+        env.publisher.publish("%s/p/hall-%d.dev-%03d" % (env.root, k % 3, k), '{"online":false}')
+    wait_until(lambda: b.text("#offline") == "400")
+    assert b.text("#found") == "400 offline devices"
+    b.run("const held = state.held; state.held = null; for (const r of held) await r.continue()")
+    wait_until(lambda: len(b.rows()) > 1)
+    assert b.text("#found") == "400 offline devices"
+    say_nothing(b)
+
+
 def test_what_is_shown_can_be_sent_and_saved(env, browser):
     d = start(env, groups=two_groups(env))
     many(env, d, "p", 12)

@@ -94,6 +94,7 @@ function showStatus(s) {
 	last = s;
 	banner.status(s, pages.title());
 	showOffline(s);
+	table.setCounts(s);
 	quietly(() => showFirst(s));
 	setText(byId("rate"), s.heartbeats_per_s >= 100 ? count(Math.round(s.heartbeats_per_s)) : `${s.heartbeats_per_s}`);
 	setText(byId("beats"), `${count(s.heartbeats_total)} since the start`);

@@ -220,12 +220,14 @@ async function readTasks(p) {
 	if (p.taskless)
 		return;
 	try {
-		const { tasks } = await ask(`v1/tasks?${new URLSearchParams({ receiver: p.id, limit: MORE })}`);
+		const [own, others] = await Promise.all([{}, { watched: 1 }].map((more) =>
+			ask(`v1/tasks?${new URLSearchParams({ receiver: p.id, limit: MORE, ...more })}`)));
+		const tasks = own.tasks.concat(others.tasks);
 		p.taskCard.hidden = false;
 		p.noTask.hidden = tasks.length > 0;
 		p.taskTable.hidden = tasks.length === 0;
 		p.taskRows.replaceChildren(...tasks.map((t) => element("tr", {}, element("td", {}, visible(t.action ?? t.topic ?? "–")),
-			element("td", {}, `${t.state}`), element("td", {}, moment(t.at_ms ?? t.created_ms)),
+			element("td", {}, `${t.state}`), element("td", {}, moment(t.at_ms ?? t.sent_ms ?? t.created_ms)),
 			element("td", { class: "wide" }, visible(t.sender ?? "")))));
 	} catch {
 		p.taskCard.hidden = p.taskless = true; // no heartwheel-tasks here

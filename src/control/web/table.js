@@ -19,6 +19,7 @@ let front = [], back = [], total = 0, next = null, nextBack = null;
 let prefix = "", loading = false, failed = false, asked = 0, active = -1, onOpen, drawn = new Map(), mentioned = "";
 let late = null; // a refresh that was asked for while one was under way
 let typed;       // one that waits for more to be typed
+let counts = null; // how many there are of each state, as the tiles show it
 
 const at = (i) => (i < front.length ? front[i] : back[total - 1 - i]);
 const isWhole = () => front.length >= total;
@@ -47,13 +48,17 @@ function path(fromBack, after, limit = PAGE) {
 	return `v1/devices?${all}`;
 }
 
+// The list comes page by page, and late while thousands change: where nothing is left out, it is as long as the tiles say.
+const isUnfiltered = () => !filters.search.value && !filters.group.value && !prefix;
+const number = () => (counts && isUnfiltered() ? counts[filters.state.value] : total);
+
 function tell() {
-	const what = filters.state.value !== "all" ? `${filters.state.value} ` : "";
-	if (total === 0)
+	const what = filters.state.value !== "all" ? `${filters.state.value} ` : "", n = number();
+	if (n === 0 || (total === 0 && (loading || failed)))
 		setText(found, loading || failed ? "Looking …" : filters.search.value || filters.group.value || prefix
 			? `No ${what}device that matches.` : `No device is ${what.trim() || "known"}.`);
 	else
-		setText(found, `${count(total)} ${what}device${total === 1 ? "" : "s"}`);
+		setText(found, `${count(n)} ${what}device${n === 1 ? "" : "s"}`);
 	const asks = query({}).toString();
 	if (!loading && asks !== mentioned) {
 		if (mentioned)
@@ -205,6 +210,12 @@ export async function refresh(stays = false) {
 	loading = false;
 	tell();
 	draw();
+}
+
+// With each status: the tiles and the line below the list have one source.
+export function setCounts(s) {
+	counts = { online: s.online, offline: s.offline, all: s.devices };
+	tell();
 }
 
 function soon(ms) {

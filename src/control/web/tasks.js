@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tasks of heartwheel-tasks: what waits, what is held for whom, and what ended badly in the last hour.
+// The tasks of heartwheel-tasks: what waits, what is held for whom, what others sent one another ([tasks] watch), and what ended
+// badly in the last hour.
 
 import { card, table } from "./device.js";
 import { here, keep, to } from "./route.js";
@@ -19,12 +20,19 @@ function row(t) {
 		cell(count(t.tries ?? 0), "wide"), cell(visible(t.sender ?? ""), "wide"));
 }
 
+function seen(t) {
+	const ago = Math.max(0, Date.now() - (t.sent_ms ?? t.created_ms));
+	return element("tr", {}, cell(receiver(t)), cell(visible(t.action ?? "a message")), cell(t.state), cell(`${span(ago)} ago`),
+		cell(visible(t.sender ?? "")));
+}
+
 function bad(e) {
 	return element("tr", {}, cell(moment(e.time_ms)), cell(receiver(e)), cell(e.state), cell(visible(e.why ?? ""), "wide"), cell(visible(e.sender ?? ""), "wide"));
 }
 
 function facts(s) {
 	return [...STATES.map((name) => [`${name} (${MEANS[name]})`, s.waiting === null ? "counting …" : count(s.states[name] ?? 0)]),
+		...(s.watched === undefined ? [] : [["Of others (sent one another)", s.watched === null ? "counting …" : count(s.watched)]]),
 		["Sent again", `${count(s.retries_total)} times since the start`], ["Redis, broker", `${s.redis}, ${s.mqtt}`],
 		...(s.clock_held ? [["Clock", "Redis' clock jumped: nothing is sent or expires for now"]] : [])];
 }
@@ -32,11 +40,15 @@ function facts(s) {
 async function look(p) {
 	const query = { limit: ROWS, ...(p.state.value && { state: p.state.value }) };
 	const [s, { tasks }] = await Promise.all([ask("v1/tasks/status"), ask(`v1/tasks?${new URLSearchParams(query)}`)]);
+	const others = s.watched === undefined ? [] : (await ask(`v1/tasks?${new URLSearchParams({ watched: 1, limit: ROWS })}`)).tasks;
 	if (!p.isStill())
 		return;
 	p.aside.hidden = true;
 	p.facts.replaceChildren(...facts(s).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 	p.rows.replaceChildren(...tasks.map(row));
+	p.otherCard.hidden = s.watched === undefined;
+	p.otherRows.replaceChildren(...others.map(seen));
+	setText(p.otherNote, others.length === 0 ? "None is known." : others.length === ROWS ? `The first ${ROWS}; heartwheelctl task list --watched has all.` : "");
 	setText(p.note, tasks.length === 0 ? "None waits." : tasks.length === ROWS ? `The first ${ROWS}; heartwheelctl task list has all.` : "");
 }
 
@@ -76,12 +88,15 @@ async function follow(p) {
 // Elements for the page, which fill themselves while isStill().
 export function tasks(isStill) {
 	const p = { isStill, facts: element("dl", { class: "facts" }), rows: element("tbody"), note: element("p", { class: "note" }, "Looking …"),
+		otherRows: element("tbody"), otherNote: element("p", { class: "note" }),
 		badRows: element("tbody"), badNote: element("p", { class: "note" }), aside: element("p", { class: "trouble", hidden: true }) };
 	p.state = element("select", { onchange: () => { keep({ state: p.state.value }); look(p).catch(() => {}); } },
 		...["", ...STATES].map((name) => element("option", { value: name }, name || "all")));
 	p.state.value = here().query.get("state") ?? "";
+	p.otherCard = card("Of others", table(p.otherRows, [["For"], ["Action"], ["State"], ["Sent"], ["From"]]), p.otherNote);
+	p.otherCard.hidden = true;
 	follow(p);
 	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, "Tasks"), p.aside), card("How many", p.facts),
-		card("Waiting", element("label", {}, "State ", p.state), table(p.rows, [["For"], ["Action"], ["State"], ["When"], ["Tries", "wide"], ["From", "wide"]]), p.note),
+		card("Waiting", element("label", {}, "State ", p.state), table(p.rows, [["For"], ["Action"], ["State"], ["When"], ["Tries", "wide"], ["From", "wide"]]), p.note), p.otherCard,
 		card("Ended badly in the last hour", table(p.badRows, [["When"], ["For"], ["State"], ["Why", "wide"], ["From", "wide"]]), p.badNote)];
 }
