@@ -311,7 +311,8 @@ static void start(struct nw_world *w, struct nw_host *h)
 	memset(h->heard_sight, 0, sizeof(h->heard_sight));
 	memset(h->bye, 0, sizeof(h->bye));
 	memset(h->false_bye, 0, sizeof(h->false_bye));
-	h->sight = 0;
+	h->sight = h->unasked = 0;
+	h->mute_since = w->t;
 	nw_links_begin(w, h);
 	h->app = hw_app_new(NULL, &h->settings);
 	if (!h->app || hw_app_start(h->app))

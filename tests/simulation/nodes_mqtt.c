@@ -524,13 +524,35 @@ bool nw_mqtt_readable(const struct nw_host *h, int fd)
 	return false;
 }
 
+int64_t nw_pace_ms(const struct nw_host *h)
+{
+	int64_t pace = h->group.timeout_ms / 4;
+	return pace < 250 ? 250 : pace > 5000 ? 5000 : pace;
+}
+
+/*
+ * The oracle's. Without a publisher no barrier can be sent that would tell of a cut: it is blind, for that, once the
+ * next has been due for barrier_timeout (DESIGN, 2), and no sooner.
+ */
+static void count_sight(struct nw_world *w, struct nw_host *h)
+{
+	int64_t step = w->t - h->looped < NW_STEP_NS ? w->t - h->looped : NW_STEP_NS;
+	if (!h->publisher || h->publisher->conn)
+		h->mute_since = w->t;
+	if (!h->reader->up)
+		return;
+	if (nw_broker_reachable(w, h))
+		h->sight += step;
+	else if (w->t - h->mute_since < (nw_pace_ms(h) + h->settings.mqtt.barrier_timeout_ms) * HW_NS_PER_MS)
+		h->unasked += w->t > h->mute_since ? step : 0;
+}
+
 void nw_mqtt_step(struct nw_world *w, struct nw_host *h)
 {
 	if (h->reader) {
 		nw_mqtt_reader_step(w, h, 0);
 		dial_reader(w, h->reader);
-		if (h->reader->up && nw_broker_reachable(w, h))
-			h->sight += w->t - h->looped < NW_STEP_NS ? w->t - h->looped : NW_STEP_NS;
+		count_sight(w, h);
 	}
 	h->looped = w->t;
 	if (h->publisher)

@@ -15,23 +15,23 @@ const char *nw_scene_name(enum nw_scene s)
 {
 	static const char *const names[NW_SCENES] = {"none",        "claimant dies", "verdict lost",   "links part",
 	                                             "late edge",   "deaf pause",    "newest is gone", "debts wait",
-	                                             "new devices", "namesake"};
+	                                             "new devices", "namesake",      "mute cut",       "link first"};
 	return names[s];
 }
 
 void nw_plan_scene(struct nw_world *w, enum nw_scene s)
 {
 	struct nw_plan *p = &w->plan;
-	bool three = s == NW_LINKS_PART || s == NW_DEBTS_WAIT;
+	bool three = s == NW_LINKS_PART || s == NW_DEBTS_WAIT, deaf = s == NW_DEAF_PAUSE || s == NW_LINK_FIRST;
 	*p = (struct nw_plan){.hosts = three ? 3 : 2,
 	                      .wills = s != NW_DEBTS_WAIT,
 	                      .denied = s == NW_DEBTS_WAIT,
 	                      .namesake = s == NW_NAMESAKE,
-	                      .lease_ms = s == NW_DEAF_PAUSE ? 5000 : 1000,
-	                      .timeout_ms = 1500,
+	                      .lease_ms = deaf ? 5000 : 1000,
+	                      .timeout_ms = s == NW_MUTE_CUT ? 5000 : 1500,
 	                      .keepalive_ms = 4000,
 	                      .grace_ms = 500,
-	                      .pipe_ms = s == NW_DEAF_PAUSE ? 100 : 0,
+	                      .pipe_ms = deaf ? 100 : 0,
 	                      .devices = NW_DEVICES,
 	                      .trouble_ns = 25 * HW_NS_PER_S,
 	                      .calm_ns = 45 * HW_NS_PER_S};
@@ -290,11 +290,48 @@ static void namesake(struct nw_world *w)
 	(void)w;
 }
 
+/* DESIGN, 2. Who starts anew when half the devices have died knows them from the store alone. A cut without a
+ * publisher, over before that blinds it, is no silence less: the dead are told of once barriers are back, and nobody
+ * else is. */
+static void mute_cut(struct nw_world *w)
+{
+	struct nw_host *first = &w->host[FIRST];
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		die(w, FIRST);
+		die(w, SECOND);
+		for (int d = 0; d < w->plan.devices; d += 2) {
+			w->device[d].wills = false;
+			nw_fleet_turn(w, d);
+		}
+		first->starts_at = w->t + 500 * HW_NS_PER_MS;
+		next(w, 0);
+	} else if (w->stage == 1 && has_claimed(w)) {
+		next(w, 0);
+	} else if (w->stage == 2 && has_passed(w, 500)) {
+		first->cut_broker = w->t + 1700 * HW_NS_PER_MS;
+		nw_mqtt_drop(w, first, false);
+		next(w, 1700 * HW_NS_PER_MS);
+	}
+}
+
+/* The same, and what it finds first behind the pause is that Redis has greeted its link. */
+static void link_first(struct nw_world *w)
+{
+	const struct nw_link *sink = &w->host[FIRST].link[NW_L_SINK];
+	if (w->stage == 0 && w->t > 2 * SETTLED_NS) {
+		stays(w, FIRST, NW_L_SINK, 0);
+		next(w, 0);
+	} else if (w->stage == 1 && has_passed(w, 40) && sink->instance >= 0 && !sink->up) {
+		nw_host_pause(w, &w->host[FIRST], w->t + 3 * HW_NS_PER_S, false);
+		next(w, 3 * HW_NS_PER_S);
+	}
+}
+
 void nw_scene_step(struct nw_world *w)
 {
 	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
-		NULL,       claimant_dies,  verdict_lost, links_part,  late_edge,
-		deaf_pause, newest_is_gone, debts_wait,   new_devices, namesake};
+		NULL,           claimant_dies, verdict_lost, links_part, late_edge, deaf_pause,
+		newest_is_gone, debts_wait,    new_devices,  namesake,   mute_cut,  link_first};
 	if (w->scene)
 		scenes[w->scene](w);
 }

@@ -310,6 +310,8 @@ struct nw_host {
 	/* The oracle's. */
 	int64_t started;
 	int64_t sight;                                      /* ns in which it could read, in all */
+	int64_t unasked;                                    /* ns in which it could not, and no barrier told it so */
+	int64_t mute_since;                                 /* its publisher is not connected; or now */
 	int64_t heard[NW_DEVICES], heard_sight[NW_DEVICES]; /* world's time and `sight` then; 0: never in this run */
 	int64_t bye[NW_DEVICES], false_bye[NW_DEVICES];     /* a goodbye was taken: genuine, or not */
 };
@@ -384,6 +386,8 @@ enum nw_scene {
 	NW_DEBTS_WAIT,
 	NW_NEW_DEVICES,
 	NW_NAMESAKE,
+	NW_MUTE_CUT,
+	NW_LINK_FIRST,
 	NW_SCENES
 };
 
@@ -524,6 +528,8 @@ void nw_host_stop(struct nw_world *w, struct nw_host *h);
 void nw_host_pause(struct nw_world *w, struct nw_host *h, int64_t until, bool suspends);
 struct hw_now nw_host_now(const struct nw_world *w, const struct nw_host *h);
 bool nw_host_acts(const struct nw_world *w, const struct nw_host *h);
+/* How far apart its barriers are, at rest (DESIGN, 2). */
+int64_t nw_pace_ms(const struct nw_host *h);
 /* Its descriptors, for the loop. */
 bool nw_mqtt_readable(const struct nw_host *h, int fd);
 /* What its threads and links do by themselves. */

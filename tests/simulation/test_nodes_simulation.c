@@ -85,6 +85,9 @@ static const struct {
 	{71517, "no fault: what a master gives that was left before, the new one may give to another run"},
 	{71924, "no fault: an edge to the new master's state has no entry there, however often it is sent again"},
 	{102999, "no fault: nor has one behind which another node's later word stands"},
+	{331531,
+         "no fault: nobody can see a cut for which no barrier can be sent, and a dead device is told of behind it"},
+	{340901, "no fault: nor one that is over before the next barrier is slow"},
 };
 
 START_TEST(test_what_broke_a_promise_keeps_it)
