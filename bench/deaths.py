@@ -93,10 +93,8 @@ def all_online(place, d, n, rate):
     """Each beats once, so many a second; over again if the broker has dropped any."""
     seconds = max(1, n // rate)
     for _ in range(5):
-        fleet = place.start("pace", place.port, "fleet", n, seconds * 1000, 1)
-        time.sleep(seconds + 0.3)
-        fleet.terminate()
-        fleet.wait()
+        assert place.start("pace", place.port, "fleet", n, seconds * 1000, 1, 1).wait(180) == 0
+        time.sleep(0.3)
         if d.get("/v1/status").json()["online"] >= n:
             break
     wait_until(lambda: d.status()["online"] == n and d.status()["owed"] == 0, 180, "all to be online", 0.1)

@@ -48,8 +48,16 @@ def figure(target, label, value, unit, goal=None, note=None, worst=False):
                       "worst": worst, "conditions": _conditions}), flush=True)
 
 
+def need(o, *programs):
+    """Programs of the bench that must have been built."""
+    missing = [p for p in programs if not (o.build / "bench" / p).exists()]
+    if missing:
+        raise SystemExit("no bench/%s in %s: make bench there first" % (missing[0], o.build))
+
+
 def relay(o, program, *arguments):
     """Runs a program of the bench that prints lines `KEY VALUE` and gives them back as {key: float}."""
+    need(o, program)
     out = subprocess.run([str(o.build / "bench" / program), *map(str, arguments)], check=True, stdout=subprocess.PIPE,
                          text=True).stdout
     return {key: float(value) for key, value in (line.rsplit(None, 1) for line in out.splitlines() if line)}

@@ -2,11 +2,12 @@
 /*
  * A fleet that costs next to nothing: heartbeats at a steady pace, as QoS 0 PUBLISH packets that were encoded before.
  *
- *     pace PORT ROOT DEVICES INTERVAL_MS CONNECTIONS
+ *     pace PORT ROOT DEVICES INTERVAL_MS CONNECTIONS [ROUNDS]
  *
  * Device i (of topic ROOT/dI/heartbeat) beats at start + i * INTERVAL / DEVICES, and from then on each INTERVAL, until
- * SIGTERM; then it prints how many heartbeats it sent and how far it ever was behind. Device i speaks on connection
- * i % CONNECTIONS, so that neighbours in time do not share a packet. What is due is looked at each millisecond.
+ * SIGTERM, or until each has beaten ROUNDS times, however long the broker takes; then it prints how many heartbeats it
+ * sent and how far it ever was behind. Device i speaks on connection i % CONNECTIONS, so that neighbours in time do not
+ * share a packet. What is due is looked at each millisecond.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -137,13 +138,15 @@ static int64_t share(int64_t total, unsigned devices, unsigned number, unsigned 
 	return total / devices * ((devices - number + conns - 1) / conns) + dealt;
 }
 
-static void run(struct conn *conns, unsigned n, unsigned devices, int64_t interval_ns)
+/* `most`: how many heartbeats in all; 0: no bound. */
+static void run(struct conn *conns, unsigned n, unsigned devices, int64_t interval_ns, int64_t most)
 {
 	int64_t start = now_ns(), sent = 0, late_ns = 0, woken = start;
-	while (!stopped) {
+	while (!stopped && (most == 0 || sent < most)) {
 		int64_t now = now_ns();
 		late_ns = now - woken > late_ns ? now - woken : late_ns;
 		int64_t due = (int64_t)((double)(now - start) * devices / (double)interval_ns);
+		due = most > 0 && due > most ? most : due;
 		for (unsigned i = 0; i < n && due > sent; i++)
 			send_next(&conns[i], (unsigned)(share(due, devices, i, n) - share(sent, devices, i, n)));
 		sent = due;
@@ -157,8 +160,8 @@ static void run(struct conn *conns, unsigned n, unsigned devices, int64_t interv
 int main(int argc, char **argv)
 {
 	static struct conn conns[CONNS_MAX];
-	if (argc != 6) {
-		fprintf(stderr, "usage: pace PORT ROOT DEVICES INTERVAL_MS CONNECTIONS\n");
+	if (argc != 6 && argc != 7) {
+		fprintf(stderr, "usage: pace PORT ROOT DEVICES INTERVAL_MS CONNECTIONS [ROUNDS]\n");
 		return 2;
 	}
 	unsigned devices = (unsigned)atoi(argv[3]), n = (unsigned)atoi(argv[5]);
@@ -168,7 +171,7 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &stop, NULL);
 	for (unsigned i = 0; i < n; i++)
 		make(&conns[i], (uint16_t)atoi(argv[1]), argv[2], devices, i, n);
-	run(conns, n, devices, atoi(argv[4]) * NS_PER_MS);
+	run(conns, n, devices, atoi(argv[4]) * NS_PER_MS, argc == 7 ? (int64_t)atoi(argv[6]) * devices : 0);
 	for (unsigned i = 0; i < n; i++) {
 		close(conns[i].fd);
 		free(conns[i].frames);

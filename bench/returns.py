@@ -118,12 +118,11 @@ def come_back(place, d):
         def home():
             seconds = max(1, DEVICES // RATE)
             for _ in range(5):
-                fleet = place.start("pace", place.port, "fleet", DEVICES, seconds * 1000, 1)
+                fleet = place.start("pace", place.port, "fleet", DEVICES, seconds * 1000, 1, 1)
                 time.sleep(seconds / 2)
                 witness.send_signal(signal.SIGTERM)
-                time.sleep(seconds / 2 + 0.3)
-                fleet.terminate()
-                fleet.wait()
+                assert fleet.wait(180) == 0
+                time.sleep(0.3)
                 if d.metrics().get("devices", group="fleet", state="online") == DEVICES:
                     return
         result = []

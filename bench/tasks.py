@@ -98,9 +98,16 @@ class Theirs:
         self.name = "q%d" % self.names
 
     def order(self, what, **more):
-        self.proc.stdin.write(json.dumps({"order": what, "name": self.name, **more}) + "\n")
-        self.proc.stdin.flush()
-        return json.loads(self.proc.stdout.readline())
+        line = ""
+        try:
+            self.proc.stdin.write(json.dumps({"order": what, "name": self.name, **more}) + "\n")
+            self.proc.stdin.flush()
+            line = self.proc.stdout.readline()
+        except BrokenPipeError:
+            pass
+        if not line:
+            raise SystemExit("BullMQ's node ended, status %d" % self.proc.wait(20))
+        return json.loads(line)
 
     def add(self, n, at_s, step_s=0.0):
         return self.order("add", n=n, batch=BATCH, side=SIDE, at_ms=round(at_s * 1000), step_ms=step_s * 1000,
@@ -126,7 +133,12 @@ class Theirs:
 def modules():
     """The directory that has BullMQ, or None."""
     found = os.environ.get("HW_NODE") or ""
-    return found if shutil.which("node") and (Path(found) / "node_modules" / "bullmq").is_dir() else None
+    there = Path(found) / "node_modules"
+    if not shutil.which("node") or not (there / "bullmq").is_dir():
+        return None
+    if not (there / "ioredis").is_dir():
+        raise SystemExit("the BullMQ in %s is without ioredis: npm install bullmq ioredis there" % found)
+    return found
 
 
 def pair(what, ours, theirs, unit, least=None, most=None, smoke=False, note=None):
@@ -244,7 +256,7 @@ def compare(env, o, directory):
 def horizon(env, o):
     n = 5000 if o.smoke else 200000
     who = Ours(env)
-    who.add(min(n, 20000), time.time() + LATER_S)  # what there is once
+    who.add(n, time.time() + LATER_S)  # what there is once, and what as many submissions need besides
     before = measure.rss_kb(who.pid)
     who.add(n, time.time() + 500)
     grown = (measure.rss_kb(who.pid) - before) * 1024
@@ -304,6 +316,7 @@ def beside(env, o, rate):
 
 def main():
     o = measure.options(__doc__)
+    measure.need(o, "detect")
     directory = modules()
     with measure.world(settings=BROKER) as (env, _):
         env.check_events = False

@@ -238,11 +238,11 @@ def run_them(run, tmp_path, monkeypatch, *arguments):
 
 
 def test_a_bench_that_fails_is_named_and_stops_no_other(tmp_path, monkeypatch, capsys):
-    run = bench_in(tmp_path, dies="raise SystemExit(7)", says_nothing="pass", babbles="print('{no')", good=GOOD)
+    run = bench_in(tmp_path, dies="print('no luck', file=__import__('sys').stderr); raise SystemExit(7)", says_nothing="pass", babbles="print('{no')", good=GOOD)
     status, r = run_them(run, tmp_path, monkeypatch, "--runs", "3")
     assert status == 1
     assert r["benches"]["good"]["figures"][0]["values"] == [4, 4, 4] and r["benches"]["good"]["figures"][0]["met"]
-    assert r["benches"]["dies"]["failed"] == ["run 1: exit status 7", "run 2: exit status 7"], "given up after two"
+    assert r["benches"]["dies"]["failed"] == ["run %d: exit status 7: no luck" % k for k in (1, 2)], "given up after two"
     assert r["benches"]["says_nothing"]["failed"][0] == "run 1: no figures"
     assert r["benches"]["babbles"]["failed"][0].startswith("run 1: not a figure")
     assert capsys.readouterr().out.splitlines()[-1] == "1 goals met, 0 missed; failed: babbles, dies, says_nothing"
