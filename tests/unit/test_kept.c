@@ -137,6 +137,7 @@ int main(void)
 {
 	Suite *s = suite_create("kept");
 	TCase *c = tcase_create("kept");
+	tcase_set_timeout(c, 20); /* half a million entries, also under valgrind beside all else */
 	tcase_add_test(c, as_the_twin);
 	tcase_add_test(c, a_minute_and_no_longer);
 	tcase_add_test(c, the_mark);

@@ -102,6 +102,7 @@ class World:
         self.herd = self.mirror.herd(devices, interval=timeout / 4, links=max(4, devices // 50))
         self.told = None
         self.may_die = True
+        self.empty = None   # the server that has just started with nothing in it
         self.troubled = []  # (from, until) by the wall clock: nobody, or not everybody, could see
         self.takeovers, self.waiting = [], []
         self.judged = {}    # device -> how many of its deaths are in `late`
@@ -200,6 +201,7 @@ class World:
     def round(self, kind, rng):
         self.late, self.beyond, self.takeovers, self.troubled, self.waiting = [], [], [], [], []
         self.herd.gaps.longest = 0.0
+        self.empty = None
         kind.prepare(self)
         try:
             with Trickle(self, rng):
@@ -215,6 +217,11 @@ class World:
         if self.beyond:
             raise AssertionError("LATE: %d of %d deaths later than %.1f s: %s" % (
                 len(self.beyond), len(self.late), kind.bound(self.mirror) + self.mirror.begins(), "; ".join(self.beyond[:5])))
+
+    def has_lost_all(self):
+        """Whether the Sentinels made that server master which had just started with nothing in it: they do where the other one
+        seems down for a moment. What was told is then told again, as it must be, and the round says nothing."""
+        return self.empty is not None and self.guarded.agreed() is self.empty
 
     def listen_for(self, seconds):
         until = time.monotonic() + seconds
@@ -329,6 +336,7 @@ def fail_over(world, rng):
         if killed:
             old.wait()
             old.start()
+            world.empty = old
         else:
             world.listen_for(rng.uniform(0, 2))
             old.signal(signal.SIGCONT)
@@ -615,6 +623,11 @@ class Driver:
                 self.say("%s %d: void: %s" % (kind.name, index, e))
                 self.shut(quietly=True)
             except (Exception, http.client.HTTPException) as e:  # whatever goes wrong is this round's failure
+                if self.world and self.world.has_lost_all():
+                    self.say("%s %d: void: the Sentinels made a server master that had just started, empty: %s" % (
+                        kind.name, index, str(e)[:200]))
+                    self.shut(quietly=True)
+                    continue
                 self.note(kind, index, n, attempt, wrong=sort_of(e))
                 self.say("%s %d (%d nodes): FAILED after %.1f s: %s: %s" % (
                     kind.name, index, n, time.monotonic() - began, type(e).__name__, str(e)[:1500]))
