@@ -87,7 +87,7 @@ static void tell_namesake(struct hw_app *a)
 	hw_loop_stop(&a->loop);
 }
 
-static void carry_out(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
+static void carry_out(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o)
 {
 	switch (o->kind) {
 	case HW_NODES_PRESENCE:

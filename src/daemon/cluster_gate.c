@@ -183,9 +183,14 @@ static void lose(struct hw_app *a, struct hw_now now, const struct hw_partitions
 	hw_owed_republish_of(&a->discovery, &none, now.mono.ns / HW_NS_PER_MS);
 }
 
-void hw_app_cluster_released(struct hw_app *a, struct hw_now now, const struct hw_partitions *set)
+/* Between settling and this a goodbye may have come that counts for nothing: the status that it stands in the place of
+ * is owed again, and we may not send it any more. */
+void hw_app_cluster_released(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o)
 {
-	lose(a, now, set);
+	struct hw_partitions owed = {{0}};
+	add_owed(&owed, &o->clean, gate_of(a)->owed_status);
+	del_all(&o->clean, &owed);
+	lose(a, now, &o->set);
 	hw_app_standby_released(a);
 }
 

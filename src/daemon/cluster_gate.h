@@ -35,8 +35,9 @@ struct hw_cluster_gate {
 
 /* OWN, LOSE, DRAIN, RESUME. */
 void hw_app_cluster_role(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o);
-/* These are about to be released: nothing is owed of them. */
-void hw_app_cluster_released(struct hw_app *a, struct hw_now now, const struct hw_partitions *set);
+/* RELEASE is about to be sent. What has come to be owed since its partitions were settled is another node's to send:
+ * they are not clean. */
+void hw_app_cluster_released(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o);
 /* The stream has a gap, and may end before the place that it was to be followed to: what is read again instead covers
  * it. */
 void hw_app_cluster_gap(struct hw_app *a);

@@ -100,7 +100,7 @@ static void ask_with_tables(struct hw_app *a, const struct hw_nodes_order *o, co
 	call(a, o, &(struct hw_cluster_with){.json = json, .claims = claims, .expected = expected, .given = given});
 }
 
-void hw_app_cluster_ask(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
+void hw_app_cluster_ask(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o)
 {
 	char json[HW_CLUSTER_JSON] = "";
 	if (o->kind == HW_NODES_ATTEND) {
@@ -110,7 +110,7 @@ void hw_app_cluster_ask(struct hw_app *a, struct hw_now now, const struct hw_nod
 	if (o->kind == HW_NODES_JOIN || o->kind == HW_NODES_RENEW)
 		hw_app_cluster_json(a, now, o, json);
 	if (o->kind == HW_NODES_RELEASE)
-		hw_app_cluster_released(a, now, &o->set);
+		hw_app_cluster_released(a, now, o);
 	if (o->kind == HW_NODES_LEAVE)
 		tell_all(a, left);
 	hw_app_cluster_asks(a, o);

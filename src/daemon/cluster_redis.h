@@ -42,7 +42,7 @@ struct hw_cluster_redis {
 int hw_app_cluster_redis_start(struct hw_app *a);
 void hw_app_cluster_redis_free(struct hw_app *a);
 /* JOIN to LEAVE, and ATTEND. */
-void hw_app_cluster_ask(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o);
+void hw_app_cluster_ask(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o);
 void hw_app_cluster_redis_tick(struct hw_app *a, struct hw_now now);
 
 /* Publishes a text on device:node:NODE. 0; or -ENOTCONN or -ENOMEM, and nobody hears of it. */
