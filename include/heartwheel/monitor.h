@@ -417,9 +417,10 @@ bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e)
  * about. A store that was emptied is written anew by the owners first.
  *
  * hw_monitor_reread_begin(): 0, or -ENOMEM, then nothing is found to be gone. Begun once more, it is begun anew.
- * `other`: the store may lack what was read before, as a master after a failover does. Its first word of each device
- * counts even if its seq is less than that of a word that was lost; and the reading has no end, since an owner may
- * still have to write what is not there.
+ * `other`: the store may lack what was read before, as a master after a failover does, or one that was emptied. Its
+ * first word of each device counts even if its seq is less than that of a word that was lost, and until that has come,
+ * also in later readings, the device is not forgotten: an owner may still have to write it. If none does, because those
+ * that own it by then have never heard of it, it is owed to store and broker by this node once that takes it over.
  * hw_monitor_reread_end(): the next device that another node decides about and that was not put in. It is forgotten by
  * that, and its record stays until hw_monitor_reap(). False: none is left, and the reading is over, or *budget is used
  * up (call again soon).

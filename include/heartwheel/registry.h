@@ -81,7 +81,8 @@ enum {
 	/* What is noted of a device that another node decides about. */
 	HW_FLAG_SILENT = 1 << 5, /* it would be offline: armed nowhere until it is heard */
 	HW_FLAG_HEARD = 1 << 6,  /* it would be online; its last_heard_ms is on the monotonic clock */
-	HW_FLAG_TOUCHED = 1 << 7 /* its retained status may have been replaced since the owner's last word */
+	HW_FLAG_TOUCHED = 1 << 7 /* its retained status may have been replaced since the owner's last word; or the
+	                            store lacks it, and its owner may not know of it */
 };
 
 /* Note 0 to 7 of a device: the core keeps it, and keeps a record that has any. A new record has none. */

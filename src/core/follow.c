@@ -129,18 +129,33 @@ void hw_monitor_unsay(struct hw_monitor *m, struct hw_ref ref)
 
 /* --- reading the store again ----------------------------------------------------- */
 
+static uint64_t *bits(uint32_t n)
+{
+	return calloc(n / 64 + 1, sizeof(uint64_t));
+}
+
 int hw_monitor_reread_begin(struct hw_monitor *m, bool other)
 {
 	struct hw_reread *r = &m->gate.reread;
 	uint32_t n = hw_registry_bound(m->registry);
+	uint64_t *lacks = other ? bits(n) : NULL;
 	free(r->said);
-	*r = (struct hw_reread){.said = calloc(n / 64 + 1, sizeof(*r->said)), .other = other};
+	r->said = other && !lacks ? NULL : bits(n);
 	r->n = r->said ? n : 0;
+	r->at = 0;
+	if (r->n && other) {
+		free(r->lacks);
+		memset(lacks, 0xff, (n / 64 + 1) * sizeof(*lacks));
+		r->lacks = lacks;
+		r->n_lacks = n;
+	} else {
+		free(lacks);
+	}
 	return r->said ? 0 : -ENOMEM;
 }
 
 /* A provisional device is not in the store, and one that was forgotten is known to be gone. */
-static bool is_gone(const struct hw_monitor *m, uint32_t i)
+static bool is_missing(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_device *d = hw_registry_at(m->registry, i);
 	if (!d || m->gate.reread.said[i / 64] >> i % 64 & 1)
@@ -149,28 +164,50 @@ static bool is_gone(const struct hw_monitor *m, uint32_t i)
 	return (state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE) && !hw_gate_speaks(m, hw_device_partition(d));
 }
 
+/* The store is another one, or was emptied, and its owners may have to write this yet. Whoever owns it by then may not
+ * know of it. */
+static bool was_never_there(const struct hw_monitor *m, uint32_t i)
+{
+	const struct hw_reread *r = &m->gate.reread;
+	return i < r->n_lacks && r->lacks[i / 64] >> i % 64 & 1;
+}
+
+static void keep_for_later(struct hw_monitor *m, uint32_t i)
+{
+	hw_monitor_at(m, i)->flags |= HW_FLAG_TOUCHED;
+}
+
+static struct hw_ref forget(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	const struct hw_transition t = {.state = HW_STATE_FORGOTTEN,
+	                                .reason = HW_REASON_OPERATOR,
+	                                .time_ms = now.wall_ms,
+	                                .last_seen_ms = hw_device_last_seen_ms(d, now),
+	                                .seq = d->seq};
+	hw_follow(m, now, i, &t);
+	return hw_registry_ref(m->registry, i);
+}
+
 bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_ref *gone)
 {
 	struct hw_reread *r = &m->gate.reread;
 	while (*budget > 0 && r->at < r->n) {
 		uint32_t i = r->at++;
 		(*budget)--;
-		if (!is_gone(m, i))
+		if (!is_missing(m, i))
 			continue;
-		const struct hw_device *d = hw_monitor_at(m, i);
-		const struct hw_transition t = {.state = HW_STATE_FORGOTTEN,
-		                                .reason = HW_REASON_OPERATOR,
-		                                .time_ms = now.wall_ms,
-		                                .last_seen_ms = hw_device_last_seen_ms(d, now),
-		                                .seq = d->seq};
-		hw_follow(m, now, i, &t);
-		*gone = hw_registry_ref(m->registry, i);
-		return true;
+		if (!was_never_there(m, i)) {
+			*gone = forget(m, now, i);
+			return true;
+		}
+		keep_for_later(m, i);
 	}
 	if (r->at < r->n)
 		return false;
 	free(r->said);
-	*r = (struct hw_reread){0};
+	r->said = NULL;
+	r->n = 0;
 	return false;
 }
 
@@ -240,6 +277,7 @@ void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	if (d->flags & HW_FLAG_TOUCHED) {
 		d->flags &= (uint16_t)~HW_FLAG_TOUCHED;
 		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i); /* nor may the store have it */
 	}
 	if (d->seq == 0 && (state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE))
 		hw_monitor_emit_device(m, HW_OUT_UNWRITTEN, i);

@@ -126,6 +126,7 @@ void hw_monitor_free(struct hw_monitor *m)
 	free(m->group_stats);
 	free(m->offline_free_ns);
 	free(m->gate.reread.said);
+	free(m->gate.reread.lacks);
 	free(m);
 }
 

@@ -26,12 +26,14 @@ struct hw_sweep {
 	uint32_t at;
 };
 
-/* The store is read again: which of the records that were there when that began have been put in since. */
+/* The store is read again: which of the records that were there when that began have been put in since. And, also when
+ * that is over, which of them the store has never said a word of since it was another one: what it lacks of those it
+ * has not forgotten, and its first word of each counts, also with a lesser seq. A bit each, by index. */
 struct hw_reread {
-	uint64_t *said; /* owned; a bit each, by index; NULL: nothing is read again */
-	uint32_t n;     /* indices were below this */
-	uint32_t at;    /* of the walk at its end */
-	bool other;     /* it is another store: its first word of a device counts, also with a lesser seq */
+	uint64_t *said;      /* owned; NULL: nothing is read again */
+	uint64_t *lacks;     /* owned; NULL: there is none */
+	uint32_t n, n_lacks; /* indices are below these */
+	uint32_t at;         /* of the walk at its end */
 };
 
 /* What is this node's (gate.h). */
@@ -184,15 +186,19 @@ static inline bool hw_gate_owns(const struct hw_monitor *m, const struct hw_devi
 }
 
 /* Store or stream has spoken of a record. Whether that was the first word of another store: what was known of the
- * device may be what that one has lost. */
+ * device may be what that one has lost. Behind the end of the reading, who wrote it has told the broker as well. */
 static inline bool hw_gate_said(struct hw_monitor *m, uint32_t i)
 {
 	struct hw_reread *r = &m->gate.reread;
-	if (i >= r->n)
+	uint64_t bit = UINT64_C(1) << i % 64;
+	if (i < r->n)
+		r->said[i / 64] |= bit;
+	if (i >= r->n_lacks || !(r->lacks[i / 64] & bit))
 		return false;
-	bool first = r->other && !(r->said[i / 64] >> i % 64 & 1);
-	r->said[i / 64] |= UINT64_C(1) << i % 64;
-	return first;
+	r->lacks[i / 64] &= ~bit;
+	if (!r->said)
+		hw_monitor_at(m, i)->flags &= (uint16_t)~HW_FLAG_TOUCHED;
+	return true;
 }
 
 static inline bool hw_monitor_is_blind(const struct hw_monitor *m)

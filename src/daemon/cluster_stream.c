@@ -131,9 +131,23 @@ void hw_app_cluster_reread(struct hw_app *a, bool keeps)
 	s->keeps |= keeps;
 }
 
-void hw_app_cluster_relinked(struct hw_app *a)
+/* Ahead of the first load: a store that is emptied behind any part of that is found to be (on_fenced()). Until that has
+ * ended it says what the run before has left there. */
+static void mark(struct hw_app *a)
 {
-	if (!a->cluster || !stream_of(a)->server)
+	if (hw_redis_is_marked(a->redis) || !stream_of(a)->tail)
+		return;
+	if (a->loading)
+		hw_redis_keep_canaries(a->redis, hw_redis_old_canaries(a->redis));
+	hw_redis_seen(a->redis, hw_app_now(), true);
+}
+
+void hw_app_cluster_linked(struct hw_app *a)
+{
+	if (!a->cluster)
+		return;
+	mark(a);
+	if (!stream_of(a)->server)
 		return;
 	stream_of(a)->server = false;
 	hw_app_cluster_reread(a, true);
@@ -155,7 +169,7 @@ static void on_fenced(void *arg, bool known, bool marked)
 	s->reading = HW_CLUSTER_READ;
 	if (!known)
 		return;
-	s->keeping = s->keeps || s->emptied || !marked;
+	s->keeping = s->keeps || s->emptied || s->unmarked || !marked;
 	s->wanted = s->keeps = s->emptied = false;
 	s->reading = HW_CLUSTER_REREADS;
 	s->rereads++;
@@ -180,7 +194,8 @@ bool hw_app_cluster_reloaded(struct hw_app *a)
 		return false;
 	struct hw_cluster_stream *s = stream_of(a);
 	bool again = s->reading == HW_CLUSTER_REREADS;
-	s->reading = again && !s->keeping && !s->emptied ? HW_CLUSTER_ENDS : HW_CLUSTER_READ;
+	s->unmarked = !hw_redis_is_marked(a->redis);
+	s->reading = again && (s->keeping || !s->emptied) ? HW_CLUSTER_ENDS : HW_CLUSTER_READ;
 	hw_app_soon(a);
 	return again;
 }

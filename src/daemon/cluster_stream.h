@@ -24,7 +24,7 @@ enum hw_cluster_reading {
 	HW_CLUSTER_READ,    /* nothing is being read but the stream */
 	HW_CLUSTER_FENCES,  /* to be read again: first it is asked whether the store was emptied */
 	HW_CLUSTER_REREADS, /* the hashes come */
-	HW_CLUSTER_ENDS     /* what did not come is being forgotten */
+	HW_CLUSTER_ENDS     /* what did not come is being forgotten, or noted */
 };
 
 struct hw_cluster_stream {
@@ -34,6 +34,7 @@ struct hw_cluster_stream {
 	bool keeps;           /* ... and nothing forgotten by it */
 	bool keeping;         /* so it is with the reading under way */
 	bool emptied;         /* the store was, since it was read last */
+	bool unmarked;        /* ... or may have been: Redis had refused the mark by which that is found */
 	bool followed;        /* to its end, since it began or began anew */
 	bool server;          /* it is another Redis's; the hashes may have been read from the one before */
 	struct hw_mono since; /* it is not at its end since then; 0: it is */
@@ -51,9 +52,9 @@ void hw_app_cluster_read_on(struct hw_app *a, struct hw_now now);
 void hw_app_cluster_reread(struct hw_app *a, bool keeps);
 /* The loader has come to its end. Whether it was not the first load. */
 bool hw_app_cluster_reloaded(struct hw_app *a);
-/* The hashes come over another connection from now on. The two do not change over together: if the stream is another
- * Redis's since, what was read over the old one may be of its predecessor, and is read again. */
-void hw_app_cluster_relinked(struct hw_app *a);
+/* The hashes come over a connection, or over another one, from now on. The two do not change over together: if the
+ * stream is another Redis's since, what was read over the old one may be of its predecessor, and is read again. */
+void hw_app_cluster_linked(struct hw_app *a);
 /* The store was found to be empty. */
 void hw_app_cluster_emptied(struct hw_app *a);
 
@@ -61,10 +62,10 @@ void hw_app_cluster_emptied(struct hw_app *a);
 bool hw_app_cluster_is_read(const struct hw_app *a);
 /* Whether Redis' ACL does not let us read the stream. */
 bool hw_app_cluster_is_denied(const struct hw_app *a);
-/* Up to where the stream was told. */
 /* Whether its end was reached, and how many pages were read since the start. */
 bool hw_app_cluster_at_end(const struct hw_app *a);
 uint64_t hw_app_cluster_pages(const struct hw_app *a);
+/* Up to where the stream was told. */
 struct hw_event_id hw_app_cluster_place(const struct hw_app *a);
 int64_t hw_app_cluster_lag_ms(const struct hw_app *a, struct hw_now now);
 

@@ -101,7 +101,7 @@ static void on_link(void *arg, bool up, const char *why)
 	hw_control_store(a->control, up && !hw_app_stands_by(a)); /* it answers for nothing before */
 	if (up) {
 		hw_app_alone_look(a);
-		hw_app_cluster_relinked(a);
+		hw_app_cluster_linked(a);
 	}
 	hw_app_turn(a);
 }

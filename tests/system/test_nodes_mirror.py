@@ -208,6 +208,56 @@ def test_the_stream_is_lost_before_anything_of_it_was_read(env):
     way.close()
 
 
+def lone(env, dead, **options):
+    """A mirror of one, to which these are known as dead; and a second node, which is not started."""
+    a, b = node(env, env.node + "-a"), node(env, env.node + "-b", **options)
+    a.start()
+    with env.beating(dead, 0.2):
+        wait_until(lambda: all(env.in_store(i) == "online" for i in dead), 15, "all to be known")
+    wait_until(lambda: all(env.in_store(i) == "offline" for i in dead), 15, "all to be dead")
+    return a, b
+
+
+def wait_dead(env, nodes, dead):
+    """Nobody has forgotten them, nor that they are dead."""
+    for d in nodes:
+        wait_until(lambda d=d: all(d.state(i) == "offline" for i in dead), 15, "%s to know the dead" % d.node)
+    wait_until(lambda: all(env.in_store(i) == "offline" for i in dead), 15, "Redis to have the dead")
+    retained = env.retained(env.status_topic("+"))
+    assert all(retained[env.status_topic(i)].json()["online"] is False for i in dead), retained
+
+
+DEAD = ["dead%d" % k for k in range(24)]
+
+
+def test_redis_is_emptied_behind_a_first_load(env):
+    """What a node has loaded, and is not in Redis any more when it reads all again, has not been forgotten for that."""
+    env.own_redis()
+    way = Way(env.redis_server.port)
+    a, b = lone(env, DEAD, redis={"port": way.port})
+    way.word = re.compile(rb"HSCAN")  # the load ends with the outbox
+    b.start(seeing=False)
+    wait_until(way.caught.is_set, what="it to have read all hashes")
+    env.redis.flushall()
+    way.let_go.set()
+    wait_dead(env, [a, b], DEAD)
+    way.close()
+
+
+def test_redis_is_emptied_that_took_no_mark(env):
+    """The same of one that could not leave the mark there by which it would find that."""
+    env.own_redis()
+    keys = ["~%s[^m]*" % env.prefix, "%%R~%smonitor:*" % env.prefix]
+    env.redis.execute_command("ACL", "SETUSER", "one", "on", ">one", "&*", "+@all", *keys)
+    a, b = lone(env, DEAD, redis={"username": "one", "password_file": secret(env, "one")})
+    b.start(seeing=False)
+    wait_until(lambda: all(b.state(i) == "offline" for i in DEAD), what="it to know the dead")
+    assert not env.redis.exists(env.key("monitor", b.node))
+    env.redis.flushall()
+    env.redis.execute_command("ACL", "SETUSER", "one", "~*")
+    wait_dead(env, [a, b], DEAD)
+
+
 def test_who_may_not_read_the_stream_any_more(env):
     """It is not ready, says so once, and leaves all to the other, which misses nothing; and has its share again once it may."""
     env.own_redis()

@@ -259,6 +259,46 @@ START_TEST(another_store_overrules_who_has_not_decided)
 }
 END_TEST
 
+/* A store that was emptied, and an owner that came behind that and has never heard of the device: it hands over, owes
+ * nothing, and has told nobody. If the store has a word of it by then, whoever wrote that has. */
+START_TEST(what_another_store_lacks_is_owed_by_who_takes_it_over)
+{
+	static const enum hw_state states[] = {HW_STATE_ONLINE, HW_STATE_OFFLINE};
+	stream("a", states[_i % 2], 9);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
+	if (_i / 2 == 1)
+		load(stored("a", states[_i % 2], 9));
+	ck_assert_str_eq(gone(), "");
+	if (_i / 2 == 2)
+		stream("a", states[_i % 2], 9);
+	ck_assert_uint_eq(outs_of_devices(), 0);
+	role(HW_ROLE_OWNS);
+	role(HW_ROLE_DECIDES);
+	world_drain(w);
+	world_pass(w, S / 10);
+	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), _i / 2 == 0);
+	ck_assert_uint_eq(world_count(w, HW_OUT_REFRESH, 0), _i / 2 == 0);
+	ck_assert(world_is(w, "a", states[_i % 2]));
+}
+END_TEST
+
+/* A second reading comes before its owner has written it. What the store has had a word of, it can forget. */
+START_TEST(what_another_store_lacks_is_not_gone_at_the_next_reading_either)
+{
+	stream("a", HW_STATE_OFFLINE, 9);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
+	ck_assert_str_eq(gone(), "");
+	for (int k = 0; k < 2; k++) {
+		ck_assert_int_eq(hw_monitor_reread_begin(w->m, false), 0);
+		ck_assert_str_eq(gone(), "");
+	}
+	stream("a", HW_STATE_ONLINE, 7); /* still the first */
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, false), 0);
+	ck_assert_str_eq(gone(), "a");
+}
+END_TEST
+
 START_TEST(the_end_of_reading_again_is_bounded)
 {
 	struct hw_ref ref;
@@ -304,6 +344,8 @@ int main(void)
 	tcase_add_loop_test(again, an_older_word_of_the_same_store_does_not_count, 0, 2);
 	tcase_add_loop_test(again, another_store_does_not_overrule_the_owner, 0, 3);
 	tcase_add_loop_test(again, another_store_overrules_who_has_not_decided, 0, 2);
+	tcase_add_loop_test(again, what_another_store_lacks_is_owed_by_who_takes_it_over, 0, 6);
+	tcase_add_test(again, what_another_store_lacks_is_not_gone_at_the_next_reading_either);
 	tcase_add_test(again, the_end_of_reading_again_is_bounded);
 	suite_add_tcase(suite, beside);
 	suite_add_tcase(suite, again);
