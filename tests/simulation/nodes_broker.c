@@ -33,6 +33,8 @@ static void tell(struct nw_world *w, int name, struct nw_text *t, bool retained)
 {
 	if (w->broker.reader[name].conn && !(t->kind == NW_BEAT && is_full(w, name)))
 		to_reader(w, name, (struct nw_msg){.what = NW_MESSAGE, .text = nw_text_ref(t), .retained = retained});
+	else if (t->kind == NW_BEAT)
+		nw_oracle_misses(w, name, -1, t->device);
 }
 
 static void tell_all(struct nw_world *w, struct nw_text *t)

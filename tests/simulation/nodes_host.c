@@ -309,6 +309,7 @@ static void start(struct nw_world *w, struct nw_host *h)
 	h->looped = h->started = w->t;
 	memset(h->heard, 0, sizeof(h->heard));
 	memset(h->heard_sight, 0, sizeof(h->heard_sight));
+	memset(h->missed, 0, sizeof(h->missed));
 	memset(h->bye, 0, sizeof(h->bye));
 	memset(h->false_bye, 0, sizeof(h->false_bye));
 	h->sight = h->unasked = 0;

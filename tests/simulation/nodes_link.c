@@ -178,6 +178,8 @@ enum hw_cluster_script hw_cluster_call(const struct hw_cluster *c, struct hw_eva
 	const char *node = nw_names[nw_running->name];
 	(void)c, (void)e;
 	order->o = *o;
+	if (o->kind == HW_NODES_RELEASE && nw_running->w->lie == NW_LIE_FLUSHED)
+		order->o.clean = o->set;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		order->token[p] = o->kind == HW_NODES_RELEASE ? with->given[p] : hw_token_make(with->claims[p], node);
 		order->expected[p] = with->expected[p];

@@ -221,6 +221,8 @@ static void read_socket(struct nw_world *w, struct hw_reader *r)
 	while (nw_broker_reachable(w, r->h) && nw_arrived(w, wire)) {
 		struct nw_msg msg = nw_wire_pop(wire);
 		if (msg.conn != r->conn || (w->lie == NW_LIE_PEERS && is_peers(r->h, &msg))) {
+			if (msg.text && msg.text->kind == NW_BEAT)
+				nw_oracle_misses(w, -1, r->h->index, msg.text->device);
 			nw_msg_fini(&msg);
 		} else if (msg.what == NW_CLOSED) {
 			reader_down(r);

@@ -38,29 +38,50 @@ static int64_t unnoticed_ns(const struct nw_host *h)
 	return silent > PAUSES_NS ? silent : PAUSES_NS;
 }
 
+void nw_oracle_misses(struct nw_world *w, int name, int host, int device)
+{
+	for (int i = 0; i < w->plan.hosts; i++) {
+		struct nw_host *h = &w->host[i];
+		if (!h->app || (host < 0 ? h->name != name : i != host))
+			continue;
+		h->missed[device] = w->t;
+		h->missed_sight[device] = h->sight;
+	}
+}
+
 /*
  * A host may call a device offline that was silent for a timeout of the time in which it could read; one that is dead
  * also by the clock alone. A goodbye must be the device's own, and the last that was read of it.
  *
  * Of one that is dead and was never heard, a cut counts as seen that no barrier could tell of, because the publisher
  * was not connected: its silence was believed only when a pair of barriers was back that had been sent after the cut,
- * behind all that waited there. One that lives would have been heard by then, and has no such excuse.
+ * behind all that waited there. One that lives would have been heard by then, and has no such excuse: whoever has
+ * missed a heartbeat was blind, and what can be lost in that has silence count anew (DESIGN, 2), whenever the device
+ * came back.
  */
+static bool has_missed(const struct nw_host *h, const struct nw_life *life, int device, int64_t least)
+{
+	int64_t at = h->missed[device];
+	return life->alive && at > h->heard[device] && at >= life->since && h->sight - h->missed_sight[device] < least;
+}
+
 void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason)
 {
 	const struct nw_life *life = &w->device[device];
 	int64_t timeout = h->group.timeout_ms * HW_NS_PER_MS, heard = h->heard[device];
 	int64_t sight = h->sight - h->heard_sight[device], least = timeout - TIMEOUT_SLACK_NS;
 	bool lives = life->alive && life->since <= (heard ? heard : h->started);
-	if (!lives)
-		least = timeout - unnoticed_ns(h) - h->unasked;
+	int64_t excused = lives ? 0 : unnoticed_ns(h) - TIMEOUT_SLACK_NS + h->unasked;
 	if (reason == HW_REASON_WILL) {
 		if (h->bye[device] <= heard && !(h->bye[device] && h->bye[device] == heard))
 			nw_breach(w, "1: %s believes a goodbye that dev-%d did not say", nw_names[h->name], device);
-	} else if (heard && w->t - heard < timeout - TIMEOUT_SLACK_NS) {
+	} else if (heard && w->t - heard < least) {
 		nw_breach(w, "1: %s calls dev-%d offline that it heard %.3f s ago, of %.3f s", nw_names[h->name],
 		          device, (double)(w->t - heard) / 1e9, (double)timeout / 1e9);
-	} else if ((lives || !heard) && sight < least) {
+	} else if (has_missed(h, life, device, least)) {
+		nw_breach(w, "1: %s calls dev-%d offline, which beats, %.3f s of sight after it missed that",
+		          nw_names[h->name], device, (double)(h->sight - h->missed_sight[device]) / 1e9);
+	} else if ((lives || !heard) && sight < least - excused) {
 		nw_breach(w, "1: %s calls dev-%d (%s) offline, having listened for %.3f s of %.3f s", nw_names[h->name],
 		          device, !heard ? "not heard" : "alive", (double)sight / 1e9, (double)timeout / 1e9);
 	}

@@ -13,16 +13,18 @@ enum { FIRST, SECOND, THIRD };
 
 const char *nw_scene_name(enum nw_scene s)
 {
-	static const char *const names[NW_SCENES] = {"none",        "claimant dies", "verdict lost",   "links part",
-	                                             "late edge",   "deaf pause",    "newest is gone", "debts wait",
-	                                             "new devices", "namesake",      "mute cut",       "link first"};
+	static const char *const names[NW_SCENES] = {"none",         "claimant dies", "verdict lost",   "links part",
+	                                             "late edge",    "deaf pause",    "newest is gone", "debts wait",
+	                                             "new devices",  "namesake",      "mute cut",       "link first",
+	                                             "flushed load", "late goodbye",  "one knows"};
 	return names[s];
 }
 
 void nw_plan_scene(struct nw_world *w, enum nw_scene s)
 {
 	struct nw_plan *p = &w->plan;
-	bool three = s == NW_LINKS_PART || s == NW_DEBTS_WAIT, deaf = s == NW_DEAF_PAUSE || s == NW_LINK_FIRST;
+	bool three = s == NW_LINKS_PART || s == NW_DEBTS_WAIT || s == NW_LATE_GOODBYE,
+	     deaf = s == NW_DEAF_PAUSE || s == NW_LINK_FIRST;
 	*p = (struct nw_plan){.hosts = three ? 3 : 2,
 	                      .wills = s != NW_DEBTS_WAIT,
 	                      .denied = s == NW_DEBTS_WAIT,
@@ -327,11 +329,119 @@ static void link_first(struct nw_world *w)
 	}
 }
 
+/* The last answer to its load is on its way. */
+static bool has_read_all(const struct nw_world *w, int host)
+{
+	const struct nw_wire *wire = &w->host[host].wire[NW_FROM_REDIS + NW_L_SINK];
+	bool any = false;
+	for (size_t i = 0; i < wire->n; i++)
+		any |= wire->ring[(wire->head + i) % wire->cap].what == NW_OUTBOX;
+	return any;
+}
+
+static bool owns_any(const struct nw_world *w, int host)
+{
+	bool any = false;
+	for (int d = 0; d < w->plan.devices; d++)
+		any |= owns(w, host, d);
+	return any;
+}
+
+/* 10.2. Redis is emptied while what a node loads is on its way to it: what it has not any more was not forgotten. The
+ * node follows the stream, and reads all again for that, when some of it is its own and is to be told of. */
+static void flushed_load(struct nw_world *w)
+{
+	if (w->stage == 0) {
+		w->host[SECOND].starts_at = NEVER;
+		if (w->t > SETTLED_NS)
+			next(w, 0);
+	} else if (w->stage == 1) {
+		w->host[SECOND].starts_at = w->t;
+		next(w, 0);
+	} else if (w->stage == 2 && has_read_all(w, SECOND)) {
+		nw_redis_flush(w);
+		nw_oracle_flush(w);
+		hold(w, SECOND, NW_FROM_REDIS + NW_L_TAIL, true);
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 3 && owns_any(w, SECOND)) {
+		nw_mqtt_drop(w, &w->host[SECOND], false);
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 4 && w->host[SECOND].app->publisher_up) {
+		hold(w, SECOND, NW_FROM_REDIS + NW_L_TAIL, false);
+		next(w, 4 * HW_NS_PER_S);
+	}
+}
+
+/* Whether it is about to release what this device is in: nothing of that is decided any more. */
+static bool hands_over(const struct nw_world *w, int host, int device)
+{
+	const struct hw_nodes *n = w->host[host].app->cluster->nodes;
+	return hw_nodes_owns(n, w->part[device]) && !hw_nodes_decides(n, w->part[device]);
+}
+
+/* 10.4. The first has settled what it hands over, and is cut off before the broker knows; what it reads behind that are
+ * wills that may be old. Who was to have these devices dies, and it takes them back. */
+static void late_goodbye(struct nw_world *w)
+{
+	if (w->stage == 0) {
+		w->host[THIRD].starts_at = NEVER;
+		if (w->t > SETTLED_NS)
+			next(w, 0);
+	} else if (w->stage == 1) {
+		w->host[THIRD].starts_at = w->t;
+		next(w, 0);
+	} else if (w->stage == 2) {
+		bool any = false;
+		for (int d = 0; d < w->plan.devices; d++)
+			any |= w->theirs[d] = hands_over(w, FIRST, d);
+		if (!any)
+			return;
+		w->host[FIRST].cut_broker = w->t + 800 * HW_NS_PER_MS;
+		next(w, 800 * HW_NS_PER_MS);
+	} else if (w->stage == 3 && has_passed(w, 600)) {
+		for (int d = 0; d < w->plan.devices; d++)
+			if (w->theirs[d])
+				nw_broker_hears(w, w->device[d].false_goodbye);
+		die(w, THIRD);
+		next(w, 2 * HW_NS_PER_S);
+	}
+}
+
+/* 10.6. Redis and the broker lose all of the dead while who knows of them stands still. Who comes meanwhile owns all,
+ * and gives the first a part of it that it owes nothing of; what that part lacks is seen when the first compares. */
+static void one_knows(struct nw_world *w)
+{
+	if (w->stage == 0) {
+		w->host[SECOND].starts_at = NEVER;
+		if (w->t < SETTLED_NS)
+			return;
+		for (int d = 0; d < w->plan.devices; d += 2) {
+			w->theirs[d] = true;
+			w->device[d].wills = false;
+			nw_fleet_turn(w, d);
+		}
+		next(w, 0);
+	} else if (w->stage == 1 && are_offline(w)) {
+		nw_host_pause(w, &w->host[FIRST], w->t + 4 * HW_NS_PER_S, false);
+		nw_broker_restart(w, false);
+		nw_redis_flush(w);
+		nw_oracle_flush(w);
+		w->host[SECOND].starts_at = w->t;
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 2 && has_passed(w, 4500) && owns_any(w, FIRST)) {
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 3 && has_passed(w, 4000)) {
+		stays(w, FIRST, NW_L_SINK, 0);
+		next(w, 2 * HW_NS_PER_S);
+	}
+}
+
 void nw_scene_step(struct nw_world *w)
 {
 	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
-		NULL,           claimant_dies, verdict_lost, links_part, late_edge, deaf_pause,
-		newest_is_gone, debts_wait,    new_devices,  namesake,   mute_cut,  link_first};
+		NULL,       claimant_dies,  verdict_lost, links_part,   late_edge,
+		deaf_pause, newest_is_gone, debts_wait,   new_devices,  namesake,
+		mute_cut,   link_first,     flushed_load, late_goodbye, one_knows};
 	if (w->scene)
 		scenes[w->scene](w);
 }

@@ -503,6 +503,11 @@ void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
 	nw_link_ask(r->h, NW_L_SINK, (struct nw_msg){.what = NW_MARK, .body = m});
 }
 
+bool hw_redis_is_marked(const struct hw_redis *r)
+{
+	return r->mark.written;
+}
+
 int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg)
 {
 	struct nw_looking *l, **end = &r->looking;

@@ -187,7 +187,6 @@ struct hw_event_id hw_tail_place(const struct hw_tail *t)
 	return t->place;
 }
 
-/* XREAD waits no longer. */
 /* There are no rights in here. */
 bool hw_tail_is_denied(const struct hw_tail *t)
 {
@@ -195,6 +194,7 @@ bool hw_tail_is_denied(const struct hw_tail *t)
 	return false;
 }
 
+/* XREAD waits no longer. */
 void hw_tail_tick(struct hw_tail *t)
 {
 	if (!t->waits || t->h->w->t - t->waits_since < WAIT_NS)

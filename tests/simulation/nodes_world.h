@@ -314,6 +314,8 @@ struct nw_host {
 	int64_t mute_since;                                 /* its publisher is not connected; or now */
 	int64_t heard[NW_DEVICES], heard_sight[NW_DEVICES]; /* world's time and `sight` then; 0: never in this run */
 	int64_t bye[NW_DEVICES], false_bye[NW_DEVICES];     /* a goodbye was taken: genuine, or not */
+	int64_t missed[NW_DEVICES],
+		missed_sight[NW_DEVICES]; /* a heartbeat went by that it will never read; as heard */
 };
 
 /* --- the world -------------------------------------------------------------------------------------------------- */
@@ -355,7 +357,7 @@ enum nw_lie {
 	NW_LIE_FOLLOW,  /* what was won is decided before the stream was followed to its place */
 	NW_LIE_COMPARE, /* nothing is compared with the store: after an unclean end, a load, or another master's coming
 	                 */
-	NW_LIE_FLUSHED, /* a drained partition counts as settled at once */
+	NW_LIE_FLUSHED, /* a drained partition counts as settled at once, and is released as clean */
 	NW_LIE_CLAIM,   /* a claim compares no record */
 	NW_LIE_GONE,    /* who was removed goes on */
 	NW_LIE_GATE,    /* a watcher's verdicts are announced */
@@ -388,6 +390,9 @@ enum nw_scene {
 	NW_NAMESAKE,
 	NW_MUTE_CUT,
 	NW_LINK_FIRST,
+	NW_FLUSHED_LOAD,
+	NW_LATE_GOODBYE,
+	NW_ONE_KNOWS,
 	NW_SCENES
 };
 
@@ -575,6 +580,8 @@ void nw_oracle_removes(struct nw_world *w, const char *node, int64_t renewed);
 void nw_oracle_begins(struct nw_world *w, int name, uint64_t conn);
 void nw_oracle_status(struct nw_world *w, int name, int device, const struct hw_token *t);
 void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason);
+/* The heartbeat of a device is lost to whoever has this name, or (host >= 0) to this host alone. */
+void nw_oracle_misses(struct nw_world *w, int name, int host, int device);
 void nw_oracle_moves(struct nw_world *w, struct nw_host *h, const char *what);
 void nw_oracle_confirms(struct nw_world *w, struct nw_host *h, const struct nw_item *item);
 void nw_oracle_surpassed(struct nw_world *w, struct nw_host *h, const struct nw_item *item);
