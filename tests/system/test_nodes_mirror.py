@@ -258,6 +258,26 @@ def test_redis_is_emptied_that_took_no_mark(env):
     wait_dead(env, [a, b], DEAD)
 
 
+def test_what_was_forgotten_while_the_stream_was_lost(env):
+    """Nor is it kept by a node that has read all for the first time only."""
+    env.own_redis()
+    way = Way(env.redis_server.port)
+    a, b = lone(env, DEAD, redis={"port": way.port})
+    b.start(seeing=False)
+
+    def of_first():
+        return [i for i in DEAD if env.redis.hget(env.key("owners"), partition(i)).split(" ")[1:] == [a.node]]
+    wait_until(lambda: len(of_first()) < len(DEAD) and b.state(DEAD[0]) == "offline", 15, "both to own some")
+    way.word = re.compile(rb"XRANGE")
+    wait_until(way.caught.is_set, what="it to wait for what is new in the stream")
+    i = of_first()[0]
+    assert a.forget(i).status == 204
+    env.redis.delete(env.key("events"))
+    way.let_go.set()
+    wait_until(lambda: b.state(i) is None, 15, "it to be forgotten by the other")
+    way.close()
+
+
 def test_who_may_not_read_the_stream_any_more(env):
     """It is not ready, says so once, and leaves all to the other, which misses nothing; and has its share again once it may."""
     env.own_redis()
