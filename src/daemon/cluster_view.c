@@ -112,6 +112,7 @@ void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_no
 	cJSON_AddStringToObject(j, "state", state_of(a, o));
 	if (b.blind && !hw_app_stands_by(a))
 		cJSON_AddStringToObject(j, "blind_cause", hw_cause_name(b.cause));
+	cJSON_AddNumberToObject(j, "lease_ms", (double)c->cluster_lease_ms);
 	cJSON_AddStringToObject(j, "config", hash);
 	add_numbers(a, j);
 	add_client_ids(a, j);

@@ -50,6 +50,7 @@ static void keep(struct hw_members *m, struct hw_mono now, const struct hw_membe
 	member->run = e->run;
 	member->count = e->count;
 	member->ready = e->ready;
+	member->lease_ns = e->lease_ns > m->lease_ns ? e->lease_ns : m->lease_ns;
 	member->there = true;
 }
 
@@ -71,7 +72,7 @@ void hw_members_look(struct hw_members *m, struct hw_mono now, const struct hw_m
 
 bool hw_member_is_silent(const struct hw_members *m, const struct hw_member *member)
 {
-	return m->looked.ns != INT64_MIN && m->looked.ns - member->since.ns >= m->lease_ns;
+	return m->looked.ns != INT64_MIN && m->looked.ns - member->since.ns >= member->lease_ns;
 }
 
 bool hw_member_is_settled(const struct hw_member *member)

@@ -5,7 +5,8 @@
  *
  * Silent: its run and count were the same over a whole lease, in answers that came without a pause of more than two
  * renewals. Who could not look himself has seen no silence, so after a pause all silence counts anew. It is found in an
- * answer, never between two.
+ * answer, never between two. A node whose lease is a longer one renews less often: of the two the longer one counts, or
+ * it would be removed again and again for as long as a change of lease is on its way from node to node.
  */
 #ifndef HW_NODES_MEMBERS_H
 #define HW_NODES_MEMBERS_H
@@ -28,12 +29,14 @@ struct hw_member_entry {
 	uint64_t run;   /* a random mark of this start of it */
 	uint64_t count; /* its renewals so far */
 	bool ready;
+	int64_t lease_ns; /* its own, by which it renews; 0: it does not say */
 };
 
 struct hw_member {
 	char node[HW_NODE_ID_MAX + 1];
 	uint64_t run, count;
 	bool ready;
+	int64_t lease_ns;     /* of it and of ours the longer one */
 	uint64_t ready_from;  /* the count at which it became ready */
 	struct hw_mono since; /* run and count are the same since then */
 	bool grew;            /* its count grew under our eyes */

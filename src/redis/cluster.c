@@ -12,8 +12,9 @@
 #include "nodes/claims.h"
 #include "redis/places.h"
 
-#define COUNT_MAX  UINT64_C(999999999999999999) /* view.lua has the same bounds */
-#define RUN_DIGITS 16
+#define COUNT_MAX    UINT64_C(999999999999999999) /* view.lua has the same bounds */
+#define RUN_DIGITS   16
+#define LEASE_MAX_MS 60000
 
 /* Each call begins with these. */
 _Static_assert(HW_AT_ASK_NODE == HW_AT_RENEW_NODE && HW_AT_ASK_DIGEST == HW_AT_RENEW_DIGEST, "scripts/places");
@@ -158,13 +159,17 @@ static int run_of(const char *text, size_t len, uint64_t *run)
 	return 0;
 }
 
-static bool is_ready(const char *json, size_t len)
+/* What it says of itself that src/nodes needs. A lease that no configuration admits is none. */
+static void read_json(const char *json, size_t len, struct hw_member_entry *m)
 {
 	cJSON *object = cJSON_ParseWithLength(json, len);
 	const cJSON *state = cJSON_GetObjectItemCaseSensitive(object, "state");
-	bool ready = cJSON_IsString(state) && strcmp(state->valuestring, "ready") == 0;
+	const cJSON *lease = cJSON_GetObjectItemCaseSensitive(object, "lease_ms");
+	m->ready = cJSON_IsString(state) && strcmp(state->valuestring, "ready") == 0;
+	m->lease_ns = 0;
+	if (cJSON_IsNumber(lease) && lease->valuedouble > 0 && lease->valuedouble <= LEASE_MAX_MS)
+		m->lease_ns = (int64_t)lease->valuedouble * HW_NS_PER_MS;
 	cJSON_Delete(object);
-	return ready;
 }
 
 static int read_member(const redisReply *node, const redisReply *text, struct hw_member_entry *m, const char **json)
@@ -178,7 +183,7 @@ static int read_member(const redisReply *node, const redisReply *text, struct hw
 	if (end - at < 2 || at[0] != ' ' || at[1] != '{')
 		return -EINVAL;
 	m->node = node->str;
-	m->ready = is_ready(at + 1, (size_t)(end - at - 1));
+	read_json(at + 1, (size_t)(end - at - 1), m);
 	*json = at + 1;
 	return 0;
 }

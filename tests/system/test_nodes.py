@@ -433,6 +433,21 @@ def test_redis_is_restarted_and_empty(env, make):
         assert d in ("d0", "d1") or all(j["online"] for _, j in told), "FALSE OFFLINE: %s" % d
 
 
+def test_a_lease_is_changed_on_one_node_first(env, make):
+    """It renews less often than the other one looks: nobody is taken out of the members for that."""
+    m, h, t = make(2)
+    a, b = m.nodes
+    b.stop()
+    m.lease = 8.0
+    b.rewrite(b.conf.read_text().replace("lease = 1000ms", "lease = 8000ms"))
+    b.start(seeing=False)
+    m.wait_shared()
+    throughout(lambda: set(m.members()) == {a.node, b.node}, 3.5, "both to stay")
+    assert "silent for a lease" not in a.log() + b.log()
+    die_and_return(h, t, "d0", "d1")
+    t.agree_all(m.nodes)
+
+
 # --- who may not be there
 
 

@@ -79,7 +79,8 @@ END_TEST
 
 #define DIGEST "$40\r\n0123456789abcdef0123456789abcdef01234567\r\n"
 #define MEMBERS                                                                                                        \
-	"*4\r\n$1\r\na\r\n$36\r\n000000000000000f 3 {\"state\":\"ready\"}\r\n$1\r\nb\r\n$20\r\n0000000000000010 7 "    \
+	"*4\r\n$1\r\na\r\n$52\r\n000000000000000f 3 "                                                                  \
+	"{\"state\":\"ready\",\"lease_ms\":9000}\r\n$1\r\nb\r\n$20\r\n0000000000000010 7 "                             \
 	"{\r\n"
 #define OWNERS  "*4\r\n$1\r\n3\r\n$5\r\n7 b -\r\n$3\r\n255\r\n$3\r\n9 a\r\n"
 #define CLAIMED "*3\r\n$1\r\n0\r\n$1\r\n3\r\n$1\r\n4\r\n$4\r\n12-3\r\n"
@@ -114,6 +115,8 @@ START_TEST(a_sound_answer)
 	ck_assert_uint_eq(answer.members[0].run, 15);
 	ck_assert_uint_eq(answer.members[0].count, 3);
 	ck_assert(answer.members[0].ready && !answer.members[1].ready);
+	ck_assert_int_eq(answer.members[0].lease_ns, 9 * HW_NS_PER_S);
+	ck_assert_int_eq(answer.members[1].lease_ns, 0);
 	ck_assert_uint_eq(answer.unusable, 0);
 	ck_assert_str_eq(answer.nodes.owners[3].token.node, "b");
 	ck_assert(answer.nodes.owners[3].clean && answer.nodes.owners[4].token.epoch == 0);

@@ -142,6 +142,22 @@ START_TEST(who_does_not_count_for_a_lease_is_silent)
 }
 END_TEST
 
+/* A change of lease goes from node to node: who has the longer one renews less often, and waits longer for others. */
+START_TEST(of_two_leases_the_longer_one_counts)
+{
+	static const int64_t leases[] = {0, 2 * S, 5 * S, 9 * S};
+	struct hw_member_entry e = {.node = "a", .run = 1, .count = 10, .lease_ns = leases[_i]};
+	int64_t longer = _i == 3 ? 9 : 5;
+	hw_members_init(&members, 5 * S);
+	for (int k = 0; k < longer; k++) {
+		hw_members_look(&members, at(k * S), &e, 1);
+		ck_assert(!silent());
+	}
+	hw_members_look(&members, at(longer * S), &e, 1);
+	ck_assert(silent());
+}
+END_TEST
+
 /* 10.3: who could not look himself has seen no silence. */
 START_TEST(after_a_pause_silence_counts_anew)
 {
@@ -429,6 +445,7 @@ int main(void)
 	tcase_add_test(tc, malformed_claims_are_refused);
 	tcase_add_test(tc, what_is_known_names_its_nodes);
 	tcase_add_test(tc, who_does_not_count_for_a_lease_is_silent);
+	tcase_add_loop_test(tc, of_two_leases_the_longer_one_counts, 0, 4);
 	tcase_add_test(tc, after_a_pause_silence_counts_anew);
 	tcase_add_test(tc, after_another_redis_silence_counts_anew);
 	tcase_add_test(tc, settled_is_ready_for_two_renewals);
