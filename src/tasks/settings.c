@@ -60,6 +60,8 @@ static void judge(struct hw_conf_draft *d)
 static const struct hw_conf_option options[] = {
 	{"monitor", "node_id", HW_CONF_NODE_ID, AT(node_id), .min = 1, .max = HW_CONF_NAME_MAX, .dflt = "auto", .borrowed = true},
 
+	{"history", "socket", HW_CONF_PATH, AT(history_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/history.sock", .borrowed = true},
+
 	{"tasks", "root", HW_CONF_WORD, AT(root), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "nodes"},
 	{"tasks", "name", HW_CONF_WORD, AT(name), .min = 1, .max = HW_CONF_NAME_MAX, .dflt = "heartwheel"},
 	{"tasks", "allow", HW_CONF_TOPICS, AT(allow), .min = 1, .max = 600, COUNT(n_allow)},

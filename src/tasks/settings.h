@@ -30,6 +30,7 @@ struct hw_tasks_settings {
 	int log_level;
 
 	char *node_id; /* of [monitor] */
+	char *history_socket;
 	struct hw_conf_mqtt mqtt;
 	int store;
 	struct hw_conf_redis redis;
