@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheelctl notify: what was told to whom, and with what result; and a test that goes out now. */
+/* heartwheelctl notify: what was told to whom, and with what result, by heartwheeld, and by heartwheel-tasks if that
+ * runs; and a test that goes out now. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
@@ -58,12 +59,36 @@ static void print_entry(const struct hw_ctl *ctl, const cJSON *e)
 	putchar('\n');
 }
 
-static int show(struct hw_ctl *ctl, const cJSON *answer, bool json)
+/* What heartwheel-tasks has told; heartwheeld hands the question on. Without it, or one of another version, there is
+ * nothing to say. The caller's. */
+static cJSON *ask_tasks(struct hw_ctl *ctl)
+{
+	struct hw_answer a;
+	if (hw_client_ask(ctl->client, "GET", "/v1/tasks/notify", &a) != 0)
+		return NULL;
+	const cJSON *channels = cJSON_GetObjectItemCaseSensitive(a.json, "channels");
+	cJSON *tasks = a.code == 200 && cJSON_GetArraySize(channels) > 0 ? a.json : NULL;
+	if (tasks)
+		a.json = NULL;
+	hw_answer_fini(&a);
+	return tasks;
+}
+
+static void show_tasks(const struct hw_ctl *ctl, const cJSON *answer)
+{
+	const cJSON *past = cJSON_GetObjectItemCaseSensitive(answer, "notifications"), *one;
+	if (cJSON_GetArraySize(past) == 0)
+		return;
+	puts("\nby heartwheel-tasks");
+	cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(answer, "channels")) print_channel(ctl, one);
+	putchar('\n');
+	cJSON_ArrayForEach(one, past) print_entry(ctl, one);
+}
+
+static void show(const struct hw_ctl *ctl, const cJSON *answer)
 {
 	const cJSON *channels = cJSON_GetObjectItemCaseSensitive(answer, "channels"),
 		    *past = cJSON_GetObjectItemCaseSensitive(answer, "notifications"), *one;
-	if (json)
-		return hw_print_json(ctl, answer);
 	cJSON_ArrayForEach(one, channels) print_channel(ctl, one);
 	if (cJSON_GetArraySize(channels) == 0)
 		puts("nobody is told: set exec or webhook in [notify] of monitor.conf, then reload");
@@ -72,7 +97,20 @@ static int show(struct hw_ctl *ctl, const cJSON *answer, bool json)
 	else
 		putchar('\n');
 	cJSON_ArrayForEach(one, past) print_entry(ctl, one);
-	return HW_EXIT_DONE;
+}
+
+static int show_all(struct hw_ctl *ctl, cJSON *answer, bool json)
+{
+	cJSON *tasks = ask_tasks(ctl);
+	if (!json) {
+		show(ctl, answer);
+		show_tasks(ctl, tasks);
+		cJSON_Delete(tasks);
+		return HW_EXIT_DONE;
+	}
+	if (tasks && !cJSON_AddItemToObject(answer, "tasks", tasks))
+		cJSON_Delete(tasks);
+	return hw_print_json(ctl, answer);
 }
 
 /* --- a test ------------------------------------------------------------------- */
@@ -154,7 +192,7 @@ int hw_cmd_notify(struct hw_ctl *ctl, const struct hw_args *args)
 	int rc = hw_ask(ctl, "GET", "/v1/notify", 200, &a);
 	if (rc)
 		return rc;
-	rc = show(ctl, a.json, args->json);
+	rc = show_all(ctl, a.json, args->json);
 	hw_answer_fini(&a);
 	return rc;
 }

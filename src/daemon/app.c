@@ -335,7 +335,7 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_settings *conf)
 	hw_app_probes_init(a);
 	if (!make_events(a) || !make_monitor(a))
 		goto failed;
-	a->notifier = hw_notifier_new(a->loop.base, a->monitor, hw_app_notify_trouble, a);
+	a->notifier = hw_notifier_of_devices(a->loop.base, a->monitor, hw_app_notify_trouble, a);
 	if (!a->notifier)
 		goto failed;
 	a->status.m = a->monitor;

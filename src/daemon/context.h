@@ -29,7 +29,7 @@
 #include "limits.h"
 #include "mqtt/copies.h"
 #include "mqtt/mqtt.h"
-#include "notify/notify.h"
+#include "notify/devices.h"
 #include "redis/keyspace.h"
 #include "redis/redis.h"
 #include "run/loop.h"

@@ -13,6 +13,7 @@
 #include "cluster_view.h"
 #include "debts.h"
 #include "hooks.h"
+#include "notify/show.h"
 #include "probes.h"
 #include "reload.h"
 #include "turn.h"
@@ -229,31 +230,6 @@ static void listen_metrics(const struct hw_app *a, struct evbuffer *b)
 	    (double)r.handshakes_cut);
 }
 
-static void notify_metrics(const struct hw_app *a, struct evbuffer *b)
-{
-	const struct hw_notifier_stats *s = hw_notifier_stats(a->notifier);
-	const struct {
-		const char *name, *type, *help;
-		const uint64_t *value;
-	} families[] = {
-		{"notify_sent_total", "counter", "Notifications that arrived.", s->sent},
-		{"notify_failed_total", "counter", "Notifications that were given up.", s->failed},
-		{"notify_retried_total", "counter", "Tries of notifications after the first.", s->retried},
-	};
-	for (size_t f = 0; f < sizeof(families) / sizeof(*families); f++) {
-		hw_metric_family(b, families[f].name, families[f].type, families[f].help);
-		for (int k = 0; k < HW_NOTIFIER_KINDS; k++)
-			labelled(b, families[f].name, "kind", hw_notifier_kind_name((enum hw_notifier_kind)k),
-			         (double)families[f].value[k]);
-	}
-	hw_metric_family(b, "notify_waiting", "gauge", "Notifications that wait for their target.");
-	for (int k = 0; k < HW_NOTIFIER_KINDS; k++)
-		labelled(b, "notify_waiting", "kind", hw_notifier_kind_name((enum hw_notifier_kind)k),
-		         (double)s->waiting[k]);
-	one(b, "notify_dropped_total", "counter", "Notifications dropped because the queue was full.",
-	    (double)s->dropped);
-}
-
 static void metrics(void *arg, struct evbuffer *b)
 {
 	const struct hw_app *a = arg;
@@ -276,7 +252,7 @@ static void metrics(void *arg, struct evbuffer *b)
 	redis_metrics(a, b);
 	keyspace_metrics(a, b);
 	mqtt_metrics(a, b);
-	notify_metrics(a, b);
+	hw_notify_metrics(a->notifier, b);
 	core_metrics(a, b);
 	listen_metrics(a, b);
 }

@@ -13,7 +13,6 @@
 #include "conf/value.h"
 #include "heartwheel/group.h"
 #include "names.h"
-#include "notify/template.h"
 #include "preset.h"
 #include "settings.h"
 #include "template.h"
@@ -32,12 +31,6 @@ static void add_default_heartbeats(struct hw_conf_draft *d, struct hw_settings_g
 	char why[512];
 	for (size_t k = 0; k < sizeof(heartbeats) / sizeof(heartbeats[0]); k++)
 		hw_conf_draft_set(d, g, marks, at, heartbeats[k], 0, why, sizeof(why));
-}
-
-static bool is_http_url(const char *text)
-{
-	size_t n = strncmp(text, "http://", 7) == 0 ? 7 : strncmp(text, "https://", 8) == 0 ? 8 : 0;
-	return n && text[n] && text[n] != '/';
 }
 
 bool hw_settings_is_url(const char *text)
@@ -287,7 +280,7 @@ static void check_probes(struct hw_conf_draft *d, const struct hw_settings_group
 	if (probe->bad || !*g->probe)
 		return;
 	bool is_url = hw_settings_is_url(g->probe);
-	if (is_url && (!is_http_url(g->probe) || !strstr(g->probe, "{id}")))
+	if (is_url && (!hw_notify_is_url(g->probe) || !strstr(g->probe, "{id}")))
 		hw_conf_wrong(&d->errors, probe->line, "key", "probe",
 		              "a URL must be http:// or https:// and have {id} in it");
 	else if (!is_url && !is_action(g->probe))
@@ -327,69 +320,12 @@ static void complete_group(struct hw_conf_draft *d, struct hw_settings_group *g,
 	check_probes(d, g, marks);
 }
 
-/* What stands in [notify] as `key`: text with {fields} in it. */
-static void check_format(struct hw_conf_draft *d, const char *key, const char *format)
-{
-	char name[32], why[256], meant[64] = "";
-	const char *near;
-	switch (hw_notify_judge(format, name, sizeof(name))) {
-	case HW_NOTIFY_GOOD:
-		return;
-	case HW_NOTIFY_UNKNOWN:
-		near = hw_conf_nearest(name, hw_notify_fields);
-		if (near)
-			snprintf(meant, sizeof(meant), "did you mean {%s}? ", near);
-		snprintf(why, sizeof(why), "there is no field {%s}; %sthere are", name, meant);
-		for (const char *const *f = hw_notify_fields; *f; f++) {
-			size_t n = strlen(why);
-			snprintf(why + n, sizeof(why) - n, "%s {%s}", f == hw_notify_fields ? "" : ",", *f);
-		}
-		break;
-	case HW_NOTIFY_BRACE:
-		snprintf(why, sizeof(why), "a brace has no partner; {{ and }} stand for braces");
-		break;
-	case HW_NOTIFY_ESCAPE:
-		snprintf(why, sizeof(why), "a \\ stands before n, for a new line, or before another \\");
-		break;
-	}
-	hw_conf_draft_require(d, false, "notify", key, key, why);
-}
-
-/* What goes into a mail's header as it is. */
-static void check_address(struct hw_conf_draft *d, const char *key, const char *value)
-{
-	bool good = true;
-	for (const unsigned char *c = (const unsigned char *)value; *c; c++)
-		good &= *c >= ' ' && *c < 0x7f;
-	hw_conf_draft_require(d, good, "notify", key, key,
-	                      "must be printable ASCII; a name of other letters is written =?UTF-8?B?...?=");
-}
-
-static void check_notify(struct hw_conf_draft *d, const struct hw_settings *c)
-{
-	bool mails = c->notify_exec_template == HW_NOTIFY_MAIL;
-	hw_conf_draft_require(d, !*c->notify_webhook || is_http_url(c->notify_webhook), "notify", "webhook", "webhook",
-	                      "must be an http:// or https:// URL");
-	hw_conf_draft_require(d, c->notify_exec_template != HW_NOTIFY_NTFY, "notify", "exec_template", "exec_template",
-	                      "ntfy is for a webhook: its title goes as a header of HTTP");
-	hw_conf_draft_require(d, c->notify_webhook_template != HW_NOTIFY_MAIL, "notify", "webhook_template",
-	                      "webhook_template", "mail is for exec: a program that hands it to a mail server");
-	hw_conf_draft_require(d, !mails || strchr(c->notify_mail_from, '@'), "notify", "mail_from", "exec_template",
-	                      "exec_template = mail needs mail_from, the address that mails come from");
-	hw_conf_draft_require(d, !mails || strchr(c->notify_mail_to, '@'), "notify", "mail_to", "exec_template",
-	                      "exec_template = mail needs mail_to, the address that they go to");
-	check_address(d, "mail_from", c->notify_mail_from);
-	check_address(d, "mail_to", c->notify_mail_to);
-	check_format(d, "title", c->notify_title);
-	check_format(d, "text", c->notify_text);
-}
-
 void hw_settings_judge(struct hw_conf_draft *d)
 {
 	struct hw_settings *c = (struct hw_settings *)d->conf;
 	hw_conf_judge_mqtt(d, &c->mqtt);
 	hw_conf_judge_redis(d, &c->redis);
-	check_notify(d, c);
+	hw_notify_judge_settings(d, &c->notify);
 	for (size_t i = 0; i < c->n_groups; i++)
 		complete_group(d, &c->groups[i], d->named[i]);
 	check_http(d, c);

@@ -10,15 +10,13 @@
 #include "conf/table.h"
 #include "heartwheel/group.h"
 #include "heartwheel/monitor.h"
-#include "notify/template.h"
 #include "rules.h"
 #include "run/log.h"
 
 #define AT(field)  HW_CONF_AT(struct hw_settings, field)
 #define GAT(field) HW_CONF_AT(struct hw_settings_group, field)
 
-#define URL_MAX    2048
-#define FORMAT_MAX 1000
+#define URL_MAX 2048
 
 static const struct hw_conf_choice payloads[] = {
 	{"json", HW_FORMAT_JSON}, {"homie", HW_FORMAT_HOMIE}, {"plain", HW_FORMAT_PLAIN}, {NULL, 0}};
@@ -37,10 +35,6 @@ static const struct hw_conf_choice presets[] = {{"", HW_PRESET_NONE},
 
 static const struct hw_conf_choice cluster_modes[] = {
 	{"off", HW_CLUSTER_OFF}, {"mirror", HW_CLUSTER_MIRROR}, {"standby", HW_CLUSTER_STANDBY}, {NULL, 0}};
-
-static const struct hw_conf_choice templates[] = {{"json", HW_NOTIFY_JSON},   {"text", HW_NOTIFY_TEXT},
-                                                  {"slack", HW_NOTIFY_SLACK}, {"ntfy", HW_NOTIFY_NTFY},
-                                                  {"mail", HW_NOTIFY_MAIL},   {NULL, 0}};
 
 /* clang-format off */
 static const struct hw_conf_option options[] = {
@@ -79,15 +73,7 @@ static const struct hw_conf_option options[] = {
 	{"tasks", "socket", HW_CONF_PATH, AT(tasks_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/tasks.sock", .borrowed = true},
 	{"history", "socket", HW_CONF_PATH, AT(history_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/history.sock", .borrowed = true},
 
-	{"notify", "exec", HW_CONF_PATH, AT(notify_exec), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true},
-	{"notify", "webhook", HW_CONF_WORD, AT(notify_webhook), .max = URL_MAX, .dflt = "", .live = true},
-	{"notify", "exec_template", HW_CONF_ENUM, AT(notify_exec_template), .choices = templates, .dflt = "json", .live = true},
-	{"notify", "webhook_template", HW_CONF_ENUM, AT(notify_webhook_template), .choices = templates, .dflt = "json", .live = true},
-	{"notify", "title", HW_CONF_STRING, AT(notify_title), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "{summary}", .live = true},
-	{"notify", "text", HW_CONF_STRING, AT(notify_text), .max = FORMAT_MAX, .dflt = "{list}\\n{now}.", .live = true},
-	{"notify", "mail_from", HW_CONF_STRING, AT(notify_mail_from), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true},
-	{"notify", "mail_to", HW_CONF_STRING, AT(notify_mail_to), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true},
-	{"notify", "notify_interval", HW_CONF_DURATION, AT(notify_interval_ms), .min = 100, .max = HW_CONF_DAY, .dflt = "10s", .live = true},
+	HW_NOTIFY_ROWS(struct hw_settings, notify),
 
 	{"group", "preset", HW_CONF_ENUM, GAT(preset), .choices = presets, .dflt = "", .live = true},
 	{"group", "heartbeat", HW_CONF_TOPICS, GAT(heartbeat), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_heartbeat)},
@@ -126,11 +112,3 @@ const struct hw_conf_table hw_settings_table = {.options = options,
                                                           .max = HW_GROUPS_MAX,
                                                           .dflt = "default"},
                                                 .judge = hw_settings_judge};
-
-const char *hw_settings_template_name(int as)
-{
-	const struct hw_conf_choice *c = templates;
-	while (c->name && c->value != as)
-		c++;
-	return c->name ? c->name : "";
-}

@@ -13,6 +13,7 @@
 
 #include "conf/conf.h"
 #include "conf/shared.h"
+#include "notify/settings.h"
 
 struct hw_settings_group {
 	char *name;
@@ -87,11 +88,7 @@ struct hw_settings {
 	char *tasks_socket, *history_socket;
 
 	/* [notify] */
-	char *notify_exec, *notify_webhook;
-	int notify_exec_template, notify_webhook_template; /* enum hw_notify_template */
-	char *notify_title, *notify_text;                  /* good formats: notify/template.h */
-	char *notify_mail_from, *notify_mail_to;
-	int64_t notify_interval_ms;
+	struct hw_notify_settings notify;
 
 	/* [group NAME], in the order of the file; never empty */
 	struct hw_settings_group *groups;
@@ -100,8 +97,6 @@ struct hw_settings {
 
 extern const struct hw_conf_table hw_settings_table;
 
-/* "json", "text", ...: of an enum hw_notify_template. */
-const char *hw_settings_template_name(int as);
 /* Whether a group's probe is a URL, and no action asked with over MQTT. */
 bool hw_settings_is_url(const char *text);
 /* The silence before a group's first probe: two thirds of the timeout if the file does not say, but at least

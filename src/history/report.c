@@ -130,17 +130,80 @@ int hw_report_transitions(struct hw_sql *sql, const void *args, struct hw_answer
 	return row < 0 ? row : finish(out, &s, row == 1, next, true);
 }
 
+/* --- events ------------------------------------------------------------------------------------------------------- */
+
+/*
+ * What a page of events is worth to who goes on from it: `at`, how far the stream has been read, `from`, the first
+ * entry that is kept, and the gaps behind the page's begin. The first two are asked before the rows: what is written,
+ * or expires, meanwhile is then said to be missing at worst, and never to be there.
+ */
+struct reach {
+	char at[HW_EVENT_ID_TEXT], from[HW_EVENT_ID_TEXT]; /* "": none */
+};
+
+static int read_reach(struct hw_sql *sql, struct reach *r)
+{
+	struct hw_sql_stmt *at = hw_sql_prepare(sql, "SELECT at FROM position WHERE stream = 'device:events'");
+	struct hw_sql_stmt *from =
+		hw_sql_prepare(sql, "SELECT entry FROM transition WHERE found = 0 ORDER BY entry LIMIT 1");
+	size_t len;
+	*r = (struct reach){"", ""};
+	if (!at || !from)
+		return -EIO;
+	int row = hw_sql_step(at);
+	if (row == 1)
+		snprintf(r->at, sizeof(r->at), "%.*s", HW_EVENT_ID_TEXT - 1, hw_sql_column_text(at, 0, &len));
+	if (row >= 0 && (row = hw_sql_step(from)) == 1)
+		hw_event_id_text(hw_entry_id(hw_sql_column_int(from, 0)), r->from);
+	return row < 0 ? row : 0;
+}
+
+/* Those that end behind `after`, an entry's number. */
+static int put_gaps(struct hw_sheet *s, struct hw_sql *sql, int64_t after)
+{
+	struct hw_sql_stmt *q =
+		hw_sql_prepare(sql, "SELECT `after`, `before`, lost FROM gap WHERE stream = 'device:events'");
+	int row = q ? 0 : -EIO;
+	hw_sheet_open(s, "gaps", "");
+	while (q && (row = hw_sql_step(q)) == 1) {
+		struct hw_event_id before;
+		size_t len;
+		const char *text = hw_sql_column_text(q, 1, &len);
+		if (hw_event_id_parse(text, len, &before) != 0 || hw_entry_number(before) <= after)
+			continue;
+		hw_sheet_row(s);
+		put_column(s, "after", q, 0);
+		put_column(s, "before", q, 1);
+		put_ms(s, "lost", q, 2);
+		hw_sheet_row_end(s);
+	}
+	hw_sheet_close(s);
+	return row;
+}
+
+static int put_reach(struct hw_sheet *s, struct hw_sql *sql, const struct reach *r, int64_t after)
+{
+	const char *const names[] = {"at", "from"}, *const texts[] = {r->at, r->from};
+	for (int k = 0; k < 2; k++)
+		if (*texts[k])
+			hw_sheet_text(s, names[k], texts[k], strlen(texts[k]));
+		else
+			hw_sheet_null(s, names[k]);
+	return put_gaps(s, sql, after);
+}
+
 int hw_report_events(struct hw_sql *sql, const void *args, struct hw_answer *out)
 {
 	const struct hw_report_asked *a = args;
 	struct hw_sheet s;
+	struct reach reach;
 	char next[HW_EVENT_ID_TEXT] = "";
 	unsigned n = 0;
 	int row;
 	struct hw_sql_stmt *q =
 		hw_sql_prepare(sql, "SELECT " TRANSITION ", d.id FROM transition t JOIN device d ON d.dev = t.dev"
 	                            " WHERE t.entry > ? AND t.found = 0 ORDER BY t.entry LIMIT ?");
-	if (!q)
+	if (!q || read_reach(sql, &reach) != 0)
 		return -EIO;
 	hw_sql_int(q, 1, a->after);
 	hw_sql_int(q, 2, a->limit + 1);
@@ -154,7 +217,10 @@ int hw_report_events(struct hw_sql *sql, const void *args, struct hw_answer *out
 		hw_sheet_row_end(&s);
 	}
 	hw_sheet_close(&s);
-	return row < 0 ? row : finish(out, &s, row == 1, next, false);
+	bool more = row == 1;
+	if (row >= 0 && !a->csv)
+		row = put_reach(&s, sql, &reach, a->after);
+	return row < 0 ? row : finish(out, &s, more, next, false);
 }
 
 /* --- outages -------------------------------------------------------------------------------------------------------

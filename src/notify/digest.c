@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* See digest.h. What ids and names hold that cannot be seen, or makes text look like other text, is shown escaped. */
+/* See digest.h. Ids and names stand as hw_words_show() shows them. */
 #include "notify/digest.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "heartwheel/utf8.h"
+#include "notify/words.h"
 
 #define ALL HW_STATES /* in `seen`: into whatever state */
 
 int hw_digest_init(struct hw_digest *d, const struct hw_monitor *m)
 {
-	*d = (struct hw_digest){.m = m, .list = evbuffer_new()};
-	return d->list ? 0 : -ENOMEM;
+	*d = (struct hw_digest){.m = m};
+	return hw_lines_init(&d->list);
 }
 
 void hw_digest_fini(struct hw_digest *d)
 {
-	if (d->list)
-		evbuffer_free(d->list);
+	hw_lines_fini(&d->list);
 	for (int k = 0; k <= ALL; k++)
 		free(d->seen[k]);
 	*d = (struct hw_digest){.m = d->m};
@@ -30,87 +27,12 @@ void hw_digest_fini(struct hw_digest *d)
 
 /* --- words -------------------------------------------------------------------- */
 
-static bool invisible(uint32_t c)
-{
-	return hw_utf8_is_control(c) || c == 0xad || c == 0x061c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
-}
-
-/* `text` as it is shown: its length, below `cap`. */
-static size_t show(const char *text, size_t len, char *out, size_t cap)
-{
-	size_t at = 0, n;
-	for (size_t i = 0; i < len; i += n) {
-		char piece[16];
-		uint32_t c;
-		n = hw_utf8_next((const unsigned char *)text + i, len - i, &c);
-		if (n == 0)
-			snprintf(piece, sizeof(piece), "\\x%02x", (unsigned)(unsigned char)text[i]);
-		else if (invisible(c))
-			snprintf(piece, sizeof(piece), "\\u%04x", (unsigned)c);
-		else
-			snprintf(piece, sizeof(piece), "%.*s", (int)n, text + i);
-		if (n == 0)
-			n = 1;
-		size_t more = strlen(piece);
-		if (at + more >= cap)
-			break;
-		memcpy(out + at, piece, more);
-		at += more;
-	}
-	out[at] = '\0';
-	return at;
-}
-
-/* 2000000 is "2,000,000". */
-static const char *number(uint64_t n, char buf[32])
-{
-	char digits[24];
-	int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n), at = 0;
-	for (int i = 0; i < len; i++) {
-		if (i > 0 && (len - i) % 3 == 0)
-			buf[at++] = ',';
-		buf[at++] = digits[i];
-	}
-	buf[at] = '\0';
-	return buf;
-}
-
-static const char *span(int64_t ms, char buf[48])
-{
-	static const struct {
-		int64_t s;
-		const char *name;
-	} units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
-	int64_t s = ms / 1000;
-	size_t i = 0;
-	if (ms < 10000 && ms % 1000 != 0) {
-		snprintf(buf, 48, "%lld.%lld s", (long long)s, (long long)(ms % 1000 / 100));
-		return buf;
-	}
-	while (i < 3 && s < units[i].s)
-		i++;
-	int64_t rest = i < 3 ? s % units[i].s / units[i + 1].s : 0;
-	int n = snprintf(buf, 48, "%lld %s", (long long)(s / units[i].s), units[i].name);
-	if (rest > 0)
-		snprintf(buf + n, 48 - (size_t)n, " %lld %s", (long long)rest, units[i + 1].name);
-	return buf;
-}
-
-static void clock_of(int64_t wall_ms, const char *format, char *buf, size_t cap)
-{
-	time_t t = (time_t)(wall_ms / 1000);
-	struct tm tm;
-	if (!localtime_r(&t, &tm) || strftime(buf, cap, format, &tm) == 0)
-		snprintf(buf, cap, "%lld", (long long)t);
-}
-
 /* What follows "NAME is ". */
 static void say_state(enum hw_state state, enum hw_reason reason, int64_t silent_ms, char *out, size_t cap)
 {
 	char silent[48];
 	if (state == HW_STATE_OFFLINE && reason == HW_REASON_TIMEOUT && silent_ms >= 0)
-		snprintf(out, cap, "offline: silent for %s", span(silent_ms, silent));
+		snprintf(out, cap, "offline: silent for %s", hw_words_span(silent_ms, silent));
 	else if (state == HW_STATE_OFFLINE && reason == HW_REASON_WILL)
 		snprintf(out, cap, "offline: said goodbye");
 	else if (state == HW_STATE_OFFLINE && reason == HW_REASON_KEYSPACE)
@@ -143,7 +65,7 @@ static void say_blind(bool begun, enum hw_cause cause, int64_t length_ms, char *
 		snprintf(out, cap, "cannot hear %s: %s; nobody %sis judged", whom, say_cause(cause),
 		         cause == HW_CAUSE_DEAF ? "of it " : "");
 	else
-		snprintf(out, cap, "hears %s again, after %s", whom, span(length_ms, length));
+		snprintf(out, cap, "hears %s again, after %s", whom, hw_words_span(length_ms, length));
 }
 
 /* --- gathering ---------------------------------------------------------------- */
@@ -169,24 +91,12 @@ static bool is_new(struct hw_digest *d, unsigned which, uint32_t index)
 	return !was;
 }
 
-static void add_line(struct hw_digest *d, int64_t wall_ms, const char *what)
-{
-	char at[32];
-	clock_of(wall_ms, "%H:%M:%S", at, sizeof(at));
-	size_t bytes = evbuffer_get_length(d->list) + strlen(at) + strlen(what) + 2;
-	if (d->left_out || d->lines == HW_NOTIFIER_LINES || bytes > HW_NOTIFIER_BYTES ||
-	    evbuffer_add_printf(d->list, "%s %s\n", at, what) < 0)
-		d->left_out++;
-	else
-		d->lines++;
-}
-
 /* A group's name as it is shown. */
 static const char *group_name(const struct hw_digest *d, size_t group, char out[160])
 {
 	const struct hw_groups *all = hw_monitor_groups(d->m);
 	const char *name = group < all->n ? all->all[group]->name : "";
-	show(name, strlen(name), out, 160);
+	hw_words_show(name, strlen(name), out, 160);
 	return out;
 }
 
@@ -197,7 +107,7 @@ void hw_digest_transition(struct hw_digest *d, struct hw_now now, const struct h
 	int64_t silent_ms = t->last_seen_ms > 0 && t->time_ms > t->last_seen_ms ? t->time_ms - t->last_seen_ms : -1;
 	bool late = t->state == HW_STATE_OFFLINE && t->reason == HW_REASON_TIMEOUT;
 	if (d->changes == 0) {
-		show(id.text, id.len, d->device, sizeof(d->device));
+		hw_words_show(id.text, id.len, d->device, sizeof(d->device));
 		d->group = device->group;
 		d->from_ms = now.wall_ms;
 		d->silent_ms = -1;
@@ -211,15 +121,15 @@ void hw_digest_transition(struct hw_digest *d, struct hw_now now, const struct h
 	d->count[t->state] += is_new(d, t->state, t->device.index);
 	if (late && silent_ms > d->silent_ms)
 		d->silent_ms = silent_ms;
-	if (d->left_out) {
-		d->left_out++;
+	if (d->list.left_out) {
+		d->list.left_out++;
 		return;
 	}
 	char name[HW_DIGEST_NAME], group[160], state[128], line[HW_DIGEST_NAME + 320];
-	show(id.text, id.len, name, sizeof(name));
+	hw_words_show(id.text, id.len, name, sizeof(name));
 	say_state(t->state, t->reason, silent_ms, state, sizeof(state));
 	snprintf(line, sizeof(line), "%s of %s is %s", name, group_name(d, device->group, group), state);
-	add_line(d, now.wall_ms, line);
+	hw_lines_add(&d->list, now.wall_ms, line);
 }
 
 void hw_digest_blind(struct hw_digest *d, struct hw_now now, const struct hw_out *out)
@@ -230,7 +140,7 @@ void hw_digest_blind(struct hw_digest *d, struct hw_now now, const struct hw_out
 	d->blind_cause = out->blind.cause;
 	d->blind_ms = out->blind.length_ns / HW_NS_PER_MS;
 	say_blind(d->blind_begun, d->blind_cause, d->blind_ms, line, sizeof(line));
-	add_line(d, now.wall_ms, line);
+	hw_lines_add(&d->list, now.wall_ms, line);
 }
 
 /* --- the fields --------------------------------------------------------------- */
@@ -245,7 +155,7 @@ static size_t say_counts(const struct hw_digest *d, char *out, size_t cap)
 	for (size_t k = 0; k < sizeof(order) / sizeof(*order); k++)
 		if (d->count[order[k]])
 			n += (size_t)snprintf(out + n, cap - n, "%s%s %s", n ? ", " : "",
-			                      number(d->count[order[k]], count), hw_state_name(order[k]));
+			                      hw_words_number(d->count[order[k]], count), hw_state_name(order[k]));
 	return n;
 }
 
@@ -262,21 +172,21 @@ static void say_devices(const struct hw_digest *d, char *out, size_t cap)
 	char group[160], state[128], count[32], length[48];
 	const char *of = d->groups ? "several groups" : group_name(d, d->group, group);
 	int64_t within_ms = (d->to_ms - d->from_ms + 999) / 1000 * 1000;
-	span(within_ms > 1000 ? within_ms : 1000, length);
+	hw_words_span(within_ms > 1000 ? within_ms : 1000, length);
 	say_state(d->state, d->reason, d->silent_ms, state, sizeof(state));
 	if (d->devices == 1 && d->changes == 1)
 		snprintf(out, cap, "%s of %s is %s", d->device, of, state);
 	else if (d->devices == 1)
 		snprintf(out, cap, "%s of %s changed %s times within %s and is now %s", d->device, of,
-		         number(d->changes, count), length, state);
+		         hw_words_number(d->changes, count), length, state);
 	else if (states_of(d) == 1)
-		snprintf(out, cap, "%s devices of %s %s within %s", number(d->devices, count), of,
+		snprintf(out, cap, "%s devices of %s %s within %s", hw_words_number(d->devices, count), of,
 		         hw_state_name(d->state), length);
 	else {
 		char counts[160];
 		say_counts(d, counts, sizeof(counts));
-		snprintf(out, cap, "%s devices of %s changed within %s: %s", number(d->devices, count), of, length,
-		         counts);
+		snprintf(out, cap, "%s devices of %s changed within %s: %s", hw_words_number(d->devices, count), of,
+		         length, counts);
 	}
 }
 
@@ -299,8 +209,9 @@ static char *say_now(const struct hw_digest *d)
 	const struct hw_monitor_stats *s = hw_monitor_stats(d->m);
 	struct hw_blindness is = hw_monitor_blindness(d->m);
 	char text[320], online[32], offline[32];
-	int n = snprintf(text, sizeof(text), "Now %s online, %s offline", number(s->count[HW_STATE_ONLINE], online),
-	                 number(s->count[HW_STATE_OFFLINE], offline));
+	int n = snprintf(text, sizeof(text), "Now %s online, %s offline",
+	                 hw_words_number(s->count[HW_STATE_ONLINE], online),
+	                 hw_words_number(s->count[HW_STATE_OFFLINE], offline));
 	if (is.blind) {
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "; monitor ");
 		say_blind(true, is.cause, 0, text + n, sizeof(text) - (size_t)n);
@@ -308,49 +219,11 @@ static char *say_now(const struct hw_digest *d)
 	return strdup(text);
 }
 
-static char *say_list(struct hw_digest *d)
-{
-	char count[32];
-	if (d->left_out)
-		evbuffer_add_printf(d->list, "... and %s more\n", number(d->left_out, count));
-	size_t len = evbuffer_get_length(d->list);
-	char *text = malloc(len + 1);
-	if (!text)
-		return NULL;
-	evbuffer_remove(d->list, text, len);
-	text[len > 0 ? len - 1 : 0] = '\0'; /* without the last line's end */
-	return text;
-}
-
-static char *shown(const char *text)
-{
-	size_t cap = 6 * strlen(text) + 1;
-	char *out = malloc(cap);
-	if (out)
-		show(text, strlen(text), out, cap);
-	return out;
-}
-
-static char *time_of(int64_t wall_ms)
-{
-	char text[64];
-	clock_of(wall_ms, "%Y-%m-%d %H:%M:%S %z", text, sizeof(text));
-	return strdup(text);
-}
-
-static int whole(const struct hw_fields *f)
-{
-	for (int k = 0; k < HW_NOTIFY_FIELDS; k++)
-		if (!f->of[k])
-			return -ENOMEM;
-	return 0;
-}
-
 /* Of several devices, or of none, what stands for the one. */
 static void say_whom(const struct hw_digest *d, struct hw_fields *f)
 {
 	char text[160], count[32], group[160];
-	snprintf(text, sizeof(text), "%s devices", number(d->devices, count));
+	snprintf(text, sizeof(text), "%s devices", hw_words_number(d->devices, count));
 	f->of[HW_NOTIFY_DEVICE] = strdup(d->devices == 1 ? d->device : text);
 	f->of[HW_NOTIFY_COUNT] = strdup(count);
 	f->of[HW_NOTIFY_GROUP] = strdup(!d->changes ? "no group"
@@ -362,7 +235,7 @@ static void say_whom(const struct hw_digest *d, struct hw_fields *f)
 	                     : d->devices == 1 || states_of(d) == 1 ? hw_state_name(d->state)
 	                                                            : text;
 	f->of[HW_NOTIFY_STATUS] = strdup(status);
-	f->of[HW_NOTIFY_SILENT] = strdup(d->changes && d->silent_ms >= 0 ? span(d->silent_ms, text) : "0 s");
+	f->of[HW_NOTIFY_SILENT] = strdup(d->changes && d->silent_ms >= 0 ? hw_words_span(d->silent_ms, text) : "0 s");
 }
 
 int hw_digest_seal(struct hw_digest *d, const char *node, int64_t from_ms, struct hw_fields *out)
@@ -372,16 +245,15 @@ int hw_digest_seal(struct hw_digest *d, const char *node, int64_t from_ms, struc
 	say_summary(d, summary);
 	say_whom(d, out);
 	out->of[HW_NOTIFY_SUMMARY] = strdup(summary);
-	out->of[HW_NOTIFY_LIST] = say_list(d);
+	out->of[HW_NOTIFY_LIST] = hw_lines_take(&d->list);
 	out->of[HW_NOTIFY_NOW] = say_now(d);
-	out->of[HW_NOTIFY_NODE] = shown(node);
-	out->of[HW_NOTIFY_TIME] = time_of(from_ms);
+	out->of[HW_NOTIFY_NODE] = hw_words_shown(node);
+	out->of[HW_NOTIFY_TIME] = hw_words_time(from_ms);
 	struct hw_digest anew = {.m = d->m, .list = d->list};
-	evbuffer_drain(d->list, evbuffer_get_length(d->list));
 	for (int k = 0; k <= ALL; k++)
 		free(d->seen[k]);
 	*d = anew;
-	return whole(out);
+	return hw_fields_are_whole(out);
 }
 
 int hw_digest_test(const struct hw_digest *d, const char *node, int64_t now_ms, struct hw_fields *out)
@@ -399,14 +271,7 @@ int hw_digest_test(const struct hw_digest *d, const char *node, int64_t now_ms, 
 	for (int k = 0; k < HW_NOTIFY_FIELDS; k++)
 		out->of[k] = of[k] ? strdup(of[k]) : NULL;
 	out->of[HW_NOTIFY_NOW] = say_now(d);
-	out->of[HW_NOTIFY_NODE] = shown(node);
-	out->of[HW_NOTIFY_TIME] = time_of(now_ms);
-	return whole(out);
-}
-
-void hw_fields_fini(struct hw_fields *f)
-{
-	for (int k = 0; k < HW_NOTIFY_FIELDS; k++)
-		free(f->of[k]);
-	*f = (struct hw_fields){.bad = false};
+	out->of[HW_NOTIFY_NODE] = hw_words_shown(node);
+	out->of[HW_NOTIFY_TIME] = hw_words_time(now_ms);
+	return hw_fields_are_whole(out);
 }

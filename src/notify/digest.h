@@ -13,21 +13,15 @@
 #include <stdint.h>
 
 #include "heartwheel/monitor.h"
-#include "notify/template.h"
-
-#define HW_NOTIFIER_LINES 20   /* things that {list} names one by one */
-#define HW_NOTIFIER_BYTES 1500 /* of them at most: Discord refuses a message of more than 2000 characters */
+#include "notify/telling.h"
+#include "notify/words.h"
 
 #define HW_DIGEST_NAME    640  /* an id as it is shown */
 #define HW_DIGEST_SUMMARY 1536 /* the longest sentence */
 
-struct evbuffer;
-
 struct hw_digest {
 	const struct hw_monitor *m; /* borrowed */
-	struct evbuffer *list;
-	unsigned lines;
-	uint64_t left_out;
+	struct hw_lines list;
 	/* A bit a device, by its index: whether it has changed, and into which states. */
 	uint8_t *seen[HW_STATES + 1];
 	size_t seen_bytes;
@@ -46,12 +40,6 @@ struct hw_digest {
 	int64_t blind_ms;
 };
 
-/* The values of a message's fields, by enum hw_notify_field; owned. */
-struct hw_fields {
-	char *of[HW_NOTIFY_FIELDS];
-	bool bad; /* devices went offline, or cannot be heard: it is urgent */
-};
-
 /* 0 or -ENOMEM. */
 int hw_digest_init(struct hw_digest *d, const struct hw_monitor *m);
 void hw_digest_fini(struct hw_digest *d);
@@ -62,6 +50,5 @@ void hw_digest_blind(struct hw_digest *d, struct hw_now now, const struct hw_out
 int hw_digest_seal(struct hw_digest *d, const char *node, int64_t from_ms, struct hw_fields *out);
 /* Of a message that an operator has asked for, to see whether it arrives. Likewise. */
 int hw_digest_test(const struct hw_digest *d, const char *node, int64_t now_ms, struct hw_fields *out);
-void hw_fields_fini(struct hw_fields *f);
 
 #endif

@@ -161,15 +161,6 @@ static void add_body(struct hw_gather *g, struct evbuffer *b)
 	add_now(g, b);
 }
 
-/* `rc` is what filling its fields has come to. */
-static int finish(struct hw_telling *m, int rc)
-{
-	if (m->json && rc == 0)
-		return 0;
-	hw_telling_fini(m);
-	return -ENOMEM;
-}
-
 int hw_gather_seal(struct hw_gather *g, const char *node_id, struct hw_telling *out)
 {
 	*out = (struct hw_telling){.json = evbuffer_new()};
@@ -185,7 +176,7 @@ int hw_gather_seal(struct hw_gather *g, const char *node_id, struct hw_telling *
 	struct hw_gather anew = {
 		.m = g->m, .devices = g->devices, .blind = g->blind, .number = g->number, .digest = g->digest};
 	*g = anew;
-	return finish(out, rc);
+	return hw_telling_finish(out, rc);
 }
 
 int hw_gather_test(struct hw_gather *g, const char *node_id, int64_t now_ms, struct hw_telling *out)
@@ -199,13 +190,5 @@ int hw_gather_test(struct hw_gather *g, const char *node_id, int64_t now_ms, str
 		                               "\"blind\":[],\"blind_left_out\":0,");
 		add_now(g, out->json);
 	}
-	return finish(out, rc);
-}
-
-void hw_telling_fini(struct hw_telling *m)
-{
-	if (m->json)
-		evbuffer_free(m->json);
-	hw_fields_fini(&m->fields);
-	*m = (struct hw_telling){0};
+	return hw_telling_finish(out, rc);
 }

@@ -26,12 +26,6 @@ struct hw_gather {
 	struct hw_digest digest; /* the same for people */
 };
 
-/* What is to be said, for programs and for people; both owned. */
-struct hw_telling {
-	struct evbuffer *json;
-	struct hw_fields fields;
-};
-
 /* 0 or -ENOMEM. */
 int hw_gather_init(struct hw_gather *g, const struct hw_monitor *m);
 void hw_gather_fini(struct hw_gather *g);
@@ -41,6 +35,5 @@ void hw_gather_blind(struct hw_gather *g, struct hw_now now, const struct hw_out
 int hw_gather_seal(struct hw_gather *g, const char *node_id, struct hw_telling *out);
 /* One that an operator has asked for; what is gathered stays. Likewise. */
 int hw_gather_test(struct hw_gather *g, const char *node_id, int64_t now_ms, struct hw_telling *out);
-void hw_telling_fini(struct hw_telling *m);
 
 #endif

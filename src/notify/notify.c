@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "notify/carrier.h"
-#include "notify/gather.h"
 #include "notify/note.h"
+#include "notify/telling.h"
 
 #define BACK_OFF 4
 
@@ -41,7 +41,8 @@ struct hw_notifier {
 	void *arg;
 	char *word[WORDS]; /* owned */
 	int64_t interval_ms, timeout_ms, retry_ms;
-	struct hw_gather gather;
+	const struct hw_notifier_source *source;
+	void *of; /* owned */
 	struct event *seal;
 	bool unarmed; /* `seal` could not be armed: the next hw_notifier_tick() does it */
 	struct target target[HW_NOTIFIER_KINDS];
@@ -249,10 +250,10 @@ static bool wanted(const struct hw_notifier *n)
 void hw_notifier_flush(struct hw_notifier *n)
 {
 	evtimer_del(n->seal);
-	if (!n->gather.any)
+	if (!n->source->any(n->of))
 		return;
 	struct hw_telling m;
-	bool made = hw_gather_seal(&n->gather, n->word[NODE_ID], &m) == 0;
+	bool made = n->source->seal(n->of, n->word[NODE_ID], &m) == 0;
 	for (int k = 0; k < HW_NOTIFIER_KINDS; k++) {
 		if (!n->target[k].address)
 			continue;
@@ -269,12 +270,12 @@ int hw_notifier_test(struct hw_notifier *n, enum hw_notifier_kind kind, uint64_t
 {
 	struct target *t = &n->target[kind];
 	struct hw_telling m;
-	if (!t->address)
+	if (!t->address || !n->source->test)
 		return -ENOENT;
 	if (t->n == HW_NOTIFIER_QUEUE)
 		return -EBUSY;
 	struct hw_note *note = NULL;
-	if (hw_gather_test(&n->gather, n->word[NODE_ID], wall_ms(), &m) == 0)
+	if (n->source->test(n->of, n->word[NODE_ID], wall_ms(), &m) == 0)
 		note = note_for(t, &m, true);
 	hw_telling_fini(&m);
 	if (!note)
@@ -309,34 +310,33 @@ void hw_notifier_tick(struct hw_notifier *n)
 	}
 }
 
-void hw_notifier_transition(struct hw_notifier *n, struct hw_now now, const struct hw_transition *t)
+void *hw_notifier_gathers(struct hw_notifier *n)
 {
-	if (!wanted(n))
-		return;
-	hw_gather_transition(&n->gather, now, t);
-	seal_later(n);
+	return wanted(n) ? n->of : NULL;
 }
 
-void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out)
+void hw_notifier_gathered(struct hw_notifier *n)
 {
-	if (!wanted(n))
-		return;
-	hw_gather_blind(&n->gather, now, out);
 	seal_later(n);
 }
 
 /* --- making, changing and ending ---------------------------------------------- */
 
-struct hw_notifier *hw_notifier_new(struct event_base *base, const struct hw_monitor *m, hw_notifier_trouble *trouble,
-                                    void *arg)
+struct hw_notifier *hw_notifier_new(struct event_base *base, const struct hw_notifier_source *source, void *of,
+                                    hw_notifier_trouble *trouble, void *arg)
 {
-	struct hw_notifier *n = calloc(1, sizeof(*n));
-	if (!n)
+	struct hw_notifier *n = of ? calloc(1, sizeof(*n)) : NULL;
+	if (!n) {
+		if (of)
+			source->free(of);
 		return NULL;
+	}
+	n->source = source;
+	n->of = of;
 	n->base = base;
 	n->trouble = trouble;
 	n->arg = arg;
-	bool whole = hw_gather_init(&n->gather, m) == 0 && (n->seal = evtimer_new(base, on_seal, n)) != NULL;
+	bool whole = (n->seal = evtimer_new(base, on_seal, n)) != NULL;
 	for (int k = 0; k < HW_NOTIFIER_KINDS; k++) {
 		struct target *t = &n->target[k];
 		*t = (struct target){.notifier = n, .kind = (enum hw_notifier_kind)k};
@@ -369,7 +369,7 @@ void hw_notifier_free(struct hw_notifier *n)
 	}
 	if (n->seal)
 		event_free(n->seal);
-	hw_gather_fini(&n->gather);
+	n->source->free(n->of);
 	free_words(n->word);
 	free(n);
 }
@@ -430,7 +430,7 @@ int hw_notifier_configure(struct hw_notifier *n, const struct hw_notifier_conf *
 
 bool hw_notifier_idle(const struct hw_notifier *n)
 {
-	return !n->gather.any && n->target[HW_NOTIFIER_EXEC].n == 0 && n->target[HW_NOTIFIER_WEBHOOK].n == 0;
+	return !n->source->any(n->of) && n->target[HW_NOTIFIER_EXEC].n == 0 && n->target[HW_NOTIFIER_WEBHOOK].n == 0;
 }
 
 const struct hw_notifier_stats *hw_notifier_stats(const struct hw_notifier *n)

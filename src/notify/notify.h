@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The notifier: transitions and blindness, gathered over an interval into one message, which a program gets on its
- * standard input and a web server by POST, as JSON or as text for people. A mass outage is one message, whatever its
- * size.
+ * The notifier: what happens, gathered over an interval into one message, which a program gets on its standard input
+ * and a web server by POST, as JSON or as text for people. A mass outage is one message, whatever its size. What it is
+ * that happens, and how it reads, is its source's: transitions of devices (devices.h), or tasks that came to nothing.
  *
  * Nothing here waits: the program is a child of its own, watched through SIGCHLD, and libcurl's multi interface runs on
  * the loop, with names resolved in a thread of libcurl's. Each target takes one message at a time, in order; the queue
@@ -16,7 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "heartwheel/monitor.h"
 #include "notify/template.h"
 
 #define HW_NOTIFIER_QUEUE 16   /* messages that wait for a target */
@@ -26,6 +25,18 @@
 
 struct event_base;
 struct hw_notifier;
+struct hw_telling;
+
+/* Where messages come from. `of` is what hw_notifier_new() was given. */
+struct hw_notifier_source {
+	/* Something was gathered. */
+	bool (*any)(const void *of);
+	/* Makes the message and begins anew. 0; or -ENOMEM with nothing in `out`: what was gathered is lost then. */
+	int (*seal)(void *of, const char *node_id, struct hw_telling *out);
+	/* One that an operator has asked for; what is gathered stays. Likewise. NULL: there is none. */
+	int (*test)(void *of, const char *node_id, int64_t now_ms, struct hw_telling *out);
+	void (*free)(void *of);
+};
 
 enum hw_notifier_kind { HW_NOTIFIER_EXEC, HW_NOTIFIER_WEBHOOK, HW_NOTIFIER_KINDS };
 
@@ -73,9 +84,10 @@ struct hw_notifier_entry {
 /* What an operator should read: a message was given up, or dropped, and why. May call nothing of the notifier's. */
 typedef void hw_notifier_trouble(void *arg, enum hw_notifier_kind kind, const char *text);
 
-/* Does nothing until it is configured. All borrowed. NULL without memory. */
-struct hw_notifier *hw_notifier_new(struct event_base *base, const struct hw_monitor *m, hw_notifier_trouble *trouble,
-                                    void *arg);
+/* Does nothing until it is configured. `of` is owned, and freed also if that fails; all else is borrowed. NULL without
+ * memory, or `of`. */
+struct hw_notifier *hw_notifier_new(struct event_base *base, const struct hw_notifier_source *source, void *of,
+                                    hw_notifier_trouble *trouble, void *arg);
 /* Kills a program that still runs. */
 void hw_notifier_free(struct hw_notifier *n);
 
@@ -83,12 +95,14 @@ void hw_notifier_free(struct hw_notifier *n);
  * everything as it was. */
 int hw_notifier_configure(struct hw_notifier *n, const struct hw_notifier_conf *conf);
 
-void hw_notifier_transition(struct hw_notifier *n, struct hw_now now, const struct hw_transition *t);
-/* `out` is a HW_OUT_BLIND. */
-void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out);
+/* What to gather in; NULL: nobody is to be told. */
+void *hw_notifier_gathers(struct hw_notifier *n);
+/* Something was: the message goes out an interval after the first thing in it. */
+void hw_notifier_gathered(struct hw_notifier *n);
 
 /* Sends one message that says that it is a test, before those that wait; it is tried once. 0 and its number, or
- * -ENOENT: no such target is configured; -EBUSY: the queue is full; -ENOMEM. */
+ * -ENOENT: no such target is configured, or the
+ * source has no tests; -EBUSY: the queue is full; -ENOMEM. */
 int hw_notifier_test(struct hw_notifier *n, enum hw_notifier_kind kind, uint64_t *number);
 
 /* The number of the last message; 0: there was none. */

@@ -13,6 +13,7 @@
 #include "http/access.h"
 #include "http/usage.h"
 #include "link/clock.h"
+#include "notify/show.h"
 #include "tasks/api_parts.h"
 #include "tasks/call.h"
 #include "tasks/watch.h"
@@ -190,6 +191,7 @@ static void serve_metrics(void *arg, struct evhttp_request *req, const char *res
 	add_schedule(b, a);
 	add_watched(b, a);
 	add_calls(b, a);
+	hw_notify_metrics(a->notifier, b);
 	hw_metric_one(b, "task_redis_up", "gauge", "1 while Redis is there", hw_tasks_store_is_up(a->store));
 	hw_metric_one(b, "task_mqtt_up", "gauge", "1 while the broker is there",
 	              hw_tasks_broker_publishes(a->broker) && hw_tasks_broker_reads(a->broker));
@@ -206,11 +208,24 @@ static void serve_events(void *arg, struct evhttp_request *req, const char *rest
 	hw_feed_serve(a->api->feed, req);
 }
 
+static void serve_notify(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_tasks_app *a = arg;
+	struct hw_json j;
+	(void)rest;
+	struct evbuffer *body = hw_answer_begin(req, &j);
+	if (!body)
+		return;
+	hw_notify_show(a->notifier, &a->conf->notify, &j);
+	hw_answer_end(req, &j, body);
+}
+
 /* heartwheeld passes on what stands below /v1/tasks: so the status stands there too. */
 static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_POST, "/v1/tasks", "", hw_serve_task_post},
 	{EVHTTP_REQ_GET, "/v1/tasks", "", hw_serve_task_list},
 	{EVHTTP_REQ_GET, "/v1/tasks/events", "", serve_events},
+	{EVHTTP_REQ_GET, "/v1/tasks/notify", "", serve_notify},
 	{EVHTTP_REQ_GET, "/v1/tasks/status", "", serve_status},
 	{EVHTTP_REQ_GET, "/v1/tasks/", "", hw_serve_task},
 	{EVHTTP_REQ_DELETE, "/v1/tasks/", "", hw_serve_task_cancel},

@@ -8,11 +8,14 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "link/clock.h"
+#include "notify/show.h"
 #include "tasks/advice.h"
 #include "tasks/api.h"
 #include "tasks/call.h"
+#include "tasks/ends.h"
 #include "tasks/sessions.h"
 #include "tasks/turn.h"
 #include "tasks/watch.h"
@@ -90,7 +93,7 @@ static bool is_done(struct hw_tasks_app *a)
 {
 	bool idle = hw_tasks_broker_has_ended(a->broker) && hw_tasks_desk_is_idle(a->desk) &&
 	            hw_tasks_turn_is_idle(a->turn) && hw_tasks_broker_waiting(a->broker) == 0;
-	return idle || hw_clock_mono().ns / HW_NS_PER_MS >= a->stop_by_ms;
+	return (idle && hw_notifier_idle(a->notifier)) || hw_clock_mono().ns / HW_NS_PER_MS >= a->stop_by_ms;
 }
 
 void hw_tasks_app_tick(struct hw_tasks_app *a)
@@ -108,6 +111,9 @@ void hw_tasks_app_tick(struct hw_tasks_app *a)
 	hw_tasks_wills_tick(a->wills);
 	hw_tasks_sessions_tick(a->sessions);
 	hw_tasks_watch_tick(a->watch);
+	hw_notifier_tick(a->notifier);
+	if (a->stopping)
+		hw_notifier_flush(a->notifier);
 	tell_clock(a);
 	advise(a);
 	hw_tasks_stir(a);
@@ -136,6 +142,28 @@ static void set_rules(struct hw_tasks_app *a)
 	                                  .events_max = (unsigned)c->redis.events_max};
 }
 
+static void on_notify_trouble(void *arg, enum hw_notifier_kind kind, const char *text)
+{
+	struct hw_tasks_app *a = arg;
+	/* The URL may hold a secret: it is not logged. */
+	hw_log_limited(a->log, HW_TASKS_LIMIT_NOTIFY, HW_LOG_WARNING, "[notify] %s: %s", hw_notifier_kind_name(kind),
+	               text);
+}
+
+/* 0 or -ENOMEM. */
+static int make_notifier(struct hw_tasks_app *a)
+{
+	const char *exec = a->conf->notify.exec;
+	a->notifier = hw_notifier_new(a->loop.base, &hw_tasks_ends_source, hw_tasks_ends_new(&a->watch),
+	                              on_notify_trouble, a);
+	if (!a->notifier)
+		return -ENOMEM;
+	/* Not an error: it may be put there later. */
+	if (*exec && access(exec, X_OK))
+		hw_log(a->log, HW_LOG_WARNING, "[notify] exec = %s cannot be run: %s", exec, strerror(errno));
+	return hw_notify_configure(a->notifier, &a->conf->notify, a->conf->node_id);
+}
+
 int hw_tasks_app_start(struct hw_tasks_app *a)
 {
 	const struct hw_schedule_conf schedule = {.horizon_ms = a->conf->horizon_ms,
@@ -152,6 +180,8 @@ int hw_tasks_app_start(struct hw_tasks_app *a)
 	a->desk = hw_tasks_desk_new(a);
 	a->broker = hw_tasks_broker_new(a);
 	if (!a->schedule || !a->turn || !a->desk || !a->broker)
+		return -ENOMEM;
+	if (make_notifier(a))
 		return -ENOMEM;
 	hw_schedule_instances(a->schedule, (const char *const[]){a->conf->node_id}, 1, a->conf->node_id);
 	a->store = hw_tasks_store_new(a);
@@ -183,6 +213,7 @@ void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms)
 	hw_tasks_broker_free(a->broker, timeout_ms);
 	a->broker = NULL;
 	hw_tasks_tell_free(a->tell);
+	hw_notifier_free(a->notifier);
 	hw_tasks_told_free(a->told);
 	hw_tasks_store_free(a->store); /* it tells those who wait for an answer, the inbox among them */
 	hw_tasks_inbox_free(a->inbox);

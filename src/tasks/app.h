@@ -8,7 +8,7 @@
  *   inbox     messages to us                 told    each transition, to who wants to know
  *   api       HTTP on the socket             call    POST /v1/call
  *   sessions  followers over MQTT            wills   held wills
- *   watch     tasks of others
+ *   watch     tasks of others                    ends    those of them that came to nothing, to the notifier
  *
  * main owns it. Parts find each other here and nowhere else; none calls another one before hw_tasks_app_start().
  */
@@ -17,6 +17,7 @@
 
 #include "heartwheel/schedule.h"
 #include "http/server.h"
+#include "notify/notify.h"
 #include "run/log.h"
 #include "run/loop.h"
 #include "tasks/broker.h"
@@ -40,6 +41,7 @@ enum hw_tasks_limit {
 	HW_TASKS_LIMIT_EVENTS,
 	HW_TASKS_LIMIT_FOLLOW, /* sessions.c, wills.c, watch.c */
 	HW_TASKS_LIMIT_CALL,   /* call.c */
+	HW_TASKS_LIMIT_NOTIFY,
 	HW_TASKS_LIMITS
 };
 
@@ -70,6 +72,7 @@ struct hw_tasks_app {
 	struct hw_tasks_wills *wills;
 	struct hw_tasks_sessions *sessions;
 	struct hw_tasks_watch *watch;
+	struct hw_notifier *notifier;
 	struct hw_tasks_counts counts;
 	int64_t started_ms; /* monotonic */
 	bool stopping;      /* nothing new is begun */

@@ -2,10 +2,15 @@
 /*
  * See sessions.h. Cost: of each session an EXISTS and two XRANGEs whenever something has happened, and an HSET for each
  * ack; nothing of an event is kept here but its id: to send again is to read again from the last ack on.
+ *
+ * A page is read from the entry at the session's place on. Where that one is missing, and the stream begins behind the
+ * place, what lay between was trimmed: heartwheel-history is asked for it (past.h), page by page, and what it does not
+ * have either, or all of it if it does not answer, is told as a gap. History that has not read as far as the stream
+ * begins is waited for, but not for ever.
  */
 #include "tasks/sessions.h"
 
-#include <event2/buffer.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +20,15 @@
 #include "link/clock.h"
 #include "tasks/allow.h"
 #include "tasks/app.h"
+#include "tasks/filter.h"
+#include "tasks/past.h"
 #include "tasks/place.h"
 
 #define UNACKED     100
-#define PAGE_TEXT   "100"
+#define PAGE_TEXT   "101"     /* with the entry at the place */
 #define SESSION_TTL "2592000" /* s: 30 days */
 #define LOOK_MS     10000     /* the list of sessions; one whose client is known offline */
+#define BEHIND_MS   10000     /* so long history may be behind what was trimmed */
 #define AHEAD_MS    60000     /* of Redis' clock: no event has such an id */
 #define KEY_MAX     (HW_ID_MAX + 8)
 #define QUOTED_MAX  (HW_ID_MAX * 6 + 3)
@@ -31,10 +39,15 @@ struct session {
 	char client[HW_ID_MAX + 1];
 	char *filter; /* JSON {"ids","group","prefix"} */
 	struct hw_place acked, read, sent[UNACKED];
+	struct hw_place oldest; /* entry of the stream, as it was asked for last */
+	struct hw_place asked;  /* of history: what lies behind it */
 	size_t n_sent;
 	int64_t sent_ms, asleep_ms; /* monotonic: the first of `sent`; since when it is known offline, 0: it is not */
 	unsigned asking;            /* answers that are awaited */
-	bool known, first;          /* its place was read; the beginning of the stream was not looked at yet */
+	int64_t behind_ms;          /* monotonic: since when history is waited for; 0: it is not */
+	bool known;                 /* its place was read */
+	bool begins;                /* `oldest` was */
+	bool later;                 /* the next tick goes on */
 	bool again, gone, saved, listed;
 	struct session *next;
 };
@@ -42,6 +55,7 @@ struct session {
 struct hw_tasks_sessions {
 	struct hw_tasks_app *app;
 	struct hw_told_hook hook;
+	struct hw_past *past;
 	char events[160];
 	struct session *sessions;
 	int64_t listed_ms;
@@ -112,92 +126,7 @@ static void rewind_to_ack(struct session *s)
 {
 	s->read = s->acked;
 	s->n_sent = 0;
-	s->again = s->first = true;
-}
-
-/* --- which events ------------------------------------------------------------------------------------------------- */
-
-static bool is_text(const struct hw_json_member *m, struct hw_text t)
-{
-	char text[QUOTED_MAX];
-	int len =
-		m->value_len < sizeof(text) && m->value[0] == '"' ? hw_json_unquote(m->value, m->value_len, text) : -1;
-	return len >= 0 && (size_t)len == t.len && memcmp(text, t.at, t.len) == 0;
-}
-
-static bool is_prefix(const struct hw_json_member *m, struct hw_text t)
-{
-	char text[QUOTED_MAX];
-	int len =
-		m->value_len < sizeof(text) && m->value[0] == '"' ? hw_json_unquote(m->value, m->value_len, text) : -1;
-	return len >= 0 && (size_t)len <= t.len && memcmp(text, t.at, (size_t)len) == 0;
-}
-
-static bool is_among(const struct hw_json_member *ids, struct hw_text t)
-{
-	struct hw_json_member m;
-	size_t at = 0;
-	while (hw_json_array_next(ids->value, ids->value_len, &at, &m))
-		if (is_text(&m, t) || is_text(&m, (struct hw_text){"*", 1}))
-			return true;
-	return false;
-}
-
-/* All that the filter names must hold. */
-static bool matches(const struct session *s, const struct hw_told_device *d)
-{
-	struct hw_json_member m;
-	size_t at = 0, len = strlen(s->filter);
-	while (hw_json_object_next(s->filter, len, &at, &m)) {
-		bool holds = m.key_len == 3                   ? is_among(&m, d->device)
-		             : memcmp(m.key, "group", 5) == 0 ? is_text(&m, d->group)
-		                                              : is_prefix(&m, d->device);
-		if (!holds)
-			return false;
-	}
-	return true;
-}
-
-static void put_quoted(struct evbuffer *b, const char *before, struct hw_text t)
-{
-	char text[QUOTED_MAX];
-	size_t len = hw_json_quote(t.len ? t.at : "", t.len, text, sizeof(text));
-	evbuffer_add(b, before, strlen(before));
-	evbuffer_add(b, text, len < sizeof(text) ? len : 0);
-}
-
-/* The filter of a request, as it is kept; NULL without memory. */
-static char *filter_of(const struct hw_request *q)
-{
-	struct evbuffer *b = evbuffer_new();
-	const char *comma = "{";
-	char *text = NULL;
-	if (!b)
-		return NULL;
-	for (size_t i = 0; i < q->n_ids; i++)
-		put_quoted(b, i ? "," : "{\"ids\":[", q->ids[i]);
-	if (q->n_ids) {
-		evbuffer_add(b, "]", 1);
-		comma = ",";
-	}
-	if (q->group.len) {
-		evbuffer_add(b, comma, 1);
-		put_quoted(b, "\"group\":", q->group);
-		comma = ",";
-	}
-	if (q->prefix.len) {
-		evbuffer_add(b, comma, 1);
-		put_quoted(b, "\"prefix\":", q->prefix);
-		comma = ",";
-	}
-	evbuffer_add(b, *comma == '{' ? "{}" : "}", *comma == '{' ? 2 : 1);
-	size_t len = evbuffer_get_length(b);
-	if ((text = malloc(len + 1))) {
-		evbuffer_remove(b, text, len);
-		text[len] = '\0';
-	}
-	evbuffer_free(b);
-	return text;
+	s->again = true;
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
@@ -255,12 +184,109 @@ static bool send_event(struct session *s, struct hw_place id, const struct hw_to
 	return send_to(s, id, "transition", payload);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------ */
-
 static bool done_asking(struct session *s)
 {
 	s->asking--;
 	return !s->gone && s->asking == 0;
+}
+
+/* --- what was trimmed --------------------------------------------------------------------------------------------- */
+
+/* What lies up to this place was sent, or is not for this client. */
+static void passed(struct session *s, struct hw_place place)
+{
+	s->read = place;
+	s->saved = false;
+	s->again = true;
+}
+
+/* False: later. */
+static bool send_gap(struct session *s, struct hw_place after, struct hw_place before, int64_t lost)
+{
+	char payload[200], from[HW_PLACE_TEXT], to[HW_PLACE_TEXT], number[24] = "null";
+	if (lost >= 0)
+		snprintf(number, sizeof(number), "%" PRId64, lost);
+	snprintf(payload, sizeof(payload), "{\"after\":\"%s\",\"before\":\"%s\",\"lost\":%s}",
+	         hw_place_text(after, from), hw_place_text(before, to), number);
+	if (!send_to(s, hw_place_before(before), "gap", payload))
+		return false;
+	passed(s, hw_place_before(before));
+	return true;
+}
+
+/* What history has, or says that nobody has, up to where the stream begins. Whether all of it went out. */
+static bool send_past(struct session *s, struct hw_past_page *page)
+{
+	struct hw_past_item item;
+	while (s->n_sent < UNACKED && hw_past_next(page, &item)) {
+		if (hw_place_cmp(item.id, s->oldest) >= 0 && item.hole &&
+		    hw_place_cmp(hw_place_next(item.after), s->oldest) < 0)
+			return send_gap(s, item.after, s->oldest, -1);
+		if (hw_place_cmp(item.id, s->oldest) >= 0) {
+			passed(s, hw_place_before(s->oldest));
+			return true;
+		}
+		if (item.hole && !send_gap(s, item.after, hw_place_next(item.id), item.lost))
+			return false;
+		if (!item.hole && hw_filter_matches(s->filter, &item.device) && !send_event(s, item.id, &item.device))
+			return false;
+		passed(s, item.id);
+	}
+	return s->n_sent < UNACKED;
+}
+
+/* It has nothing more before the stream's begin. If it has read that far, nothing more was there. False: later. */
+static bool end_of_past(struct session *s, struct hw_place read)
+{
+	int64_t now = now_ms();
+	if (hw_place_cmp(read, s->oldest) >= 0) {
+		passed(s, hw_place_before(s->oldest));
+		return true;
+	}
+	if (s->behind_ms == 0)
+		s->behind_ms = now;
+	if (now - s->behind_ms >= BEHIND_MS)
+		return send_gap(s, hw_place_cmp(read, s->read) > 0 ? read : s->read, s->oldest, -1);
+	s->later = true;
+	return false;
+}
+
+static void on_past(void *arg, struct hw_past_page *page)
+{
+	struct session *s = arg;
+	if (!done_asking(s) || s->asleep_ms)
+		return;
+	if (hw_place_cmp(s->asked, s->read) != 0) { /* it begins elsewhere by now */
+		s->later = true;
+		return;
+	}
+	bool sent = page ? send_past(s, page) : send_gap(s, s->read, s->oldest, -1);
+	if (sent && page && !page->more && hw_place_cmp(hw_place_next(s->read), s->oldest) < 0)
+		sent = end_of_past(s, page->read);
+	if (sent)
+		go_on(s);
+}
+
+static void bridge(struct session *s)
+{
+	int rc = hw_past_ask(s->all->past, s->read, on_past, s);
+	s->asked = s->read;
+	if (rc == 0)
+		s->asking++;
+	else if (rc == -EBUSY)
+		s->later = true;
+	else if (send_gap(s, s->read, s->oldest, -1))
+		go_on(s);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+/* The place of an element of a page of the stream; false: it has none. */
+static bool place_at(const redisReply *page, size_t i, struct hw_place *out)
+{
+	const redisReply *e = page->element[i];
+	return e->type == REDIS_REPLY_ARRAY && e->elements == 2 && e->element[0]->type == REDIS_REPLY_STRING &&
+	       hw_place_read(out, e->element[0]->str, e->element[0]->len);
 }
 
 static void on_known_offline(void *arg, const redisReply *reply)
@@ -271,27 +297,23 @@ static void on_known_offline(void *arg, const redisReply *reply)
 		s->asleep_ms = reply->integer ? now_ms() : 0;
 }
 
-/* The oldest entry that there is: what lay between the place and it is gone. */
+/* The oldest entry that there is. */
 static void on_oldest(void *arg, const redisReply *reply)
 {
 	struct session *s = arg;
-	char payload[200], after[HW_PLACE_TEXT], before[HW_PLACE_TEXT];
-	struct hw_place oldest;
 	s->asking--;
-	if (s->gone || s->asleep_ms || !s->first || !reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 1)
-		return;
-	const redisReply *entry = reply->element[0];
-	if (entry->type != REDIS_REPLY_ARRAY || entry->elements != 2 ||
-	    !hw_place_read(&oldest, entry->element[0]->str, entry->element[0]->len))
-		return;
-	if ((s->read.ms || s->read.seq) && hw_place_cmp(hw_place_next(s->read), oldest) < 0) {
-		snprintf(payload, sizeof(payload), "{\"after\":\"%s\",\"before\":\"%s\",\"lost\":null}",
-		         hw_place_text(s->read, after), hw_place_text(oldest, before));
-		if (!send_to(s, hw_place_before(oldest), "gap", payload))
-			return;
-		s->read = hw_place_before(oldest);
-	}
-	s->first = false;
+	s->begins = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 && place_at(reply, 0, &s->oldest);
+}
+
+/* Whether entries behind the session's place were trimmed. The entry at the place is proof of the contrary. */
+static bool is_trimmed(const struct session *s, const redisReply *page)
+{
+	struct hw_place first;
+	if ((s->read.ms == 0 && s->read.seq == 0) || page->elements == 0)
+		return false;
+	if (place_at(page, 0, &first) && hw_place_cmp(first, s->read) == 0)
+		return false;
+	return s->begins && hw_place_cmp(hw_place_next(s->read), s->oldest) < 0;
 }
 
 static void on_range(void *arg, const redisReply *reply)
@@ -299,22 +321,22 @@ static void on_range(void *arg, const redisReply *reply)
 	struct session *s = arg;
 	struct hw_told_device d;
 	struct hw_place id;
-	if (!done_asking(s) || s->asleep_ms || s->first || !reply || reply->type != REDIS_REPLY_ARRAY)
+	if (!done_asking(s) || s->asleep_ms || !reply || reply->type != REDIS_REPLY_ARRAY)
 		return;
+	if (is_trimmed(s, reply)) {
+		bridge(s);
+		return;
+	}
+	s->behind_ms = 0;
 	for (size_t i = 0; i < reply->elements && s->n_sent < UNACKED; i++) {
-		const redisReply *e = reply->element[i];
-		if (e->type != REDIS_REPLY_ARRAY || e->elements != 2 ||
-		    !hw_place_read(&id, e->element[0]->str, e->element[0]->len) || hw_place_cmp(id, s->read) <= 0)
+		if (!place_at(reply, i, &id) || hw_place_cmp(id, s->read) <= 0)
 			continue;
 		/* What is no transition was written by somebody else. */
-		if (hw_told_read_device(e, &d) && matches(s, &d) && !send_event(s, id, &d))
+		if (hw_told_read_device(reply->element[i], &d) && hw_filter_matches(s->filter, &d) &&
+		    !send_event(s, id, &d))
 			return;
-		s->read = id;
-		s->saved = false;
-		s->again = true;
+		passed(s, id);
 	}
-	if (reply->elements == 0)
-		s->first = false;
 	go_on(s);
 }
 
@@ -333,7 +355,7 @@ static void go_on(struct session *s)
 		return;
 	s->again = false;
 	snprintf(offline, sizeof(offline), "%s%s", a->device_prefix, s->client);
-	hw_place_text(hw_place_next(s->read), from);
+	hw_place_text(s->read, from);
 	s->asking += ask(f, on_known_offline, s, (const char *[]){"EXISTS", offline, NULL}) == 0;
 	s->asking += ask(f, on_oldest, s, (const char *[]){"XRANGE", f->events, "-", "+", "COUNT", "1", NULL}) == 0;
 	s->asking +=
@@ -556,7 +578,7 @@ static void on_follow(void *arg, struct hw_text sender, const struct hw_request 
 		return;
 	}
 	struct asking *k = asking_new(f, sender, q);
-	if (!k || !(k->filter = filter_of(q))) {
+	if (!k || !(k->filter = hw_filter_of(q))) {
 		free(k);
 		return;
 	}
@@ -631,6 +653,8 @@ void hw_tasks_sessions_tick(struct hw_tasks_sessions *f)
 			s->acked = s->read; /* nothing of it was for this client */
 			save(s, s->read, false);
 		}
+		s->again |= s->later;
+		s->later = false;
 		go_on(s);
 	}
 }
@@ -640,6 +664,11 @@ struct hw_tasks_sessions *hw_tasks_sessions_new(struct hw_tasks_app *app)
 	struct hw_tasks_sessions *f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
+	f->past = hw_past_new(app->loop.base, app->conf->history_socket);
+	if (!f->past) {
+		free(f);
+		return NULL;
+	}
 	f->app = app;
 	snprintf(f->events, sizeof(f->events), "%sevents", app->conf->redis.key_prefix);
 	f->hook = (struct hw_told_hook){.on_device = on_device, .on_up = on_up, .arg = f};
@@ -654,6 +683,7 @@ void hw_tasks_sessions_free(struct hw_tasks_sessions *f)
 {
 	if (!f)
 		return;
+	hw_past_free(f->past);
 	for (struct session *s = f->sessions; s; s = s->next) {
 		s->gone = true;
 		s->asking = 0;

@@ -40,6 +40,7 @@ static void judge(struct hw_conf_draft *d)
 	struct hw_tasks_settings *c = (struct hw_tasks_settings *)d->conf;
 	hw_conf_judge_mqtt(d, &c->mqtt);
 	hw_conf_judge_redis(d, &c->redis);
+	hw_notify_judge_settings(d, &c->notify);
 	hw_conf_draft_require(d, is_root(c->root), "tasks", "root", "root",
 	                      "is no beginning of a topic: levels without + and #, and no slash at either end");
 	hw_conf_draft_require(d, hw_task_name_is_valid((struct hw_text){c->name, strlen(c->name)}), "tasks", "name",
@@ -58,6 +59,8 @@ static void judge(struct hw_conf_draft *d)
 /* clang-format off */
 static const struct hw_conf_option options[] = {
 	{"monitor", "node_id", HW_CONF_NODE_ID, AT(node_id), .min = 1, .max = HW_CONF_NAME_MAX, .dflt = "auto", .borrowed = true},
+
+	{"history", "socket", HW_CONF_PATH, AT(history_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/history.sock", .borrowed = true},
 
 	{"tasks", "root", HW_CONF_WORD, AT(root), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "nodes"},
 	{"tasks", "name", HW_CONF_WORD, AT(name), .min = 1, .max = HW_CONF_NAME_MAX, .dflt = "heartwheel"},
@@ -92,6 +95,8 @@ static const struct hw_conf_option options[] = {
 	HW_CONF_STORE_ROWS(struct hw_tasks_settings, store),
 
 	HW_CONF_REDIS_ROWS(struct hw_tasks_settings, redis),
+
+	HW_NOTIFY_ROWS(struct hw_tasks_settings, notify),
 };
 /* clang-format on */
 

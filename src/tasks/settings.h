@@ -5,6 +5,7 @@
 
 #include "conf/conf.h"
 #include "conf/shared.h"
+#include "notify/settings.h"
 
 enum hw_tasks_identity { HW_IDENTITY_TOPIC, HW_IDENTITY_PAYLOAD };
 
@@ -29,9 +30,11 @@ struct hw_tasks_settings {
 	int log_level;
 
 	char *node_id; /* of [monitor] */
+	char *history_socket;
 	struct hw_conf_mqtt mqtt;
 	int store;
 	struct hw_conf_redis redis;
+	struct hw_notify_settings notify;
 };
 
 extern const struct hw_conf_table hw_tasks_table;

@@ -17,6 +17,8 @@
 #include "link/link.h"
 #include "link/trouble.h"
 #include "tasks/app.h"
+#include "tasks/ends.h"
+#include "tasks/place.h"
 
 #define GROUP        "tell"
 #define PAGE         100
@@ -47,8 +49,9 @@ struct hw_tasks_tell {
 	bool own;       /* what was taken before is read first */
 	bool asked_own; /* and was asked for */
 	char own_at[ID_MAX];
-	int64_t took_over_ms; /* monotonic */
-	size_t out;           /* on their way to the broker */
+	struct hw_place ends_at; /* the newest entry of which people were told, if it came to nothing */
+	int64_t took_over_ms;    /* monotonic */
+	size_t out;              /* on their way to the broker */
 	struct telling *page[PAGE];
 	size_t n_page;
 	char acks[ACKS][ID_MAX];
@@ -200,15 +203,41 @@ static bool take_entry(struct hw_tasks_tell *t, const struct hw_told_task *e)
 	return true;
 }
 
-/* `fresh`: nobody has read them before. */
-static void take_entries(struct hw_tasks_tell *t, const redisReply *entries, bool fresh)
+/* Who has read entries before: nobody; this instance, which may not have got the answer; one that has died. */
+enum reading { FRESH, OWN, TAKEN_OVER };
+
+/*
+ * One entry is read by one instance, so people are told of it once: by whom it was given to first, whatever becomes of
+ * that one's connections meanwhile, and anew by who takes over. An entry that this instance reads again is behind all
+ * that it was told of if its answer was lost, and none of them else.
+ */
+static void tell_people(struct hw_tasks_tell *t, const struct hw_told_task *e, enum reading reading)
+{
+	struct hw_place at;
+	if (!hw_tasks_ends_tell(e) || !hw_place_read(&at, e->id, strlen(e->id)))
+		return;
+	bool behind = hw_place_cmp(at, t->ends_at) > 0;
+	if (reading == OWN && !behind)
+		return;
+	if (behind && reading != TAKEN_OVER)
+		t->ends_at = at;
+	struct hw_tasks_ends *ends = hw_notifier_gathers(t->app->notifier);
+	if (!ends)
+		return;
+	hw_tasks_ends_add(ends, e);
+	hw_notifier_gathered(t->app->notifier);
+}
+
+static void take_entries(struct hw_tasks_tell *t, const redisReply *entries, enum reading reading)
 {
 	struct hw_told_task e;
 	for (size_t i = 0; i < entries->elements && t->n_page < PAGE; i++) {
 		const redisReply *one = entries->element[i];
 		bool whole = hw_told_read_task(one, &e);
-		if (whole && fresh && !e.late)
+		if (whole && reading == FRESH && !e.late)
 			(e.watched ? t->app->counts.watched : t->app->counts.ended)[e.state]++;
+		if (whole)
+			tell_people(t, &e, reading);
 		if (whole && is_told(&e)) {
 			(void)take_entry(t, &e); /* without memory it stays taken, and is read again */
 			continue;
@@ -250,7 +279,7 @@ static void on_read(redisAsyncContext *ac, void *answer, void *arg)
 	size_t n = entries && entries->type == REDIS_REPLY_ARRAY ? entries->elements : 0;
 	if (n > 0) {
 		const redisReply *last = entries->element[n - 1];
-		take_entries(t, entries, !own);
+		take_entries(t, entries, own ? OWN : FRESH);
 		if (own && last->type == REDIS_REPLY_ARRAY && last->elements == 2 &&
 		    last->element[0]->type == REDIS_REPLY_STRING)
 			snprintf(t->own_at, ID_MAX, "%.47s", last->element[0]->str);
@@ -269,7 +298,7 @@ static void on_taken_over(redisAsyncContext *ac, void *answer, void *arg)
 	if (!is_answer(t, r))
 		return;
 	if (r->type == REDIS_REPLY_ARRAY && r->elements >= 2 && r->element[1]->type == REDIS_REPLY_ARRAY)
-		take_entries(t, r->element[1], false);
+		take_entries(t, r->element[1], TAKEN_OVER);
 	go_on(t);
 }
 

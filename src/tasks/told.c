@@ -71,20 +71,22 @@ static int64_t number_of(struct hw_text t)
 
 bool hw_told_read_task(const redisReply *entry, struct hw_told_task *out)
 {
-	struct hw_text none = {"", 0}, task = none, state = none, time = none, watched = none;
+	struct hw_text none = {"", 0}, task = none, state = none, time = none, watched = none, waited = none;
 	if (!is_entry(entry))
 		return false;
 	*out = (struct hw_told_task){entry->element[0]->str, .receiver = none, .sender = none,
-	                             .msg_id = none,         .why = none,      .node = none};
+	                             .msg_id = none,         .why = none,      .node = none,
+	                             .action = none};
 	const struct field fields[] = {
-		{"task", &task},      {"receiver", &out->receiver}, {"sender", &out->sender}, {"msg_id", &out->msg_id},
-		{"state", &state},    {"why", &out->why},           {"time_ms", &time},       {"node", &out->node},
-		{"watched", &watched}};
+		{"task", &task},       {"receiver", &out->receiver}, {"sender", &out->sender}, {"msg_id", &out->msg_id},
+		{"state", &state},     {"why", &out->why},           {"time_ms", &time},       {"node", &out->node},
+		{"watched", &watched}, {"action", &out->action},     {"waited_ms", &waited}};
 	read_fields(entry, fields, sizeof(fields) / sizeof(*fields));
 	out->state = hw_task_state_of(state.at, state.len);
 	out->late = out->why.len == 4 && memcmp(out->why.at, HW_TASK_WHY_LATE, 4) == 0;
 	out->watched = watched.len > 0;
 	out->time_ms = number_of(time);
+	out->waited_ms = number_of(waited);
 	return hw_task_id_parse(&out->task, task.at, task.len) && out->state != HW_TASK_STATES;
 }
 

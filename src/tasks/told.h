@@ -19,11 +19,13 @@ struct hw_told_task {
 	const char *id; /* of the entry */
 	struct hw_task_id task;
 	struct hw_text receiver, sender, msg_id, why, node;
+	struct hw_text action;    /* of one that is watched, at its end; else empty */
 	enum hw_task_state state; /* with why "late": what the answer that came late said */
 	bool late;
 	bool watched; /* of a task that nodes sent one another: the entry has a field `watched`; nobody is told by
 	                 tell.h */
 	int64_t time_ms;
+	int64_t waited_ms; /* with `action`: how long for what it was ended for */
 };
 
 /* A transition of a device. */

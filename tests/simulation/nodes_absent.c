@@ -320,8 +320,8 @@ struct hw_notifier {
 	int none;
 };
 
-struct hw_notifier *hw_notifier_new(struct event_base *base, const struct hw_monitor *m, hw_notifier_trouble *trouble,
-                                    void *arg)
+struct hw_notifier *hw_notifier_of_devices(struct event_base *base, const struct hw_monitor *m,
+                                           hw_notifier_trouble *trouble, void *arg)
 {
 	static struct hw_notifier none;
 	(void)base, (void)m, (void)trouble, (void)arg;

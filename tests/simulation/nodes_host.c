@@ -269,8 +269,8 @@ static void configure(struct nw_world *w, struct nw_host *h)
 	                                   .http_socket = empty,
 	                                   .http_socket_group = empty,
 	                                   .http_listen = empty,
-	                                   .notify_exec = empty,
-	                                   .notify_webhook = empty,
+	                                   .notify.exec = empty,
+	                                   .notify.webhook = empty,
 	                                   .groups = &h->group,
 	                                   .n_groups = 1};
 	h->settings.node_id = (char *)nw_names[h->name];

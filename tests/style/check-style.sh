@@ -92,7 +92,7 @@ link    link conf heartwheel
 mqtt    mqtt conf heartwheel
 control control http run heartwheel
 redis   redis link run nodes heartwheel
-notify  notify http run heartwheel
+notify  notify http run conf heartwheel
 tasks   tasks control notify mqtt http link run conf heartwheel
 ctl     ctl http conf
 END

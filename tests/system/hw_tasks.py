@@ -15,7 +15,7 @@ _numbers = itertools.count(1)
 
 class Tasks(Program):
     """One instance. Its topics, keys and node id are the test's own; `options` are those of [tasks], where allow, publish and
-    answers may be lists; `redis`, `mqtt` and `monitor` are other sections'."""
+    answers may be lists; `redis`, `mqtt`, `monitor`, `notify` and `history` are other sections'."""
 
     name = "heartwheel-tasks"
 
@@ -26,14 +26,14 @@ class Tasks(Program):
         self.root, self.service = options.get("root", env.root), options.get("name", "heartwheel")
         self.prefix = options.get("key_prefix", "t%d:task:" % env.number)
         redis, mqtt = options.pop("redis", {}), options.pop("mqtt", {})
-        monitor = options.pop("monitor", {})
+        monitor, others = options.pop("monitor", {}), [(k, options.pop(k)) for k in ("notify", "history") if k in options]
         self.conf.write_text(render([
             ("monitor", {"node_id": self.node, **monitor}),
             ("mqtt", {"host": "127.0.0.1", "port": env.broker.port, **mqtt}),
             ("redis", {"host": "127.0.0.1", "port": env.redis_server.port, "key_prefix": env.prefix, **redis}),
             ("tasks", {"root": self.root, "key_prefix": self.prefix, "socket": self.socket,
                        "pid_file": self.pid_file, "user": "", "log": "stderr", "log_level": "debug",
-                       **{"allow": "* * *", **options}})]))
+                       **{"allow": "* * *", **options}})] + others))
         env.daemons.append(self)
 
     def start(self, ready=True, args=("-f",), env=None):

@@ -300,6 +300,31 @@ def in_csv(key, value):
     return "%d" % value if isinstance(value, bool) else "%.3f" % value if key == "down_s" else str(value)
 
 
+def test_a_page_of_events_says_what_is_missing(env, redis):
+    """How far the stream was read, from where on it is kept, and the gaps behind the page's begin."""
+    s = Scribe(env, 5, devices=4)
+    db = Sqlite(env.own_dir("db"))
+    h = History(env, db).start()
+    empty = h.get("/v1/history/events")
+    assert empty.status == 503 or (empty.json()["from"], empty.json()["gaps"]) == (None, [])
+    s.some(10)
+    wait_read(h, env)
+    h.stop()
+    first = list(s.written)
+    s.some(30)
+    env.redis.xtrim(s.stream, maxlen=12, approximate=False)
+    oldest = env.redis.xrange(s.stream, count=1)[0][0]
+    h.start()
+    wait_read(h, env)
+    gap = {"after": first[-1], "before": oldest, "lost": 18}
+    page = h.get("/v1/history/events?limit=4").json()
+    assert (page["from"], page["at"], page["gaps"], page["next"]) == (first[0], list(s.written)[-1], [gap], first[3])
+    page = h.get("/v1/history/events?after=" + first[-1]).json()
+    assert page["gaps"] == [gap] and page["events"][0]["event"] == oldest and "next" not in page
+    assert h.get("/v1/history/events?after=" + oldest).json()["gaps"] == []
+    assert b"gaps" not in h.get("/v1/history/events?limit=4", Accept="text/csv").body
+
+
 def test_transitions_outages_events_and_the_badge(env, redis):
     s = Scribe(env, 4, devices=4)
     s.some(300)

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "../suite.h"
-#include "notify/notify.h"
+#include "notify/devices.h"
 
 #define PATIENCE_MS 15000 /* whoever waits for the name waits for ever */
 
@@ -84,7 +84,7 @@ START_TEST(nothing_waits_for_a_name)
 {
 	struct seen s = {.last_ms = now_ms(), .base = event_base_new()};
 	struct hw_monitor *m = monitor();
-	struct hw_notifier *n = hw_notifier_new(s.base, m, on_trouble, &s);
+	struct hw_notifier *n = hw_notifier_of_devices(s.base, m, on_trouble, &s);
 	struct hw_notifier_conf conf = {.node_id = "n",
 	                                .exec = "",
 	                                .webhook = "http://name.invalid/",

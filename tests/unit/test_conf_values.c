@@ -120,9 +120,9 @@ START_TEST(notify)
 	                                  "https:///x",  "file:///etc/passwd", "-"};
 	char text[64];
 	struct hw_settings *c = load("[notify]\nexec = /bin/tell\nwebhook = https://a.example/b?c=d\n");
-	ck_assert_str_eq(c->notify_exec, "/bin/tell");
-	ck_assert_str_eq(c->notify_webhook, "https://a.example/b?c=d");
-	ck_assert_int_eq(c->notify_interval_ms, 10000);
+	ck_assert_str_eq(c->notify.exec, "/bin/tell");
+	ck_assert_str_eq(c->notify.webhook, "https://a.example/b?c=d");
+	ck_assert_int_eq(c->notify.interval_ms, 10000);
 	hw_conf_free(c);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		snprintf(text, sizeof(text), "[notify]\nwebhook = %s\n", bad[i]);
@@ -135,17 +135,17 @@ END_TEST
 START_TEST(notify_in_words)
 {
 	struct hw_settings *c = load("[notify]\n");
-	ck_assert_int_eq(c->notify_exec_template, HW_NOTIFY_JSON);
-	ck_assert_int_eq(c->notify_webhook_template, HW_NOTIFY_JSON);
-	ck_assert_str_eq(c->notify_title, "{summary}");
-	ck_assert_str_eq(c->notify_text, "{list}\\n{now}.");
+	ck_assert_int_eq(c->notify.exec_template, HW_NOTIFY_JSON);
+	ck_assert_int_eq(c->notify.webhook_template, HW_NOTIFY_JSON);
+	ck_assert_str_eq(c->notify.title, "{summary}");
+	ck_assert_str_eq(c->notify.text, "{list}\\n{now}.");
 	hw_conf_free(c);
 	c = load("[notify]\nexec_template = mail\nmail_from = a@b\nmail_to = c@d, e@f\nwebhook_template = ntfy\n"
 	         "title = {{{device}}} {status}\\n\ntext =\n");
-	ck_assert_int_eq(c->notify_exec_template, HW_NOTIFY_MAIL);
-	ck_assert_int_eq(c->notify_webhook_template, HW_NOTIFY_NTFY);
-	ck_assert_str_eq(c->notify_mail_to, "c@d, e@f");
-	ck_assert_str_eq(c->notify_text, "");
+	ck_assert_int_eq(c->notify.exec_template, HW_NOTIFY_MAIL);
+	ck_assert_int_eq(c->notify.webhook_template, HW_NOTIFY_NTFY);
+	ck_assert_str_eq(c->notify.mail_to, "c@d, e@f");
+	ck_assert_str_eq(c->notify.text, "");
 	hw_conf_free(c);
 	REFUSE("[notify]\nexec_template = smail\n", ":2: key 'exec_template': ");
 	REFUSE("[notify]\nexec_template = ntfy\n", ":2: key 'exec_template': ntfy is for a webhook");
@@ -453,8 +453,8 @@ START_TEST(a_url_may_be_long)
 	snprintf(text, sizeof(text),
 	         "[notify]\nwebhook = http://127.0.0.1/%02027d?a=b\n[group a]\nheartbeat = a/{id}\n", 1);
 	c = load(text);
-	ck_assert_uint_eq(strlen(c->notify_webhook), 2048);
-	ck_assert_str_eq(c->notify_webhook + 2040, "0001?a=b");
+	ck_assert_uint_eq(strlen(c->notify.webhook), 2048);
+	ck_assert_str_eq(c->notify.webhook + 2040, "0001?a=b");
 	hw_conf_free(c);
 	snprintf(text, sizeof(text), "[notify]\nwebhook = http://127.0.0.1/%02028d?a=b\n", 1);
 	REFUSE(text, ":2: key 'webhook': ");

@@ -7,12 +7,14 @@
 local WATCHED = PREFIX .. 'watched'
 
 local function read_watched(task)
-	local h = call('HMGET', PREFIX .. task, 'state', 'sender', 'msg_id', 'receiver', 'exp', 'run', 'acked', 'why', 'late', 'watched')
+	local h = call('HMGET', PREFIX .. task, 'state', 'sender', 'msg_id', 'receiver', 'exp', 'run', 'acked', 'why', 'late', 'watched',
+		'action', 'sent')
 	if not h[1] or not h[10] then
 		return nil
 	end
 	return { state = h[1], sender = h[2] or '', msg_id = h[3] or '', receiver = h[4] or '', exp = tonumber(h[5]) or 0,
-		run = tonumber(h[6]) or 0, acked = tonumber(h[7]) or 0, why = h[8] or '', late = h[9], marks = { 'watched', '1' } }
+		run = tonumber(h[6]) or 0, acked = tonumber(h[7]) or 0, why = h[8] or '', late = h[9], action = h[11] or '', sent = tonumber(h[12]) or now,
+		marks = { 'watched', '1' } }
 end
 
 -- The record outlives its end, should nobody look at it any more.
@@ -21,12 +23,15 @@ local function lasts_until(task, t)
 	call('PEXPIRE', PREFIX .. task, whole(t - now + KEEP))
 end
 
+-- At its end a transition says what is told to people: which command, and how long it was waited for.
 local function finish_watched(task, r, state, why)
+	local waited = why == 'run' and r.run or why == 'exp' and r.exp - r.sent or now - r.sent
+	r.marks = { 'watched', '1', 'action', r.action, 'waited_ms', whole(waited) }
 	tell(task, r, state, why)
 	call('HSET', PREFIX .. task, 'state', state, 'ended', whole(now), 'why', why)
 	call('ZADD', WATCHED, whole(BEHIND + now), task)
 	call('PEXPIRE', PREFIX .. task, KEEP)
-	r.state, r.why = state, why
+	r.state, r.why, r.marks = state, why, { 'watched', '1' }
 end
 
 -- Ends one that time has ended, if the time is believed.

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* [notify] of monitor.conf, which several programs read: its struct, rows and rules, as conf/shared.h has it of others.
+ */
+#ifndef HW_NOTIFY_SETTINGS_H
+#define HW_NOTIFY_SETTINGS_H
+
+#include <stdbool.h>
+
+#include "conf/draft.h"
+#include "conf/table.h"
+#include "notify/template.h"
+
+#define HW_NOTIFY_URL_MAX    2048
+#define HW_NOTIFY_FORMAT_MAX 1000
+
+/* Strings are owned and never NULL. */
+struct hw_notify_settings {
+	char *exec, *webhook;
+	int exec_template, webhook_template; /* enum hw_notify_template */
+	char *title, *text;                  /* good formats: template.h */
+	char *mail_from, *mail_to;
+	int64_t interval_ms;
+};
+
+extern const struct hw_conf_choice hw_notify_templates[];
+
+/* clang-format off */
+#define HW_NOTIFY_ROWS(type, member) \
+	{"notify", "exec", HW_CONF_PATH, HW_CONF_AT(type, member.exec), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true}, \
+	{"notify", "webhook", HW_CONF_WORD, HW_CONF_AT(type, member.webhook), .max = HW_NOTIFY_URL_MAX, .dflt = "", .live = true}, \
+	{"notify", "exec_template", HW_CONF_ENUM, HW_CONF_AT(type, member.exec_template), .choices = hw_notify_templates, .dflt = "json", .live = true}, \
+	{"notify", "webhook_template", HW_CONF_ENUM, HW_CONF_AT(type, member.webhook_template), .choices = hw_notify_templates, .dflt = "json", .live = true}, \
+	{"notify", "title", HW_CONF_STRING, HW_CONF_AT(type, member.title), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "{summary}", .live = true}, \
+	{"notify", "text", HW_CONF_STRING, HW_CONF_AT(type, member.text), .max = HW_NOTIFY_FORMAT_MAX, .dflt = "{list}\\n{now}.", .live = true}, \
+	{"notify", "mail_from", HW_CONF_STRING, HW_CONF_AT(type, member.mail_from), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true}, \
+	{"notify", "mail_to", HW_CONF_STRING, HW_CONF_AT(type, member.mail_to), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true}, \
+	{"notify", "notify_interval", HW_CONF_DURATION, HW_CONF_AT(type, member.interval_ms), .min = 100, .max = HW_CONF_DAY, .dflt = "10s", .live = true}
+/* clang-format on */
+
+/* For a table's `judge`. */
+void hw_notify_judge_settings(struct hw_conf_draft *d, const struct hw_notify_settings *c);
+
+/* "json", "text", ...: of an enum hw_notify_template. */
+const char *hw_notify_template_name(int as);
+/* Whether it is http://HOST... or https://HOST... */
+bool hw_notify_is_url(const char *text);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* See words.h. */
+#include "notify/words.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "heartwheel/utf8.h"
+
+static bool invisible(uint32_t c)
+{
+	return hw_utf8_is_control(c) || c == 0xad || c == 0x061c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
+}
+
+size_t hw_words_show(const char *text, size_t len, char *out, size_t cap)
+{
+	size_t at = 0, n;
+	for (size_t i = 0; i < len; i += n) {
+		char piece[16];
+		uint32_t c;
+		n = hw_utf8_next((const unsigned char *)text + i, len - i, &c);
+		if (n == 0)
+			snprintf(piece, sizeof(piece), "\\x%02x", (unsigned)(unsigned char)text[i]);
+		else if (invisible(c))
+			snprintf(piece, sizeof(piece), "\\u%04x", (unsigned)c);
+		else
+			snprintf(piece, sizeof(piece), "%.*s", (int)n, text + i);
+		if (n == 0)
+			n = 1;
+		size_t more = strlen(piece);
+		if (at + more >= cap)
+			break;
+		memcpy(out + at, piece, more);
+		at += more;
+	}
+	out[at] = '\0';
+	return at;
+}
+
+const char *hw_words_number(uint64_t n, char buf[32])
+{
+	char digits[24];
+	int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n), at = 0;
+	for (int i = 0; i < len; i++) {
+		if (i > 0 && (len - i) % 3 == 0)
+			buf[at++] = ',';
+		buf[at++] = digits[i];
+	}
+	buf[at] = '\0';
+	return buf;
+}
+
+const char *hw_words_span(int64_t ms, char buf[48])
+{
+	static const struct {
+		int64_t s;
+		const char *name;
+	} units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+	int64_t s = ms / 1000;
+	size_t i = 0;
+	if (ms < 10000 && ms % 1000 != 0) {
+		snprintf(buf, 48, "%lld.%lld s", (long long)s, (long long)(ms % 1000 / 100));
+		return buf;
+	}
+	while (i < 3 && s < units[i].s)
+		i++;
+	int64_t rest = i < 3 ? s % units[i].s / units[i + 1].s : 0;
+	int n = snprintf(buf, 48, "%lld %s", (long long)(s / units[i].s), units[i].name);
+	if (rest > 0)
+		snprintf(buf + n, 48 - (size_t)n, " %lld %s", (long long)rest, units[i + 1].name);
+	return buf;
+}
+
+void hw_words_clock(int64_t wall_ms, const char *format, char *buf, size_t cap)
+{
+	time_t t = (time_t)(wall_ms / 1000);
+	struct tm tm;
+	if (!localtime_r(&t, &tm) || strftime(buf, cap, format, &tm) == 0)
+		snprintf(buf, cap, "%lld", (long long)t);
+}
+
+char *hw_words_shown(const char *text)
+{
+	size_t cap = 6 * strlen(text) + 1;
+	char *out = malloc(cap);
+	if (out)
+		hw_words_show(text, strlen(text), out, cap);
+	return out;
+}
+
+char *hw_words_time(int64_t wall_ms)
+{
+	char text[64];
+	hw_words_clock(wall_ms, "%Y-%m-%d %H:%M:%S %z", text, sizeof(text));
+	return strdup(text);
+}
+
+/* --- a list ------------------------------------------------------------------- */
+
+int hw_lines_init(struct hw_lines *l)
+{
+	*l = (struct hw_lines){.text = evbuffer_new()};
+	return l->text ? 0 : -ENOMEM;
+}
+
+void hw_lines_fini(struct hw_lines *l)
+{
+	if (l->text)
+		evbuffer_free(l->text);
+	*l = (struct hw_lines){0};
+}
+
+void hw_lines_add(struct hw_lines *l, int64_t wall_ms, const char *what)
+{
+	char at[32];
+	hw_words_clock(wall_ms, "%H:%M:%S", at, sizeof(at));
+	size_t bytes = evbuffer_get_length(l->text) + strlen(at) + strlen(what) + 2;
+	if (l->left_out || l->n == HW_NOTIFIER_LINES || bytes > HW_NOTIFIER_BYTES ||
+	    evbuffer_add_printf(l->text, "%s %s\n", at, what) < 0)
+		l->left_out++;
+	else
+		l->n++;
+}
+
+char *hw_lines_take(struct hw_lines *l)
+{
+	char count[32];
+	if (l->left_out)
+		evbuffer_add_printf(l->text, "... and %s more\n", hw_words_number(l->left_out, count));
+	size_t len = evbuffer_get_length(l->text);
+	char *text = malloc(len + 1);
+	evbuffer_remove(l->text, text, text ? len : 0);
+	if (text)
+		text[len > 0 ? len - 1 : 0] = '\0'; /* without the last line's end */
+	evbuffer_drain(l->text, evbuffer_get_length(l->text));
+	*l = (struct hw_lines){.text = l->text};
+	return text;
+}

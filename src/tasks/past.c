@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See past.h. Holes are what history says that it has missed, and what lies before the first transition that it keeps:
+ * whether anything was there nobody knows. Each is told where the stream goes on behind it, so they are looked through
+ * for each transition: there are few of them.
+ */
+#include "tasks/past.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartwheel/json.h"
+#include "http/fetch.h"
+
+#define TIMEOUT_MS 5000
+#define BYTES_MAX  (4u << 20)
+#define LAST       ((struct hw_place){UINT64_MAX, UINT64_MAX})
+
+struct question {
+	bool busy;
+	struct hw_place after;
+	hw_past_done *done;
+	void *arg;
+};
+
+struct hw_past {
+	struct hw_fetch *fetch;
+	struct question question[HW_FETCH_MAX];
+};
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static bool is(const struct hw_json_member *m, const char *key)
+{
+	return m->key_len == strlen(key) && memcmp(m->key, key, m->key_len) == 0;
+}
+
+/* A string's bytes, with a NUL; its length, or -1: it is none, or too long. */
+static int text_of(const struct hw_json_member *m, char *out, size_t cap)
+{
+	int len = m->value_len > 1 && m->value_len <= cap && m->value[0] == '"'
+	                  ? hw_json_unquote(m->value, m->value_len, out)
+	                  : -1;
+	if (len >= 0)
+		out[len] = '\0';
+	return len;
+}
+
+static bool place_of(const struct hw_json_member *m, struct hw_place *out)
+{
+	char text[64];
+	int len = text_of(m, text, sizeof(text));
+	return len > 0 && hw_place_read(out, text, (size_t)len);
+}
+
+static int64_t number_of(const struct hw_json_member *m, int64_t otherwise)
+{
+	char text[32];
+	if (m->value_len == 0 || m->value_len >= sizeof(text) || !strchr("-0123456789", m->value[0]))
+		return otherwise;
+	memcpy(text, m->value, m->value_len);
+	text[m->value_len] = '\0';
+	return strtoll(text, NULL, 10);
+}
+
+bool hw_past_read(struct hw_past_page *page, struct hw_place after, const char *body, size_t len)
+{
+	struct hw_json_member m;
+	size_t at = 0;
+	bool begins = false, reads = false;
+	*page = (struct hw_past_page){.after = after};
+	if (!hw_json_object_valid(body, len))
+		return false;
+	while (hw_json_object_next(body, len, &at, &m)) {
+		bool list = m.value[0] == '[';
+		if (is(&m, "events") && list) {
+			page->events = m.value;
+			page->events_len = m.value_len;
+		} else if (is(&m, "gaps") && list) {
+			page->gaps = m.value;
+			page->gaps_len = m.value_len;
+		} else if (is(&m, "at")) {
+			reads = place_of(&m, &page->read);
+		} else if (is(&m, "from")) {
+			begins = place_of(&m, &page->begin);
+		}
+		page->more |= is(&m, "next");
+	}
+	return page->events && page->gaps && begins && reads;
+}
+
+/* A row of `events`. */
+static bool read_event(const struct hw_json_member *row, struct hw_past_item *out)
+{
+	struct hw_told_device *d = &out->device;
+	struct hw_text none = {"", 0};
+	*d = (struct hw_told_device){
+		.id = "", .device = none, .state = none, .reason = none, .group = none, .node = none, .seq = none};
+	const struct {
+		const char *key;
+		struct hw_text *to;
+	} texts[] = {{"id", &d->device},
+	             {"state", &d->state},
+	             {"reason", &d->reason},
+	             {"group", &d->group},
+	             {"node", &d->node}};
+	struct hw_json_member m;
+	size_t at = 0;
+	bool placed = false;
+	out->hole = false;
+	if (row->value[0] != '{')
+		return false;
+	while (hw_json_object_next(row->value, row->value_len, &at, &m)) {
+		for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++) {
+			int len = is(&m, texts[k].key) ? text_of(&m, out->text[k], sizeof(out->text[k])) : -1;
+			if (len >= 0)
+				*texts[k].to = (struct hw_text){out->text[k], (size_t)len};
+		}
+		if (is(&m, "event"))
+			placed = place_of(&m, &out->id);
+		else if (is(&m, "seq"))
+			d->seq = (struct hw_text){m.value, m.value_len};
+		else if (is(&m, "time_ms"))
+			d->time_ms = number_of(&m, 0);
+		else if (is(&m, "last_seen_ms"))
+			d->last_seen_ms = number_of(&m, 0);
+	}
+	return placed && d->device.len > 0 && d->state.len > 0;
+}
+
+struct hole {
+	struct hw_place after, before;
+	int64_t lost;
+};
+
+/* A row of `gaps`. */
+static bool read_hole(const struct hw_json_member *row, struct hole *out)
+{
+	struct hw_json_member m;
+	size_t at = 0;
+	unsigned found = 0;
+	*out = (struct hole){.lost = -1};
+	if (row->value[0] != '{')
+		return false;
+	while (hw_json_object_next(row->value, row->value_len, &at, &m)) {
+		if (is(&m, "after"))
+			found += place_of(&m, &out->after);
+		else if (is(&m, "before"))
+			found += place_of(&m, &out->before);
+		else if (is(&m, "lost"))
+			out->lost = number_of(&m, -1);
+	}
+	/* Where another stream was put in the place of one, or nothing was lost, there is none. */
+	return found == 2 && out->lost != 0 && hw_place_cmp(out->after, out->before) < 0;
+}
+
+/* --- in order ----------------------------------------------------------------------------------------------------- */
+
+/* Whether something may be between what was handed out last and this place, which was not handed out. */
+static bool is_ahead(const struct hw_past_page *page, struct hw_place before)
+{
+	return hw_place_cmp(hw_place_next(page->after), before) < 0;
+}
+
+/* The first hole that ends at `next` or before it. */
+static bool find_hole(const struct hw_past_page *page, struct hw_place next, struct hole *out)
+{
+	struct hw_json_member row;
+	struct hole h = {.lost = -1};
+	size_t at = 0;
+	bool found = false;
+	if (is_ahead(page, page->begin) && hw_place_cmp(page->begin, next) <= 0) {
+		*out = (struct hole){page->after, page->begin, -1};
+		return true;
+	}
+	while (hw_json_array_next(page->gaps, page->gaps_len, &at, &row)) {
+		if (!read_hole(&row, &h) || !is_ahead(page, h.before) || hw_place_cmp(h.before, next) > 0 ||
+		    (found && hw_place_cmp(h.before, out->before) >= 0))
+			continue;
+		*out = h;
+		found = true;
+	}
+	return found;
+}
+
+static void put_hole(struct hw_past_page *page, const struct hole *h, struct hw_past_item *out)
+{
+	bool whole = hw_place_cmp(h->after, page->after) >= 0;
+	out->hole = true;
+	out->id = hw_place_before(h->before);
+	out->after = whole ? h->after : page->after;
+	out->lost = whole ? h->lost : -1;
+	page->after = out->id;
+}
+
+bool hw_past_next(struct hw_past_page *page, struct hw_past_item *out)
+{
+	struct hw_json_member row;
+	struct hole h = {.lost = -1};
+	size_t behind = page->at;
+	bool there = false;
+	/* What cannot be read is passed over, and so is what another stream, which was put back, has before the place.
+	 */
+	while (!there && hw_json_array_next(page->events, page->events_len, &behind, &row)) {
+		there = read_event(&row, out) && hw_place_cmp(out->id, page->after) > 0;
+		page->at = there ? page->at : behind;
+	}
+	if ((there || !page->more) && find_hole(page, there ? out->id : LAST, &h)) {
+		put_hole(page, &h, out);
+		return true;
+	}
+	if (there) {
+		page->at = behind;
+		page->after = out->id;
+	}
+	return there;
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------- */
+
+static void on_fetched(void *arg, long status, const char *body, size_t len)
+{
+	struct question *q = arg;
+	struct hw_past_page page;
+	const struct question was = *q;
+	q->busy = false; /* it may ask anew */
+	was.done(was.arg, status == 200 && hw_past_read(&page, was.after, body, len) ? &page : NULL);
+}
+
+int hw_past_ask(struct hw_past *p, struct hw_place after, hw_past_done *done, void *arg)
+{
+	struct question *q = p->question;
+	char path[HW_PLACE_TEXT + 64], text[HW_PLACE_TEXT];
+	while (q < p->question + HW_FETCH_MAX && q->busy)
+		q++;
+	if (q == p->question + HW_FETCH_MAX)
+		return -EBUSY;
+	snprintf(path, sizeof(path), "/v1/history/events?after=%s&limit=%d", hw_place_text(after, text), HW_PAST_PAGE);
+	int rc = hw_fetch_get(p->fetch, path, on_fetched, q);
+	if (rc == 0)
+		*q = (struct question){true, after, done, arg};
+	return rc;
+}
+
+struct hw_past *hw_past_new(struct event_base *base, const char *socket)
+{
+	struct hw_past *p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->fetch = hw_fetch_new(base, socket, TIMEOUT_MS, BYTES_MAX);
+	if (p->fetch)
+		return p;
+	free(p);
+	return NULL;
+}
+
+void hw_past_free(struct hw_past *p)
+{
+	if (!p)
+		return;
+	hw_fetch_free(p->fetch);
+	free(p);
+}
