@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""A heartbeat in the core, as the daemon does it, beside timers of libevent, libev and libuv, and beside a wheel that
-links at each heartbeat.
+"""A heartbeat in the core, as the daemon does it, beside timers of libevent, libev and libuv, beside a wheel that
+links at each heartbeat, and beside the machine's limit: the cache lines that a heartbeat touches, and nothing else.
 
 The contenders take short turns, so that they meet the same machine; ratios are formed turn by turn. Ours is from topic
 and payload to the record. libevent's is given the event itself, or the id, which a hash table finds (see
@@ -16,7 +16,7 @@ import subprocess
 import measure
 
 TURNS = 7
-CONTENDERS = ("core", "timers_libevent", "timers_libev", "timers_libuv")
+CONTENDERS = ("core", "timers_libevent", "timers_libev", "timers_libuv", "lines")
 OURS = ("core", "empty_batch")
 BEATS_A_TIMEOUT = 3
 WHOLE = ("core", "whole")  # OURS and its share of the re-linking
@@ -37,6 +37,9 @@ SHOWN = tuple(
     ("timers_libevent", "common", "libevent, one common timeout, no look-up"),
     ("timers_libev", "again", "libev: ev_timer_again(), no look-up"),
     ("timers_libuv", "again", "libuv: uv_timer_again(), no look-up"),
+    ("lines", "two", "limit: two random cache lines in batches, slot and record, of a short id"),
+    ("lines", "three", "limit: three, slot, record and id, of a longer one or of a device that reports fields"),
+    ("lines", "one", "limit: one random cache line in batches"),
 )
 # What is asked for, and what it is compared with.
 RATIOS = (
@@ -52,6 +55,10 @@ RATIOS = (
      "where all devices share a few timeouts"),
     ("libev without a look-up / heartwheel", ("timers_libev", "again"), OURS, None, None),
     ("libuv without a look-up / heartwheel", ("timers_libuv", "again"), OURS, None, None),
+    ("the look-up of the id / two random cache lines", ("core", "find_batch"), ("lines", "two"), None,
+     "how far the look-up is from the machine's limit"),
+    ("libevent without a look-up / two random cache lines", ("timers_libevent", "heap"), ("lines", "two"), None,
+     "what the first row of these ratios could be if nothing but memory took time"),
     ("eager wheel / heartwheel with its re-links, in batches", ("core", "eager_batch"), WHOLE, None,
      "the eager one is given the id: no topic, no payload"),
 )

@@ -218,7 +218,7 @@ int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct
 size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_message *msgs, size_t n);
 
 /* One heartbeat, or goodbye, of a device by its id, past topic and payload: what hw_monitor_messages() comes down to.
- * `p` may be NULL: a plain heartbeat. Moves p's report. */
+ * `p` may be NULL: a plain heartbeat. It stays the caller's. */
 void hw_monitor_heartbeat(struct hw_monitor *m, struct hw_now now, uint16_t group, const char *id, size_t id_len,
                           struct hw_payload *p);
 
@@ -338,7 +338,7 @@ struct hw_stored {
 	unsigned source;                /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;
 	bool once;
-	struct hw_report report; /* moved */
+	struct hw_report report; /* the caller's, but what is newer here may be taken out of it */
 };
 
 /*

@@ -3,13 +3,15 @@
  * The registry: from a device's id to its record, and back.
  *
  * Records are 64 bytes, one cache line, in one array that grows in place; they are named by index. An id is stored
- * once, outside its record. What only some devices have (reported fields, a timeout of their own) is in a side block.
+ * once: in its record if it is short and nothing else is kept of its device, otherwise outside. What only some devices
+ * have (reported fields, a timeout of their own) is in a side block.
  * The index is found through an open-addressed table of 8-byte slots (record index, 32 bits of hash), with linear
  * probing, at most 3/4 full. It doubles by moving a few slots at each insertion, so that no insertion pays for all of
  * them. The hash is SipHash-1-3 (Aumasson and Bernstein, 2012) under a random key: ids chosen by an attacker cannot
  * make it slow.
  *
- * Cost: a found id touches its slot, its record and its id: three cache lines, which hw_registry_find_asked() overlaps.
+ * Cost: a found id touches its slot and its record, and its id where that is outside: two cache lines or three, which
+ * hw_registry_find_asked() overlaps.
  */
 #ifndef HEARTWHEEL_REGISTRY_H
 #define HEARTWHEEL_REGISTRY_H
@@ -43,22 +45,31 @@ struct hw_key {
 /* Side block: allocated for a device when it first says more than "alive", or is known by a key. */
 struct hw_extra {
 	int64_t own_timeout_ms; /* 0: the group's is in force */
-	struct hw_report report;
-	struct hw_key *key; /* owned by the registry; NULL: none */
+	struct hw_key *key;     /* owned by the registry; NULL: none */
+	uint8_t report[];       /* packed (report.h) */
 };
 
 enum { HW_SOURCE_MQTT = 1, HW_SOURCE_KEY = 2 };
 
+#define HW_ID_NEAR 15 /* bytes of an id that a record has room for */
+
 struct hw_device {
-	struct hw_node node;    /* 16 bytes; node.user holds enum hw_state (2 bits), enum hw_reason (3), source (2),
-	                           HW_USER_PROBED */
-	int64_t last_seen_ns;   /* struct hw_seen of the last heartbeat, by the clock of its group */
-	uint8_t *id;            /* length byte, then the id; owned by the registry; NULL: a free record */
-	struct hw_extra *extra; /* owned by the registry; NULL: none */
-	uint64_t seq : 48;      /* of the last transition; 0: none yet */
-	uint64_t flags : 16;    /* HW_FLAG_* */
-	int64_t since_ms : 48;  /* wall clock of the last transition */
-	uint64_t gen : 16;      /* grows each time the record is reused */
+	struct hw_node node;  /* 16 bytes; node.user holds enum hw_state (2 bits), enum hw_reason (3), source (2),
+	                         HW_USER_PROBED */
+	int64_t last_seen_ns; /* struct hw_seen of the last heartbeat, by the clock of its group */
+	/* Length byte, then the id. */
+	union {
+		uint8_t near[1 + HW_ID_NEAR]; /* length 0: a free record */
+		struct {
+			uint8_t *id;            /* owned by the registry */
+			struct hw_extra *extra; /* owned by the registry; NULL: none */
+		} far;
+	} is;
+	uint64_t seq : 48;     /* of the last transition; 0: none yet */
+	uint64_t flags : 16;   /* HW_FLAG_* */
+	int64_t since_ms : 47; /* wall clock of the last transition */
+	uint64_t is_far : 1;   /* which of `is` */
+	uint64_t gen : 16;     /* grows each time the record is reused */
 	/* Of the last heartbeat; HW_NEVER_MS: never heard. While the device is online the monotonic clock, so that no
 	 * step of the wall clock makes its age wrong; afterwards the wall clock, so that it is always told as it was.
 	 */
@@ -67,7 +78,8 @@ struct hw_device {
 	uint64_t goodbye_period : 8; /* the count of blind periods, modulo 256, when its goodbye was read */
 };
 
-#define HW_NEVER_MS (-(INT64_C(1) << 43))
+#define HW_NEVER_MS  (-(INT64_C(1) << 43))
+#define HW_SINCE_MAX ((INT64_C(1) << 46) - 1)
 
 /* struct hw_device.flags. The core owns the low byte; the high one is whoever drives the monitor's (HW_NOTE()). */
 enum {
@@ -120,15 +132,19 @@ int hw_registry_add(struct hw_registry *r, const char *id, size_t len, uint32_t 
 /* Frees the record, whose node must be nowhere, with its id and side block. */
 void hw_registry_remove(struct hw_registry *r, uint32_t index);
 
-/* The side block of a device, made if need be; NULL without memory. */
+/* The side block of a device, made if need be; NULL without memory. Where the device's id stands may change with it,
+ * and the block itself may move with the next report. */
 struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index);
+/* Puts the fields that `said` has over what is kept of the device; `said` stays the caller's. 0, or -ENOMEM: some of
+ * the fields are as before. */
+int hw_registry_report(struct hw_registry *r, uint32_t index, const struct hw_report *said);
 /* The same for its key's data; *made says whether it is new, and zeroed. */
 struct hw_key *hw_registry_key(struct hw_registry *r, uint32_t index, bool *made);
 
 /* The array, for hw_wheel_rebase(); its stride is sizeof(struct hw_device). */
 struct hw_device *hw_registry_base(const struct hw_registry *r);
 
-/* Indices are below this; those whose record is free have id == NULL. */
+/* Indices are below this. */
 uint32_t hw_registry_bound(const struct hw_registry *r);
 uint32_t hw_registry_count(const struct hw_registry *r);
 
@@ -144,10 +160,31 @@ struct hw_device *hw_registry_get(const struct hw_registry *r, struct hw_ref ref
 
 struct hw_ref hw_registry_ref(const struct hw_registry *r, uint32_t index);
 
-/* The device's id; not NUL-terminated. */
+/* The device's id; not NUL-terminated. Valid until a record is added or removed, or this one gets a side block. */
 static inline struct hw_id hw_device_id(const struct hw_device *d)
 {
-	return (struct hw_id){(const char *)d->id + 1, d->id[0]};
+	const uint8_t *id = d->is_far ? d->is.far.id : d->is.near;
+	return (struct hw_id){(const char *)id + 1, id[0]};
+}
+
+/* NULL: it has none. */
+static inline struct hw_extra *hw_device_extra(const struct hw_device *d)
+{
+	return d->is_far ? d->is.far.extra : NULL;
+}
+
+/* What it reports of itself: a view (report.h), valid until it reports again. */
+static inline struct hw_report hw_device_report(const struct hw_device *d)
+{
+	const struct hw_extra *x = hw_device_extra(d);
+	return x ? hw_report_view(x->report) : (struct hw_report){0};
+}
+
+/* 0: it asks for none. */
+static inline int64_t hw_device_own_timeout_ms(const struct hw_device *d)
+{
+	const struct hw_extra *x = hw_device_extra(d);
+	return x ? x->own_timeout_ms : 0;
 }
 
 static inline unsigned hw_device_partition(const struct hw_device *d)
@@ -211,7 +248,8 @@ static inline void hw_device_note(struct hw_device *d, int notes, bool on)
 /* NULL: nothing is known of a key of another program's. */
 static inline struct hw_key *hw_device_key(const struct hw_device *d)
 {
-	return d->extra ? d->extra->key : NULL;
+	const struct hw_extra *x = hw_device_extra(d);
+	return x ? x->key : NULL;
 }
 
 #endif

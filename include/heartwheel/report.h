@@ -6,7 +6,9 @@
 #ifndef HEARTWHEEL_REPORT_H
 #define HEARTWHEEL_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define HW_REPORT_TEXT_MAX 128  /* bytes of `ip` and `version` */
 #define HW_REPORT_DATA_MAX 4096 /* bytes of `data`, as compact JSON */
@@ -48,9 +50,25 @@ extern const struct hw_report_field hw_report_fields[HW_REPORT_FIELDS];
 double *hw_report_number(struct hw_report *r, int k);
 char **hw_report_string(struct hw_report *r, int k);
 
-/* Moves the fields that `from` has over those of `to`; the others of `to` stay; `from` is left empty. */
-void hw_report_merge(struct hw_report *to, struct hw_report *from);
 void hw_report_fini(struct hw_report *r);
+/* Takes these fields out (HW_HAS_*). */
+void hw_report_drop(struct hw_report *r, unsigned has);
+
+/*
+ * A report as it is kept of a device, in as few bytes as it takes: what it has, a number in 4 bytes where these say the
+ * same as 8 would, texts with their NUL. HW_REPORT_PACKED_MIN zeroes are an empty one; it needs no alignment.
+ */
+#define HW_REPORT_PACKED_MIN 2
+size_t hw_report_packed_size(const struct hw_report *r);
+/* `to` has room for the size, and does not hold what the report's strings point to. */
+void hw_report_pack(const struct hw_report *r, uint8_t *to);
+/* What was packed, in place: strings belong to `packed`, so that the report must not be given to hw_report_fini(). */
+struct hw_report hw_report_view(const uint8_t *packed);
+/* Puts the fields that `said` has over what was packed, where each is there already and as long as before. Otherwise
+ * false, and the others may have been put: it has to be packed anew. */
+bool hw_report_renew(uint8_t *packed, const struct hw_report *said);
+/* `below` with the fields that `above` has in their place: strings stay with whom they are of. */
+struct hw_report hw_report_over(const struct hw_report *below, const struct hw_report *above);
 
 /*
  * Appends the report's fields to a JSON object under construction, as `,"battery":87,...` in the order of the list,

@@ -72,8 +72,8 @@ static void write_details(struct hw_json *j, const struct hw_monitor *m, struct 
                           uint32_t index)
 {
 	int64_t due_in = hw_monitor_due_in_ms(m, now, d);
-	if (d->extra)
-		hw_json_report(j, &d->extra->report);
+	struct hw_report report = hw_device_report(d);
+	hw_json_report(j, &report);
 	if (due_in == INT64_MAX)
 		hw_json_null(j, "due_in_ms");
 	else

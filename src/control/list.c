@@ -318,7 +318,7 @@ static bool list_go_on(struct list *l, unsigned *budget)
 		--*budget;
 		const struct hw_device *ahead = reads_ids ? hw_registry_at(r, l->at + LOOKS_AHEAD) : NULL;
 		if (ahead)
-			__builtin_prefetch(ahead->id);
+			__builtin_prefetch(hw_device_id(ahead).text);
 		const struct hw_device *d = hw_registry_at(r, l->at);
 		if (d && matches(&l->filter, d) && !take(l, now, d))
 			return true;

@@ -14,9 +14,9 @@
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)
 {
 	const struct hw_group *g = m->groups.all[d->group];
-	if (!d->extra || d->extra->own_timeout_ms <= 0)
+	int64_t own = hw_device_own_timeout_ms(d);
+	if (own <= 0)
 		return g->timeout_ms;
-	int64_t own = d->extra->own_timeout_ms;
 	if (own > g->timeout_max_ms)
 		own = g->timeout_max_ms;
 	return own < HW_TIMEOUT_MIN_MS ? HW_TIMEOUT_MIN_MS : own;
@@ -186,7 +186,7 @@ void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	struct hw_device *d = hw_monitor_at(m, i);
 	switch (hw_device_state(d)) {
 	case HW_STATE_ONLINE:
-		hw_monitor_note_own_timeout(m, now, d->extra ? d->extra->own_timeout_ms : 0);
+		hw_monitor_note_own_timeout(m, now, hw_device_own_timeout_ms(d));
 		if (hw_monitor_has_key(m, d))
 			key_arm(m, now, i);
 		else

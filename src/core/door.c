@@ -7,6 +7,8 @@
  */
 #include "door.h"
 
+#include <string.h>
+
 #include "arm.h"
 #include "gate.h"
 #include "key.h"
@@ -18,10 +20,11 @@
 /* What a device said of itself goes with it: if it is heard again before its record is gone, it is a new one. */
 static void unlearn(struct hw_device *d)
 {
-	if (!d->extra)
+	struct hw_extra *x = hw_device_extra(d);
+	if (!x)
 		return;
-	d->extra->own_timeout_ms = 0;
-	hw_report_fini(&d->extra->report);
+	x->own_timeout_ms = 0;
+	memset(x->report, 0, HW_REPORT_PACKED_MIN);
 }
 
 void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enum hw_reason reason)
@@ -39,8 +42,8 @@ void hw_monitor_place(struct hw_monitor *m, uint32_t i, enum hw_state state, enu
 
 void hw_monitor_no_longer_provisional(struct hw_device *d)
 {
-	if (d->extra && d->extra->own_timeout_ms == HW_OWN_TIMEOUT_OVER)
-		d->extra->own_timeout_ms = 0;
+	if (hw_device_own_timeout_ms(d) == HW_OWN_TIMEOUT_OVER)
+		hw_device_extra(d)->own_timeout_ms = 0;
 }
 
 /* `delay_ns` as in struct hw_transition. */
@@ -57,7 +60,7 @@ static void transition(struct hw_monitor *m, struct hw_now now, uint32_t i, enum
 	uint64_t wall = now.wall_ms > 0 ? (uint64_t)now.wall_ms : 0;
 	uint64_t seq = wall > d->seq ? wall : d->seq + 1;
 	d->seq = seq & HW_SEQ_MAX;
-	d->since_ms = (int64_t)(wall & (HW_SEQ_MAX >> 1));
+	d->since_ms = (int64_t)wall & HW_SINCE_MAX;
 	d->flags &= (uint16_t) ~(HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_HEARD | HW_FLAG_TOUCHED);
 	hw_monitor_arm(m, now, i);
 	m->stats.transitions[reason]++;

@@ -51,7 +51,7 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool same = hw_device_state(d) == t->state, heard = is_heard(d);
 	d->seq = t->seq & HW_SEQ_MAX;
-	d->since_ms = t->time_ms & (int64_t)(HW_SEQ_MAX >> 1);
+	d->since_ms = t->time_ms & HW_SINCE_MAX;
 	hw_monitor_no_longer_provisional(d);
 	hw_monitor_place(m, i, t->state, t->reason);
 	if (same)

@@ -90,15 +90,16 @@ static void take_fields(struct hw_monitor *m, struct hw_now now, uint32_t i, str
 		refuse(m, HW_REFUSED_TIMEOUT);
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool provisional = m->conf.loading && hw_device_state(d) == HW_STATE_PROVISIONAL;
-	bool timeout = p->has_timeout && (p->timeout_s > 0 || d->extra || provisional);
+	bool timeout = p->has_timeout && (p->timeout_s > 0 || hw_device_extra(d) || provisional);
 	if (!p->report.has && !timeout)
 		return;
-	struct hw_extra *x = hw_registry_extra(m->registry, i);
+	struct hw_extra *x = NULL;
+	if (hw_registry_report(m->registry, i, &p->report) == 0)
+		x = hw_device_extra(d);
 	if (!x) {
 		refuse(m, HW_REFUSED_MEMORY);
 		return;
 	}
-	hw_report_merge(&x->report, &p->report);
 	if (!timeout)
 		return;
 	int64_t was_ms = x->own_timeout_ms;

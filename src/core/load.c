@@ -51,11 +51,12 @@ static void fill_in_extra(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 {
 	if (!s->report.has && s->own_timeout_ms <= 0)
 		return;
-	struct hw_extra *x = hw_registry_extra(m->registry, i);
-	if (!x)
+	struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_report heard = hw_device_report(d);
+	hw_report_drop(&s->report, heard.has);
+	if (hw_registry_report(m->registry, i, &s->report))
 		return;
-	hw_report_merge(&s->report, &x->report);
-	hw_report_merge(&x->report, &s->report);
+	struct hw_extra *x = hw_device_extra(d);
 	if (x->own_timeout_ms == 0 && s->own_timeout_ms > 0)
 		x->own_timeout_ms = s->own_timeout_ms < HW_TIMEOUT_MAX_MS ? s->own_timeout_ms : HW_TIMEOUT_MAX_MS;
 }
@@ -70,7 +71,7 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->seq = s->seq & HW_SEQ_MAX;
-	d->since_ms = s->since_ms & (int64_t)(HW_SEQ_MAX >> 1);
+	d->since_ms = s->since_ms & HW_SINCE_MAX;
 	set_once(d, s->once);
 	fill_in_extra(m, i, s);
 	hw_monitor_no_longer_provisional(d);
@@ -123,7 +124,7 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
  * be called offline too early. */
 static void fill_in_timeout(struct hw_monitor *m, uint32_t i, int64_t own_timeout_ms)
 {
-	struct hw_extra *x = hw_monitor_at(m, i)->extra;
+	struct hw_extra *x = hw_device_extra(hw_monitor_at(m, i));
 	if (x && x->own_timeout_ms < own_timeout_ms)
 		x->own_timeout_ms = own_timeout_ms < HW_TIMEOUT_MAX_MS ? own_timeout_ms : HW_TIMEOUT_MAX_MS;
 }

@@ -146,7 +146,8 @@ static void table_close(struct table *t, struct slot *s)
 
 static bool is_id(const struct hw_device *d, const char *id, size_t len)
 {
-	return d->id[0] == len && hw_bytes_equal(d->id + 1, id, len);
+	struct hw_id own = hw_device_id(d);
+	return own.len == len && hw_bytes_equal(own.text, id, len);
 }
 
 static uint32_t find_in(const struct hw_registry *r, const struct table *t, uint32_t hash, const char *id, size_t len)
@@ -252,6 +253,11 @@ static int reserve_record(struct hw_registry *r)
 	return 0;
 }
 
+static bool is_free(const struct hw_device *d)
+{
+	return !d->is_far && d->is.near[0] == 0;
+}
+
 /* A record that is in use from now on; there is one. */
 static uint32_t take_record(struct hw_registry *r)
 {
@@ -274,9 +280,37 @@ static void free_extra(struct hw_extra *extra)
 {
 	if (extra == NULL)
 		return;
-	hw_report_fini(&extra->report);
 	free(extra->key);
 	free(extra);
+}
+
+/* Gives back what a record has outside of it; it is free then. */
+static void drop_far(struct hw_registry *r, struct hw_device *d)
+{
+	if (d->is_far) {
+		free_extra(d->is.far.extra);
+		hw_idstore_drop(&r->ids, d->is.far.id);
+	}
+	d->is_far = 0;
+	d->is.near[0] = 0;
+}
+
+/* Moves the id out of the record, if it is there. */
+static bool go_far(struct hw_registry *r, struct hw_device *d)
+{
+	struct hw_id id = hw_device_id(d);
+	uint8_t *own = d->is_far ? d->is.far.id : hw_idstore_put(&r->ids, id.text, id.len);
+	if (own == NULL || d->is_far)
+		return own != NULL;
+	d->is.far.id = own;
+	d->is.far.extra = NULL;
+	d->is_far = 1;
+	return true;
+}
+
+static struct hw_extra *make_extra(size_t packed)
+{
+	return calloc(1, sizeof(struct hw_extra) + packed);
 }
 
 /* --- the interface ------------------------------------------------------------------------------------------------ */
@@ -300,13 +334,8 @@ void hw_registry_free(struct hw_registry *r)
 {
 	if (r == NULL)
 		return;
-	for (uint32_t i = 0; i < r->bound; i++) {
-		struct hw_device *d = &r->devices[i];
-		if (d->id == NULL)
-			continue;
-		free_extra(d->extra);
-		hw_idstore_drop(&r->ids, d->id);
-	}
+	for (uint32_t i = 0; i < r->bound; i++)
+		drop_far(r, &r->devices[i]);
 	table_drop(&r->next);
 	table_drop(&r->old);
 	table_drop(&r->young);
@@ -341,7 +370,7 @@ static uint32_t guess(const struct hw_registry *r, uint32_t hash)
 
 /*
  * Each pass asks for the cache lines that the next one reads: the records of the slots whose hash is right, then the
- * ids of these. The last pass finds all of it near. A wrong guess costs time, never more.
+ * ids of these, where they are outside. The last pass finds all of it near. A wrong guess costs time, never more.
  */
 static void find_block(const struct hw_registry *r, const struct hw_id *ids, const uint32_t *hash, size_t n,
                        uint32_t *out)
@@ -352,8 +381,8 @@ static void find_block(const struct hw_registry *r, const struct hw_id *ids, con
 			__builtin_prefetch(&r->devices[out[i]], 1);
 	}
 	for (size_t i = 0; i < n; i++)
-		if (out[i] != HW_NIL)
-			__builtin_prefetch(r->devices[out[i]].id);
+		if (out[i] != HW_NIL && r->devices[out[i]].is_far)
+			__builtin_prefetch(r->devices[out[i]].is.far.id);
 	for (size_t i = 0; i < n; i++)
 		if (out[i] != HW_NIL && !is_id(&r->devices[out[i]], ids[i].text, ids[i].len))
 			out[i] = find_hashed(r, hash[i], ids[i].text, ids[i].len);
@@ -368,6 +397,18 @@ void hw_registry_find_asked(const struct hw_registry *r, const struct hw_id *ids
 	}
 }
 
+/* `far`: where it is outside; NULL: it goes into the record. */
+static void put_id(struct hw_device *d, const char *id, size_t len, uint8_t *far)
+{
+	if (far != NULL) {
+		d->is.far.id = far;
+		d->is_far = 1;
+		return;
+	}
+	d->is.near[0] = (uint8_t)len;
+	memcpy(d->is.near + 1, id, len);
+}
+
 int hw_registry_add(struct hw_registry *r, const char *id, size_t len, uint32_t *index)
 {
 	if (len == 0 || len > HW_ID_MAX)
@@ -377,13 +418,13 @@ int hw_registry_add(struct hw_registry *r, const char *id, size_t len, uint32_t 
 		err = reserve_slot(r);
 	if (err != 0)
 		return err;
-	uint8_t *own = hw_idstore_put(&r->ids, id, len);
-	if (own == NULL)
+	uint8_t *own = len > HW_ID_NEAR ? hw_idstore_put(&r->ids, id, len) : NULL;
+	if (own == NULL && len > HW_ID_NEAR)
 		return -ENOMEM;
 
 	move_some(r);
 	*index = take_record(r);
-	r->devices[*index].id = own;
+	put_id(&r->devices[*index], id, len, own);
 	table_put(&r->young, hash_of(r, id, len), *index);
 	touch_next(r);
 	return 0;
@@ -394,9 +435,7 @@ void hw_registry_remove(struct hw_registry *r, uint32_t index)
 	struct hw_device *d = &r->devices[index];
 	assert(d->node.place == HW_PLACE_NONE);
 	unindex(r, index);
-	free_extra(d->extra);
-	hw_idstore_drop(&r->ids, d->id);
-	d->id = NULL;
+	drop_far(r, d);
 	d->node.next = r->free;
 	r->free = index;
 	r->count--;
@@ -405,9 +444,31 @@ void hw_registry_remove(struct hw_registry *r, uint32_t index)
 struct hw_extra *hw_registry_extra(struct hw_registry *r, uint32_t index)
 {
 	struct hw_device *d = &r->devices[index];
-	if (d->extra == NULL)
-		d->extra = calloc(1, sizeof(*d->extra));
-	return d->extra;
+	if (!go_far(r, d))
+		return NULL;
+	if (d->is.far.extra == NULL)
+		d->is.far.extra = make_extra(HW_REPORT_PACKED_MIN);
+	return d->is.far.extra;
+}
+
+/* Nearly all reports are as long as the one before, and then nothing is allocated. */
+int hw_registry_report(struct hw_registry *r, uint32_t index, const struct hw_report *said)
+{
+	struct hw_extra *x = hw_registry_extra(r, index);
+	if (x == NULL)
+		return -ENOMEM;
+	if (hw_report_renew(x->report, said))
+		return 0;
+	struct hw_report kept = hw_report_view(x->report), all = hw_report_over(&kept, said);
+	struct hw_extra *news = make_extra(hw_report_packed_size(&all));
+	if (news == NULL)
+		return -ENOMEM;
+	news->own_timeout_ms = x->own_timeout_ms;
+	news->key = x->key;
+	hw_report_pack(&all, news->report);
+	r->devices[index].is.far.extra = news;
+	free(x);
+	return 0;
 }
 
 struct hw_key *hw_registry_key(struct hw_registry *r, uint32_t index, bool *made)
@@ -438,7 +499,7 @@ uint32_t hw_registry_count(const struct hw_registry *r)
 
 struct hw_device *hw_registry_at(const struct hw_registry *r, uint32_t index)
 {
-	if (index >= r->bound || r->devices[index].id == NULL)
+	if (index >= r->bound || is_free(&r->devices[index]))
 		return NULL;
 	return &r->devices[index];
 }

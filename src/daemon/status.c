@@ -28,8 +28,8 @@ int hw_status_payload(const struct hw_owed *s, struct hw_now now, const struct h
 	if (n < 0 || (size_t)n + 2 > cap)
 		return -1;
 	size_t len = (size_t)n;
-	if (d->extra)
-		len += hw_report_json(&d->extra->report, buf + len, cap - len);
+	struct hw_report report = hw_device_report(d);
+	len += hw_report_json(&report, buf + len, cap - len);
 	if (len + 2 > cap)
 		return -1;
 	buf[len++] = '}';

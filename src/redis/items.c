@@ -16,11 +16,9 @@ _Static_assert((int)HW_AT_KEY_DISCONNECTED == HW_KEY_DISCONNECTED, "scripts/plac
 static unsigned extra_args(const struct hw_device *d)
 {
 	unsigned n = d->flags & HW_FLAG_ONCE ? 2 : 0;
-	if (!d->extra)
-		return n;
-	if (d->extra->own_timeout_ms > 0)
+	if (hw_device_own_timeout_ms(d) > 0)
 		n += 2;
-	for (unsigned has = d->extra->report.has; has; has &= has - 1)
+	for (unsigned has = hw_device_report(d).has; has; has &= has - 1)
 		n += 2;
 	return n;
 }
@@ -55,18 +53,16 @@ static void add_extra(struct hw_redis *r, const struct hw_device *d)
 	struct hw_eval *e = &r->sink.eval;
 	if (d->flags & HW_FLAG_ONCE)
 		pair(e, "once", "1");
-	if (!d->extra)
-		return;
-	struct hw_report *p = &d->extra->report;
-	if (d->extra->own_timeout_ms > 0) /* which is the one in force: within what its group allows */
+	struct hw_report p = hw_device_report(d);
+	if (hw_device_own_timeout_ms(d) > 0) /* which is the one in force: within what its group allows */
 		pair_int(e, "own_timeout", hw_monitor_timeout_ms(r->m, d));
 	for (int k = 0; k < HW_REPORT_FIELDS; k++) {
-		if (!(p->has & 1U << k))
+		if (!(p.has & 1U << k))
 			continue;
 		if (hw_report_fields[k].kind == HW_REPORT_NUMBER)
-			pair_number(e, hw_report_fields[k].name, *hw_report_number(p, k));
+			pair_number(e, hw_report_fields[k].name, *hw_report_number(&p, k));
 		else
-			pair(e, hw_report_fields[k].name, *hw_report_string(p, k));
+			pair(e, hw_report_fields[k].name, *hw_report_string(&p, k));
 	}
 }
 
@@ -275,7 +271,7 @@ void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t ind
 	uint8_t *marks = &r->sink.marks[index], has = HW_MARK_FULL, fields = HW_MARK_ONCE | HW_MARK_OWN_TIMEOUT;
 	if (d->flags & HW_FLAG_ONCE)
 		has |= HW_MARK_ONCE;
-	if (d->extra && d->extra->own_timeout_ms > 0)
+	if (hw_device_own_timeout_ms(d) > 0)
 		has |= HW_MARK_OWN_TIMEOUT;
 	bool ours = hw_device_state(d) == HW_STATE_ONLINE && mine(r, d)[0] == '1';
 	bool known = ours && (*marks & HW_MARK_FULL) && !(*marks & fields & ~has);

@@ -129,10 +129,11 @@ static bool same_text(const char *a, const char *b)
 
 static void compare_extra(const struct hw_extra *a, const struct hw_extra *b)
 {
+	struct hw_report of_a = hw_report_view(a->report), of_b = hw_report_view(b->report);
 	MUST(a->own_timeout_ms == b->own_timeout_ms);
-	MUST(a->report.has == b->report.has);
-	MUST(memcmp(&a->report.battery, &b->report.battery, sizeof(a->report.battery)) == 0);
-	MUST(same_text(a->report.version, b->report.version));
+	MUST(of_a.has == of_b.has);
+	MUST(memcmp(&of_a.battery, &of_b.battery, sizeof(of_a.battery)) == 0);
+	MUST(same_text(of_a.version, of_b.version));
 	MUST(!a->key == !b->key);
 	if (!a->key)
 		return;
@@ -153,12 +154,13 @@ static void compare_devices(void)
 			continue;
 		struct hw_id id[2] = {hw_device_id(d[0]), hw_device_id(d[1])};
 		MUST(id[0].len == id[1].len && memcmp(id[0].text, id[1].text, id[0].len) == 0);
-		MUST(!d[0]->extra == !d[1]->extra);
-		if (d[0]->extra)
-			compare_extra(d[0]->extra, d[1]->extra);
+		const struct hw_extra *x[2] = {hw_device_extra(d[0]), hw_device_extra(d[1])};
+		MUST(!x[0] == !x[1]);
+		if (x[0])
+			compare_extra(x[0], x[1]);
 		struct hw_device a = *d[0], b = *d[1];
-		a.id = b.id = NULL;
-		a.extra = b.extra = NULL;
+		memset(&a.is, 0, sizeof(a.is));
+		memset(&b.is, 0, sizeof(b.is));
 		MUST(memcmp(&a, &b, sizeof(a)) == 0); /* it has no padding */
 	}
 }
@@ -332,8 +334,8 @@ static void meet_known(const struct hw_device *d, uint16_t group)
 	met[BY_KEY] += hw_device_source(d) == HW_SOURCE_KEY && d->group == group && !(d->flags & HW_FLAG_ONCE);
 	met[BY_BOTH] += hw_device_source(d) == (HW_SOURCE_KEY | HW_SOURCE_MQTT);
 	met[OTHER_GROUP] += d->group != group && !(d->flags & HW_FLAG_ONCE);
-	met[OWN_TIMEOUT] += d->extra && d->extra->own_timeout_ms > 0;
-	met[REPORTED] += d->extra && d->extra->report.has;
+	met[OWN_TIMEOUT] += hw_device_own_timeout_ms(d) > 0;
+	met[REPORTED] += hw_device_report(d).has != 0;
 }
 
 /* As devices are before the batch: within it, only that one comes twice is told. */

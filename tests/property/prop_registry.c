@@ -36,6 +36,7 @@ struct known {
 	struct hw_ref ref;
 	int64_t mark; /* what the test wrote into the record, and into its side block if it has one */
 	bool extra;
+	struct hw_report report; /* `ip` is one of ips[] */
 };
 
 struct run {
@@ -90,9 +91,13 @@ static void check_known(const struct run *r, const struct known *k)
 	struct hw_id id = hw_device_id(d);
 	MUST(id.len == k->len);
 	MUST(memcmp(id.text, k->id, id.len) == 0);
-	MUST((d->extra != NULL) == k->extra);
-	if (d->extra != NULL)
-		MUST(d->extra->own_timeout_ms == k->mark);
+	MUST((hw_device_extra(d) != NULL) == k->extra);
+	if (k->extra)
+		MUST(hw_device_own_timeout_ms(d) == k->mark);
+	struct hw_report is = hw_device_report(d);
+	MUST(is.has == k->report.has);
+	MUST(!(is.has & HW_HAS_IP) || strcmp(is.ip, k->report.ip) == 0);
+	MUST(!(is.has & HW_HAS_RSSI) || is.rssi == k->report.rssi);
 }
 
 static void add(struct run *r, struct known *k)
@@ -101,6 +106,7 @@ static void add(struct run *r, struct known *k)
 	MUST(hw_registry_add(r->registry, k->id, k->len, &index) == 0);
 	k->present = true;
 	k->extra = false;
+	k->report = (struct hw_report){0};
 	k->ref = hw_registry_ref(r->registry, index);
 	k->mark = (int64_t)random64();
 	MUST(k->ref.index == index);
@@ -109,7 +115,7 @@ static void add(struct run *r, struct known *k)
 		r->highest = r->count;
 	struct hw_device *d = hw_registry_at(r->registry, index);
 	MUST(d->node.place == HW_PLACE_NONE);
-	MUST(d->extra == NULL && d->last_seen_ns == 0 && d->seq == 0 && d->flags == 0);
+	MUST(hw_device_extra(d) == NULL && d->last_seen_ns == 0 && d->seq == 0 && d->flags == 0);
 	d->last_seen_ns = k->mark;
 	d->node.due = 123; /* as if it had been somewhere */
 }
@@ -122,6 +128,9 @@ static void drop(struct run *r, struct known *k)
 	r->count--;
 }
 
+static char ips[][16] = {"", "192.0.2.1", "192.0.2.2", "2001:db8::1"};
+
+/* Also of one that has one. */
 static void give_extra(struct run *r, struct known *k)
 {
 	if (!k->present)
@@ -129,11 +138,16 @@ static void give_extra(struct run *r, struct known *k)
 	struct hw_extra *e = hw_registry_extra(r->registry, k->ref.index);
 	MUST(e != NULL);
 	e->own_timeout_ms = k->mark;
-	if (!k->extra && below(2) == 0) {
-		e->report.has = HW_HAS_IP;
-		e->report.ip = strdup("2001:db8::1");
-	}
 	k->extra = true;
+	if (below(2) == 0)
+		return;
+	struct hw_report said = {.has = (unsigned)below(4) * HW_HAS_RSSI};
+	said.rssi = k->report.rssi =
+		said.has & HW_HAS_RSSI ? (double)random64() / (double)(1 + below(9)) : k->report.rssi;
+	if (said.has & HW_HAS_IP)
+		said.ip = k->report.ip = ips[below(sizeof(ips) / sizeof(ips[0]))];
+	k->report.has |= said.has;
+	MUST(hw_registry_report(r->registry, k->ref.index, &said) == 0);
 }
 
 /* Known ones, unknown ones, and such as are nearly known, in one batch of any size. */

@@ -108,7 +108,7 @@ static struct nw_hash picture(const struct hw_redis *r, const struct hw_device *
 	                        .seq = d->seq,
 	                        .since_ms = d->since_ms,
 	                        .last_seen_ms = hw_device_last_seen_ms(d, nw_host_now(r->h->w, r->h)),
-	                        .own_timeout_ms = d->extra ? d->extra->own_timeout_ms : 0};
+	                        .own_timeout_ms = hw_device_own_timeout_ms(d)};
 }
 
 static void drop(struct hw_redis *r, struct hw_ref ref, uint64_t seq)

@@ -29,7 +29,7 @@ struct sim_record sim_store_picture(const struct sim *s, const struct hw_device 
 	                           .reason = hw_device_reason(d),
 	                           .since_ms = d->since_ms,
 	                           .last_seen_ms = hw_device_last_seen_ms(d, sim_host_now(s)),
-	                           .own_timeout_ms = d->extra ? d->extra->own_timeout_ms : 0,
+	                           .own_timeout_ms = hw_device_own_timeout_ms(d),
 	                           .seq = d->seq,
 	                           .group = d->group};
 }

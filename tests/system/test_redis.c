@@ -98,14 +98,11 @@ END_TEST
 START_TEST(reported_fields)
 {
 	uint32_t i = rig_device(g, GROUP_FAST, "a");
-	struct hw_extra *x = hw_registry_extra(hw_monitor_registry(g->m), i);
-	x->report = (struct hw_report){.has = 0x3f,
-	                               .battery = 87,
-	                               .rssi = -60.5,
-	                               .uptime = 12,
-	                               .ip = strdup("10.0.0.1"),
-	                               .version = strdup("1.2"),
-	                               .data = strdup("{\"t\":21}")};
+	static char ip[] = "10.0.0.1", version[] = "1.2", data[] = "{\"t\":21}";
+	static const struct hw_report all = {
+		.has = 0x3f, .battery = 87, .rssi = -60.5, .uptime = 12, .ip = ip, .version = version, .data = data};
+	ck_assert_int_eq(hw_registry_report(hw_monitor_registry(g->m), i, &all), 0);
+	struct hw_extra *x = hw_device_extra(rig_at(g, i));
 	x->own_timeout_ms = 310000;
 	rig_at(g, i)->flags |= HW_FLAG_ONCE;
 	online(i);
@@ -120,8 +117,7 @@ START_TEST(reported_fields)
 	rig_expect(g, "310000", "HGET device:state:a timeout");
 	rig_expect(g, "1", "HGET device:state:a once");
 	/* What a device no longer says of itself goes from the hash. */
-	hw_report_fini(&x->report);
-	x->report = (struct hw_report){0};
+	memset(x->report, 0, HW_REPORT_PACKED_MIN);
 	x->own_timeout_ms = 0;
 	rig_at(g, i)->flags &= (uint16_t)~HW_FLAG_ONCE;
 	offline(i);

@@ -120,10 +120,8 @@ START_TEST(light_refreshes_of_a_mixed_fleet)
 		snprintf(id, sizeof(id), "d%d", k);
 		index[k] = refreshed(k % 5 < 3 ? GROUP_PLAIN : GROUP_MUTE, id);
 		if (k % 7 == 0) {
-			struct hw_extra *x = hw_registry_extra(hw_monitor_registry(g->m), index[k]);
-			x->report.has = HW_HAS_BATTERY | HW_HAS_RSSI;
-			x->report.battery = k;
-			x->report.rssi = -k;
+			struct hw_report said = {.has = HW_HAS_BATTERY | HW_HAS_RSSI, .battery = k, .rssi = -k};
+			ck_assert_int_eq(hw_registry_report(hw_monitor_registry(g->m), index[k], &said), 0);
 		}
 	}
 	for (int k = 0; k < N; k++)
@@ -277,10 +275,9 @@ END_TEST
 START_TEST(a_light_refresh_that_fails)
 {
 	uint32_t a = refreshed(GROUP_PLAIN, "a"), b = refreshed(GROUP_PLAIN, "b"), c = refreshed(GROUP_PLAIN, "c");
-	struct hw_extra *x = hw_registry_extra(hw_monitor_registry(g->m), b);
-	x->report.has = HW_HAS_IP;
-	x->report.ip = strdup("192.0.2.1");
-	ck_assert_ptr_nonnull(x->report.ip);
+	static char ip[] = "192.0.2.1";
+	const struct hw_report said = {.has = HW_HAS_IP, .ip = ip};
+	ck_assert_int_eq(hw_registry_report(hw_monitor_registry(g->m), b, &said), 0);
 	rig_do(g, "ACL SETUSER default resetkeys ~device:* -hset");
 	uint32_t all[] = {a, b, c};
 	for (unsigned k = 0; k < 3; k++)

@@ -398,18 +398,18 @@ START_TEST(the_fields_of_one)
 	ck_assert_uint_eq(hw_device_source(a), HW_SOURCE_MQTT | HW_SOURCE_KEY);
 	ck_assert(a->flags & HW_FLAG_ONCE);
 	ck_assert_int_eq(hw_monitor_timeout_ms(g->m, a), 310000);
-	const struct hw_report *p = &a->extra->report;
-	ck_assert_uint_eq(p->has, 0x3f);
-	ck_assert_double_eq(p->battery, 87);
-	ck_assert_double_eq(p->rssi, -60.5);
-	ck_assert_double_eq(p->uptime, 12);
-	ck_assert_str_eq(p->ip, "10.0.0.1");
-	ck_assert_str_eq(p->version, "1.2+git #5");
-	ck_assert_str_eq(p->data, data);
+	const struct hw_report p = hw_device_report(a);
+	ck_assert_uint_eq(p.has, 0x3f);
+	ck_assert_double_eq(p.battery, 87);
+	ck_assert_double_eq(p.rssi, -60.5);
+	ck_assert_double_eq(p.uptime, 12);
+	ck_assert_str_eq(p.ip, "10.0.0.1");
+	ck_assert_str_eq(p.version, "1.2+git #5");
+	ck_assert_str_eq(p.data, data);
 	ck_assert_int_eq(hw_device_reason(b), HW_REASON_TIMEOUT);
 	ck_assert_uint_eq(hw_device_source(b), HW_SOURCE_MQTT);
 	ck_assert(!(b->flags & HW_FLAG_ONCE));
-	ck_assert(!b->extra || b->extra->report.has == 0);
+	ck_assert(hw_device_report(b).has == 0);
 }
 END_TEST
 

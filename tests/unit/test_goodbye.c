@@ -40,7 +40,7 @@ START_TEST(test_goodbye)
 	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
 	ck_assert_int_eq(world_last(w, NULL)->reason, HW_REASON_WILL);
 	ck_assert_int_eq(world_last(w, NULL)->last_seen_ms, 1700000000000);
-	ck_assert(world_device(w, "a")->extra->report.battery == 49);
+	ck_assert(hw_device_report(world_device(w, "a")).battery == 49);
 	ck_assert_uint_eq(hw_monitor_stats(w->m)->heartbeats, 1); /* a goodbye proves nobody alive */
 }
 END_TEST

@@ -268,7 +268,7 @@ START_TEST(test_batch)
 	ck_assert(world_is(w, "r-a", HW_STATE_ONLINE));
 	ck_assert(world_is(w, "r-b", HW_STATE_ONLINE));
 	ck_assert(world_is(w, "r-c", HW_STATE_OFFLINE));
-	ck_assert_uint_eq(world_device(w, "r-b")->extra->report.has, HW_HAS_BATTERY);
+	ck_assert_uint_eq(hw_device_report(world_device(w, "r-b")).has, HW_HAS_BATTERY);
 	ck_assert_uint_eq(stats->heartbeats, 3);
 	/* What names no device is refused by itself. */
 	world_say(w, "gw/1/heard", "[5,null,[\"x\"],{},{\"id\":1},\"\",\"a+\",{\"id\":\"d\",\"timeout\":-1,\"ip\":5}]",

@@ -152,9 +152,9 @@ START_TEST(devices_by_mqtt_alone_do_not_grow)
 	world_beat(w, "a", "");
 	pass(60 * S);
 	look("a", HW_KEY_REMOVED);
-	ck_assert_ptr_null(world_device(w, "a")->extra);
+	ck_assert_ptr_null(hw_device_extra(world_device(w, "a")));
 	world_beat(w, "b", "{\"battery\":5}");
-	ck_assert_ptr_null(world_device(w, "b")->extra->key);
+	ck_assert_ptr_null(hw_device_key(world_device(w, "b")));
 }
 END_TEST
 

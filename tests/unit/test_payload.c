@@ -424,30 +424,74 @@ START_TEST(broken_json)
 }
 END_TEST
 
-START_TEST(merge)
+/* What is kept after `text` has been said of it, as JSON; `kept` is the packed report. */
+static const char *keep(uint8_t *kept, const char *text)
 {
-	struct hw_report to = {0}, from = {0}, none = {0};
-	char text[256];
-	decode(B("{\"battery\":1,\"rssi\":2,\"uptime\":3,\"ip\":\"i\",\"version\":\"v\",\"data\":4}"));
-	hw_report_merge(&to, &p.report);
-	ck_assert(p.report.has == 0 && !p.report.ip && !p.report.version && !p.report.data);
-	hw_report_json(&to, text, sizeof(text));
-	ck_assert_str_eq(text, ",\"battery\":1,\"rssi\":2,\"ip\":\"i\",\"version\":\"v\",\"uptime\":3,\"data\":4");
-	/* Over what is there; what is not reported stays. */
-	decode(B("{\"rssi\":5,\"version\":\"w\"}"));
-	hw_report_merge(&to, &p.report);
-	hw_report_json(&to, text, sizeof(text));
-	ck_assert_str_eq(text, ",\"battery\":1,\"rssi\":5,\"ip\":\"i\",\"version\":\"w\",\"uptime\":3,\"data\":4");
-	decode(B("{\"battery\":6,\"uptime\":7,\"ip\":\"j\",\"data\":[]}"));
-	from = p.report;
-	p.report = none;
-	hw_report_merge(&to, &from);
-	hw_report_merge(&to, &none);
-	hw_report_json(&to, text, sizeof(text));
-	ck_assert_str_eq(text, ",\"battery\":6,\"rssi\":5,\"ip\":\"j\",\"version\":\"w\",\"uptime\":7,\"data\":[]");
-	hw_report_fini(&to);
-	ck_assert(to.has == 0 && !to.ip && !to.version && !to.data);
-	hw_report_fini(&to);
+	static char json[512];
+	uint8_t news[512];
+	decode(text, strlen(text));
+	struct hw_report was = hw_report_view(kept), is = hw_report_over(&was, &p.report);
+	size_t size = hw_report_packed_size(&is);
+	ck_assert_uint_le(size, sizeof(news));
+	hw_report_pack(&is, news);
+	/* Renewed is as packed anew, where it can be; otherwise nothing is lost. */
+	bool renewed = hw_report_renew(kept, &p.report);
+	ck_assert(!renewed || memcmp(kept, news, size) == 0);
+	memcpy(kept, news, size);
+	is = hw_report_view(kept);
+	ck_assert_uint_eq(hw_report_packed_size(&is), size);
+	hw_report_json(&is, json, sizeof(json));
+	return json;
+}
+
+/* Over what is there; what is not reported stays. */
+START_TEST(kept_report)
+{
+	uint8_t kept[512] = {0};
+	ck_assert_str_eq(keep(kept, "{}"), "");
+	ck_assert_str_eq(
+		keep(kept, "{\"battery\":1,\"rssi\":2,\"uptime\":3,\"ip\":\"i\",\"version\":\"v\",\"data\":4}"),
+		",\"battery\":1,\"rssi\":2,\"ip\":\"i\",\"version\":\"v\",\"uptime\":3,\"data\":4");
+	ck_assert_str_eq(keep(kept, "{\"rssi\":5,\"version\":\"w\"}"),
+	                 ",\"battery\":1,\"rssi\":5,\"ip\":\"i\",\"version\":\"w\",\"uptime\":3,\"data\":4");
+	ck_assert_str_eq(keep(kept, "{\"battery\":6,\"uptime\":7,\"ip\":\"jj\",\"data\":[]}"),
+	                 ",\"battery\":6,\"rssi\":5,\"ip\":\"jj\",\"version\":\"w\",\"uptime\":7,\"data\":[]");
+	ck_assert_str_eq(keep(kept, "{\"battery\":0.1,\"ip\":\"\"}"),
+	                 ",\"battery\":0.1,\"rssi\":5,\"ip\":\"\",\"version\":\"w\",\"uptime\":7,\"data\":[]");
+}
+END_TEST
+
+/* Every number comes back as it was, in 4 bytes if they are enough. */
+START_TEST(kept_numbers)
+{
+	static const struct {
+		double v;
+		size_t size;
+	} numbers[] = {{87, 4},       {-67.5, 4},    {0.1, 8},         {16777216, 4},         {16777217, 8},
+	               {-0.0, 4},     {1e300, 8},    {-1e300, 8},      {3.5e38, 8},           {0x1p127, 4},
+	               {0x1p-149, 4}, {0x1p-150, 8}, {(double)NAN, 8}, {(double)INFINITY, 8}, {1e-320, 8}};
+	for (size_t k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++) {
+		struct hw_report r = {.has = HW_HAS_RSSI, .rssi = numbers[k].v};
+		uint8_t kept[HW_REPORT_PACKED_MIN + 8];
+		ck_assert_uint_eq(hw_report_packed_size(&r), HW_REPORT_PACKED_MIN + numbers[k].size);
+		hw_report_pack(&r, kept);
+		struct hw_report back = hw_report_view(kept);
+		ck_assert_uint_eq(back.has, HW_HAS_RSSI);
+		ck_assert_mem_eq(&back.rssi, &r.rssi, sizeof(r.rssi));
+	}
+}
+END_TEST
+
+START_TEST(dropped_fields)
+{
+	decode(B("{\"battery\":1,\"rssi\":2,\"ip\":\"i\",\"version\":\"v\",\"data\":4}"));
+	hw_report_drop(&p.report, HW_HAS_BATTERY | HW_HAS_IP | HW_HAS_UPTIME);
+	ck_assert_uint_eq(p.report.has, HW_HAS_RSSI | HW_HAS_VERSION | HW_HAS_DATA);
+	ck_assert_ptr_null(p.report.ip);
+	ck_assert_str_eq(p.report.version, "v");
+	hw_report_fini(&p.report);
+	ck_assert(p.report.has == 0 && !p.report.version && !p.report.data);
+	hw_report_fini(&p.report);
 }
 END_TEST
 
@@ -490,7 +534,9 @@ int main(void)
 	tcase_add_test(tc, deep_nesting);
 	tcase_add_test(tc, any_bytes);
 	tcase_add_test(tc, broken_json);
-	tcase_add_test(tc, merge);
+	tcase_add_test(tc, kept_report);
+	tcase_add_test(tc, kept_numbers);
+	tcase_add_test(tc, dropped_fields);
 	tcase_add_test(tc, report_room);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

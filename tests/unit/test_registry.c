@@ -102,7 +102,7 @@ START_TEST(new_record_is_clean)
 	d = hw_registry_at(r, i);
 	ck_assert_int_eq(d->node.place, HW_PLACE_NONE);
 	ck_assert_uint_eq(d->gen, 1);
-	struct hw_device clean = {.id = d->id, .gen = 1};
+	struct hw_device clean = {.is.near = {1, 'b'}, .gen = 1};
 	hw_node_init(&clean.node);
 	ck_assert_mem_eq(d, &clean, sizeof(clean));
 }
@@ -158,25 +158,67 @@ START_TEST(indices_are_used_again)
 }
 END_TEST
 
+static void report(uint32_t i, const struct hw_report *said)
+{
+	ck_assert_int_eq(hw_registry_report(r, i, said), 0);
+}
+
 START_TEST(side_block)
 {
+	static char ip[] = "192.0.2.1", data[] = "{}", version[] = "1.2";
 	uint32_t i = add("a");
-	ck_assert_ptr_null(hw_registry_at(r, i)->extra);
+	ck_assert_ptr_null(hw_device_extra(hw_registry_at(r, i)));
 	struct hw_extra *e = hw_registry_extra(r, i);
 	ck_assert_ptr_nonnull(e);
 	ck_assert_int_eq(e->own_timeout_ms, 0);
-	ck_assert_uint_eq(e->report.has, 0);
+	ck_assert_uint_eq(hw_device_report(hw_registry_at(r, i)).has, 0);
 	ck_assert_ptr_eq(hw_registry_extra(r, i), e);
-	e->report.has = HW_HAS_IP | HW_HAS_DATA;
-	e->report.ip = strdup("192.0.2.1");
-	e->report.data = strdup("{}");
-	hw_registry_remove(r, i); /* a leak checker sees whether the strings go with it */
+	ck_assert_uint_eq(find("a"), i); /* its id stands elsewhere now */
+	report(i, &(struct hw_report){.has = HW_HAS_IP | HW_HAS_DATA, .ip = ip, .data = data});
+	hw_registry_remove(r, i); /* a leak checker sees whether the block goes with it */
 	i = add("b");
-	ck_assert_ptr_null(hw_registry_at(r, i)->extra);
-	e = hw_registry_extra(r, i);
-	e->report.has = HW_HAS_VERSION;
-	e->report.version = strdup("1.2");
+	ck_assert_ptr_null(hw_device_extra(hw_registry_at(r, i)));
+	report(i, &(struct hw_report){.has = HW_HAS_VERSION, .version = version});
 	/* ... and with the registry */
+}
+END_TEST
+
+/* The block moves when a report is longer than what is kept: all else in it goes along. */
+START_TEST(reports)
+{
+	static char ip[] = "192.0.2.1", other[] = "192.0.2.9", version[] = "1.2";
+	uint32_t i = add("a-very-long-id-of-a-device");
+	bool made;
+	hw_registry_extra(r, i)->own_timeout_ms = 31000;
+	struct hw_key *key_of = hw_registry_key(r, i, &made);
+	report(i, &(struct hw_report){.has = HW_HAS_BATTERY | HW_HAS_IP, .battery = 87, .ip = ip});
+	struct hw_extra *x = hw_device_extra(hw_registry_at(r, i));
+	report(i, &(struct hw_report){.has = HW_HAS_BATTERY | HW_HAS_IP, .battery = 86, .ip = other});
+	ck_assert_ptr_eq(hw_device_extra(hw_registry_at(r, i)), x); /* as long: in its place */
+	report(i, &(struct hw_report){.has = HW_HAS_VERSION, .version = version});
+	struct hw_report is = hw_device_report(hw_registry_at(r, i));
+	ck_assert_uint_eq(is.has, HW_HAS_BATTERY | HW_HAS_IP | HW_HAS_VERSION);
+	ck_assert_double_eq(is.battery, 86);
+	ck_assert_str_eq(is.ip, other);
+	ck_assert_str_eq(is.version, version);
+	ck_assert_int_eq(hw_device_own_timeout_ms(hw_registry_at(r, i)), 31000);
+	ck_assert_ptr_eq(hw_device_key(hw_registry_at(r, i)), key_of);
+	ck_assert_uint_eq(find("a-very-long-id-of-a-device"), i);
+}
+END_TEST
+
+/* A report that is longer than what is put together on the stack. */
+START_TEST(long_reports)
+{
+	char data[HW_REPORT_DATA_MAX + 1];
+	uint32_t i = add("a");
+	memset(data, '1', sizeof(data));
+	data[HW_REPORT_DATA_MAX] = '\0';
+	for (char c = '1'; c <= '3'; c++) {
+		data[0] = c;
+		report(i, &(struct hw_report){.has = HW_HAS_DATA, .data = data});
+		ck_assert_str_eq(hw_device_report(hw_registry_at(r, i)).data, data);
+	}
 }
 END_TEST
 
@@ -400,6 +442,8 @@ static Suite *registry_suite(void)
 	tcase_add_test(tc, refs_do_not_outlive_their_device);
 	tcase_add_test(tc, indices_are_used_again);
 	tcase_add_test(tc, side_block);
+	tcase_add_test(tc, reports);
+	tcase_add_test(tc, long_reports);
 	tcase_add_test(tc, many_at_once);
 	tcase_add_test(tc, half_moved_tables);
 	tcase_add_test(tc, same_hash_is_not_same_id);

@@ -81,8 +81,7 @@ START_TEST(what_else_the_hash_says_counts)
 	load(s);
 	const struct hw_device *d = world_device(w, "a");
 	ck_assert_uint_eq(hw_device_source(d), HW_SOURCE_KEY);
-	ck_assert_ptr_nonnull(d->extra);
-	ck_assert(d->extra->report.has & HW_HAS_BATTERY);
+	ck_assert(hw_device_report(d).has & HW_HAS_BATTERY);
 	world_pass(w, 86400 * S / 2);
 	role(HW_ROLE_DECIDES);
 	world_pass(w, 86400 * S);

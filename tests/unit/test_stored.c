@@ -97,7 +97,7 @@ START_TEST(test_who_is_heard_again_after_being_forgotten_is_new)
 	world_drain(w);
 	world_beat(w, "a", "{\"rssi\":-60}");
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
-	ck_assert_uint_eq(world_device(w, "a")->extra->report.has, HW_HAS_RSSI);
+	ck_assert_uint_eq(hw_device_report(world_device(w, "a")).has, HW_HAS_RSSI);
 	int64_t heard_ns = w->now.mono.ns;
 	world_pass(w, 99 * S);
 	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
@@ -297,8 +297,8 @@ START_TEST(test_what_is_said_in_the_load_goes_over_what_is_stored)
 	hw_monitor_loaded(v->m);
 	world_drain(v);
 	ck_assert_int_eq(hw_monitor_timeout_ms(v->m, world_device(v, "woke")), 30000);
-	ck_assert_int_eq(world_device(v, "woke")->extra->own_timeout_ms, 0);
-	ck_assert_int_eq(world_device(v, "new")->extra->own_timeout_ms, 0);
+	ck_assert_int_eq(hw_device_own_timeout_ms(world_device(v, "woke")), 0);
+	ck_assert_int_eq(hw_device_own_timeout_ms(world_device(v, "new")), 0);
 	ck_assert_int_eq(hw_monitor_timeout_ms(v->m, world_device(v, "naps")), 400000);
 	ck_assert_int_eq(hw_monitor_timeout_ms(v->m, world_device(v, "silent")), 310000);
 	world_free(v);

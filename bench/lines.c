@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The machine's limit for a heartbeat of a random device: nothing but the cache lines that the registry touches, as far
+ * apart, in the same batches, asked for ahead in the same way. In rounds, as the other contenders:
+ *
+ *     lines DEVICES HEARTBEATS
+ *
+ * Each round says in ns for one heartbeat:
+ *
+ *   three: a slot of the index (8 bytes of a table at most 3/4 full), the record that it names (64 bytes, written), and
+ *   what that points to (16 bytes, as far from it as an id that is kept elsewhere)
+ *   two: slot and record, which has the id in it
+ *   one: the record alone
+ *
+ * No topic is read, nothing hashed, compared or counted: whoever looks a device up in this way takes at least that
+ * long.
+ */
+#include <stdlib.h>
+
+#include "common.h"
+#include "heartwheel/monitor.h"
+
+#define RECORD_WORDS 16 /* of 4 bytes: a cache line */
+#define CELL_WORDS   4
+
+struct slot {
+	uint32_t record, hash;
+};
+
+struct record {
+	uint32_t cell, last_seen, rest[RECORD_WORDS - 2];
+};
+
+struct cell {
+	uint32_t id[CELL_WORDS];
+};
+
+struct lines {
+	uint32_t n, n_slots;
+	struct slot *slots;
+	struct record *records;
+	struct cell *cells;
+	uint32_t now;
+	volatile uint32_t seen; /* so that every read is one */
+};
+
+/* A batch: pass by pass, so that each finds near what the one before has asked for. */
+typedef uint32_t touch(struct lines *l, const uint32_t *at, unsigned n);
+
+static uint32_t touch_one(struct lines *l, const uint32_t *at, unsigned n)
+{
+	for (unsigned k = 0; k < n; k++)
+		__builtin_prefetch(&l->records[at[k]], 1);
+	for (unsigned k = 0; k < n; k++)
+		l->records[at[k]].last_seen = l->now;
+	return 0;
+}
+
+/* The records that the slots name, asked for. */
+static void ask(struct lines *l, const uint32_t *at, unsigned n, uint32_t *found)
+{
+	for (unsigned k = 0; k < n; k++)
+		__builtin_prefetch(&l->slots[at[k]]);
+	for (unsigned k = 0; k < n; k++) {
+		found[k] = l->slots[at[k]].record;
+		__builtin_prefetch(&l->records[found[k]], 1);
+	}
+}
+
+static uint32_t touch_two(struct lines *l, const uint32_t *at, unsigned n)
+{
+	uint32_t found[HW_BATCH];
+	ask(l, at, n, found);
+	for (unsigned k = 0; k < n; k++)
+		l->records[found[k]].last_seen = l->now;
+	return 0;
+}
+
+static uint32_t touch_three(struct lines *l, const uint32_t *at, unsigned n)
+{
+	uint32_t found[HW_BATCH], seen = 0;
+	ask(l, at, n, found);
+	for (unsigned k = 0; k < n; k++)
+		__builtin_prefetch(&l->cells[l->records[found[k]].cell]);
+	for (unsigned k = 0; k < n; k++) {
+		seen += l->cells[l->records[found[k]].cell].id[0];
+		l->records[found[k]].last_seen = l->now;
+	}
+	return seen;
+}
+
+/* What a heartbeat costs, in ns. `most`: places are below it. */
+static double run(struct lines *l, touch *all, uint32_t most, uint32_t *order, uint32_t beats)
+{
+	static uint64_t state = 1;
+	bench_draw(order, beats, most, &state);
+	int64_t began = bench_ns();
+	for (uint32_t k = 0; k < beats; k += HW_BATCH)
+		l->seen += all(l, order + k, beats - k < HW_BATCH ? beats - k : HW_BATCH);
+	l->now++;
+	return (double)(bench_ns() - began) / beats;
+}
+
+/* Which slot names which record is as random as a hash makes it; ids were stored in another order than records. */
+static void make(struct lines *l)
+{
+	uint64_t state = 1;
+	uint32_t *cells = bench_order(l->n, 1);
+	for (l->n_slots = 128; l->n > l->n_slots / 4 * 3;)
+		l->n_slots *= 2;
+	l->slots = bench_memory(l->n_slots * sizeof(*l->slots));
+	l->records = bench_memory(l->n * sizeof(*l->records));
+	l->cells = bench_memory(l->n * sizeof(*l->cells));
+	for (uint32_t i = 0; i < l->n_slots; i++)
+		bench_draw(&l->slots[i].record, 1, l->n, &state);
+	for (uint32_t i = 0; i < l->n; i++)
+		l->records[i].cell = cells[i];
+	free(cells);
+}
+
+int main(int argc, char **argv)
+{
+	struct lines l = {.n = (uint32_t)bench_number(argc, argv, 1)};
+	uint32_t beats = (uint32_t)bench_number(argc, argv, 2);
+	make(&l);
+	uint32_t *order = bench_memory(beats * sizeof(*order));
+	while (bench_round()) {
+		bench_say("three", run(&l, touch_three, l.n_slots, order, beats));
+		bench_say("two", run(&l, touch_two, l.n_slots, order, beats));
+		bench_say("one", run(&l, touch_one, l.n, order, beats));
+	}
+	return 0; /* all goes with the process */
+}
