@@ -21,6 +21,7 @@ let fresh = [], timer = null, renewing = null, down = false, standing = false, n
 
 // --- the state of the monitor
 
+// What is away is told in full above (banner.js).
 function showLink(id, text, good) {
 	const e = byId(id);
 	setText(e, text);
@@ -95,11 +96,13 @@ function showStatus(s) {
 	banner.status(s, pages.title());
 	showOffline(s);
 	table.setCounts(s);
+	charts.setPresent(s);
 	quietly(() => showFirst(s));
-	setText(byId("rate"), s.heartbeats_per_s >= 100 ? count(Math.round(s.heartbeats_per_s)) : `${s.heartbeats_per_s}`);
+	const rate = s.mqtt === "up" ? s.heartbeats_per_s : 0; // which is a mean of the last seconds
+	setText(byId("rate"), rate >= 100 ? count(Math.round(rate)) : `${rate}`);
 	setText(byId("beats"), `${count(s.heartbeats_total)} since the start`);
-	showLink("mqtt", s.mqtt === "up" ? `up, ${s.barrier_ms.toFixed(1)} ms` : s.mqtt, s.mqtt === "up");
-	showLink("redis", s.redis === "off" ? "not used" : s.redis, s.redis === "up" || s.redis === "off");
+	showLink("mqtt", s.mqtt === "up" ? `up, ${s.barrier_ms.toFixed(1)} ms` : "away", s.mqtt === "up");
+	showLink("redis", s.redis === "off" ? "not used" : s.redis === "up" ? "up" : "away", s.redis === "up" || s.redis === "off");
 	showOwed(s);
 }
 
