@@ -37,6 +37,8 @@ def test_what_waits_and_what_ended_badly(env, browser):
     assert (waiting["held"], waiting["scheduled"]) == ("1", "1"), "what the list says"
     assert alice.wait(alice.submit("pump-1", "set"), "failed")
     wait_until(lambda: [r[1:] for r in rows(b, "Ended badly in the last hour")] == [["pump-1", "failed"]], what="one that failed")
+    b.run("await page.reload()")
+    wait_until(lambda: [r[1:] for r in rows(b, "Ended badly in the last hour")] == [["pump-1", "failed"]], what="what ended before the page was there")
     axe_finds_nothing(b)
     b.run('await page.locator("#page select").selectOption("held")')
     wait_until(lambda: rows(b, "Waiting") == [["pump-2", "set", "held"]], what="what is held alone")

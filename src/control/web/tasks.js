@@ -66,7 +66,7 @@ async function listen(p) {
 	const quit = new AbortController(), ended = [];
 	p.quit = () => quit.abort();
 	setText(p.badNote, "Looking …");
-	await stream("v1/tasks/events", `${Math.round(now() - LATELY_MS)}-0`, (name, id, data) => {
+	await stream("v1/tasks/events", `${Math.round(now() - LATELY_MS)}`, (name, id, data) => {
 		if (name === "open")
 			setText(p.badNote, "None in the last hour.");
 		const e = data && name !== "reset" ? JSON.parse(data) : {};
