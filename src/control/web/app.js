@@ -16,7 +16,7 @@ import { stream } from "./token.js";
 import { ago, ask, byId, count, element, now, setClass, setNow, setText, span } from "./text.js";
 
 const FEED = 1000;
-const STATUS_MS = 2000, SAMPLES_MS = 10000, WHEEL_MS = 1000, AGES_MS = 1000, EVENTS_MS = 200, SLOW_LEVELS = 200000;
+const STATUS_MS = 2000, SAMPLES_MS = 10000, WHEEL_MS = 1000, AGES_MS = 1000, EVENTS_MS = 200, COUNT_MS = 1000, SLOW_LEVELS = 200000;
 let fresh = [], timer = null, renewing = null, down = false, standing = false, newest = null, oldest = null, offline = null, last = {};
 
 // --- the state of the monitor
@@ -198,15 +198,16 @@ function everything() {
 // Not while nobody looks.
 const every = (ms, f) => setInterval(() => { if (!document.hidden && (!standing || f === status)) quietly(async () => f()); }, ms);
 
-// Counts follow transitions, at most once a second.
-let counting = null;
+// Counts follow transitions at once, and at most once a second.
+let counting = null, countedAt = 0;
 function countSoon() {
 	counting ??= setTimeout(() => {
 		counting = null;
+		countedAt = performance.now();
 		quietly(groups);
 		if (last.devices < SLOW_LEVELS)
 			quietly(places.levels);
-	}, 1000);
+	}, Math.max(0, countedAt + COUNT_MS - performance.now()));
 }
 
 let rounds = 0;
