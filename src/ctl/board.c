@@ -178,6 +178,14 @@ static void add_change(struct hw_board *b, const cJSON *t)
 	b->n_changes++;
 }
 
+/* What was left out is older than `oldest_ms`, and may belong to any entry that begins so soon after it. */
+static void mark_cut(struct hw_board *b, int64_t oldest_ms)
+{
+	size_t n = b->n_changes < HW_BOARD_CHANGES ? (size_t)b->n_changes : HW_BOARD_CHANGES;
+	for (size_t i = 0; i < n; i++)
+		b->changes[i].at_least = b->changes[i].first_ms - oldest_ms <= TOGETHER_MS;
+}
+
 void hw_board_transitions(struct hw_board *b, const cJSON *answer)
 {
 	const cJSON *all = cJSON_GetObjectItemCaseSensitive(answer, "transitions");
@@ -186,7 +194,8 @@ void hw_board_transitions(struct hw_board *b, const cJSON *answer)
 	const cJSON *t = all && all->child ? all->child->prev : NULL;
 	for (int left = cJSON_GetArraySize(all); left > 0; left--, t = t->prev)
 		add_change(b, t);
-	b->changes[0].at_least = cJSON_GetArraySize(all) >= HW_BOARD_CUT;
+	if (cJSON_GetArraySize(all) >= HW_BOARD_CUT)
+		mark_cut(b, hw_member_int(all->child->prev, "since_ms"));
 }
 
 void hw_board_transition(struct hw_board *b, cJSON *device)

@@ -16,7 +16,7 @@
 
 #define HW_BOARD_ROWS    1000 /* of the list: a page of the API */
 #define HW_BOARD_CHANGES 200
-#define HW_BOARD_CUT     200 /* the daemon may know of more transitions than it answers when these are so many */
+#define HW_BOARD_CUT     1000 /* transitions that are asked for: where these are so many, there may be more */
 #define HW_BOARD_SEARCH  128
 
 struct hw_board_row {

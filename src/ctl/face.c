@@ -10,11 +10,17 @@
 #include "ctl/ctl.h"
 #include "ctl/words.h"
 
+#define NARROW   60  /* columns below which what matters less is left out */
 #define WIDE     130 /* columns from which on the list has the groups and the changes beside it */
 #define GAP      2
 #define ID_LEAST 24
 
 enum { GREEN = 1, RED, YELLOW };
+
+static int least_of(int a, int b)
+{
+	return a < b ? a : b;
+}
 
 /* A part of the screen; a height or width of 0 is no part. */
 struct box {
@@ -26,6 +32,10 @@ bool hw_face_begin(struct hw_face *f)
 	hw_screen_init(&f->screen);
 	if (!newterm(NULL, stdout, stdin))
 		return false;
+	if (!tigetstr("cup")) { /* its cursor cannot be moved */
+		endwin();
+		return false;
+	}
 	if (f->screen.colour && has_colors() && start_color() == OK && use_default_colors() == OK) {
 		init_pair(GREEN, COLOR_GREEN, -1);
 		init_pair(RED, COLOR_RED, -1);
@@ -91,6 +101,14 @@ static void fill(int y, int x, int width, attr_t attributes)
 	attrset(A_NORMAL);
 }
 
+/* Of these as many as fit whole, the first ones; returns the column behind. */
+static int put_whole(const struct hw_face *f, int y, int x, attr_t attributes, const char *const *texts, size_t n)
+{
+	for (size_t i = 0; i < n && x + (int)strlen(texts[i]) <= COLS; i++)
+		x += put(f, y, x, COLS - x, attributes, texts[i]) + GAP;
+	return x;
+}
+
 /* A line that begins a part: its title, and at its right end what there is to say of it. */
 static void heading(const struct hw_face *f, struct box b, const char *title, const char *remark)
 {
@@ -154,19 +172,30 @@ static attr_t count_paint(const struct hw_face *f, const struct hw_board *b, enu
 	return f->lost_ms > 0 || hw_words_true(b->status, "blind") ? paint(f, HW_DIM) : paint(f, p);
 }
 
-static int draw_counts(const struct hw_face *f, const struct hw_board *b)
+/* How many there are, as many of the three as fit whole; on a narrow screen who is offline first. Returns the column
+ * behind. */
+static int draw_totals(const struct hw_face *f, const struct hw_board *b)
 {
 	static const char *const keys[] = {"devices", "online", "offline"};
 	static const enum hw_paint paints[] = {HW_STRONG, HW_GOOD, HW_BAD};
-	char count[HW_SPAN_MAX], span[HW_SPAN_MAX];
-	int x = 1;
+	char text[HW_SPAN_MAX];
+	int x = 1, gap = COLS < NARROW ? 2 : 3;
 	for (int i = 0; i < 3; i++) {
-		bool known = hw_member_has(b->status, keys[i]);
-		int64_t n = hw_member_int(b->status, keys[i]);
-		enum hw_paint p = n > 0 ? paints[i] : HW_PLAIN;
-		x += put(f, 2, x, COLS - x, paint(f, HW_DIM), keys[i]) + 1;
-		x += put(f, 2, x, COLS - x, count_paint(f, b, p) | A_BOLD, known ? hw_text_count(n, count) : "?") + 3;
+		int k = COLS < NARROW ? 2 - i : i;
+		int64_t n = hw_member_int(b->status, keys[k]);
+		const char *count = hw_member_has(b->status, keys[k]) ? hw_text_count(n, text) : "?";
+		if (x + (int)(strlen(keys[k]) + 1 + strlen(count)) > COLS)
+			break;
+		x += put(f, 2, x, COLS - x, paint(f, HW_DIM), keys[k]) + 1;
+		x += put(f, 2, x, COLS - x, count_paint(f, b, n > 0 ? paints[k] : HW_PLAIN) | A_BOLD, count) + gap;
 	}
+	return x;
+}
+
+static int draw_counts(const struct hw_face *f, const struct hw_board *b)
+{
+	char count[HW_SPAN_MAX], span[HW_SPAN_MAX];
+	int x = draw_totals(f, b), gap = COLS < NARROW ? 2 : GAP + 1;
 	const cJSON *beats = cJSON_GetObjectItemCaseSensitive(b->status, "heartbeats_per_s");
 	if (COLS - x >= 24)
 		putf(f, 2, x, COLS - x, A_NORMAL, "heartbeats %.1f/s", cJSON_IsNumber(beats) ? beats->valuedouble : 0);
@@ -175,13 +204,12 @@ static int draw_counts(const struct hw_face *f, const struct hw_board *b)
 	const cJSON *barrier = cJSON_GetObjectItemCaseSensitive(b->status, "barrier_ms");
 	bool up = strcmp(mqtt, "up") == 0;
 	x = 1 + putf(f, 3, 1, COLS / 2, up ? A_NORMAL : paint(f, HW_BAD), "mqtt %s", mqtt);
-	if (up && cJSON_IsNumber(barrier) && barrier->valuedouble > 0)
+	if (up && COLS >= NARROW && cJSON_IsNumber(barrier) && barrier->valuedouble > 0)
 		x += putf(f, 3, x, COLS - x, A_NORMAL, ", %.1f ms", barrier->valuedouble);
-	x += GAP + 1;
-	x += putf(f, 3, x, 24, hw_words_redis_well(b->status) ? A_NORMAL : paint(f, HW_BAD), "redis %s", redis) + GAP +
-	     1;
-	x += putf(f, 3, x, COLS - x, owed > 0 ? paint(f, HW_WARN) : A_NORMAL, "pending writes %s",
-	          hw_text_count(owed, count));
+	x += gap;
+	x += putf(f, 3, x, 24, hw_words_redis_well(b->status) ? A_NORMAL : paint(f, HW_BAD), "redis %s", redis) + gap;
+	x += putf(f, 3, x, COLS - x, owed > 0 ? paint(f, HW_WARN) : A_NORMAL, "%s %s",
+	          COLS < NARROW ? "pending" : "pending writes", hw_text_count(owed, count));
 	if (oldest_ms >= 1000)
 		putf(f, 3, x, COLS - x, paint(f, HW_WARN), ", the oldest for %s", hw_text_span(oldest_ms, span));
 	return 4;
@@ -250,6 +278,16 @@ static void draw_group(const struct hw_face *f, const struct hw_board *b, const 
 {
 	char online[HW_SPAN_MAX], offline[HW_SPAN_MAX];
 	int64_t n_online = hw_member_int(g, "online"), n_offline = hw_member_int(g, "offline");
+	if (at.w < name + 38) { /* where there is no room for both, who is offline */
+		name = at.w - 18;
+		put(f, at.y, at.x, name, A_NORMAL, hw_member_text(g, "name"));
+		if (hw_words_true(g, "deaf"))
+			put(f, at.y, at.x + name, 18, paint(f, HW_BAD), "   cannot be heard");
+		else
+			putf(f, at.y, at.x + name, 18, count_paint(f, b, n_offline > 0 ? HW_BAD : HW_PLAIN),
+			     "%10s offline", hw_text_count(n_offline, offline));
+		return;
+	}
 	put(f, at.y, at.x, name, A_NORMAL, hw_member_text(g, "name"));
 	putf(f, at.y, at.x + name + 1, 18, count_paint(f, b, n_online > 0 ? HW_GOOD : HW_PLAIN), "%10s online",
 	     hw_text_count(n_online, online));
@@ -418,6 +456,9 @@ static void draw_change(const struct hw_face *f, const struct hw_board_change *c
 	int x = at.x + 21, room = at.w - 21, words = (int)strlen(c->reason) + 3;
 	if (c->count == 1)
 		x += put(f, at.y, x, room > words + 12 ? room - words : room, A_NORMAL, c->id ? c->id : "?");
+	else if (room < 36)
+		x += putf(f, at.y, x, room, A_BOLD, "%s%s of %s", hw_text_count((int64_t)c->count, count),
+		          c->at_least ? "+" : "", c->group);
 	else
 		x += putf(f, at.y, x, room > words + 12 ? room - words : room, A_BOLD, "%s%s of %s within %s",
 		          hw_text_count((int64_t)c->count, count), c->at_least ? "+" : "", c->group,
@@ -523,6 +564,9 @@ static void draw_device(const struct hw_face *f, const struct hw_board *b, int y
 
 static void draw_foot(const struct hw_face *f, const struct hw_board *b)
 {
+	static const char *const keys[] = {" q leave", "/ filter", "Enter open", "a offline, all, online",
+	                                   "Up Down PgUp PgDn Home"};
+	static const char *const of_device[] = {" q Esc back", "Up Down another device"};
 	int y = LINES - 1;
 	if (f->typing) {
 		int x = putf(f, y, 0, COLS - 1, A_BOLD, "/%s", b->search);
@@ -530,20 +574,13 @@ static void draw_foot(const struct hw_face *f, const struct hw_board *b)
 		put(f, y, x + 3, COLS - x - 3, paint(f, HW_DIM), "Enter: keep, Esc: all");
 		return;
 	}
-	put(f, y, 0, COLS, A_REVERSE,
-	    f->open     ? " q Esc back   Up Down another device "
-	    : COLS < 90 ? " q leave  / filter  Enter open  a offline, all, online  PgUp PgDn "
-	                : " q leave   / filter   Enter open   a offline, all, online   Up Down PgUp PgDn Home ");
+	int x = f->open ? put_whole(f, y, 0, A_NORMAL, of_device, 2) : put_whole(f, y, 0, A_NORMAL, keys, 5);
+	mvchgat(y, 0, least_of(x, COLS), A_REVERSE, 0, NULL);
 }
 
 static int n_groups(const struct hw_board *b)
 {
 	return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(b->groups, "groups"));
-}
-
-static int least_of(int a, int b)
-{
-	return a < b ? a : b;
 }
 
 /* The parts one below the other; or the list beside the rest. */
@@ -553,7 +590,7 @@ static void draw_parts(struct hw_face *f, const struct hw_board *b, int y)
 	if (COLS >= WIDE) {
 		int left = COLS * 11 / 20;
 		groups = least_of(groups, h / 2);
-		draw_list(f, b, (struct box){y, 0, h, left});
+		draw_list(f, b, (struct box){y, 0, h, left - 1});
 		draw_groups(f, b, (struct box){y, left + 1, groups, COLS - left - 1});
 		draw_changes(f, b, (struct box){y + groups, left + 1, h - groups, COLS - left - 1});
 		return;

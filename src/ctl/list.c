@@ -253,27 +253,32 @@ int hw_cmd_list(struct hw_ctl *ctl, const struct hw_args *args)
 	return rc;
 }
 
+/* On a narrow terminal without the timeout, and the names shortened. */
 static void print_groups(const struct hw_ctl *ctl, const cJSON *groups)
 {
 	const cJSON *g;
-	size_t name = 5, width;
+	size_t name = 5, width, columns = ctl->screen.width;
+	bool narrow = columns > 0 && columns < 60;
+	size_t rest = narrow ? 24 : 33, most = columns > rest + 12 ? columns - rest : 12;
 	cJSON_ArrayForEach(g, groups)
 	{
 		free(hw_text_clean(&ctl->screen, hw_member_text(g, "name"), 0, &width));
 		name = width > name ? width : name;
 	}
-	printf("%-*s  %10s  %10s  %7s\n", (int)name, "GROUP", "ONLINE", "OFFLINE", "TIMEOUT");
+	name = columns > 0 && name > most ? most : name;
+	printf("%-*s  %10s  %10s%s\n", (int)name, "GROUP", "ONLINE", "OFFLINE", narrow ? "" : "  TIMEOUT");
 	cJSON_ArrayForEach(g, groups)
 	{
 		char online[HW_SPAN_MAX], offline[HW_SPAN_MAX], timeout[HW_SPAN_MAX];
-		char *text = hw_text_clean(&ctl->screen, hw_member_text(g, "name"), 0, &width);
-		printf("%s%*s  %10s  %10s  %7s%s\n", text ? text : "?", (int)(name - width), "",
+		char *text = hw_text_clean(&ctl->screen, hw_member_text(g, "name"), name, &width);
+		printf("%s%*s  %10s  %10s", text ? text : "?", (int)(name - width), "",
 		       hw_text_count(hw_member_int(g, "online"), online),
-		       hw_text_count(hw_member_int(g, "offline"), offline),
-		       hw_text_span(hw_member_int(g, "timeout_ms"), timeout),
-		       cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(g, "retired"))
-		               ? "  (no longer in the configuration)"
-		               : "");
+		       hw_text_count(hw_member_int(g, "offline"), offline));
+		if (!narrow)
+			printf("  %7s", hw_text_span(hw_member_int(g, "timeout_ms"), timeout));
+		printf("%s\n", cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(g, "retired"))
+		                       ? "  (no longer in the configuration)"
+		                       : "");
 		free(text);
 	}
 }

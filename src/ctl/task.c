@@ -412,6 +412,14 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
+static int unknown_verb(const char *name)
+{
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+		if (hw_text_may_mean(name, verbs[i].name))
+			return usage("unknown command '%s'; did you mean '%s'?", name, verbs[i].name);
+	return usage("unknown command '%s'", name);
+}
+
 /* What is wrong with what was read, or NULL. */
 static const char *judge(const struct verb *v, const struct request *r, unsigned given)
 {
@@ -447,7 +455,7 @@ static int read_args(int argc, char **argv, struct request *r, const struct verb
 		return usage("which command: send, list, show, cancel, watch or status?");
 	*verb = find_verb(argv[optind]);
 	if (!*verb)
-		return usage("unknown command '%s'", argv[optind]);
+		return unknown_verb(argv[optind]);
 	r->words = argv + optind + 1;
 	r->n_words = argc - optind - 1;
 	const char *wrong = judge(*verb, r, given);

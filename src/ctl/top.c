@@ -27,7 +27,7 @@
 #define RETRY_MS 1000
 
 enum ask { ASK_STATUS, ASK_GROUPS, ASK_TASKS, ASK_LIST, ASK_TRANSITIONS, ASK_DEVICE, ASK_LATELY, ASKS };
-static const int64_t periods_ms[ASKS] = {1000, 2000, 5000, 1000, 1000, 1000, 2000};
+static const int64_t periods_ms[ASKS] = {1000, 1000, 5000, 1000, 1000, 1000, 2000};
 
 struct top {
 	struct hw_ctl *ctl;
@@ -452,7 +452,10 @@ static int run(struct top *t)
 		return hw_failed(t->ctl, "out of memory");
 	if (!hw_face_begin(&t->face)) {
 		const char *kind = getenv("TERM");
-		return hw_failed(t->ctl, "a terminal of the kind '%s' is not known here (TERM)", kind ? kind : "");
+		return hw_failed(
+			t->ctl,
+			"a terminal of the kind '%s' cannot be drawn on (TERM); status, list and watch do without",
+			kind ? kind : "");
 	}
 	t->answered_ms = mono_ms();
 	while (!t->over && rc == 0)

@@ -444,13 +444,23 @@ static struct client *client_new(struct hw_feed *f)
 	return cl;
 }
 
+/* Behind an event, by its id; or from a time on, in milliseconds: *any then, as no event has to be there. */
+static int read_place(const char *text, struct hw_event_id *at, bool *any)
+{
+	char id[HW_EVENT_ID_TEXT + 2];
+	*any = !strchr(text, '-');
+	int n = snprintf(id, sizeof(id), "%s%s", text, *any ? "-0" : "");
+	return n > 0 && n < (int)sizeof(id) ? hw_event_id_parse(id, (size_t)n, at) : -EINVAL;
+}
+
 void hw_feed_serve(struct hw_feed *f, struct evhttp_request *req)
 {
 	struct hw_param p;
 	struct hw_event_id at = {0, 0};
+	bool any = false;
 	const char *place, *why = hw_stream_place(req, &place, &p);
-	if (!why && place && *place && hw_event_id_parse(place, strlen(place), &at) < 0)
-		why = "'after' is not the id of an event";
+	if (!why && place && *place && read_place(place, &at, &any) < 0)
+		why = "'after' is neither the id of an event nor a time";
 	if (why) {
 		hw_reply_error(req, HTTP_BADREQUEST, why);
 		return;
@@ -468,7 +478,7 @@ void hw_feed_serve(struct hw_feed *f, struct evhttp_request *req)
 	hw_stream_begin(&cl->stream, req, &stream_ops, cl);
 	bool goes_on = place && *place;
 	cl->at = goes_on ? at : f->known ? f->last : (struct hw_event_id){0, 0};
-	cl->checked = at.ms == 0; /* from the start: from what there is */
+	cl->checked = any || at.ms == 0; /* from what there is */
 	set_lags(cl, goes_on);
 	arm(f, 0);
 }

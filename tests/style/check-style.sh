@@ -152,6 +152,16 @@ grep -E '^(include|src|tests/(unit|property|system|simulation|brokers|mutation))
 done >"$work/out"
 verdict 'Makefile.am names every file'
 
+{
+	sed -n -e 's|^\(src\|tests\)/\([^/]*\)/.*|\2|p' -e 's|^\([^/]*\)/.*|\1|p' "$work/files" | sort -u | while read -r name; do
+		grep -qE "(^|[[:space:]/])$name/" CONTRIBUTING.md || echo "CONTRIBUTING.md: the folder $name/ is missing"
+	done
+	sed -n 's/^\.PHONY: //p' Makefile.am | tr ' ' '\n' | sort -u | while read -r name; do
+		grep -qE "make $name([^a-z-]|\$)" CONTRIBUTING.md || echo "CONTRIBUTING.md: make $name is missing"
+	done
+} >"$work/out"
+verdict 'CONTRIBUTING.md has every folder and every make target'
+
 # What would fail only when Redis runs the script must fail the build: a name that is no place, a part that is not there.
 for line in 'local a = ARGV[NOBODY.place]' 'include nobody'; do
 	echo "$line" >"$work/wrong.lua"

@@ -24,6 +24,7 @@ def test_what_waits_and_what_ended_badly(env, browser):
     b.open(d.url)
     visit(b, d, "#/tasks")
     wait_until(lambda: "heartwheel-tasks" in page(b), what="the page to say that there is no heartwheel-tasks")
+    assert "Looking" not in page(b) and not b.run('return await page.locator("#page .card:visible, #page .trouble:visible").count()')
     tasks.start()
     alice = Sender(tasks)
     Device(tasks, "pump-1", behave=("ack", "failed"))
@@ -32,8 +33,12 @@ def test_what_waits_and_what_ended_badly(env, browser):
     alice.task(alice.submit("valve<b>3", "open", after=3600))
     wait_until(lambda: sorted(rows(b, "Waiting")) == [["pump-2", "set", "held"], ["valve<b>3", "open", "scheduled"]], what="two that wait")
     assert rows(b, "Ended badly in the last hour") == []
+    waiting = dict(b.get('[...document.querySelectorAll("#page .facts dt")].map((e) => [e.textContent.split(" ")[0], e.nextSibling.textContent])'))
+    assert (waiting["held"], waiting["scheduled"]) == ("1", "1"), "what the list says"
     assert alice.wait(alice.submit("pump-1", "set"), "failed")
     wait_until(lambda: [r[1:] for r in rows(b, "Ended badly in the last hour")] == [["pump-1", "failed"]], what="one that failed")
+    b.run("await page.reload()")
+    wait_until(lambda: [r[1:] for r in rows(b, "Ended badly in the last hour")] == [["pump-1", "failed"]], what="what ended before the page was there")
     axe_finds_nothing(b)
     b.run('await page.locator("#page select").selectOption("held")')
     wait_until(lambda: rows(b, "Waiting") == [["pump-2", "set", "held"]], what="what is held alone")

@@ -43,6 +43,10 @@ def no_fault_that_axe_finds(b):
     assert found == []
 
 
+def colour(b, selector):
+    return b.get("getComputedStyle(document.querySelector(%s)).color" % json.dumps(selector))
+
+
 def many(env, d, group, n):
     for k in range(n):
         env.publisher.publish("%s/%s/hall-%d.dev-%03d" % (env.root, group, k % 3, k), "")
@@ -73,7 +77,9 @@ def test_first_run(env, browser):
     wait_until(lambda: not hidden(b, "first") and "mosquitto_pub" in b.text("#first-try"))
     assert b.text("#first-broker") == "127.0.0.1:%d" % env.broker.port
     assert b.text("#first-try").startswith("mosquitto_pub -h 127.0.0.1 -p %d -t '%s/my-device/heartbeat'" % (env.broker.port, env.root))
+    assert b.get("(() => { const e = document.getElementById('first-try'); return e.scrollWidth <= e.clientWidth; })()")
     wait_until(lambda: b.text("#banner").startswith("Starting: devices have ") and dims(b))
+    assert hidden(b, "by-level")
     assert icon(b) == "web/icon-blind.svg" and b.text("#watching") == "Starting"
     env.publisher.publish(env.root + "/my-device/heartbeat", "")
     wait_until(lambda: hidden(b, "first") and not hidden(b, "devices"))
@@ -94,6 +100,10 @@ def test_redis_away_and_the_monitor_gone(env, browser):
     wait_until(lambda: b.rows() == ["a"] and b.feed()[0] == ["a", "offline"] and b.text("#offline") == "1", 10, "who died")
     wait_until(lambda: not hidden(b, "redis-banner") and "Redis is away since" in b.text("#redis-banner"))
     assert "everybody" not in b.text("#offline-since") and icon(b) == "web/icon-offline.svg" and not dims(b)
+    assert b.text("#redis") == "away" and b.text("#redis-banner").count("Connection refused") == 1
+    wait_until(lambda: b.get("document.getElementById('chart-offline').getAttribute('aria-label')").endswith("now 1"))
+    b.run("await page.reload()")
+    wait_until(lambda: b.text("#redis-banner").startswith("Redis is away: "), what="no time that the page cannot know")
     env.redis_server.start()
     wait_until(lambda: hidden(b, "redis-banner") and d.status()["owed"] == 0, 20)
     die(env, d, "b")
@@ -102,9 +112,17 @@ def test_redis_away_and_the_monitor_gone(env, browser):
     d.stop()
     wait_until(lambda: not hidden(b, "trouble") and dims(b), 10, "the page to say so")
     assert "does not answer since" in b.text("#trouble") and b.text("#watching") == "No answer"
+    soft = colour(b, "#node")
+    assert {colour(b, e) for e in ("#offline", "#online", "#groups td", "#levels td", "#mqtt", "#redis", "#space .state")} == {soft}
     b.run('await page.locator("#space .row").first().click()')
-    wait_until(lambda: "The monitor does not answer" in b.text("#page"))
-    say_nothing(b, also=AWAY)
+    wait_until(lambda: "nothing is known of this device now" in b.text("#page") and b.text("#page").count("Not known while") == 3)
+    for page in ("group/default", "unreliable", "tasks", "notify"):
+        go(b, "#/" + page)
+        wait_until(lambda: "Not known while the monitor does not answer." in b.text("#page") and "Looking" not in b.text("#page"))
+    go(b, "#/group/default")
+    d.start()
+    wait_until(lambda: "No history: heartwheel-history is not running" in b.text("#page") and "timeout 1 h" in b.text("#page"))
+    say_nothing(b, also=AWAY + ["503"])
 
 
 # The page takes events up in bursts: a burst is held while `window.hold`, and window.heard has all events that came.
@@ -179,6 +197,20 @@ def test_what_is_told_late_is_no_news(env, browser):
     say_nothing(b)
 
 
+def test_what_was_left_out(env, browser):
+    """It may belong to each of the entries that are the oldest ones."""
+    d = start(env, groups=two_groups(env)[1:] + [("fans", {"heartbeat": env.root + "/f/{id}", "timeout": "1h"})])
+    for k in range(600):
+        for group in "pf":
+            env.publisher.publish("%s/%s/%s-%d" % (env.root, group, group, k), "")
+    wait_until(lambda: d.status()["online"] == 1200)
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: b.feed())
+    oldest = {name.split(" of ")[1]: name for name, state in b.feed()}
+    assert "or more" in oldest["pumps"] and "or more" in oldest["fans"]
+
+
 def test_a_list_that_is_not_answered(env, browser):
     """Nobody is said to be offline no more because nobody answered."""
     d = start(env, timeout="1h")
@@ -217,7 +249,8 @@ def test_blind_and_back(env, browser):
     assert b.text("#announce") == said
     no_fault_that_axe_finds(b)
     env.broker.start()
-    wait_until(lambda: "to report" in b.text("#banner"), 15)
+    wait_until(lambda: b.text("#banner").startswith("The monitor hears again: devices have "), 15)
+    assert b.text("#watching") == "Hears again" and b.get("document.getElementById('banner').className") == "banner warn"
     wait_until(lambda: hidden(b, "banner") and not dims(b), 15)
     say_nothing(b)
 
@@ -236,7 +269,7 @@ def test_a_mass_death(env, browser):
         env.publisher.publish("%s/s/site-%d.dev-%03d" % (env.root, k % 2, k), "")
     wait_until(lambda: d.status()["offline"] == 60, 20)
     bundle = 'document.querySelector("#feed .bundle.offline")'
-    wait_until(lambda: b.get("%s?.innerText.includes('60 of sensors')" % bundle), 10, "one entry")
+    wait_until(lambda: b.get("%s?.textContent.includes('60 of sensors')" % bundle), 10, "one entry")
     assert re.search(r"within \d+ s", b.get("%s.innerText" % bundle)) and b.get("window.wrong") == 0
     assert b.get('document.querySelectorAll("#feed button[tabindex=\'0\']").length') == 1, "the list is one stop of the tab key"
     b.run('await page.locator("#feed .bundle.offline button").click()')
@@ -291,6 +324,10 @@ def test_what_is_shown_can_be_sent_and_saved(env, browser):
     wait_until(lambda: b.text("#found") == "1 device" and b.rows() == ["hall-2.dev-005"], 10)
     b.run("await page.reload()")
     wait_until(lambda: b.rows() == ["hall-2.dev-005"])
+    go(b, "#/?search=dev-00")
+    wait_until(lambda: b.text("#found") == "No offline device that matches." and not hidden(b, "found-all"))
+    b.run('await page.locator("#found-all").click()')
+    wait_until(lambda: b.text("#found") == "10 devices" and hidden(b, "found-all"))
     go(b, "#/?state=all&sort=id")
     wait_until(lambda: b.text("#found") == "13 devices")
     text = b.run("""const [file] = await Promise.all([page.waitForEvent("download"), page.locator("#csv").click()]);
@@ -316,6 +353,11 @@ def test_nothing_that_axe_finds(env, browser, size, scheme):
     assert b.get('(() => { const t = document.querySelector("#space .mid > span:last-child").getBoundingClientRect();'
                  ' const c = document.querySelector("#space .row > span").getBoundingClientRect();'
                  ' return t.width > 20 && t.right <= c.right + 1; })()')
+    # How the monitor is stands in the first line, and the list takes no more room than it needs.
+    assert b.get('Math.abs(document.getElementById("watching").getBoundingClientRect().bottom'
+                 ' - document.querySelector("h1").getBoundingClientRect().bottom) < 8')
+    assert b.get('document.getElementById("grid").clientHeight') < 200
+    assert (b.get('document.querySelector("#space .state").offsetWidth') == 0) == (size == 390), "all are offline"
     for address in ("#/", "#/diagnostics"):
         go(b, address)
         wait_until(lambda: b.get("document.documentElement.scrollWidth <= innerWidth"))

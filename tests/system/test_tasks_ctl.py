@@ -60,7 +60,7 @@ def test_what_is_wrong_is_said(env):
     for args, why in ((("send", "pump"), "a receiver and an action"), (("send", "a", "b", "{"), "not JSON"),
                       (("send", "a", "b", "--at", "x"), "--at is no time"), (("send", "a", "b", "--after", "x"), "--after"),
                       (("send", "a", "b", "--at", "1", "--after", "1s"), "exclude"), (("list", "--force"), "does not take"),
-                      (("list", "--limit", "0"), "--limit"), (("show",), "which task"), (("x",), "unknown command"),
+                      (("list", "--limit", "0"), "--limit"), (("show",), "which task"), (("x",), "unknown command"), (("stats",), "did you mean 'status'"),
                       ((), "which command"), (("list", "--nothing"), "unknown option")):
         a = ctl(t, *args)
         assert a.returncode == 2 and why in a.stderr, (args, a)

@@ -82,8 +82,10 @@ def test_it_follows_the_fleet(env, fleet, top):
     t.shows("ALL DEVICES  ", "1 of 2")
     # Other sizes: nothing is in two places, nothing is cut that was not to be.
     t.resize(12, 40)
-    text = t.shows("ALL DEVICES", "pump-2", without=["REASON", "GROUP"])
+    text = t.shows("ALL DEVICES", "pump-2", "offline 1  online 1  devices 2", " q leave  / filter  Enter open", without=["REASON", "GROUP"])
     assert len(t.lines) == 12 and max(map(len, t.lines)) <= 40
+    t.resize(24, 40)
+    wait_until(lambda: re.search(r"^ pumps +1 offline$", t.text, re.M), what="the groups, with who is offline")
     t.resize(50, 160)
     text = t.shows("ALL DEVICES", "LAST SEEN", "GROUPS", "LAST CHANGES")
     assert any(re.search(r" pump-2 +online.* pumps  +now|pump-2 +online.* pumps +\d", l) for l in text.split("\n"))
@@ -112,6 +114,12 @@ def test_every_terminal(env, top, environment):
     assert bool(colours) == (not environment), colours
     t.type("q")
     assert t.wait() == 0 and t.as_it_was()
+
+
+def test_a_terminal_that_cannot(env, fleet, top):
+    t = top(fleet, TERM="dumb")
+    t.shows("the kind 'dumb' cannot be drawn on")
+    assert t.wait() != 0 and t.as_it_was()
 
 
 def test_bad_moments(env, top):

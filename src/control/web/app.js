@@ -16,11 +16,12 @@ import { stream } from "./token.js";
 import { ago, ask, byId, count, element, now, setClass, setNow, setText, span } from "./text.js";
 
 const FEED = 1000;
-const STATUS_MS = 2000, SAMPLES_MS = 10000, WHEEL_MS = 1000, AGES_MS = 1000, EVENTS_MS = 200, SLOW_LEVELS = 200000;
+const STATUS_MS = 2000, SAMPLES_MS = 10000, WHEEL_MS = 1000, AGES_MS = 1000, EVENTS_MS = 200, COUNT_MS = 1000, SLOW_LEVELS = 200000;
 let fresh = [], timer = null, renewing = null, down = false, standing = false, newest = null, oldest = null, offline = null, last = {};
 
 // --- the state of the monitor
 
+// What is away is told in full above (banner.js).
 function showLink(id, text, good) {
 	const e = byId(id);
 	setText(e, text);
@@ -95,11 +96,13 @@ function showStatus(s) {
 	banner.status(s, pages.title());
 	showOffline(s);
 	table.setCounts(s);
+	charts.setPresent(s);
 	quietly(() => showFirst(s));
-	setText(byId("rate"), s.heartbeats_per_s >= 100 ? count(Math.round(s.heartbeats_per_s)) : `${s.heartbeats_per_s}`);
+	const rate = s.mqtt === "up" ? s.heartbeats_per_s : 0; // which is a mean of the last seconds
+	setText(byId("rate"), rate >= 100 ? count(Math.round(rate)) : `${rate}`);
 	setText(byId("beats"), `${count(s.heartbeats_total)} since the start`);
-	showLink("mqtt", s.mqtt === "up" ? `up, ${s.barrier_ms.toFixed(1)} ms` : s.mqtt, s.mqtt === "up");
-	showLink("redis", s.redis === "off" ? "not used" : s.redis, s.redis === "up" || s.redis === "off");
+	showLink("mqtt", s.mqtt === "up" ? `up, ${s.barrier_ms.toFixed(1)} ms` : "away", s.mqtt === "up");
+	showLink("redis", s.redis === "off" ? "not used" : s.redis === "up" ? "up" : "away", s.redis === "up" || s.redis === "off");
 	showOwed(s);
 }
 
@@ -195,15 +198,16 @@ function everything() {
 // Not while nobody looks.
 const every = (ms, f) => setInterval(() => { if (!document.hidden && (!standing || f === status)) quietly(async () => f()); }, ms);
 
-// Counts follow transitions, at most once a second.
-let counting = null;
+// Counts follow transitions at once, and at most once a second.
+let counting = null, countedAt = 0;
 function countSoon() {
 	counting ??= setTimeout(() => {
 		counting = null;
+		countedAt = performance.now();
 		quietly(groups);
 		if (last.devices < SLOW_LEVELS)
 			quietly(places.levels);
-	}, 1000);
+	}, Math.max(0, countedAt + COUNT_MS - performance.now()));
 }
 
 let rounds = 0;

@@ -8,7 +8,7 @@ const causes = {
 	stall: "the monitor itself stood still", standstill: "nothing at all arrives from the broker", suspend: "the machine was asleep",
 	loss: "the broker drops messages on their way here", barrier: "the monitor's own messages do not come back from the broker",
 };
-let said = "", silentSince = null, redisSince = null;
+let said = "", silentSince = null, redisSince = null, redisSeen = false;
 
 const seconds = (ms) => span(Math.ceil(ms / 1000) * 1000);
 
@@ -16,14 +16,14 @@ function blindness(s) {
 	const left = s.judges_in_ms === null ? "" : seconds(s.judges_in_ms), lasts = span(Math.floor(s.blind_for_ms / 1000) * 1000);
 	if (left && s.starting)
 		return `Starting: devices have ${left} to report; nobody is judged until then.`;
-	const since = `since ${clock(now() - s.blind_for_ms)}`;
+	const since = `since ${clock(now() - s.blind_for_ms)}`, why = s.mqtt === "up" ? "" : ` (${s.mqtt})`;
 	if (s.blind_cause === "deaf")
 		return `Cannot hear some devices, ${since}: a group's topics bring nothing; nobody of it is judged.`;
 	if (left)
-		return `Cannot judge devices yet, ${since}: the monitor hears again, and devices have ${left} to report.`;
+		return `The monitor hears again: devices have ${left} to report; nobody has been judged ${since}.`;
 	if (s.blind_cause === "link")
-		return s.starting ? `Cannot hear devices: no broker connection since the start, ${lasts} ago; nobody is judged. ${s.mqtt}`
-			: `Cannot hear devices: broker connection lost ${lasts} ago (${since}); nobody is judged.`;
+		return s.starting ? `Cannot hear devices: no broker connection since the start, ${lasts} ago; nobody is judged.${why}`
+			: `Cannot hear devices: broker connection lost ${lasts} ago (${since}); nobody is judged.${why}`;
 	return `Cannot hear devices: ${causes[s.blind_cause] ?? s.blind_cause}, for ${lasts} (${since}); nobody is judged.`;
 }
 
@@ -53,14 +53,19 @@ function icon(name) {
 		e.setAttribute("href", href);
 }
 
-function dim(on) {
+// `gone`: what is shown of the monitor itself may be old as well.
+function dim(on, gone = false) {
 	document.body.classList.toggle("dim", on);
+	document.body.classList.toggle("gone", gone);
 }
 
+// Since when is known to a page that was open then.
 function showRedis(s) {
 	const away = s.redis !== "up" && s.redis !== "off";
-	redisSince = away ? redisSince ?? now() : null;
-	put("redis-banner", away ? `Redis is away since ${clock(redisSince)}: ${count(s.owed)} ${s.owed === 1 ? "write is" : "writes are"} pending. The page shows what the monitor itself knows. (${s.redis})` : "",
+	if (!away)
+		redisSeen = true;
+	redisSince = !away ? null : redisSince ?? (redisSeen ? now() : null);
+	put("redis-banner", away ? `Redis is away${redisSince === null ? "" : ` since ${clock(redisSince)}`}: ${count(s.owed)} ${s.owed === 1 ? "write is" : "writes are"} pending. The page shows what the monitor itself knows. (${s.redis})` : "",
 		"warn");
 }
 
@@ -70,11 +75,11 @@ export function status(s, about) {
 	byId("trouble").hidden = true;
 	showRedis(s);
 	const text = s.blind ? blindness(s) : "";
-	const warns = s.blind && (s.starting && s.judges_in_ms !== null);
-	put("banner", text, warns ? "warn" : "bad");
+	const hears = s.blind && s.judges_in_ms !== null && s.blind_cause !== "deaf", warns = hears && s.starting;
+	put("banner", text, hears ? "warn" : "bad");
 	dim(s.blind);
 	if (s.blind)
-		pill(warns ? "Starting" : s.judges_in_ms !== null ? "Hears again" : "Cannot hear devices", warns || s.judges_in_ms !== null ? "warn" : "bad");
+		pill(warns ? "Starting" : hears ? "Hears again" : "Cannot hear devices", hears ? "warn" : "bad");
 	else
 		pill(s.loading ? "Watching; devices are still being loaded" : "Watching", s.loading ? "warn" : "good");
 	say(s.blind ? `${s.blind_cause}${s.judges_in_ms === null}` : "watching", text || "Watching: devices are heard.");
@@ -102,7 +107,7 @@ export function silent() {
 		"bad");
 	byId("banner").hidden = byId("redis-banner").hidden = true;
 	pill("No answer", "bad");
-	dim(true);
+	dim(true, true);
 	say("silent", "The monitor does not answer.");
 	document.title = "? heartwheel";
 	icon("icon-blind");

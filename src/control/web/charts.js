@@ -4,7 +4,7 @@
 import { byId, clock, count } from "./text.js";
 
 const HOUR_MS = 3600000;
-let offline, online, delay, samples = [];
+let offline, online, delay, samples = [], present = null; // `present`: as the tiles have it
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -77,11 +77,12 @@ const blindness = {
 		const { ctx, chartArea, scales } = chart;
 		ctx.save();
 		ctx.fillStyle = hatch(ctx);
-		for (let i = 0; i < samples.length; i++) {
-			if (!samples[i].blind)
+		const all = series();
+		for (let i = 0; i < all.length; i++) {
+			if (!all[i].blind)
 				continue;
-			const from = scales.x.getPixelForValue(i > 0 ? samples[i - 1].time_ms : samples[i].time_ms - 10000);
-			const to = scales.x.getPixelForValue(samples[i].time_ms);
+			const from = scales.x.getPixelForValue(i > 0 ? all[i - 1].time_ms : all[i].time_ms - 10000);
+			const to = scales.x.getPixelForValue(all[i].time_ms);
 			const left = Math.max(from, chartArea.left);
 			if (to > left)
 				ctx.fillRect(left, chartArea.top, to - left, chartArea.height);
@@ -114,24 +115,27 @@ function makeDelay() {
 	});
 }
 
+// The samples, and behind them the present: the charts end with what the tiles say.
+const series = () => (present && present.time_ms > (samples[samples.length - 1]?.time_ms ?? 0) ? [...samples, present] : samples);
+
 function draw() {
 	if (!online)
 		return;
-	const end = samples.length ? samples[samples.length - 1].time_ms : Date.now();
-	const from = Math.max(end - HOUR_MS, Math.min(samples[0]?.time_ms ?? end, end - 300000));
+	const all = series(), end = all.length ? all[all.length - 1].time_ms : Date.now();
+	const from = Math.max(end - HOUR_MS, Math.min(all[0]?.time_ms ?? end, end - 300000));
 	for (const chart of [offline, online, delay]) {
 		chart.options.scales.x.min = from;
 		chart.options.scales.x.max = end + (end - from) * .01; // the last point whole
 	}
-	offline.data.datasets[0].data = samples.map((s) => ({ x: s.time_ms, y: s.offline }));
-	online.data.datasets[0].data = samples.map((s) => ({ x: s.time_ms, y: s.online }));
+	offline.data.datasets[0].data = all.map((s) => ({ x: s.time_ms, y: s.offline }));
+	online.data.datasets[0].data = all.map((s) => ({ x: s.time_ms, y: s.online }));
 	const detected = samples.filter((s) => s.detected > 0);
 	delay.data.datasets[0].data = detected.map((s) => ({ x: s.time_ms, y: s.delay_max_ms }));
 	delay.data.datasets[1].data = detected.map((s) => ({ x: s.time_ms, y: s.delay_mean_ms }));
 	offline.update("none");
 	online.update("none");
 	delay.update("none");
-	const last = samples[samples.length - 1];
+	const last = all[all.length - 1];
 	if (last) {
 		byId("chart-offline").setAttribute("aria-label", `Devices offline over the last hour: now ${count(last.offline)}`);
 		byId("chart-online").setAttribute("aria-label", `Devices online over the last hour: now ${count(last.online)}`);
@@ -164,6 +168,12 @@ export function start() {
 // A chart that was not shown has no size.
 export function resize() {
 	delay?.resize();
+}
+
+// With each status.
+export function setPresent(s) {
+	present = { time_ms: s.now_ms, online: s.online, offline: s.offline, blind: s.blind, detected: 0 };
+	draw();
 }
 
 export function show(answer) {

@@ -4,7 +4,7 @@
 
 import * as bars from "./bars.js";
 import { to } from "./route.js";
-import { ago, ask, because, element, moment, now, setText, span, visible } from "./text.js";
+import { UNKNOWN, ago, ask, because, element, isAway, moment, now, setClass, setText, span, visible } from "./text.js";
 
 const FIRST = 10, MORE = 100, HISTORY_MS = 30000, SOON_MS = 1500;
 let page = null; // what is shown; null: another page
@@ -54,7 +54,7 @@ function showState(p) {
 	setText(p.since, since ? `${state} for ${span(now() - since)}, since ${moment(since)}` : "");
 	p.aside.hidden = !p.gone && !p.blind && !p.away;
 	p.aside.className = p.gone && p.past ? "note aside" : "trouble";
-	setText(p.aside, p.away ? "The monitor does not answer: this is what it said last."
+	setText(p.aside, p.away ? d ?? p.past ? "The monitor does not answer: this is what it said last." : "The monitor does not answer: nothing is known of this device now."
 		: p.gone ? p.past ? "The monitor does not know this device now; the history does."
 			: "The monitor knows no device of this id. It may have been forgotten, or the address is not right."
 			: "Nobody is judged now: the monitor cannot hear devices. This is its state from before.");
@@ -94,7 +94,7 @@ function showTransitions(p) {
 	const all = [...p.transitions.values()].sort((a, b) => b.seq - a.seq).slice(0, p.room);
 	p.list.replaceChildren(...all.map(transitionItem));
 	p.none.hidden = all.length > 0;
-	setText(p.none, p.kept === null ? "Looking …" : "Nothing that is remembered.");
+	setText(p.none, p.kept === null ? "Looking …" : p.unheard ? UNKNOWN : "Nothing that is remembered.");
 	p.more.hidden = !(p.next || p.transitions.size > p.room);
 }
 
@@ -137,7 +137,7 @@ function showOutages(p) {
 			element("td", {}, o.to_ms === null ? "lasts" : moment(o.to_ms)), length, element("td", { class: "wide" }, because(o.reason)));
 	}));
 	p.noOutage.hidden = all.length > 0;
-	setText(p.noOutage, p.kept === null ? "Looking …" : p.kept ? "None that is kept." : "None that is remembered.");
+	setText(p.noOutage, p.kept === null ? "Looking …" : p.unheard ? UNKNOWN : p.kept ? "None that is kept." : "None that is remembered.");
 	p.moreOutages.hidden = !(p.kept && (p.nextOutages || p.outages.length > p.outageRoom));
 }
 
@@ -147,6 +147,7 @@ function show(p) {
 	showOutages(p);
 	p.pastNote.hidden = p.kept !== false;
 	p.legend.hidden = !p.kept || !p.past;
+	setClass(p.barCard, "later", p.kept === false);
 }
 
 // --- reading
@@ -159,7 +160,7 @@ async function readDevice(p) {
 		p.gone = p.away = false;
 		p.asked = now();
 	} catch (error) {
-		p.away = error.status === undefined || error.status >= 500;
+		p.away = isAway(error) || error.status >= 500;
 		p.gone = error.status === 404 || error.status === 400;
 		if (p.gone)
 			p.device = null;
@@ -182,7 +183,8 @@ function forgetPast(p, error) {
 	p.past = null;
 	p.outages = [];
 	p.next = p.nextOutages = null;
-	setText(p.pastNote, p.kept ? "" : `No history: ${error.message}. Shown is what the monitor itself remembers; ` +
+	p.unheard = isAway(error);
+	setText(p.pastNote, p.kept ? "" : p.unheard ? UNKNOWN : `No history: ${error.message}. Shown is what the monitor itself remembers; ` +
 		"with heartwheel-history there are 90 days as bars, and outages for years.");
 	p.day.replaceChildren();
 	p.quarter.replaceChildren();
@@ -207,11 +209,12 @@ async function readPast(p) {
 		p.outages = out.outages.concat(older);
 		p.past = past;
 		p.kept = true;
+		p.unheard = false;
 		p.unknown.hidden = true;
 		learn(p, past.transitions.map(ofHistory));
 		await bars.show(p.id, p.day, p.quarter, now(), !p.blind && !p.away, () => isMine(p));
 	} catch (error) {
-		if (isMine(p) && (error.status !== undefined || p.kept === null))
+		if (isMine(p) && (!isAway(error) || p.kept === null))
 			forgetPast(p, error);
 	}
 }
@@ -285,7 +288,7 @@ export function table(rows, names) {
 }
 
 function make(id) {
-	const p = { id, device: null, gone: false, away: false, blind: false, asked: 0, past: null, kept: null, transitions: new Map(), room: FIRST,
+	const p = { id, device: null, gone: false, away: false, blind: false, asked: 0, past: null, kept: null, unheard: false, transitions: new Map(), room: FIRST,
 		next: null, outages: [], outageRoom: FIRST, nextOutages: null, lasting: null, taskless: false, timer: null, hurry: false };
 	const part = (name, tag, options = {}) => { p[name] = element(tag, options); return p[name]; };
 	const again = (f) => () => f(p).catch(() => {});

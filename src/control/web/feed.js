@@ -36,6 +36,9 @@ function device(d, fresh) {
 		element("span", { class: "what" }, element("span", { class: "state" }, d.state), ` ${because(d.reason)}`));
 }
 
+// Whether what was left out may belong to the entry that this one is the oldest of.
+const isCut = (oldest) => cut && oldest.since_ms - all[all.length - 1].since_ms <= TOGETHER_MS;
+
 function within(ms) {
 	return ms < 1000 ? "within 1 s" : `within ${Math.ceil(ms / 1000)} s`;
 }
@@ -50,7 +53,7 @@ function bundle(e, fresh) {
 	const head = element("li", { class: `${d.state} bundle${fresh.has(key(d)) ? " new" : ""}` },
 		element("span", { class: "dot" }), element("time", { title: moment(oldest.since_ms) }, clock(d.since_ms)),
 		element("button", { class: "link", type: "button", tabIndex: -1, "data-key": id, "aria-expanded": isOpen, onclick: toggle },
-			`${count(e.all.length)}${cut && oldest === all[all.length - 1] ? " or more" : ""} of ${visible(d.group)}`),
+			middle(`${count(e.all.length)}${isCut(oldest) ? " or more" : ""} of ${visible(d.group)}`)),
 		element("span", { class: "what" }, element("span", { class: "state" }, d.state), ` ${within(d.since_ms - oldest.since_ms)}, ${because(d.reason)}`));
 	if (!isOpen)
 		return [head];

@@ -5,13 +5,28 @@
 import { percent, times } from "./bars.js";
 import { card, table } from "./device.js";
 import { to } from "./route.js";
-import { ask, count, element, span, visible } from "./text.js";
+import { UNKNOWN, ask, count, element, isAway, setText, span, visible } from "./text.js";
 
-const MONTHS = 12, WORST = 15;
+const MONTHS = 12, WORST = 15, RETRY_MS = 3000;
 const seconds = (s) => (s === null ? "–" : span(s * 1000));
 const deviceLink = (id) => element("a", { href: to("device", id) }, visible(id));
-const cells = (...all) => all.map((c) => element("td", Array.isArray(c) ? { class: c[1] } : {}, Array.isArray(c) ? c[0] : c));
-const away = (error) => element("p", { class: "note" }, `No history: ${error.message}. It is heartwheel-history that keeps it, for years.`);
+// Cells, each a text or an element, or one with a class; figures stay on one line.
+const cells = (...all) => all.map((one) => (Array.isArray(one) ? one : [one, ""])).map(([c, kind]) =>
+	element("td", { class: typeof c === "string" ? `length ${kind}` : kind }, c));
+const away = (error) => (isAway(error) ? UNKNOWN
+	: `No history: ${error.message}. It is heartwheel-history that keeps it, for years; systemctl enable --now heartwheel-history starts it.`);
+
+// Fills a part of the page, again and again until that is done, while isStill(); why not is told meanwhile.
+async function persist(fill, tell, isStill) {
+	while (isStill()) {
+		try {
+			return await fill();
+		} catch (error) {
+			tell(error);
+		}
+		await new Promise((done) => setTimeout(done, RETRY_MS));
+	}
+}
 const lost = (answer) => (answer.gaps ? [element("p", { class: "note warn" },
 	`${answer.lost ? count(answer.lost) : "Some"} entries of the event stream were lost in this time: there may have been more outages.`)] : []);
 
@@ -33,13 +48,15 @@ function worst(devices, heading) {
 	return [element("h3", {}, heading), table(rows, [["Device"], ["Outages"], ["Away"], ["Uptime"], ["Seen", "wide"], ["Group", "wide"]])];
 }
 
-async function fillMonths(name, rows, note, worstOnes, isStill) {
+async function fillMonths(name, rows, months, note, worstOnes, isStill) {
+	rows.replaceChildren();
 	for (let i = 0; i < MONTHS; i++) {
 		const answer = await ask(`v1/history/uptime?${new URLSearchParams({ group: name, month: month(i), limit: i === 0 ? WORST : 1 })}`);
 		if (!isStill())
 			return;
 		if (answer.all.devices === 0)
 			break;
+		months.hidden = false;
 		rows.append(monthRow(month(i), answer));
 		const bad = i === 0 ? answer.devices.filter((d) => d.outages > 0 || d.down_s > 0) : [];
 		if (bad.length)
@@ -62,8 +79,9 @@ export function group(name, isStill) {
 	const months = table(rows, [["Month"], ["Uptime"], ["Outages", "wide"], ["Between failures"], ["To repair"], ["Seen"],
 		["Devices", "wide"]]);
 	const worstOnes = element("div");
-	fillNow(name, state, isStill).catch((error) => { state.textContent = error.message; });
-	fillMonths(name, rows, note, worstOnes, isStill).catch((error) => { months.hidden = true; note.replaceWith(away(error)); });
+	months.hidden = true;
+	persist(() => fillNow(name, state, isStill), (error) => setText(state, isAway(error) ? "" : error.message), isStill);
+	persist(() => fillMonths(name, rows, months, note, worstOnes, isStill), (error) => { months.hidden = true; setText(note, away(error)); }, isStill);
 	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, `Group ${visible(name)}`), state,
 		element("p", {}, element("a", { href: to("overview", "", { group: name, state: "all" }) }, "Its devices"))),
 		card("Months", months, note, worstOnes)];
@@ -82,8 +100,8 @@ async function fillUnreliable(flapped, longest, isStill) {
 }
 
 export function unreliable(isStill) {
-	const flapped = element("div"), longest = element("div", {}, element("p", { class: "note" }, "Looking …"));
-	fillUnreliable(flapped, longest, isStill).catch((error) => longest.replaceChildren(away(error)));
+	const flapped = element("div"), note = element("p", { class: "note" }, "Looking …"), longest = element("div", {}, note);
+	persist(() => fillUnreliable(flapped, longest, isStill), (error) => setText(note, away(error)), isStill);
 	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, "Unreliable devices")),
 		card("The last 7 days", flapped, longest)];
 }

@@ -2,7 +2,7 @@
 // To whom the daemon tells what happens ([notify]), and what became of its last messages.
 
 import { card, table } from "./device.js";
-import { ask, clock, count, element, moment, setClass, setText, visible } from "./text.js";
+import { UNKNOWN, ask, clock, count, element, isAway, moment, setClass, setText, visible } from "./text.js";
 
 const EVERY_MS = 2000;
 const KINDS = { exec: "the program", webhook: "the web server" };
@@ -65,9 +65,12 @@ async function follow(p) {
 			if (answer && p.isStill())
 				fill(p, answer);
 		} catch (error) {
-			p.said = "";
-			p.aside.hidden = false;
+			p.aside.hidden = isAway(error);
 			setText(p.aside, error.message);
+			if (isAway(error) && p.said === "")
+				setText(p.note, UNKNOWN);
+			else
+				p.said = "again";
 		}
 		await new Promise((done) => setTimeout(done, EVERY_MS));
 	}
@@ -81,7 +84,10 @@ export function notify(isStill) {
 	p.empty.hidden = true;
 	p.channelCard = card("Who is told", table(p.channels, [["Channel"], ["Where"], ["Template", "wide"], ["Sent"], ["Failed"], ["Waiting"]]),
 		element("p", { class: "note" }, "heartwheelctl notify --test sends one now."));
+	p.channelCard.hidden = true;
+	p.told = card("What was told", table(p.entries, [["When"], ["Channel"], ["What"], ["Result"]]), p.note);
+	p.told.classList.add("told");
 	follow(p);
 	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, "Notifications"), p.aside), p.empty, p.channelCard,
-		card("What was told", table(p.entries, [["When"], ["Channel"], ["What"], ["Result"]]), p.note)];
+		p.told];
 }

@@ -7,7 +7,7 @@ import * as groups from "./groups.js";
 import { notify } from "./notify.js";
 import { follow, go, to } from "./route.js";
 import { tasks } from "./tasks.js";
-import { byId, element, visible } from "./text.js";
+import { byId, element, middle, visible } from "./text.js";
 
 const AGES_MS = 1000;
 const STANDING = ["diagnostics"]; // in the page already, and filled by others
@@ -57,7 +57,7 @@ function show(where) {
 		return;
 	}
 	byId("page").replaceChildren(element("nav", { class: "crumbs", "aria-label": "Where this is" }, element("a", { href: to("overview") }, "Devices"),
-		element("span", { "aria-hidden": "true" }, "›"), element("span", { "aria-current": "page" }, name(where))), ...content(where));
+		element("span", { "aria-hidden": "true" }, "›"), element("span", { class: "place", "aria-current": "page" }, middle(name(where)))), ...content(where));
 	scrollTo(0, 0);
 	byId("page").querySelector("h2").focus({ preventScroll: true });
 }

@@ -55,6 +55,7 @@ export async function levels() {
 		element("a", { href: to("overview", "", { group: filters.group, prefix: filters.prefix.replace(/[^/.:_-]*[/.:_-]$/, ""), state: "all" }) }, "‹ one level up")))] : [];
 	fill("levels", [...up, ...some.map((l) => row(visible(l.prefix), hrefs({ group: filters.group, prefix: l.prefix }), l)),
 		...(rest.online + rest.offline ? [row(some.length ? "others" : "all", {}, rest)] : [])]);
+	byId("by-level").hidden = byId("levels").tBodies[0].rows.length === 0;
 	setText(byId("levels-note"), some.length || rest.online + rest.offline === 0 ? "" : "Levels end with one of / . : _ - in an id.");
 }
 

@@ -13,6 +13,7 @@ const RETRY_MS = 2000;
 const MANY = 300;  // so many changes at once are better asked for anew
 
 const grid = byId("grid"), space = byId("space"), found = byId("found");
+const others = byId("found-all"); // leads to what matches in any state
 const filters = { state: byId("state"), group: byId("group"), sort: byId("sort"), search: byId("search") };
 const usual = { state: "offline", group: "", sort: "newest", search: "" };
 let front = [], back = [], total = 0, next = null, nextBack = null;
@@ -59,6 +60,9 @@ function tell() {
 			? `No ${what}device that matches.` : `No device is ${what.trim() || "known"}.`);
 	else
 		setText(found, `${count(n)} ${what}device${n === 1 ? "" : "s"}`);
+	grid.classList.toggle("alike", filters.state.value !== "all"); // then a phone needs no column for it
+	others.hidden = n > 0 || loading || failed || filters.state.value === "all" || isUnfiltered();
+	others.href = to("overview", "", { ...kept(), state: "all" });
 	const asks = query({}).toString();
 	if (!loading && asks !== mentioned) {
 		if (mentioned)
@@ -95,6 +99,7 @@ function makeRow() {
 
 // Draws the rows in sight; elements are used again.
 export function draw() {
+	space.style.height = `${total * ROW}px`; // the grid is as high as what is in it, up to a bound
 	const top = grid.scrollTop, first = Math.max(0, Math.floor(top / ROW) - 4);
 	const end = Math.min(total, first + Math.ceil(grid.clientHeight / ROW) + 8);
 	const spare = [];
@@ -114,7 +119,6 @@ export function draw() {
 	}
 	for (const row of spare)
 		row.remove();
-	space.style.height = `${total * ROW}px`;
 	grid.setAttribute("aria-rowcount", total + 1);
 	if (active >= 0)
 		grid.setAttribute("aria-activedescendant", `row-${active}`);
@@ -312,10 +316,8 @@ function onKey(event) {
 
 // --- what is shown is in the address
 
-function keepFilters() {
-	const all = Object.fromEntries(Object.keys(usual).map((key) => [key, filters[key].value === usual[key] ? "" : filters[key].value]));
-	keep({ ...all, prefix });
-}
+const kept = () => ({ prefix, ...Object.fromEntries(Object.keys(usual).map((key) => [key, filters[key].value === usual[key] ? "" : filters[key].value])) });
+const keepFilters = () => keep(kept());
 
 function showSort() {
 	const is = filters.sort.value;

@@ -4,7 +4,7 @@
 
 import { card, table } from "./device.js";
 import { here, keep, to } from "./route.js";
-import { ask, count, element, moment, setText, span, visible } from "./text.js";
+import { UNKNOWN, ask, count, element, isAway, moment, now, setText, span, visible } from "./text.js";
 import { stream } from "./token.js";
 
 const EVERY_MS = 3000, ROWS = 100, BAD_ROWS = 50, LATELY_MS = 3600000;
@@ -15,13 +15,13 @@ const cell = (content, kind = "") => element("td", { class: kind }, content);
 const receiver = (t) => (t.receiver ? element("a", { href: to("device", t.receiver) }, visible(t.receiver)) : visible(t.topic ?? "–"));
 
 function row(t) {
-	const ahead = (t.at_ms ?? t.created_ms) - Date.now();
+	const ahead = (t.at_ms ?? t.created_ms) - now();
 	return element("tr", {}, cell(receiver(t)), cell(visible(t.action ?? "a message")), cell(t.state), cell(ahead > 0 ? `in ${span(ahead)}` : `${span(-ahead)} ago`),
 		cell(count(t.tries ?? 0), "wide"), cell(visible(t.sender ?? ""), "wide"));
 }
 
 function seen(t) {
-	const ago = Math.max(0, Date.now() - (t.sent_ms ?? t.created_ms));
+	const ago = Math.max(0, now() - (t.sent_ms ?? t.created_ms));
 	return element("tr", {}, cell(receiver(t)), cell(visible(t.action ?? "a message")), cell(t.state), cell(`${span(ago)} ago`),
 		cell(visible(t.sender ?? "")));
 }
@@ -30,8 +30,15 @@ function bad(e) {
 	return element("tr", {}, cell(moment(e.time_ms)), cell(receiver(e)), cell(e.state), cell(visible(e.why ?? ""), "wide"), cell(visible(e.sender ?? ""), "wide"));
 }
 
-function facts(s) {
-	return [...STATES.map((name) => [`${name} (${MEANS[name]})`, s.waiting === null ? "counting …" : count(s.states[name] ?? 0)]),
+// The service counts now and then: where all that wait are here, they are counted here.
+function countOf(name, s, all) {
+	if (all)
+		return count(all.filter((t) => t.state === name).length);
+	return s.waiting === null ? "counting …" : count(s.states[name] ?? 0);
+}
+
+function facts(s, all) {
+	return [...STATES.map((name) => [`${name} (${MEANS[name]})`, countOf(name, s, all)]),
 		...(s.watched === undefined ? [] : [["Of others (sent one another)", s.watched === null ? "counting …" : count(s.watched)]]),
 		["Sent again", `${count(s.retries_total)} times since the start`], ["Redis, broker", `${s.redis}, ${s.mqtt}`],
 		...(s.clock_held ? [["Clock", "Redis' clock jumped: nothing is sent or expires for now"]] : [])];
@@ -44,7 +51,9 @@ async function look(p) {
 	if (!p.isStill())
 		return;
 	p.aside.hidden = true;
-	p.facts.replaceChildren(...facts(s).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+	for (const one of p.cards)
+		one.hidden = false;
+	p.facts.replaceChildren(...facts(s, p.state.value || tasks.length === ROWS ? null : tasks).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 	p.rows.replaceChildren(...tasks.map(row));
 	p.otherCard.hidden = s.watched === undefined;
 	p.otherRows.replaceChildren(...others.map(seen));
@@ -56,8 +65,10 @@ async function look(p) {
 async function listen(p) {
 	const quit = new AbortController(), ended = [];
 	p.quit = () => quit.abort();
-	setText(p.badNote, "None in the last hour.");
-	await stream("v1/tasks/events", `${Date.now() - LATELY_MS}-0`, (name, id, data) => {
+	setText(p.badNote, "Looking …");
+	await stream("v1/tasks/events", `${Math.round(now() - LATELY_MS)}`, (name, id, data) => {
+		if (name === "open")
+			setText(p.badNote, "None in the last hour.");
 		const e = data && name !== "reset" ? JSON.parse(data) : {};
 		if (!BAD.includes(e.state))
 			return;
@@ -77,8 +88,10 @@ async function follow(p) {
 				listen(p).catch(() => { heard = false; });
 			heard = true;
 		} catch (error) {
-			p.aside.hidden = !p.isStill();
-			setText(p.aside, error.status === 503 ? `No tasks: ${error.message}. It is heartwheel-tasks that carries commands to devices.` : error.message);
+			p.aside.hidden = false;
+			p.aside.className = isAway(error) || p.cards[0].hidden ? "note" : "trouble"; // one that is not used is no trouble
+			setText(p.aside, isAway(error) ? UNKNOWN : error.status === 503
+				? `No tasks: ${error.message}. It is heartwheel-tasks that carries commands to devices; systemctl enable --now heartwheel-tasks starts it.` : error.message);
 		}
 		await new Promise((done) => setTimeout(done, EVERY_MS));
 	}
@@ -95,8 +108,11 @@ export function tasks(isStill) {
 	p.state.value = here().query.get("state") ?? "";
 	p.otherCard = card("Of others", table(p.otherRows, [["For"], ["Action"], ["State"], ["Sent"], ["From"]]), p.otherNote);
 	p.otherCard.hidden = true;
-	follow(p);
-	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, "Tasks"), p.aside), card("How many", p.facts),
-		card("Waiting", element("label", {}, "State ", p.state), table(p.rows, [["For"], ["Action"], ["State"], ["When"], ["Tries", "wide"], ["From", "wide"]]), p.note), p.otherCard,
+	p.cards = [card("How many", p.facts),
+		card("Waiting", element("label", {}, "State ", p.state), table(p.rows, [["For"], ["Action"], ["State"], ["When"], ["Tries", "wide"], ["From", "wide"]]), p.note),
 		card("Ended badly in the last hour", table(p.badRows, [["When"], ["For"], ["State"], ["Why", "wide"], ["From", "wide"]]), p.badNote)];
+	for (const one of p.cards) // until there is something to say in them
+		one.hidden = true;
+	follow(p);
+	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, "Tasks"), p.aside), p.cards[0], p.cards[1], p.otherCard, p.cards[2]];
 }

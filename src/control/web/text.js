@@ -76,7 +76,7 @@ export function middle(text) {
 export function setMiddle(e, text) {
 	if (e.dataset.text === text)
 		return;
-	const all = Array.from(text), at = Math.max(0, all.length - TAIL);
+	const all = Array.from(text), at = all.length > TAIL ? all.length - TAIL : all.length;
 	e.dataset.text = e.title = text;
 	e.children[0].textContent = all.slice(0, at).join("");
 	e.children[1].textContent = all.slice(at).join("");
@@ -86,6 +86,10 @@ export function setMiddle(e, text) {
 export function announce(text) {
 	setText(byId("announce"), text);
 }
+
+// Of an error that ask() threw: nobody answered, as the banner says; and what a page says of what it cannot show then.
+export const isAway = (error) => error.status === undefined;
+export const UNKNOWN = "Not known while the monitor does not answer.";
 
 const NOT_THERE = "The monitor does not answer: it was stopped, or the network between is away";
 

@@ -46,6 +46,7 @@ export function start() {
 		svg.append(hands[level]);
 	}
 	total = make("text", { y: 2 });
+	total.textContent = "–";
 	const unit = make("text", { y: 12, class: "unit" });
 	unit.textContent = "in the wheel";
 	svg.append(total, unit);
