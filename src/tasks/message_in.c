@@ -541,6 +541,8 @@ int hw_overheard_read(struct hw_overheard *s, const void *bytes, size_t len)
 	    !hw_id_valid(s->action.at, s->action.len))
 		s->action = (struct hw_text){"", 0};
 	(void)take_seconds(&r, EXP, LATEST_S, &s->exp_ms, "");
+	if (s->exp_ms == 0)
+		s->exp_ms = -1; /* as one writes it who sets none: FD's struct has it always */
 	s->is_ours = take_text(&r, TASK, &task, "") == 0 && hw_task_id_parse(&id, task.at, task.len);
 	return 0;
 }

@@ -3,10 +3,10 @@
  * See sessions.h. Cost: of each session an EXISTS and two XRANGEs whenever something has happened, and an HSET for each
  * ack; nothing of an event is kept here but its id: to send again is to read again from the last ack on.
  *
- * A page is read from the entry at the session's place on. Where that one is missing, and the stream begins behind the
- * place, what lay between was trimmed: heartwheel-history is asked for it (past.h), page by page, and what it does not
- * have either, or all of it if it does not answer, is told as a gap. History that has not read as far as the stream
- * begins is waited for, but not for ever.
+ * With each page it is asked where the stream begins. Where that is behind the session's place, what lay between was
+ * trimmed: heartwheel-history is asked for it (past.h), page by page, and what it does not have either, or all of it if
+ * it does not answer, is told as a gap. History that has not read as far as the stream begins is waited for, but not
+ * for ever.
  */
 #include "tasks/sessions.h"
 
@@ -25,7 +25,7 @@
 #include "tasks/place.h"
 
 #define UNACKED     100
-#define PAGE_TEXT   "101"     /* with the entry at the place */
+#define PAGE_TEXT   "100"
 #define SESSION_TTL "2592000" /* s: 30 days */
 #define LOOK_MS     10000     /* the list of sessions; one whose client is known offline */
 #define BEHIND_MS   10000     /* so long history may be behind what was trimmed */
@@ -305,15 +305,11 @@ static void on_oldest(void *arg, const redisReply *reply)
 	s->begins = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 && place_at(reply, 0, &s->oldest);
 }
 
-/* Whether entries behind the session's place were trimmed. The entry at the place is proof of the contrary. */
-static bool is_trimmed(const struct session *s, const redisReply *page)
+/* Whether entries behind the session's place were trimmed; one that follows from the start gets what there is. */
+static bool is_trimmed(const struct session *s)
 {
-	struct hw_place first;
-	if ((s->read.ms == 0 && s->read.seq == 0) || page->elements == 0)
-		return false;
-	if (place_at(page, 0, &first) && hw_place_cmp(first, s->read) == 0)
-		return false;
-	return s->begins && hw_place_cmp(hw_place_next(s->read), s->oldest) < 0;
+	bool from_start = s->read.ms == 0 && s->read.seq == 0;
+	return !from_start && s->begins && hw_place_cmp(hw_place_next(s->read), s->oldest) < 0;
 }
 
 static void on_range(void *arg, const redisReply *reply)
@@ -323,7 +319,7 @@ static void on_range(void *arg, const redisReply *reply)
 	struct hw_place id;
 	if (!done_asking(s) || s->asleep_ms || !reply || reply->type != REDIS_REPLY_ARRAY)
 		return;
-	if (is_trimmed(s, reply)) {
+	if (is_trimmed(s)) {
 		bridge(s);
 		return;
 	}
@@ -355,7 +351,7 @@ static void go_on(struct session *s)
 		return;
 	s->again = false;
 	snprintf(offline, sizeof(offline), "%s%s", a->device_prefix, s->client);
-	hw_place_text(s->read, from);
+	hw_place_text(hw_place_next(s->read), from);
 	s->asking += ask(f, on_known_offline, s, (const char *[]){"EXISTS", offline, NULL}) == 0;
 	s->asking += ask(f, on_oldest, s, (const char *[]){"XRANGE", f->events, "-", "+", "COUNT", "1", NULL}) == 0;
 	s->asking +=

@@ -263,6 +263,102 @@ START_TEST(test_the_scheduler_does_what_its_twin_says)
 }
 END_TEST
 
+/* --- a year in the wheel ------------------------------------------------------------------------------------------ */
+
+#define YEAR_MS    (INT64_C(366) * 86400 * 1000)
+#define YEAR_TASKS 3000
+#define TICK_MS    (1000 / 31 + 1)
+
+static int64_t year_due[YEAR_TASKS]; /* -1: it was claimed */
+
+static struct hw_task_id year_id(unsigned k)
+{
+	struct hw_task_id id = {{0}};
+	memcpy(id.bytes, &k, sizeof(k));
+	return id;
+}
+
+/* Nothing, a tick and its neighbours, each power of two of ticks, where a level of the wheel ends, and its neighbours,
+ * and anything, small or large. */
+static int64_t year_delay(unsigned k)
+{
+	int64_t ticks = (INT64_C(1) << (k / 3 % 30)) + k % 3 - 1, ms = ticks * 1000 / 31;
+	if (k < 90)
+		return ms > YEAR_MS ? YEAR_MS : ms;
+	if (k < 93)
+		return k - 90;
+	return k == 93 ? YEAR_MS : k % 2 ? below(YEAR_MS + 1) : below((YEAR_MS >> below(35)) + 1);
+}
+
+/* All that is ordered; the look for overdue tasks finds none, so that the wheel alone can have brought what is claimed.
+ */
+static void year_turn(unsigned *left)
+{
+	struct hw_schedule_order o;
+	while (hw_schedule_next(s, mono(), &o)) {
+		struct hw_schedule_claimed claimed[HW_CLAIM_MAX];
+		if (o.kind == HW_SCHEDULE_READ) {
+			hw_schedule_page(s, mono(), o.serial, redis_ms(), NULL, 0);
+			continue;
+		}
+		for (size_t i = 0; i < o.n; i++) {
+			unsigned k;
+			memcpy(&k, o.tasks[i].bytes, sizeof(k));
+			MUST(year_due[k] >= 0);
+			MUST(redis_ms() >= year_due[k]);
+			MUST(redis_ms() - year_due[k] <= 2 * TICK_MS);
+			year_due[k] = -1;
+			claimed[i] = (struct hw_schedule_claimed){.task = o.tasks[i], .sent = true};
+		}
+		hw_schedule_claimed(s, mono(), o.serial, redis_ms(), claimed, o.n);
+		*left -= (unsigned)o.n;
+	}
+}
+
+/* To when it wants to be called; but where nothing is due for long some of its looks are left out, as by a process that
+ * stood still: so the year is over soon, and the wheel takes many rounds at once. */
+static void year_pass(void)
+{
+	int64_t next = INT64_MAX, wanted_ms = (hw_schedule_due(s, mono()).ns + HW_NS_PER_MS - 1) / HW_NS_PER_MS;
+	for (unsigned k = 0; k < YEAR_TASKS; k++)
+		if (year_due[k] >= 0 && year_due[k] < next)
+			next = year_due[k];
+	int64_t ahead = next - redis_ms();
+	now_ms = wanted_ms > now_ms ? wanted_ms : now_ms + 1;
+	if (next != INT64_MAX && ahead > 5000)
+		now_ms += ahead - 5000 - below(1000);
+}
+
+START_TEST(test_delays_of_up_to_366_days_come_out_of_the_wheel)
+{
+	struct hw_schedule_conf conf = {.horizon_ms = YEAR_MS, .clock_hold_ms = 60000};
+	struct hw_schedule_stats stats;
+	unsigned left = YEAR_TASKS;
+	random_begin(random_seed_of_now());
+	now_ms = 1000;
+	s = hw_schedule_new(&conf, random64());
+	MUST(s);
+	hw_schedule_up(s, mono());
+	for (unsigned k = 0; k < YEAR_TASKS; k++)
+		year_due[k] = INT64_MAX - 1;
+	year_turn(&left);
+	for (unsigned k = 0; k < YEAR_TASKS; k++) {
+		year_due[k] = redis_ms() + year_delay(k);
+		hw_schedule_put(s, mono(), year_id(k), 7, year_due[k]);
+	}
+	hw_schedule_stats(s, &stats);
+	MUST(stats.known == YEAR_TASKS);
+	for (uint64_t turns = 0; left > 0; turns++) {
+		MUST(turns < 1000000);
+		year_turn(&left);
+		year_pass();
+	}
+	hw_schedule_stats(s, &stats);
+	MUST(now_ms >= YEAR_MS && stats.overdue == 0 && stats.known == 0);
+	hw_schedule_free(s);
+}
+END_TEST
+
 /* At most 64 bytes a task, whatever their number. */
 START_TEST(test_a_task_costs_at_most_64_bytes)
 {
@@ -424,6 +520,7 @@ int main(void)
 	TCase *tc = tcase_create("schedule");
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_the_scheduler_does_what_its_twin_says);
+	tcase_add_test(tc, test_delays_of_up_to_366_days_come_out_of_the_wheel);
 	tcase_add_test(tc, test_a_task_costs_at_most_64_bytes);
 	tcase_add_test(tc, test_a_clock_that_jumps_is_held);
 	tcase_add_test(tc, test_a_hold_counts_while_the_clock_is_seen);

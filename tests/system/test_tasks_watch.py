@@ -100,6 +100,45 @@ def test_a_task_of_others_is_followed_to_its_end(tasks, env):
     assert len(heard.on(env.root + "/b/pending")) == 4
 
 
+def test_the_examples_of_fd_as_they_stand_there(env):
+    """Its four terminals: A and B are mosquitto_sub and mosquitto_pub, and know nothing of heartwheel-tasks, which follows them."""
+    env.own_broker(users={"A": "password_b", "B": "password_b", "hw": "hw"},
+                   acl="user hw\ntopic readwrite #\n\npattern readwrite nodes/#\n")
+    secret = env.dir / "secret"
+    secret.write_text("hw\n")
+    t = Tasks(env, watch="yes", root="nodes", mqtt={"username": "hw", "password_file": secret}).start()
+
+    def command(program, topic, user, *more):
+        return ["stdbuf", "-oL", program, "-h", "127.0.0.1", "-p", str(env.broker.port), "-t", topic, "-q", "1", "-u", user, "-P",
+                "password_b", *more]
+
+    def publish(topic, user, text):
+        subprocess.run(command("mosquitto_pub", topic, user, "-m", text), check=True, timeout=PATIENCE)
+    outs = [env.dir / "B.out", env.dir / "A.out"]
+    with open(outs[0], "w") as b, open(outs[1], "w") as a:
+        subscribers = [subprocess.Popen(command("mosquitto_sub", topic, user, "-d"), stdout=out, stderr=out)
+                       for topic, user, out in (("nodes/B/pending", "B", b), ("nodes/A/complete", "A", a))]
+    try:
+        wait_until(lambda: all("Subscribed" in o.read_text() for o in outs), what="both to listen")
+        sent = '{"sender":"A","receiver":"B","msg_id":"msg001","action":"test","time":1234567890,"exp":9999999999,"payload":{}}'
+        publish("nodes/B/pending", "A", sent)
+        wait_until(lambda: sent in outs[0].read_text().splitlines(), what="B to get it")
+        w = wait_for(t, "A", "msg001", "sent")
+        assert (w["receiver"], w["action"]) == ("B", "test")
+        answer = '{"msg_id":"msg001","value":"task completed successfully"}'
+        publish("nodes/A/complete", "B", answer)
+        wait_until(lambda: answer in outs[1].read_text().splitlines(), what="A to get the answer")
+        wait_for(t, "A", "msg001", "complete")
+        # A program in Go that sets no exp writes one all the same; its payload is base64.
+        publish("nodes/B/pending", "A", sent.replace("msg001", "msg002").replace("9999999999", "0").replace("{}", '"AQI="'))
+        w = wait_for(t, "A", "msg002", "sent")
+        assert w["exp_ms"] - w["sent_ms"] == 86_400_000, "exp of [tasks]"
+    finally:
+        for p in subscribers:
+            p.kill()
+            p.wait()
+
+
 def test_nobody_took_it_and_nobody_finished_it(env):
     t = Tasks(env, watch="yes", run="1s", keep="3s").start()
     a, b = Node(t, "a"), Node(t, "b")

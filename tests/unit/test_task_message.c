@@ -386,6 +386,9 @@ START_TEST(test_what_others_say_is_read)
 	ck_assert_int_eq(o.exp_ms, -1);
 	ck_assert(!o.is_ours);
 	hw_overheard_fini(&o);
+	ck_assert_int_eq(overhear(&o, "{\"sender\":\"A\",\"msg_id\":\"m1\",\"time\":0,\"exp\":0}"), 0);
+	ck_assert_int_eq(o.exp_ms, -1); /* not at once: it was not said */
+	hw_overheard_fini(&o);
 	ck_assert_int_eq(overhear(&o, "{\"msg_id\":\"m1\",\"task\":\"" TASK "\"}"), 0);
 	ck_assert(o.is_ours);
 	hw_overheard_fini(&o);
