@@ -316,6 +316,9 @@ def test_what_is_shown_can_be_sent_and_saved(env, browser):
     b = browser(acceptDownloads=True)
     b.open(d.url + "#/?state=all&sort=id-back&search=dev-00")
     wait_until(lambda: b.text("#found") == "10 devices" and b.rows()[0] == "hall-2.dev-008")
+    assert b.get('(() => { getSelection().selectAllChildren(document.querySelector("#space .row")); const data = new DataTransfer();'
+                 ' document.dispatchEvent(new ClipboardEvent("copy", { clipboardData: data, bubbles: true, cancelable: true }));'
+                 ' return data.getData("text/plain"); })()').startswith("hall-2.dev-008\n"), "an id is copied whole"
     b.run('await page.locator("#by-id button").click()')
     wait_until(lambda: b.rows()[0] == "hall-0.dev-000" and "sort=id&" in b.get("location.hash") + "&")
     assert b.get('document.getElementById("by-id").getAttribute("aria-sort")') == "ascending"
