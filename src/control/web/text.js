@@ -82,6 +82,21 @@ export function setMiddle(e, text) {
 	e.children[1].textContent = all.slice(at).join("");
 }
 
+// Its parts are boxes, of which a copy would make lines.
+document.addEventListener("copy", (event) => {
+	const selection = getSelection(), was = selection.toString();
+	let text = was;
+	for (const e of document.querySelectorAll(".mid")) {
+		const [head, tail] = [...e.children].map((part) => part.textContent);
+		if (tail && selection.containsNode(e, true))
+			text = text.split(`${head}\n${tail}`).join(head + tail);
+	}
+	if (text === was)
+		return;
+	event.clipboardData.setData("text/plain", text);
+	event.preventDefault();
+});
+
 // Said to who listens, rather than sees: once, when it becomes true.
 export function announce(text) {
 	setText(byId("announce"), text);
