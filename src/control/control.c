@@ -60,7 +60,7 @@ static hw_http_handler *const its_own[] = {hw_serve_status, hw_serve_nodes,  ser
 
 static void refer(struct evhttp_request *req, const char *owner)
 {
-	char why[512] = "this node stands by, and no node owns the fleet now: try again";
+	char why[512] = "this node stands by, and no node is known to own the fleet now: try again";
 	struct hw_json j;
 	struct evbuffer *body = hw_answer_begin(req, &j);
 	if (!body)

@@ -241,7 +241,8 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 	if (owner && *owner)
 		n += (size_t)snprintf(why + n, cap - n, "%sstanding by: '%.64s' owns the fleet", n ? "; " : "", owner);
 	else if (owner)
-		n += (size_t)snprintf(why + n, cap - n, "%sstanding by: no node owns the fleet", n ? "; " : "");
+		n += (size_t)snprintf(why + n, cap - n, "%sstanding by: no node is known to own the fleet",
+		                      n ? "; " : "");
 	const struct hw_control_node *other = stranger(&nodes, &what);
 	if (other)
 		n += (size_t)snprintf(why + n, cap - n, "%snode '%.64s' is of another %s", n ? "; " : "", other->node,

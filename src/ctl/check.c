@@ -145,7 +145,7 @@ static void check_standby(struct check *c, const cJSON *cluster)
 	if (hw_member_has(cluster, "owner"))
 		say(c, OK, "standing by: '%.80s' owns the fleet", hw_member_text(cluster, "owner"));
 	else
-		say(c, CRITICAL, "standing by, and no node owns the fleet");
+		say(c, CRITICAL, "standing by, and no node is known to own the fleet");
 }
 
 static void check_fleet(struct check *c, const cJSON *status, const cJSON *groups)

@@ -37,7 +37,7 @@ void hw_app_standby_text(const struct hw_app *a, char *text, unsigned cap)
 {
 	const char *owner = hw_app_standby_owner(a);
 	if (!*owner)
-		snprintf(text, cap, "standing by, and no node owns the fleet");
+		snprintf(text, cap, "standing by, and no node is known to own the fleet");
 	else if (strcmp(owner, a->start->node_id) == 0)
 		snprintf(text, cap, "standing by, and about to own the fleet");
 	else

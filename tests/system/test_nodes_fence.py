@@ -362,3 +362,133 @@ def test_a_clean_stop_withdraws_last(env, pair):
         assert "cut off" not in new.log()
     for j in said:
         assert list(j)[-3:] == ["cluster", "state", "claims"] and j["cluster"] == "heartwheel", j
+
+
+def packets(source):
+    """MQTT packets, one by one: (its first byte, its topic if it is a PUBLISH, all of it)."""
+    data = b""
+    while more := source.recv(65536):
+        data += more
+        while True:
+            size, at = 0, 1
+            while at < len(data) and at < 5:
+                size |= (data[at] & 127) << 7 * (at - 1)
+                at += 1
+                if data[at - 1] < 128:
+                    break
+            if at == 1 or data[at - 1] >= 128 or len(data) < at + size:
+                break
+            packet, data = data[:at + size], data[at + size:]
+            is_publish = packet[0] >> 4 == 3
+            yield packet[0], packet[at + 2:at + 2 + int.from_bytes(packet[at:at + 2], "big")] if is_publish else b"", packet
+
+
+class Disorder(Way):
+    """... to a broker that sends what it has retained of what another node says of itself behind later messages: when it
+    is let go; or just ahead of a barrier that was sent after the node had claimed something, and later ones then are what
+    waits."""
+
+    def __init__(self, port, of, node, ahead=False):
+        self.status, self.node, self.ahead = b"heartwheel/%s/status" % of.encode(), node.encode(), ahead
+        self.lock, self.kept, self.claims, self.proof, self.subscribed = threading.Lock(), [], False, None, 0
+        super().__init__(port)
+
+    @staticmethod
+    def number(packet):
+        """Of a barrier between nodes; None: it is another message."""
+        found = re.search(rb"/barrier.*[0-9a-f]{16} ([0-9]+)$", packet, re.S)
+        return int(found[1]) if found and int(found[1]) >= 1 << 62 else None
+
+    def said(self, topic, packet):
+        self.claims |= topic == b"heartwheel/%s/status" % self.node and re.search(rb'"claims":"[0-9]', packet) is not None
+        self.subscribed += packet[0] >> 4 == 8 and b"heartwheel/+/status" in packet
+        if self.claims and self.proof is None:
+            self.proof = self.number(packet)
+
+    def is_kept(self, first, topic, packet):
+        """With the lock held."""
+        if self.let_go.is_set():
+            return False
+        if topic == self.status and first & 1:
+            return not self.caught.is_set()
+        number = self.number(packet) if self.ahead and self.proof is not None else None
+        if number == self.proof is not None:
+            self.deliver()
+            self.caught.set()
+        return number is not None and number > self.proof
+
+    def deliver(self):
+        for sink, packet in self.kept:
+            sink.sendall(packet)
+        self.kept.clear()
+
+    def release(self):
+        with self.lock:
+            self.deliver()
+            self.let_go.set()
+
+    def pump(self, source, sink, is_said):
+        try:
+            for first, topic, packet in packets(source):
+                if is_said:
+                    self.said(topic, packet)
+                    sink.sendall(packet)
+                    continue
+                with self.lock:
+                    if self.is_kept(first, topic, packet):
+                        self.kept.append((sink, packet))
+                    else:
+                        sink.sendall(packet)
+        except OSError:
+            pass
+        for s in source, sink:
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+@pytest.fixture
+def late(env):
+    """late(ahead): the way of the second node, which the first one knows of; and who is told of by the second."""
+    env.own_broker()
+    env.own_redis()
+    ways = []
+
+    def start(ahead):
+        ways.append(Disorder(env.broker.port, OLD, NEW, ahead))
+        observer = env.observer(env.root + "/+/status")
+        old = node(env, OLD).start()
+        with env.beating(DEVICES):
+            wait_until(lambda: agrees(env, DEVICES), what="all to be told by the first")
+        new = node(env, NEW, {"port": ways[0].port}).start(seeing=False)
+
+        def told():
+            by = b'"by":"%s","epoch":' % NEW.encode()  # and no canary
+            return [m for m in observer.messages if by in m.payload]
+        return ways[0], old, new, told
+    yield start
+    for w in ways:
+        w.close()
+
+
+def test_what_is_retained_comes_behind_later_messages(env, late):
+    """aedes. Claims that were read too late are told of, and all of them are read again."""
+    way, _, new, told = late(ahead=False)
+    with env.beating(DEVICES):
+        wait_until(told, what="it to publish what was handed over")
+        subscribed = way.subscribed
+        way.release()
+        wait_until(lambda: "behind later messages" in new.log(), what="a line about the broker")
+        wait_until(lambda: way.subscribed > subscribed, what="it to ask once more for what is retained")
+        wait_until(lambda: agrees(env, DEVICES), what="all to agree")
+
+
+def test_a_barrier_that_was_sent_before_the_last_retained_message_was_read(env, late):
+    """aedes. It proves nothing: nothing is published before another one is back."""
+    way, _, _, told = late(ahead=True)
+    with env.beating(DEVICES):
+        wait_until(way.caught.is_set, what="the first barrier behind its claims")
+        throughout(lambda: not told(), 1.5, "nothing to be published")
+        way.release()
+        wait_until(told, what="it to publish")

@@ -94,7 +94,7 @@ export function standby(s) {
 	put("banner", "", "");
 	showRedis(s);
 	setText(byId("standby"), owner ? `This node stands by. ${owner} owns the fleet: its dashboard shows the devices.`
-		: "This node stands by, and no node owns the fleet now.");
+		: "This node stands by, and no node is known to own the fleet now.");
 	pill("Standing by", owner ? "warn" : "bad");
 	dim(false);
 	document.title = "standby heartwheel";
