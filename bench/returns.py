@@ -196,4 +196,5 @@ def main():
         refreshes(place, d)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -15,9 +15,10 @@
 #include "presence.h"
 #include "wake.h"
 
-#define LOOKS_A_TURN      1024 /* at devices: about a millisecond */
-#define STATUSES_A_TURN   512
-#define STORE_AHEAD       16384 /* entries that wait for Redis while devices are judged: some tenths of a second's worth */
+#define LOOKS_A_TURN    1024 /* at devices: about a millisecond */
+#define STATUSES_A_TURN 512
+#define STORE_AHEAD                                                                                                    \
+	16384 /* devices whose end waits for Redis while others are judged: some tenths of a second's worth */
 #define STORE_PATIENCE_NS HW_NS_PER_S
 #define HELD_NS           (5 * HW_NS_PER_MS) /* mostly Redis' next answer comes before */
 
@@ -64,7 +65,8 @@ unsigned hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget)
 /*
  * How many devices may be judged before Redis has written more. What is judged goes through a bounded ring, and a
  * device that is not judged yet may still be heard: so a million deaths wait here and not there. But that holds only
- * while Redis gets on; the wheel does not wait for one that is away, or stands still.
+ * while Redis gets on; the wheel does not wait for one that is away, or stands still. Nor does it wait for what
+ * heartbeats have put there: when everybody returns, those who die beside it are found as ever, while there is room.
  */
 static unsigned store_room(struct hw_app *a, struct hw_now now)
 {
@@ -77,7 +79,8 @@ static unsigned store_room(struct hw_app *a, struct hw_now now)
 	}
 	if (!hw_redis_up(a->redis) || now.mono.ns - a->store_moved.ns > STORE_PATIENCE_NS)
 		return UINT_MAX;
-	return s->waiting < STORE_AHEAD ? (unsigned)(STORE_AHEAD - s->waiting) : 0;
+	uint64_t room = s->waiting_ends < STORE_AHEAD ? STORE_AHEAD - s->waiting_ends : 0;
+	return (unsigned)(room < s->room ? room : s->room);
 }
 
 /* Lets the core judge as many devices as may be judged in this turn. Whether there is more to do right away. */

@@ -44,6 +44,11 @@ static void give_back(struct hw_edges *q, uint64_t place)
 	*chunk = NULL;
 }
 
+static bool is_end(const struct hw_edge *e)
+{
+	return !e->acknowledges && !e->again && e->t.state != HW_STATE_ONLINE;
+}
+
 int hw_edges_push(struct hw_edges *q, const struct hw_edge *e)
 {
 	int rc = q->tail - q->head - q->again >= HW_EDGES_MARK ? -ENOBUFS : make_room(q, q->tail);
@@ -51,6 +56,7 @@ int hw_edges_push(struct hw_edges *q, const struct hw_edge *e)
 		return rc;
 	*hw_edges_at(q, q->tail) = *e;
 	q->tail++;
+	q->ends += is_end(e);
 	if (!e->acknowledges)
 		q->edges++;
 	return 0;
@@ -82,6 +88,7 @@ void hw_edges_confirm(struct hw_edges *q, uint64_t place)
 			q->edges--;
 		if (e->again)
 			q->again--;
+		q->ends -= is_end(e);
 		free(e->id);
 		if (++q->head % HW_EDGES_CHUNK == 0)
 			give_back(q, q->head - 1);

@@ -34,6 +34,7 @@ struct hw_edges {
 	uint64_t head, sent, tail;
 	uint32_t edges; /* how many are not acknowledgements */
 	uint32_t again; /* how many were confirmed before: they stand in front */
+	uint32_t ends;  /* how many of the others say that a device is not online: no heartbeat brought these about */
 };
 
 void hw_edges_fini(struct hw_edges *q);

@@ -216,7 +216,9 @@ const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r)
 	st->commands = r->link.commands;
 	st->edges_waiting = s->edges.edges;
 	st->waiting = s->edges.tail - s->edges.head - s->edges.again;
+	st->waiting_ends = s->edges.ends;
 	st->done = s->edges.head;
+	st->room = HW_EDGES_MARK - st->waiting;
 	st->refreshes_waiting = s->refresh.len + s->rewrite.len;
 	st->oldest_edge_ms = 0;
 	if (s->edges.head != s->edges.tail) {

@@ -105,8 +105,9 @@ struct hw_redis_stats {
 	uint32_t edges_waiting, refreshes_waiting;
 	int64_t script_ns; /* smoothed round trip of a transition script */
 	uint64_t fenced;   /* edges, refreshes and rewrites that another node's token was greater for */
-	uint64_t waiting,
-		done; /* entries of the ring but those that are sent again; and a place in it, which moves on */
+	/* Entries of the ring but those that are sent again; of these, edges of devices that are not online; the first
+	 * one's place, which moves on; and how many more there is room for. */
+	uint64_t waiting, waiting_ends, done, room;
 	int64_t oldest_edge_ms; /* age of the oldest unconfirmed edge, 0: none; in monotonic time */
 };
 

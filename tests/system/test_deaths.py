@@ -2,6 +2,8 @@
 """Many devices that die at once: what waits for Redis stays bounded as long as Redis gets on, no death is left out of
 the stream, and a Redis that stands still holds up nobody."""
 import signal
+import threading
+import time
 
 import pytest
 
@@ -13,6 +15,13 @@ AHEAD = 16_384  # entries that wait while devices are judged; one turn may come 
 TURN = 1_024
 
 
+def beat(env, d, fleet):
+    """Each once, in step with the broker, which drops what it queues beyond its limit."""
+    for at in range(0, DEVICES, CHUNK):
+        fleet.publish(*((env.topic("d%d" % i), b"") for i in range(at, at + CHUNK)))
+        wait_until(lambda: d.status()["online"] >= at + CHUNK, 20)
+
+
 @pytest.fixture
 def fleet(env):
     """40,000 devices that are online, whose timeout is about to become a second."""
@@ -20,10 +29,7 @@ def fleet(env):
     env.own_broker()
     d = env.daemon(timeout="1h", monitor={"log_level": "info"}, group={"status": ""})
     fleet = RawMqtt(env.broker.port)
-    for at in range(0, DEVICES, CHUNK):
-        # In step with the broker, which drops what it queues beyond its limit.
-        fleet.publish(*((env.topic("d%d" % i), b"") for i in range(at, at + CHUNK)))
-        wait_until(lambda: d.status()["devices"] == at + CHUNK, 20)
+    beat(env, d, fleet)
     wait_until(lambda: d.status()["owed"] == 0, 30)
     d.edit("timeout = 1h", "timeout = 1s")
     yield d
@@ -53,6 +59,52 @@ def test_a_redis_that_stands_still_holds_up_nobody(env, fleet):
     finally:
         env.redis_server.signal(signal.SIGCONT)
     wait_until(lambda: env.redis.zcard(env.key("offline")) == DEVICES and fleet.status()["owed"] == 0, 60)
+
+
+class SlowRedis:
+    """A client that keeps Redis busy nearly all the time: it gets on, but slowly."""
+    BUSY = """
+local function us() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end
+local till = us() + 200000
+while us() < till do end"""
+
+    def __init__(self, redis):
+        self.redis, self.ends = redis, threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while not self.ends.is_set():
+            self.redis.eval(self.BUSY, 0)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *exc):
+        self.ends.set()
+        self.thread.join()
+
+
+def test_who_dies_while_everybody_returns_is_found_as_ever(env):
+    """What waits for Redis then is not what was judged. (They were found when Redis had caught up.)"""
+    env.own_redis()
+    env.own_broker()
+    slow = {"heartbeat": "slow/{id}/heartbeat", "status": "", "timeout": "1h"}
+    quick = {"heartbeat": "quick/{id}/heartbeat", "status": "", "timeout": "2s", "id_prefix": "q-"}
+    d = env.daemon(groups=[("slow", slow), ("quick", quick)], monitor={"log_level": "info"})
+    fleet, goers = RawMqtt(env.broker.port), RawMqtt(env.broker.port)
+    with SlowRedis(env.redis_server.client()):
+        began = time.monotonic()
+        goers.publish(*(("quick/%d/heartbeat" % i, b"") for i in range(50)))
+        for at in range(0, DEVICES, CHUNK):
+            fleet.publish(*(("slow/d%d/heartbeat" % i, b"") for i in range(at, at + CHUNK)))
+            wait_until(lambda: d.metrics().get("devices", group="slow", state="online") >= at + CHUNK, 20)
+        wait_until(lambda: d.status()["offline"] == 50, 20, "those who are silent to be offline")
+        took, m = time.monotonic() - began, d.metrics()
+        assert m.get("owed", sink="redis") > AHEAD, "Redis has caught up: nothing was tried"
+    late = 50 - m.get("detection_delay_seconds_bucket", le="1")
+    assert late <= 0, "%d found out late: after %.1f s" % (late, took)
+    fleet.goodbye()
+    goers.goodbye()
 
 
 def test_a_turn_is_timed_as_a_whole(env, fleet):

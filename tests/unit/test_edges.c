@@ -22,7 +22,8 @@ static struct hw_edges q;
 
 static int push(uint64_t seq)
 {
-	struct hw_edge e = {.t = {.seq = seq}, .acknowledges = seq % 3 == 0};
+	enum hw_state state = seq % 5 < 2 ? HW_STATE_ONLINE : seq % 5 == 2 ? HW_STATE_FORGOTTEN : HW_STATE_OFFLINE;
+	struct hw_edge e = {.t = {.seq = seq, .state = state}, .acknowledges = seq % 3 == 0};
 	return hw_edges_push(&q, &e);
 }
 
@@ -40,14 +41,16 @@ static size_t first, end;
 
 static void same(void)
 {
-	uint32_t edges = 0;
+	uint32_t edges = 0, ends = 0;
 	ck_assert_uint_eq(q.tail - q.head, end - first);
 	for (size_t i = first; i < end; i++) {
 		const struct hw_edge *e = hw_edges_at(&q, q.head + (i - first));
 		MUST(e->t.seq == held[i]);
 		edges += !e->acknowledges;
+		ends += !e->acknowledges && !e->again && e->t.state != HW_STATE_ONLINE;
 	}
 	ck_assert_uint_eq(q.edges, edges);
+	ck_assert_uint_eq(q.ends, ends);
 	ck_assert_uint_le(chunks(), (end - first) / HW_EDGES_CHUNK + 2);
 }
 
@@ -63,7 +66,7 @@ static void step(uint64_t *seq)
 		return;
 	case 1:
 		for (some %= 2000; some > 0 && first > 0 && end - first < HW_EDGES_MARK; some--) {
-			struct hw_edge e = {.t = {.seq = ++*seq}};
+			struct hw_edge e = {.t = {.seq = ++*seq, .state = HW_STATE_OFFLINE}};
 			MUST(hw_edges_put_before(&q, &e) == 0);
 			held[--first] = *seq;
 		}
@@ -92,6 +95,7 @@ START_TEST(twin)
 	hw_edges_confirm(&q, q.tail);
 	ck_assert_uint_le(chunks(), 1);
 	ck_assert_uint_eq(q.edges, 0);
+	ck_assert_uint_eq(q.ends, 0);
 	ck_assert_uint_eq(q.again, 0);
 	hw_edges_fini(&q);
 	ck_assert_uint_eq(chunks(), 0);
