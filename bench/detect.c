@@ -3,17 +3,20 @@
  * How late a death is told: a fleet that beats steadily through a real broker, and outside observers who note when each
  * silent device is told of; beside them the same fleet as Redis keys with a time to live, refreshed at the same pace.
  *
- *     detect BROKER_PORT REDIS_PORT ROOT PREFIX DEVICES INTERVAL_MS TIMEOUT_MS DEAD SECONDS [RAW_REDIS_PORT ...]
+ *     detect BROKER_PORT REDIS_PORT ROOT PREFIX DEVICES INTERVAL_MS TIMEOUT_MS DEAD LEAVING SECONDS [RAW_REDIS_PORT
+ * ...]
  *
  * Device i beats at start + place(i) * INTERVAL / DEVICES and from then on each INTERVAL, places being dealt out at
  * random. DEAD of them, at random, fall silent after their second heartbeat, so that their timeouts end over one
  * INTERVAL. Delays are counted from just before that heartbeat was written, plus TIMEOUT, on one clock, so they can
  * only be overrated; one below 0 means that somebody was called dead too early. Who was never told of counts with the
- * time until the end, so that percentiles are then lower bounds, and in NAME_missing.
+ * time until the end, so that percentiles are then lower bounds, and in NAME_missing. LEAVING others say goodbye in
+ * place of their third heartbeat; theirs are counted from just before that was written, without a timeout.
  *
  *   status   the PUBLISH, as a subscriber gets it
  *   mark     Redis' key PREFIXdisconnected:ID, seen to exist by a client that the event stream woke
  *   rawN     the `expired` notification of the N-th raw Redis
+ *   goodbye, goodbye_mark   the first two of those who left
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -34,8 +37,10 @@
 #define SLICE_NS  NS_PER_MS
 #define CONNS     16
 #define RAW_MAX   4
-#define LAST      1 /* the round after which the dead are silent */
+#define LAST      1 /* the round after which the dead are silent; those who leave say so in the next */
 #define HOST      "127.0.0.1"
+
+enum fate { BEATS, DIES, LEAVES };
 
 /* When each device was told of, and how often. */
 struct sight {
@@ -47,10 +52,10 @@ struct sight {
 struct bench {
 	int port, redis_port;
 	const char *root, *prefix;
-	uint32_t devices, n_dead;
+	uint32_t devices, n_dead, n_leaving;
 	int64_t interval_ns, timeout_ms, start_ns, end_ns;
 	uint32_t *order; /* device of each place */
-	bool *dead;
+	enum fate *fate;
 	int64_t *sent_ns;
 	uint64_t beats, online;
 	int64_t behind_ns;
@@ -91,13 +96,18 @@ static void saw(const struct bench *b, struct sight *s, uint32_t device)
 {
 	if (device >= b->devices)
 		die("an unknown device");
-	if (!b->dead[device])
+	if (b->fate[device] == BEATS)
 		s->wrong++;
 	else if (s->at_ns[device] == 0)
 		s->at_ns[device] = bench_ns();
 }
 
 /* --- the fleet */
+
+static int64_t last_round(const struct bench *b, uint32_t device)
+{
+	return b->fate[device] == BEATS ? INT64_MAX : b->fate[device] == DIES ? LAST : LAST + 1;
+}
 
 /* Sends one heartbeat; the end of a slice: `device` is the number of devices. */
 typedef void (*beat_fn)(void *arg, uint32_t device, int64_t round);
@@ -111,7 +121,7 @@ static int64_t keep_pace(const struct bench *b, beat_fn beat, void *arg)
 		int64_t due = (int64_t)((double)(now - b->start_ns) * b->devices / (double)b->interval_ns);
 		for (; sent < due; sent++) {
 			uint32_t device = b->order[sent % b->devices];
-			if (!b->dead[device] || sent / b->devices <= LAST)
+			if (sent / b->devices <= last_round(b, device))
 				beat(arg, device, sent / b->devices);
 		}
 		beat(arg, b->devices, 0);
@@ -126,8 +136,8 @@ static void beat_mqtt(void *arg, uint32_t device, int64_t round)
 {
 	struct bench *b = arg;
 	char topic[128];
-	static const char payload[] = "{\"time\":1800000000}";
-	(void)round;
+	bool leaves = device < b->devices && b->fate[device] == LEAVES && round == LAST + 1;
+	const char *payload = leaves ? "{\"online\":false}" : "{\"time\":1800000000}";
 	if (device == b->devices)
 		return;
 	snprintf(topic, sizeof(topic), "%s/d%" PRIu32 "/heartbeat", b->root, device);
@@ -318,14 +328,16 @@ static void say(const char *name, const char *what, double value)
 	bench_say(key, value);
 }
 
-static void account(const struct bench *b, const char *name, const struct sight *s, const int64_t *sent_ns)
+static void account(const struct bench *b, const char *name, const struct sight *s, const int64_t *sent_ns,
+                    enum fate fate)
 {
-	double *late = zeroed(b->n_dead, sizeof(*late));
+	double *late = zeroed(b->devices, sizeof(*late));
 	size_t n = 0, missing = 0;
+	int64_t after_ns = fate == DIES ? b->timeout_ms * NS_PER_MS : 0;
 	for (uint32_t i = 0; i < b->devices; i++) {
-		if (!b->dead[i])
+		if (b->fate[i] != fate)
 			continue;
-		int64_t due = sent_ns[i] + b->timeout_ms * NS_PER_MS, at = s->at_ns[i] ? s->at_ns[i] : b->end_ns;
+		int64_t due = sent_ns[i] + after_ns, at = s->at_ns[i] ? s->at_ns[i] : b->end_ns;
 		missing += s->at_ns[i] == 0;
 		late[n++] = (double)(at - due) / (double)NS_PER_MS;
 	}
@@ -345,12 +357,12 @@ static void prepare(struct bench *b, uint64_t seconds)
 {
 	uint32_t *who = bench_order(b->devices, 2);
 	b->order = bench_order(b->devices, 1);
-	b->dead = zeroed(b->devices, sizeof(*b->dead));
+	b->fate = zeroed(b->devices, sizeof(*b->fate));
 	b->sent_ns = zeroed(b->devices, sizeof(*b->sent_ns));
 	b->status.at_ns = zeroed(b->devices, sizeof(int64_t));
 	b->mark.at_ns = zeroed(b->devices, sizeof(int64_t));
-	for (uint32_t i = 0; i < b->n_dead; i++)
-		b->dead[who[i]] = true;
+	for (uint32_t i = 0; i < b->n_dead + b->n_leaving; i++)
+		b->fate[who[i]] = i < b->n_dead ? DIES : LEAVES;
 	free(who);
 	for (int i = 0; i < CONNS; i++) {
 		char id[32];
@@ -385,7 +397,7 @@ static void run(struct bench *b, struct raw *raws, int n_raws)
 int main(int argc, char **argv)
 {
 	struct raw raws[RAW_MAX] = {0};
-	if (argc < 10 || argc > 10 + RAW_MAX) {
+	if (argc < 11 || argc > 11 + RAW_MAX) {
 		fprintf(stderr, "usage: see the head of detect.c\n");
 		return 2;
 	}
@@ -396,24 +408,29 @@ int main(int argc, char **argv)
 	                  .devices = (uint32_t)bench_number(argc, argv, 5),
 	                  .interval_ns = (int64_t)bench_number(argc, argv, 6) * NS_PER_MS,
 	                  .timeout_ms = (int64_t)bench_number(argc, argv, 7),
-	                  .n_dead = (uint32_t)bench_number(argc, argv, 8)};
-	int n_raws = argc - 10;
-	if (b.n_dead < 1 || b.n_dead > b.devices)
+	                  .n_dead = (uint32_t)bench_number(argc, argv, 8),
+	                  .n_leaving = (uint32_t)bench_number(argc, argv, 9)};
+	int n_raws = argc - 11;
+	if (b.n_dead < 1 || b.n_dead > b.devices || b.n_leaving > b.devices - b.n_dead)
 		return 2;
 	for (int i = 0; i < n_raws; i++)
-		raws[i].port = (int)bench_number(argc, argv, 10 + i);
+		raws[i].port = (int)bench_number(argc, argv, 11 + i);
 	mosquitto_lib_init();
-	prepare(&b, bench_number(argc, argv, 9));
+	prepare(&b, bench_number(argc, argv, 10));
 	run(&b, raws, n_raws);
 	bench_say("beats", (double)b.beats);
 	bench_say("online", (double)b.online);
 	bench_say("behind_ms", (double)b.behind_ns / (double)NS_PER_MS);
-	account(&b, "status", &b.status, b.sent_ns);
-	account(&b, "mark", &b.mark, b.sent_ns);
+	account(&b, "status", &b.status, b.sent_ns, DIES);
+	account(&b, "mark", &b.mark, b.sent_ns, DIES);
+	if (b.n_leaving > 0) {
+		account(&b, "goodbye", &b.status, b.sent_ns, LEAVES);
+		account(&b, "goodbye_mark", &b.mark, b.sent_ns, LEAVES);
+	}
 	for (int i = 0; i < n_raws; i++) {
 		char name[16];
 		snprintf(name, sizeof(name), "raw%d", i);
-		account(&b, name, &raws[i].seen, raws[i].sent_ns);
+		account(&b, name, &raws[i].seen, raws[i].sent_ns, DIES);
 	}
 	return 0;
 }

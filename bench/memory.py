@@ -57,6 +57,8 @@ def main():
         if more:
             measure.figure("2", "memory, %s devices: a device that reports five fields" % name, said["reported"], "bytes",
                            None, "battery, rssi, ip, version, uptime; with its id")
+            measure.figure("2", "memory, %s devices: five reported fields" % name, said["reported"] - ours, "bytes",
+                           None if o.smoke else ("<=", 96), "of a device that reports them, more than of one that does not")
             measure.figure("2", "memory, %s devices: a device known by a key as well" % name, said["keyed"], "bytes", None,
                            "with its id")
         keys, note = devices, None

@@ -166,8 +166,11 @@ class Deaths:
 
 
 class Plan:
-    def __init__(self, smoke):
+    def __init__(self, smoke, devices=None):
         self.devices, self.live, self.interval = (20000, 2000, 1) if smoke else (1000000, 20000, 5)
+        self.devices = devices or self.devices
+        self.name = "%g M" % (self.devices / 1e6) if self.devices >= 1e6 else "%d" % self.devices
+        self.patience_s = 120 + self.devices / 20000
         self.quick, self.timeout_s, self.down_s = (200, 4, 8) if smoke else (2000, 10, 20)
         self.came = self.live // 10  # who were offline and beat: d9, d19, ...
         self.all = self.devices + 2 * self.quick
@@ -189,7 +192,7 @@ def start(o, env, plan):
         load.at(0.2)
         redis_clock = measure.Stopwatch(env.redis_server.pid)
         d.start(seeing=False, ready=False)
-        seen = watch(d, plan.all, 120)
+        seen = watch(d, plan.all, plan.patience_s)
         seen.redis_s, seen.daemon_s, seen.rss = redis_clock.cpu(), measure.cpu_s(d.pid), measure.rss_kb(d.pid)
         expected = plan.came + plan.quick
         try:
@@ -210,7 +213,7 @@ def run(o):
     plan = Plan(o.smoke)
     with measure.world() as (env, _):
         seen, deaths = start(o, env, plan)
-    target, many = "9 restart", "%d devices in Redis" % plan.devices if o.smoke else "1 M devices in Redis"
+    target, many = "9 restart", plan.name + " devices in Redis"
     measure.conditions("timeout %d s, JSON, %d heartbeats a timeout of %s devices" % (
         TIMEOUT_S, TIMEOUT_S // plan.interval, format(plan.live, ",d")))
     measure.figure(target, "start with %s: reads heartbeats after" % many, seen.heard, "s", ("<=", 1))
