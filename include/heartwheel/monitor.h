@@ -86,6 +86,8 @@ struct hw_message {
 enum hw_out_kind {
 	HW_OUT_TRANSITION, /* .transition */
 	HW_OUT_REFRESH,    /* .device: its keys in the store are due for a refresh */
+	HW_OUT_LOOK,       /* .device: the same, but what ends by itself was refreshed so lately that it outlives the
+	                      next one: only what the device reports need be written */
 	HW_OUT_STATUS,     /* .device: its retained status may have been replaced, and is owed again */
 	HW_OUT_BARRIER,    /* .barrier: publish this number on the barrier topic */
 	HW_OUT_BLIND, /* .blind: a period of blindness began or ended, or is found out to be one of denied barriers */

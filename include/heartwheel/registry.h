@@ -67,8 +67,9 @@ struct hw_device {
 	} is;
 	uint64_t seq : 48;     /* of the last transition; 0: none yet */
 	uint64_t flags : 16;   /* HW_FLAG_* */
-	int64_t since_ms : 47; /* wall clock of the last transition */
+	int64_t since_ms : 46; /* wall clock of the last transition */
 	uint64_t is_far : 1;   /* which of `is` */
+	uint64_t spares : 1;   /* its next look comes so soon that nothing need be refreshed then */
 	uint64_t gen : 16;     /* grows each time the record is reused */
 	/* Of the last heartbeat; HW_NEVER_MS: never heard. While the device is online the monotonic clock, so that no
 	 * step of the wall clock makes its age wrong; afterwards the wall clock, so that it is always told as it was.
@@ -79,7 +80,7 @@ struct hw_device {
 };
 
 #define HW_NEVER_MS  (-(INT64_C(1) << 43))
-#define HW_SINCE_MAX ((INT64_C(1) << 46) - 1)
+#define HW_SINCE_MAX ((INT64_C(1) << 45) - 1)
 
 /* struct hw_device.flags. The core owns the low byte; the high one is whoever drives the monitor's (HW_NOTE()). */
 enum {

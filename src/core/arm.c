@@ -63,6 +63,7 @@ void hw_monitor_unlink(struct hw_monitor *m, uint32_t i)
 		hw_wheel_del(d->flags & HW_FLAG_KEYED ? &m->key_wheel : &m->wheel, i);
 	}
 	d->flags &= (uint16_t) ~(HW_FLAG_KEYED | HW_FLAG_SILENT);
+	d->spares = 0;
 }
 
 void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at)

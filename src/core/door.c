@@ -183,10 +183,44 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 	hw_monitor_arm_at(m, i, held.ns < deadline.ns ? held : deadline);
 }
 
+/* How far two looks are apart that need a refresh each. */
+static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
+{
+	int64_t timeout_ns = hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
+	return timeout_ns < HW_ARM_MAX_NS ? timeout_ns : HW_ARM_MAX_NS;
+}
+
+/*
+ * A device is looked at again when its timeout is over, counted from its last heartbeat. Where its interval does not
+ * divide its timeout, looks are less than a timeout apart: two steps are more, and no more than two timeouts. So a look
+ * may leave the refresh out if the one before did not, and the keys live for three timeouts. Whatever arms the device
+ * otherwise begins anew; and what would let the keys end sooner than was planned then, a reload or blindness, has to be
+ * further back than that look.
+ */
+static bool may_spare(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+{
+	int64_t timeout_ms = hw_monitor_timeout_ms(m, d);
+	return d->spares && !hw_device_extra(d) && hw_device_source(d) == HW_SOURCE_MQTT &&
+	       hw_ttl_ms(timeout_ms, m->conf.ttl_factor) >= 3 * timeout_ms && now.mono.ns >= m->spares_from.ns &&
+	       now.mono.ns - m->sight.blind.until.ns >= stride_ns(m, d);
+}
+
+/* The device has just been armed, and is refreshed. */
+static bool is_seen_soon(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+{
+	if (d->node.place > HW_PLACE_LEVEL3 || d->flags & HW_FLAG_KEYED || !hw_gate_owns(m, d))
+		return false;
+	int64_t next_ns = hw_tick_start((struct hw_tick){d->node.due}).ns - hw_monitor_seen(m, now).ns;
+	return next_ns < stride_ns(m, d) - HW_NS_PER_S / HW_TICKS_PER_S;
+}
+
 static void rearm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
+	struct hw_device *d = hw_monitor_at(m, i);
+	bool spare = may_spare(m, now, d);
 	hw_monitor_arm(m, now, i);
-	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
+	hw_monitor_emit_device(m, spare ? HW_OUT_LOOK : HW_OUT_REFRESH, i);
+	d->spares = !spare && is_seen_soon(m, now, d);
 }
 
 /* No device of a deaf group is judged, and its goodbyes are void; but its keys in the store are to outlive the

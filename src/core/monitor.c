@@ -148,6 +148,7 @@ int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct
 	m->conf.readers = readers;
 	hw_sight_configure(&m->sight, conf);
 	m->relink = (struct hw_sweep){.active = true};
+	m->spares_from = hw_mono_add(now.mono, HW_ARM_MAX_NS);
 	return 0;
 }
 
@@ -180,6 +181,7 @@ void hw_monitor_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->last_seen_ns += hw_monitor_group_seen(m, now, group).ns - hw_monitor_group_seen(m, now, d->group).ns;
+	d->spares = 0;
 	enum hw_state state = hw_device_state(d);
 	m->group_stats[d->group].count[state]--;
 	d->group = (unsigned)group & (HW_GROUPS_MAX - 1u);

@@ -83,6 +83,7 @@ struct hw_monitor {
 	struct hw_sweep settle; /* after loading: provisional devices become what was heard of them */
 	uint32_t refresh_at;    /* while blind: refreshes go on, paced */
 	struct hw_mono refresh_next;
+	struct hw_mono spares_from; /* before it no refresh is left out: timeouts were others when it was planned */
 	int64_t forget_was_ms, forget_once_was_ms; /* before the reload that the relink sweep serves */
 
 	struct {

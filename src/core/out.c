@@ -13,7 +13,7 @@ void hw_monitor_emit(struct hw_monitor *m, const struct hw_out *out)
 /* A key may be looked at by everybody. */
 static bool is_the_owners(enum hw_out_kind kind)
 {
-	return kind == HW_OUT_REFRESH || kind == HW_OUT_STATUS;
+	return kind == HW_OUT_REFRESH || kind == HW_OUT_LOOK || kind == HW_OUT_STATUS;
 }
 
 void hw_monitor_emit_device(struct hw_monitor *m, enum hw_out_kind kind, uint32_t i)

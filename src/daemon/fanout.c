@@ -163,6 +163,10 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		if (a->redis)
 			hw_redis_refresh(a->redis, out->device);
 		break;
+	case HW_OUT_LOOK:
+		if (a->redis)
+			hw_redis_look(a->redis, now, out->device);
+		break;
 	case HW_OUT_STATUS:
 		hw_app_owe_status(a, now, out->device);
 		break;

@@ -63,7 +63,8 @@ enum {
 	HW_MARK_IN_FLIGHT = 4,
 	HW_MARK_FULL = 8,
 	HW_MARK_ONCE = 16,
-	HW_MARK_OWN_TIMEOUT = 32
+	HW_MARK_OWN_TIMEOUT = 32,
+	HW_MARKS_FIELDS = HW_MARK_ONCE | HW_MARK_OWN_TIMEOUT
 };
 
 enum hw_call_kind { HW_CALL_FREE, HW_CALL_EDGES, HW_CALL_REFRESH, HW_CALL_REWRITE };
@@ -295,6 +296,8 @@ void hw_sink_confirm(struct hw_redis *r, uint64_t place);
 void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
                    bool payload);
 void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_now now);
+/* Whether a refresh of it would be a plain one: that its key lives on is all. */
+bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
 void hw_item_acknowledge(struct hw_redis *r, const struct hw_edge *e);
 /* That a device was forgotten, of which nothing but this edge is left. */

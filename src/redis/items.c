@@ -265,24 +265,37 @@ static bool is_its_turn(const struct hw_redis *r, const struct hw_device *d, uin
 	return index * UINT32_C(2654435769) / (UINT32_MAX / HW_PLAIN_TURNS + 1) == turn;
 }
 
+static uint8_t fields_of(const struct hw_device *d)
+{
+	return (uint8_t)((d->flags & HW_FLAG_ONCE ? HW_MARK_ONCE : 0) |
+	                 (hw_device_own_timeout_ms(d) > 0 ? HW_MARK_OWN_TIMEOUT : 0));
+}
+
+/* Whether Redis has all that is to be known of it but until when it lives. */
+static bool is_known(const struct hw_redis *r, const struct hw_device *d, uint32_t index)
+{
+	uint8_t marks = r->sink.marks[index], gone = HW_MARKS_FIELDS & (uint8_t)~fields_of(d);
+	return hw_device_state(d) == HW_STATE_ONLINE && mine(r, d)[0] == '1' && (marks & HW_MARK_FULL) &&
+	       !(marks & gone);
+}
+
+bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
+{
+	return is_known(r, d, index) && !r->conf.refresh_last_seen && !r->conf.keyspace && extra_args(d) == 0 &&
+	       !is_its_turn(r, d, index, now);
+}
+
 /* A light one takes no field away, and leaves alone what does not end by itself. */
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now)
 {
-	uint8_t *marks = &r->sink.marks[index], has = HW_MARK_FULL, fields = HW_MARK_ONCE | HW_MARK_OWN_TIMEOUT;
-	if (d->flags & HW_FLAG_ONCE)
-		has |= HW_MARK_ONCE;
-	if (hw_device_own_timeout_ms(d) > 0)
-		has |= HW_MARK_OWN_TIMEOUT;
-	bool ours = hw_device_state(d) == HW_STATE_ONLINE && mine(r, d)[0] == '1';
-	bool known = ours && (*marks & HW_MARK_FULL) && !(*marks & fields & ~has);
-	if (known && !r->conf.refresh_last_seen && !r->conf.keyspace && extra_args(d) == 0 &&
-	    !is_its_turn(r, d, index, now))
+	uint8_t *marks = &r->sink.marks[index];
+	if (hw_item_is_plain(r, d, index, now))
 		refresh_plain(r, d);
-	else if (known)
+	else if (is_known(r, d, index))
 		refresh_light(r, d, now);
 	else
 		refresh_full(r, d, now);
-	*marks = (uint8_t)((*marks & ~fields) | has);
+	*marks = (uint8_t)((*marks & ~HW_MARKS_FIELDS) | HW_MARK_FULL | fields_of(d));
 }
 
 void hw_item_acknowledge(struct hw_redis *r, const struct hw_edge *a)

@@ -154,6 +154,13 @@ void hw_redis_refresh(struct hw_redis *r, struct hw_ref device)
 	hw_plan_pump(r);
 }
 
+void hw_redis_look(struct hw_redis *r, struct hw_now now, struct hw_ref device)
+{
+	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), device);
+	if (d && !(hw_dues_have_marks(r, device.index) && hw_item_is_plain(r, d, device.index, now)))
+		hw_redis_refresh(r, device);
+}
+
 /* An acknowledgement that finds no room is left out: its payload stays in the outbox and is published once more after
  * the next start. */
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared)

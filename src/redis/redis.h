@@ -148,6 +148,8 @@ void hw_redis_reconfigured(struct hw_redis *r);
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t);
 /* Owes the store a refresh of the keys of an online device (coalesced). */
 void hw_redis_refresh(struct hw_redis *r, struct hw_ref device);
+/* The same, if there is more to refresh than that its connected key lives on. */
+void hw_redis_look(struct hw_redis *r, struct hw_now now, struct hw_ref device);
 /* The broker acknowledged a device's retained status as of `seq`: takes it out of the outbox if it is still current.
  * `id` because the device may be gone. */
 void hw_redis_published(struct hw_redis *r, const char *id, size_t id_len, uint64_t seq, bool cleared);

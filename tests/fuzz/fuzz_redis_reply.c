@@ -253,6 +253,8 @@ static void pump_core(struct world *w)
 			hw_redis_transition(w->redis, w->now, &out.transition);
 		else if (out.kind == HW_OUT_REFRESH)
 			hw_redis_refresh(w->redis, out.device);
+		else if (out.kind == HW_OUT_LOOK)
+			hw_redis_look(w->redis, w->now, out.device);
 }
 
 /* Something of everything that the store is told. */

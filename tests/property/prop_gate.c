@@ -190,7 +190,7 @@ static void take(const struct hw_out *out)
 {
 	bool is_transition = out->kind == HW_OUT_TRANSITION;
 	struct hw_ref ref = is_transition ? out->transition.device : out->device;
-	if (!is_transition && out->kind != HW_OUT_REFRESH && out->kind != HW_OUT_STATUS)
+	if (!is_transition && out->kind != HW_OUT_REFRESH && out->kind != HW_OUT_LOOK && out->kind != HW_OUT_STATUS)
 		return;
 	struct device *d = device_of(ref);
 	if (!d || d->refused)

@@ -182,6 +182,8 @@ static void dispatch(struct sim *s, const struct hw_out *out)
 		if (by_ref(s, out->device) && !s->store.away)
 			give(s, out->device, SIM_REFRESH);
 		break;
+	case HW_OUT_LOOK: /* nothing reports here */
+		break;
 	case HW_OUT_STATUS:
 		on_status(s, out->device);
 		break;

@@ -532,7 +532,7 @@ struct hw_transition rig_change(struct rig *g, uint32_t index, enum hw_state sta
 	struct hw_now now = rig_now();
 	uint64_t ms = (uint64_t)now.wall_ms;
 	d->seq = (d->seq + 1 > ms ? d->seq + 1 : ms) & ((UINT64_C(1) << 48) - 1);
-	d->since_ms = now.wall_ms & ((INT64_C(1) << 47) - 1);
+	d->since_ms = now.wall_ms & HW_SINCE_MAX;
 	hw_device_set_state(d, state, reason);
 	hw_device_set_source(d, HW_SOURCE_MQTT);
 	return (struct hw_transition){.device = hw_registry_ref(hw_monitor_registry(g->m), index),

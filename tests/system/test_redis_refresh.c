@@ -271,6 +271,37 @@ START_TEST(last_seen_is_written_each_time_if_that_is_asked_for)
 }
 END_TEST
 
+static uint64_t looked_at(uint32_t i, struct hw_now now)
+{
+	uint64_t before = hw_redis_stats(g->r)->refreshes;
+	hw_redis_look(g->r, now, hw_registry_ref(hw_monitor_registry(g->m), i));
+	settle();
+	return hw_redis_stats(g->r)->refreshes - before;
+}
+
+/* A look writes what only a refresh does: what is not known, what is reported, and last_seen in its turn. */
+START_TEST(a_look_leaves_out_what_is_plain_alone)
+{
+	static char ip[] = "192.0.2.1";
+	const struct hw_report said = {.has = HW_HAS_IP, .ip = ip};
+	uint32_t a = rig_device(g, GROUP_PLAIN, "a");
+	struct hw_now now = rig_now();
+	rig_at(g, a)->flags &= (uint16_t)~HW_FLAG_ONCE;
+	online(a);
+	settle();
+	ck_assert_uint_eq(looked_at(a, now), 1); /* it has never been refreshed in full */
+	unsigned turns = 0;
+	for (int k = 0; k < 16; k++) {
+		turns += looked_at(a, now) == 1;
+		now.mono.ns += 30 * HW_NS_PER_S;
+	}
+	ck_assert_uint_eq(turns, 1);
+	ck_assert_int_eq(hw_registry_report(hw_monitor_registry(g->m), a, &said), 0);
+	ck_assert_uint_eq(looked_at(a, now), 1);
+	ck_assert_uint_eq(looked_at(a, now), 1);
+}
+END_TEST
+
 /* One that fails has no say over its neighbours. */
 START_TEST(a_light_refresh_that_fails)
 {
@@ -365,6 +396,7 @@ int main(void)
 	tcase_add_test(tc, who_reports_nothing_lives_on);
 	tcase_add_test(tc, a_reload_is_written_to_all);
 	tcase_add_test(tc, last_seen_is_written_each_time_if_that_is_asked_for);
+	tcase_add_test(tc, a_look_leaves_out_what_is_plain_alone);
 	tcase_add_test(tc, a_light_refresh_that_fails);
 	tcase_add_test(tc, refresh_keeps_an_offline_device);
 	tcase_add_test(tc, refresh_of_what_is_not_ours_rewrites);

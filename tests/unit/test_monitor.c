@@ -53,7 +53,83 @@ START_TEST(test_beats_keep_online_and_relink_once_a_timeout)
 	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
 	/* 600 s at one a timeout less the interval. */
 	ck_assert_uint_le(hw_monitor_stats(w->m)->relinks, 600 / 29 + 1);
-	ck_assert_uint_eq(world_count(w, HW_OUT_REFRESH, 0), hw_monitor_stats(w->m)->relinks);
+	ck_assert_uint_eq(world_count(w, HW_OUT_REFRESH, 0) + world_count(w, HW_OUT_LOOK, 0),
+	                  hw_monitor_stats(w->m)->relinks);
+}
+END_TEST
+
+/* Looks and refreshes of a device since the last time that this was asked. */
+static void count_looks(const char *id, size_t *from, unsigned *looks, unsigned *refreshes)
+{
+	*looks = *refreshes = 0;
+	for (; *from < w->n_log; ++*from) {
+		const struct hw_out *out = &w->log[*from];
+		if ((out->kind != HW_OUT_LOOK && out->kind != HW_OUT_REFRESH) ||
+		    hw_registry_get(hw_monitor_registry(w->m), out->device) != world_device(w, id))
+			continue;
+		*(out->kind == HW_OUT_LOOK ? looks : refreshes) += 1;
+	}
+}
+
+/* An interval of 16 s, and looks as often at a timeout of 30 s. */
+static void beat_each_16_s(int times)
+{
+	for (int k = 0; k < times; k++) {
+		world_pass(w, 16 * S);
+		world_beat(w, "z", "");
+	}
+}
+
+START_TEST(test_every_other_look_leaves_the_refresh_out)
+{
+	unsigned looks, refreshes;
+	size_t from = 0;
+	world_beat(w, "z", "");
+	beat_each_16_s(40);
+	count_looks("z", &from, &looks, &refreshes);
+	ck_assert_uint_ge(looks, 18);
+	ck_assert_uint_le(looks, 20);
+	ck_assert_uint_ge(refreshes, 18);
+	ck_assert_uint_le(refreshes, 40 * 16 / 30);
+}
+END_TEST
+
+/* Keys go on ending while nobody is judged, and a sweep comes to a large fleet's last devices late. */
+START_TEST(test_no_refresh_is_left_out_right_after_blindness)
+{
+	char id[16];
+	unsigned looks = 0, refreshes = 0;
+	size_t from = 0;
+	for (int k = 0; k < 4000; k++) {
+		snprintf(id, sizeof(id), "d%d", k);
+		world_beat(w, id, "");
+	}
+	world_beat(w, "z", "");
+	beat_each_16_s(4);
+	count_looks("z", &from, &looks, &refreshes);
+	refreshes = 0;
+	for (int k = 0; k < 40 && refreshes == 0; k++) {
+		world_pass(w, S);
+		if (k % 16 == 15)
+			world_beat(w, "z", "");
+		count_looks("z", &from, &looks, &refreshes);
+	}
+	ck_assert_uint_eq(refreshes, 1);
+	hw_monitor_link(w->m, w->now, 0, false);
+	world_drain(w);
+	world_pass(w, S);
+	hw_monitor_link(w->m, w->now, 0, true);
+	world_drain(w);
+	for (int k = 0; k < 60 && looks + refreshes == 1; k++) {
+		world_pass(w, S);
+		world_beat(w, "z", "");
+		unsigned more, again;
+		count_looks("z", &from, &more, &again);
+		looks += more;
+		refreshes += again;
+	}
+	ck_assert_uint_eq(looks, 0);
+	ck_assert_uint_eq(refreshes, 2);
 }
 END_TEST
 
@@ -336,6 +412,8 @@ int main(void)
 	tcase_set_timeout(tc, 20);
 	tcase_add_test(tc, test_silence_takes_offline_in_time);
 	tcase_add_test(tc, test_beats_keep_online_and_relink_once_a_timeout);
+	tcase_add_test(tc, test_every_other_look_leaves_the_refresh_out);
+	tcase_add_test(tc, test_no_refresh_is_left_out_right_after_blindness);
 	tcase_add_test(tc, test_nobody_is_judged_without_two_barriers);
 	tcase_add_test(tc, test_heard_between_deadline_and_judgement);
 	tcase_add_test(tc, test_own_timeout);

@@ -18,6 +18,31 @@ static void teardown(void)
 	world_free(w);
 }
 
+/* What was heard since the start goes over what is stored; what was not heard of is filled in. */
+START_TEST(test_reports_heard_while_loading)
+{
+	char ip[] = "192.0.2.1", version[] = "1.2";
+	struct hw_stored s = {.id = "woke", .id_len = 4, .state = HW_STATE_ONLINE, .seq = 5, .since_ms = 5};
+	s.report = (struct hw_report){.has = HW_HAS_BATTERY | HW_HAS_IP | HW_HAS_VERSION, .battery = 7};
+	s.report.ip = strdup(ip);
+	s.report.version = strdup(version);
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec group = world_group("default", 30000);
+	conf.loading = true;
+	struct world *v = world_new(&conf, &group, 1);
+	world_connect(v);
+	world_beat(v, "woke", "{\"battery\":5,\"ip\":\"192.0.2.7\"}");
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+	hw_report_fini(&s.report);
+	struct hw_report is = hw_device_report(world_device(v, "woke"));
+	ck_assert_uint_eq(is.has, HW_HAS_BATTERY | HW_HAS_IP | HW_HAS_VERSION);
+	ck_assert_double_eq(is.battery, 5);
+	ck_assert_str_eq(is.ip, "192.0.2.7");
+	ck_assert_str_eq(is.version, version);
+	world_free(v);
+}
+END_TEST
+
 START_TEST(test_loading)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -377,6 +402,7 @@ int main(void)
 	TCase *tc = tcase_create("rules");
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 20);
+	tcase_add_test(tc, test_reports_heard_while_loading);
 	tcase_add_test(tc, test_loading);
 	tcase_add_test(tc, test_forgetting);
 	tcase_add_test(tc, test_who_is_heard_again_after_being_forgotten_is_new);
