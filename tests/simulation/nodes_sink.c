@@ -665,7 +665,8 @@ struct hw_mono hw_redis_down_since(const struct hw_redis *r)
 const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r)
 {
 	struct hw_redis *own = r->h->redis;
-	own->stats.waiting = r->tail - r->head;
+	own->stats.waiting = own->stats.waiting_ends = r->tail - r->head;
+	own->stats.room = UINT32_MAX; /* the ring grows */
 	own->stats.done = r->head;
 	own->stats.oldest_edge_ms = 0;
 	if (r->head != r->tail) {
