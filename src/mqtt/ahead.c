@@ -31,16 +31,9 @@ struct hw_ahead {
 	unsigned char seen[LOOK];
 };
 
-static bool library_reads_no_further(void)
-{
-	int major, minor, revision;
-	mosquitto_lib_version(&major, &minor, &revision);
-	return major < 2 || (major == 2 && minor == 0);
-}
-
 struct hw_ahead *hw_ahead_new(struct hw_link *l, bool (*take)(void *owner, const struct hw_packet *message))
 {
-	bool can = l->conf.qos == 0 && !l->conf.tls_ca[0] && library_reads_no_further();
+	bool can = l->conf.qos == 0 && hw_link_is_bare(l);
 	struct hw_ahead *a = can ? malloc(sizeof(*a)) : NULL;
 	if (!a)
 		return NULL;

@@ -7,8 +7,7 @@
  * `take`, and then thrown away there, many at a time. Every other packet is left to the library, which reads it from
  * its beginning and knows of no other: CONNECT, subscriptions, keepalive and errors stay its own.
  *
- * It can be without TLS, with QoS 0 (else the library acknowledges), and with a library that reads no further than to
- * the end of a packet: 2.1 has a buffer of its own, and there the library reads everything.
+ * It can be where hw_link_is_bare(), and with QoS 0 (else the library acknowledges).
  */
 #ifndef HW_MQTT_AHEAD_H
 #define HW_MQTT_AHEAD_H

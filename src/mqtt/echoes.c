@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <mosquitto.h>
+#include <string.h>
 
 #include "mqtt/barrier.h"
 #include "mqtt/clock.h"
@@ -36,33 +37,40 @@ static int send_barrier(struct hw_echoes *e, const struct hw_handover_barrier *b
 {
 	const struct hw_mqtt_conf *c = &e->link->conf;
 	char text[HW_BARRIER_MAX];
-	int len = (int)hw_barrier_print(&b->barrier, text), mid = 0;
-	int qos = b->shared && c->qos == 0 ? 0 : barrier_qos(e);
-	int rc = mosquitto_publish(e->link->m, b->shared ? &e->shared : &mid,
-	                           b->shared ? c->share_topic : c->barrier_topic, len, text, qos, false);
-	if (!rc && qos > c->qos)
+	struct hw_message m = {.topic = b->shared ? c->share_topic : c->barrier_topic,
+	                       .payload = text,
+	                       .payload_len = hw_barrier_print(&b->barrier, text),
+	                       .qos = b->shared && c->qos == 0 ? 0 : barrier_qos(e)};
+	m.topic_len = strlen(m.topic);
+	int mid = 0, rc = hw_outlet_publish(e->outlet, &m, b->shared ? &e->shared : &mid, hw_mqtt_clock_ns());
+	if (!rc && m.qos > c->qos)
 		e->asked = mid;
 	return rc;
 }
 
 static int send_canary(struct hw_echoes *e, const struct hw_handover_barrier *b)
 {
-	const char *topic = (const char *)(b + 1), *payload = topic + b->topic_size;
-	int mid = 0, qos = e->limits->known & HW_LACK_QOS ? 0 : 1;
-	int rc = mosquitto_publish(e->link->m, &mid, topic, (int)b->payload_size, payload, qos, false);
-	if (!rc && qos > 0) /* that one with QoS 0 was sent says nothing of the broker */
+	const char *topic = (const char *)(b + 1);
+	struct hw_message m = {.topic = topic,
+	                       .topic_len = b->topic_size - 1,
+	                       .payload = topic + b->topic_size,
+	                       .payload_len = b->payload_size,
+	                       .qos = e->limits->known & HW_LACK_QOS ? 0 : 1};
+	int mid = 0, rc = hw_outlet_publish(e->outlet, &m, &mid, hw_mqtt_clock_ns());
+	if (!rc && m.qos > 0) /* that one with QoS 0 was sent says nothing of the broker */
 		hw_canaries_add(&e->canaries, mid, b->token);
 	else if (hw_link_is_of_message(rc))
 		hw_handover_answer(e->handover, HW_PUBLISHER_CANARY, b->token, 0, mosquitto_strerror(rc));
 	return rc;
 }
 
-int hw_echoes_send(struct hw_echoes *e)
+int hw_echoes_send(struct hw_echoes *e, unsigned most)
 {
 	const struct hw_handover_barrier *b;
 	size_t size;
 	int rc = 0;
-	while (!rc && (b = hw_ring_take(e->handover->barriers, &size)) != NULL) {
+	while (!rc && hw_outlet_room(e->outlet) && e->outlet->unanswered < most &&
+	       (b = hw_ring_take(e->handover->barriers, &size)) != NULL) {
 		if (b->connection != e->handover->connection)
 			continue;
 		errno = 0;

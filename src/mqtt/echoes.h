@@ -12,9 +12,11 @@
 #include "mqtt/handover.h"
 #include "mqtt/limits.h"
 #include "mqtt/link.h"
+#include "mqtt/outlet.h"
 
 struct hw_echoes {
-	struct hw_link *link; /* all three are borrowed */
+	struct hw_link *link; /* all four are borrowed */
+	struct hw_outlet *outlet;
 	const struct hw_limits *limits;
 	struct hw_handover *handover;
 	enum { HW_BARRIERS_NOT_ANSWERED, HW_BARRIERS_NOT_TAKEN, HW_BARRIERS_ARE_TAKEN } barriers;
@@ -26,8 +28,9 @@ struct hw_echoes {
 
 /* A new connection. */
 void hw_echoes_begin(struct hw_echoes *e);
-/* Sends all that was handed over. 0, or -1 when the connection is lost. */
-int hw_echoes_send(struct hw_echoes *e);
+/* Sends what was handed over, while there is hw_outlet_room() and fewer than `most` messages in all are unanswered. 0,
+ * or -1 when the connection is lost. */
+int hw_echoes_send(struct hw_echoes *e, unsigned most);
 /* The broker's answer to the message with this id, which is no status. */
 void hw_echoes_answered(struct hw_echoes *e, int mid, int reason);
 

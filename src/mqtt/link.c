@@ -124,6 +124,13 @@ void hw_link_fini(struct hw_link *l)
 	drop_strings(&l->conf);
 }
 
+bool hw_link_is_bare(const struct hw_link *l)
+{
+	int major, minor, revision;
+	mosquitto_lib_version(&major, &minor, &revision);
+	return !l->conf.tls_ca[0] && (major < 2 || (major == 2 && minor == 0));
+}
+
 static bool readable(struct hw_link *l, const char *key, const char *path)
 {
 	FILE *f = path[0] ? fopen(path, "re") : NULL;
@@ -285,6 +292,11 @@ static int64_t tend_within_ns(const struct hw_link *l)
 	return l->conf.keepalive_s * HW_NS_PER_S / 4;
 }
 
+static bool is_midway(const struct hw_link *l)
+{
+	return l->is_midway && l->is_midway(l->owner);
+}
+
 /*
  * The library closes a live link when the PINGRESP is still behind a backlog. So it is asked only when there is none;
  * else an UNSUBSCRIBE from what was never subscribed tells the broker that we live, and needs no right.
@@ -294,6 +306,10 @@ int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained)
 	int64_t quiet_ns = now_ns - l->misc_ns;
 	if (l->state != HW_LINK_OPEN || quiet_ns < (drained ? TEND_NS : tend_within_ns(l)))
 		return 0;
+	if (is_midway(l)) { /* soon again: the packet ends, or its owner gives up */
+		l->misc_ns = now_ns - tend_within_ns(l) + TEND_NS;
+		return 0;
+	}
 	l->misc_ns = now_ns;
 	int rc;
 	if (drained) {
@@ -375,7 +391,7 @@ void hw_link_again(struct hw_link *l, int64_t now_ns)
 
 void hw_link_leave(struct hw_link *l)
 {
-	if (l->m && l->state == HW_LINK_OPEN)
+	if (l->m && l->state == HW_LINK_OPEN && !is_midway(l))
 		mosquitto_disconnect(l->m);
 	close_handle(l);
 }

@@ -44,6 +44,9 @@ struct hw_link {
 	bool (*has_room)(void *owner); /* asked before each read; NULL: always */
 	/* Whether what was sent last may be what the broker minds, if it closes the connection now. NULL: never. */
 	bool (*is_suspect)(void *owner);
+	/* Whether the last byte on the wire may be one within a packet that the owner writes past the library, which
+	 * must then write none. NULL: never. */
+	bool (*is_midway)(void *owner);
 
 	struct mosquitto *m;
 	enum hw_link_state state;
@@ -61,6 +64,12 @@ struct hw_link {
 int hw_link_init(struct hw_link *l, const struct hw_mqtt_conf *conf);
 void hw_link_fini(struct hw_link *l);
 
+/*
+ * Whether the socket is all there is to the connection, so that packets may be read and written past the library: there
+ * is no TLS, and the library reads no further than to the end of a packet (2.1 has a buffer of its own).
+ */
+bool hw_link_is_bare(const struct hw_link *l);
+
 /* Resolves, connects (both may block) and sends CONNECT. 0, or -1 with `why`. */
 int hw_link_open(struct hw_link *l);
 int hw_link_socket(const struct hw_link *l);
@@ -74,7 +83,7 @@ int hw_link_write(struct hw_link *l);
 /*
  * To be called at each wake-up while open, and at the latest when hw_link_rest_ms() is over. `drained`: everything that
  * had arrived has been read; only then the library may judge by a missing PINGRESP. Otherwise the link is kept alive in
- * another way. 0, or -1 with `why`.
+ * another way. While the owner is midway it waits. 0, or -1 with `why`.
  */
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained);
 /* For how long an open link need not be tended: a quarter of the keepalive, since it was last. */
@@ -88,7 +97,7 @@ void hw_link_up(struct hw_link *l, int64_t now_ns);
 bool hw_link_down(struct hw_link *l, int64_t now_ns);
 /* Closes one whose failure was an answer: it is opened again at once, and nothing need be said. */
 void hw_link_again(struct hw_link *l, int64_t now_ns);
-/* Says DISCONNECT (so that the broker drops the will) and closes. */
+/* Says DISCONNECT (so that the broker drops the will), unless the owner is midway, and closes. */
 void hw_link_leave(struct hw_link *l);
 
 /* Whether what mosquitto_publish() returned means the message rather than the connection. */

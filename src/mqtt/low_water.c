@@ -12,6 +12,7 @@
 void hw_low_water_begin(struct hw_low_water *w)
 {
 	w->bytes = 1;
+	w->gathers = false;
 	w->failed = 0;
 }
 
@@ -20,10 +21,12 @@ void hw_low_water_answered(struct hw_low_water *w)
 	w->vain = 0;
 }
 
-void hw_low_water_set(struct hw_low_water *w, int fd, unsigned acks)
+void hw_low_water_set(struct hw_low_water *w, int fd, unsigned acks, size_t least)
 {
-	bool gathers = acks > 0 && w->failed < FAILED_MOST && w->vain < VAIN_MOST;
-	int bytes = gathers ? (int)acks * PUBACK_BYTES : 1;
+	w->gathers = acks > 0 && w->failed < FAILED_MOST && w->vain < VAIN_MOST;
+	int bytes = w->gathers ? (int)acks * PUBACK_BYTES : 1;
+	if (bytes < (int)least)
+		bytes = (int)least;
 	if (bytes == w->bytes)
 		return;
 	w->bytes = bytes;
@@ -33,7 +36,7 @@ void hw_low_water_set(struct hw_low_water *w, int fd, unsigned acks)
 void hw_low_water_judge(struct hw_low_water *w, int fd, bool came)
 {
 	int some = 0;
-	if (w->bytes <= 1 || w->failed >= FAILED_MOST)
+	if (!w->gathers || w->failed >= FAILED_MOST)
 		return;
 	if (came)
 		w->failed -= w->failed > 0;

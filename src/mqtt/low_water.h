@@ -16,11 +16,13 @@
 #define HW_MQTT_LOW_WATER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define HW_LOW_WATER_MS 2 /* for the bytes that are waited for to come */
 
 struct hw_low_water {
-	int bytes;       /* the socket's mark: it is readable once so many wait */
+	int bytes;       /* the socket's mark: it is readable once so many wait. Nobody else sets it */
+	bool gathers;    /* it is for acknowledgements to gather, and the wait is to be short */
 	unsigned failed; /* how often fewer came in time, weighed */
 	unsigned vain;   /* waits in a row in which nothing came */
 };
@@ -29,8 +31,9 @@ struct hw_low_water {
 void hw_low_water_begin(struct hw_low_water *w);
 /* Something was acknowledged: the broker says something. */
 void hw_low_water_answered(struct hw_low_water *w);
-/* Before the wait. `acks`: how many acknowledgements to gather; 0: whatever comes is to wake the thread. */
-void hw_low_water_set(struct hw_low_water *w, int fd, unsigned acks);
+/* Before the wait. `acks`: how many acknowledgements to gather; 0: whatever comes is to wake the thread, if it is
+ * `least` bytes. */
+void hw_low_water_set(struct hw_low_water *w, int fd, unsigned acks, size_t least);
 /* After it: whether the socket became readable. */
 void hw_low_water_judge(struct hw_low_water *w, int fd, bool came);
 

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See packet.h. Section numbers are those of "MQTT Version 5.0" (OASIS). Cost: a few loads and compares a packet; the
- * payload is not looked at.
+ * See packet.h. Section numbers are those of "MQTT Version 5.0" (OASIS). Cost: a few loads and compares a packet that
+ * is looked at, and not at its payload; one that is written is copied once.
  */
 #include "mqtt/packet.h"
 
-#include <stdint.h>
+#include <string.h>
 
 #define LENGTH_BYTES 4 /* of a variable byte integer, at most (1.5.5) */
 #define PUBLISH      0x30
+#define PUBACK       0x40
+#define KIND         0xf0 /* the bits of a first byte that say which packet it is */
 #define FLAG_RETAIN  1
+#define FLAG_QOS_1   2
+#define EXPIRY       2 /* the property (3.3.2.3.3), and the bytes that it takes */
+#define EXPIRY_BYTES 5
 
 enum length { CUT, READ, BAD };
 
@@ -67,4 +72,84 @@ enum hw_packet_kind hw_packet_look(const void *bytes, size_t n, bool v5, struct 
 		return HW_PACKET_OTHER;
 	p->retained = head & FLAG_RETAIN;
 	return HW_PACKET_MESSAGE;
+}
+
+/* 3.4: the id; in version 5 a reason and properties may follow. The library minds no flags here, nor does this. */
+enum hw_packet_ack_kind hw_packet_look_ack(const void *bytes, size_t n, bool v5, struct hw_packet_ack *a)
+{
+	const uint8_t *s = bytes, *end = s + n;
+	size_t rest;
+	*a = (struct hw_packet_ack){.size = n + 1};
+	if (n < 2)
+		return HW_PACKET_ACK_PART;
+	uint8_t head = *s++;
+	enum length l = length(&s, end, &rest);
+	if (l == CUT)
+		return HW_PACKET_ACK_PART;
+	size_t told = (v5 && rest > 2) ? 3 : 2, at = (size_t)(s - (const uint8_t *)bytes);
+	a->size = l == READ ? at + rest : 0;
+	if (l == BAD || (head & KIND) != PUBACK || rest < 2)
+		return HW_PACKET_NO_ACK;
+	if ((size_t)(end - s) < told) {
+		a->size = at + told;
+		return HW_PACKET_ACK_PART;
+	}
+	a->id = (uint16_t)(s[0] << 8 | s[1]);
+	a->reason = told > 2 ? s[2] : 0;
+	return HW_PACKET_ACK;
+}
+
+/* --- out */
+
+static size_t properties_of(const struct hw_message *m, bool v5)
+{
+	return v5 && m->expiry_s ? EXPIRY_BYTES : 0;
+}
+
+/* What follows the length. */
+static size_t rest_of(const struct hw_message *m, bool v5)
+{
+	return 2 + m->topic_len + (m->qos > 0 ? 2 : 0) + v5 + properties_of(m, v5) + m->payload_len;
+}
+
+size_t hw_packet_publish_size(const struct hw_message *m, bool v5)
+{
+	size_t size = 1 + rest_of(m, v5);
+	for (size_t rest = size - 1; rest > 0; rest >>= 7)
+		size++;
+	return size;
+}
+
+static uint8_t *put_16(uint8_t *to, size_t value)
+{
+	*to++ = (uint8_t)(value >> 8);
+	*to++ = (uint8_t)value;
+	return to;
+}
+
+static uint8_t *put_bytes(uint8_t *to, const void *from, size_t n)
+{
+	if (n > 0)
+		memcpy(to, from, n);
+	return to + n;
+}
+
+/* 3.3. A message has one property at most, so that their length is a byte. */
+void hw_packet_publish(uint8_t *to, const struct hw_message *m, bool v5, uint16_t id)
+{
+	size_t rest = rest_of(m, v5);
+	*to++ = (uint8_t)(PUBLISH | (m->qos > 0 ? FLAG_QOS_1 : 0) | (m->retain ? FLAG_RETAIN : 0));
+	for (; rest > 127; rest >>= 7)
+		*to++ = (uint8_t)(rest | 128);
+	*to++ = (uint8_t)rest;
+	to = put_bytes(put_16(to, m->topic_len), m->topic, m->topic_len);
+	if (m->qos > 0)
+		to = put_16(to, id);
+	if (v5)
+		*to++ = (uint8_t)properties_of(m, v5);
+	if (properties_of(m, v5)) {
+		*to++ = EXPIRY;
+		to = put_16(put_16(to, m->expiry_s >> 16), m->expiry_s);
+	}
+	put_bytes(to, m->payload, m->payload_len);
 }

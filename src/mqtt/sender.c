@@ -2,12 +2,14 @@
 /*
  * See sender.h.
  *
- * Cost: one write() a message (two with libmosquitto's own wake-up pipe). Idle, it wakes for barriers and for its
- * keepalive alone; with statuses in flight and a silent broker, once a second as well.
+ * Cost: a few system calls a wake-up, whatever the number of messages and acknowledgements, where they go past the
+ * library (outlet.h, acks.h); else one write() a message and three read() an acknowledgement. Idle, it wakes for
+ * barriers and for its keepalive alone; with statuses in flight and a silent broker, once a second as well.
  */
 #include "mqtt/sender.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <mosquitto.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,12 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "mqtt/clock.h"
 
 #define BARRIER_SLOTS 2  /* of what the broker grants: a QoS 1 barrier must not queue behind statuses */
 #define ANSWERS       64 /* told together while statuses wait: the loop need not wake for each */
 #define READ_BUDGET   1024
+#define NAP_NS        6000 /* of a full window, for each message in it: less than any broker takes */
+#define NAP_WINDOW    10
 #define WAITING_MS    1000 /* for an acknowledgement */
 #define BUSY_MS       100  /* while a handshake or the end is under way */
 
@@ -58,6 +63,7 @@ static void lost(struct hw_sender *s)
 	memcpy(why, s->link.why.text, sizeof(why));
 	bool again = learn(s, now);
 	s->statuses.n = 0;
+	hw_outlet_begin(&s->outlet);
 	s->more = false;
 	if (again)
 		hw_link_again(&s->link, now);
@@ -74,17 +80,40 @@ static bool is_suspect(void *owner)
 	return s->statuses.n > 0;
 }
 
-static void on_publish(struct mosquitto *m, void *arg, int mid, int reason, const mosquitto_property *properties)
+/* The library may not write while part of a packet may be written past it. */
+static bool is_midway(void *owner)
 {
-	struct hw_link *l = arg;
-	struct hw_sender *s = l->owner;
-	(void)m;
-	(void)properties;
-	l->progress++;
+	const struct hw_sender *s = owner;
+	return hw_outlet_waits(&s->outlet);
+}
+
+static void answered(struct hw_sender *s, int mid, int reason)
+{
 	if (hw_statuses_answered(&s->statuses, mid, reason))
 		hw_low_water_answered(&s->low_water);
 	else
 		hw_echoes_answered(&s->echoes, mid, reason);
+}
+
+static void on_written(void *owner, int mid)
+{
+	answered(owner, mid, 0);
+}
+
+static void on_ack(void *owner, uint16_t id, uint8_t reason)
+{
+	struct hw_sender *s = owner;
+	if (hw_outlet_answered(&s->outlet, id, hw_mqtt_clock_ns()))
+		answered(s, id, reason);
+}
+
+static void on_publish(struct mosquitto *m, void *arg, int mid, int reason, const mosquitto_property *properties)
+{
+	struct hw_link *l = arg;
+	(void)m;
+	(void)properties;
+	l->progress++;
+	answered(l->owner, mid, reason);
 }
 
 static int prepare(struct hw_link *l)
@@ -115,6 +144,8 @@ static void be_up(struct hw_sender *s)
 	s->handover->window = granted < HW_STATUSES_WINDOW ? granted : HW_STATUSES_WINDOW;
 	s->handover->connection++;
 	hw_low_water_begin(&s->low_water);
+	hw_outlet_begin(&s->outlet);
+	hw_acks_begin(&s->acks);
 	hw_echoes_begin(&s->echoes);
 	hw_link_up(l, hw_mqtt_clock_ns());
 	hw_handover_answer(s->handover, HW_PUBLISHER_UP, 0, 0, "");
@@ -123,10 +154,20 @@ static void be_up(struct hw_sender *s)
 
 /* --- a turn */
 
-/* Whether what is written waits until it is let go: the library writes each message by itself. */
+/* Whether what is written waits until it is let go, where the library writes each message by itself. */
 static void hold_back(struct hw_sender *s, int on)
 {
-	setsockopt(hw_link_socket(&s->link), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
+	if (!s->outlet.past)
+		setsockopt(hw_link_socket(&s->link), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
+}
+
+/* Until how many messages in all are unanswered echoes may go out: they take no place of a status, however many they
+ * are.
+ */
+static unsigned echoes_most(const struct hw_sender *s)
+{
+	unsigned quota = s->outlet.quota, window = s->handover->window;
+	return !s->outlet.past ? UINT_MAX : s->statuses.n + (quota > window ? quota - window : 1);
 }
 
 /* Barriers first, then statuses while the window is open. 0, or -1 when the connection is lost. */
@@ -135,8 +176,8 @@ static int send_all(struct hw_sender *s)
 	const struct hw_handover_status *status;
 	size_t size;
 	unsigned n = 0;
-	int rc = hw_echoes_send(&s->echoes);
-	while (!rc && s->statuses.n < hw_statuses_window(&s->statuses) &&
+	int rc = hw_echoes_send(&s->echoes, echoes_most(s));
+	while (!rc && s->statuses.n < hw_statuses_window(&s->statuses) && hw_outlet_room(&s->outlet) &&
 	       (status = hw_ring_take(s->handover->statuses, &size)) != NULL) {
 		if (++n == 2)
 			hold_back(s, 1);
@@ -152,9 +193,19 @@ static int send_all(struct hw_sender *s)
 /* 0, or -1 when the connection is lost. */
 static int read_all(struct hw_sender *s)
 {
-	enum hw_link_read got = hw_link_read(&s->link, READ_BUDGET);
+	bool past = s->outlet.past && s->link.state == HW_LINK_OPEN;
+	enum hw_link_read got = past ? hw_acks_read(&s->acks) : hw_link_read(&s->link, READ_BUDGET);
 	s->more = got != HW_LINK_DRAINED;
 	return got == HW_LINK_LOST ? -1 : 0;
+}
+
+/*
+ * Past the library nothing but what it sends while there is more to read would have a packet id of its own, and there
+ * is no need of it: what there is to read answers what was just sent. 0, or -1 when the connection is lost.
+ */
+static int tend(struct hw_sender *s, int64_t now)
+{
+	return s->outlet.past && s->more ? 0 : hw_link_tend(&s->link, now, !s->more);
 }
 
 /* What there is to do on an open connection. 0, or -1 when it is lost. */
@@ -170,7 +221,9 @@ static int serve(struct hw_sender *s)
 	if (hw_link_wants_write(l) && hw_link_write(l))
 		return -1;
 	int64_t now = hw_mqtt_clock_ns();
-	bool over = hw_link_tend(l, now, !s->more) || hw_link_overdue(l, now);
+	if (hw_outlet_write(&s->outlet, now))
+		return -1;
+	bool over = hw_outlet_overdue(&s->outlet, now) || tend(s, now) || hw_link_overdue(l, now);
 	return over || hw_statuses_overdue(&s->statuses, now) ? -1 : 0;
 }
 
@@ -186,7 +239,7 @@ static void tell_some(struct hw_sender *s, bool waited_in_vain)
 /* How long to wait for something to happen, once low water is set. */
 static int rest_ms(const struct hw_sender *s)
 {
-	if (s->low_water.bytes > 1)
+	if (s->low_water.gathers)
 		return HW_LOW_WATER_MS;
 	if (!s->link.up_ns || hw_orders_stop(&s->handover->orders))
 		return BUSY_MS;
@@ -194,27 +247,46 @@ static int rest_ms(const struct hw_sender *s)
 	return s->statuses.n > 0 && ms > WAITING_MS ? WAITING_MS : ms;
 }
 
+/*
+ * A broker whose acknowledgements cannot be gathered (low_water.h) would wake this thread for each of them, and be
+ * given one message to read at a time. While its window is full it has enough to do, and for a part of that time only a
+ * barrier or an order wakes the thread. What the broker has acknowledged by then leaves it when it learns that the
+ * first of it was read, with the next message: so only every other turn begins with a nap.
+ */
+static void nap(struct hw_sender *s, const struct pollfd *orders, const struct pollfd *barriers)
+{
+	struct pollfd fds[] = {*orders, *barriers};
+	struct timespec t = {0, (long)s->handover->window * NAP_NS};
+	ppoll(fds, 2, &t, NULL);
+}
+
 static void turn(struct hw_sender *s)
 {
 	struct hw_link *l = &s->link;
 	struct hw_handover *h = s->handover;
 	unsigned window = hw_statuses_window(&s->statuses);
-	bool up = l->up_ns != 0, open = up && s->statuses.n < window;
+	bool up = l->up_ns != 0, room = up && hw_outlet_room(&s->outlet), open = room && s->statuses.n < window;
+	bool echoes = room && s->outlet.unanswered < echoes_most(s);
 	/* A full window leaves the statuses where they are, unwatched: it is an acknowledgement that must come. */
-	bool idle = !s->more && !(up && !hw_ring_rest(h->barriers)) && !(open && !hw_ring_rest(h->statuses));
+	bool idle = !s->more && !(echoes && !hw_ring_rest(h->barriers)) && !(open && !hw_ring_rest(h->statuses));
 	bool full = window > 1 && s->statuses.n >= h->window;
-	int events = POLLIN | (hw_link_wants_write(l) ? POLLOUT : 0), fd = hw_link_socket(l);
+	bool writes = hw_link_wants_write(l) || hw_outlet_waits(&s->outlet);
+	int events = POLLIN | (writes ? POLLOUT : 0), fd = hw_link_socket(l);
 	struct pollfd fds[] = {{h->orders.fd, POLLIN, 0},
 	                       {fd, (short)events, 0},
-	                       {up ? hw_ring_fd(h->barriers) : -1, POLLIN, 0},
+	                       {echoes ? hw_ring_fd(h->barriers) : -1, POLLIN, 0},
 	                       {open ? hw_ring_fd(h->statuses) : -1, POLLIN, 0}};
-	hw_low_water_set(&s->low_water, fd, full ? h->window / 2 : 0);
+	hw_low_water_set(&s->low_water, fd, full ? h->window / 2 : 0, s->outlet.past ? s->acks.awaited : 1);
+	s->napped = s->outlet.past && full && idle && !s->napped && !s->low_water.gathers && h->window >= NAP_WINDOW;
+	if (s->napped)
+		nap(s, &fds[0], &fds[2]);
 	int ready = poll(fds, 4, idle ? rest_ms(s) : 0);
 	if (fds[0].revents)
 		hw_bell_hush(h->orders.fd);
 	hw_low_water_judge(&s->low_water, fd, fds[1].revents);
-	/* Without anything ready it looks all the same: fewer bytes than the low water may wait. */
-	if (((fds[1].revents || ready == 0 || s->more || !up) && read_all(s)) || serve(s))
+	/* Below the mark bytes may wait that nothing else tells of: while there is one each wake-up looks. */
+	bool looks = fds[1].revents || ready == 0 || s->low_water.bytes > 1 || s->more || !up;
+	if ((looks && read_all(s)) || serve(s))
 		lost(s);
 	tell_some(s, ready == 0);
 }
@@ -271,9 +343,15 @@ int hw_sender_init(struct hw_sender *s, struct hw_handover *handover, const stru
 	s->link.owner = s;
 	s->link.prepare = prepare;
 	s->link.is_suspect = is_suspect;
-	s->statuses = (struct hw_statuses){.link = &s->link, .limits = &s->limits, .handover = handover};
-	s->echoes = (struct hw_echoes){.link = &s->link, .limits = &s->limits, .handover = handover};
-	rc = copy_will(s, will_topic, will_payload, will_len);
+	s->link.is_midway = is_midway;
+	s->acks = (struct hw_acks){.link = &s->link, .take = on_ack, .awaited = 1};
+	s->statuses = (struct hw_statuses){
+		.link = &s->link, .outlet = &s->outlet, .limits = &s->limits, .handover = handover};
+	s->echoes =
+		(struct hw_echoes){.link = &s->link, .outlet = &s->outlet, .limits = &s->limits, .handover = handover};
+	rc = hw_outlet_init(&s->outlet, &s->link, on_written);
+	if (!rc)
+		rc = copy_will(s, will_topic, will_payload, will_len);
 	if (rc)
 		hw_sender_fini(s);
 	return rc;
@@ -282,6 +360,7 @@ int hw_sender_init(struct hw_sender *s, struct hw_handover *handover, const stru
 void hw_sender_fini(struct hw_sender *s)
 {
 	hw_link_fini(&s->link);
+	hw_outlet_fini(&s->outlet);
 	free(s->will_topic);
 	free(s->will_payload);
 }

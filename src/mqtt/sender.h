@@ -9,24 +9,29 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "mqtt/acks.h"
 #include "mqtt/echoes.h"
 #include "mqtt/handover.h"
 #include "mqtt/limits.h"
 #include "mqtt/link.h"
 #include "mqtt/low_water.h"
+#include "mqtt/outlet.h"
 #include "mqtt/statuses.h"
 
 struct hw_sender {
 	struct hw_handover *handover; /* borrowed */
 	struct hw_link link;
 	struct hw_limits limits;
+	struct hw_outlet outlet;
+	struct hw_acks acks; /* of what goes past the library */
 	struct hw_statuses statuses;
 	struct hw_echoes echoes;
 	struct hw_low_water low_water;
 	char *will_topic;
 	void *will_payload;
 	size_t will_len;
-	bool more; /* there may be more to read than poll() knows */
+	bool napped; /* at the beginning of the last turn */
+	bool more;   /* there may be more to read than poll() knows */
 };
 
 /* Readies zeroed storage, by the loop's thread; copies all but the handover. 0 or -ENOMEM; only if 0 there is anything

@@ -10,7 +10,6 @@
 
 #include "mqtt/clock.h"
 
-#define EXPIRY_BYTES  5                  /* of a packet's properties */
 #define UNANSWERED_NS (30 * HW_NS_PER_S) /* an acknowledgement that takes this long will not come */
 
 unsigned hw_statuses_window(const struct hw_statuses *s)
@@ -18,39 +17,31 @@ unsigned hw_statuses_window(const struct hw_statuses *s)
 	return hw_limits_careful(s->limits) ? 1 : s->handover->window;
 }
 
-/* Of the whole packet. */
-static size_t bytes_of(const struct hw_statuses *s, const struct hw_handover_status *what)
-{
-	bool five = s->link->conf.protocol == 5;
-	size_t bytes =
-		2 + what->topic_size - 1 + 2 + what->payload_size + five + (five && what->expiry_s ? EXPIRY_BYTES : 0);
-	for (size_t rest = bytes; rest > 0; rest /= 128)
-		bytes++;
-	return bytes + 1;
-}
-
-/*
- * What QoS 0 sends the library may acknowledge before it returns: so it is in flight before. What mosquitto_publish()
- * returned.
- */
-static int publish(struct hw_statuses *s, const struct hw_handover_status *what, size_t bytes, int64_t now_ns)
+/* As the broker takes it. */
+static struct hw_message message_of(const struct hw_statuses *s, const struct hw_handover_status *what)
 {
 	const char *topic = (const char *)(what + 1);
-	unsigned known = s->limits->known, before = s->n;
+	unsigned known = s->limits->known;
+	return (struct hw_message){.topic = topic,
+	                           .topic_len = what->topic_size - 1,
+	                           .payload = topic + what->topic_size,
+	                           .payload_len = what->payload_size,
+	                           .expiry_s = what->expiry_s,
+	                           .qos = known & HW_LACK_QOS ? 0 : what->qos,
+	                           .retain = what->retain && !(known & HW_LACK_RETAIN)};
+}
+
+/* What QoS 0 sends the library may acknowledge before it returns: so it is in flight before. As mosquitto_publish(). */
+static int publish(struct hw_statuses *s, const struct hw_handover_status *what, const struct hw_message *m,
+                   size_t bytes, int64_t now_ns)
+{
+	unsigned before = s->n;
 	int *mid = &s->in_flight[s->n].mid;
 	s->in_flight[s->n].token = what->token;
 	s->in_flight[s->n].subject = what->subject;
 	s->in_flight[s->n].bytes = bytes;
 	s->in_flight[s->n++].since_ns = now_ns;
-	mosquitto_property *properties = NULL;
-	int rc = MOSQ_ERR_SUCCESS;
-	if (what->expiry_s && s->link->conf.protocol == 5)
-		rc = mosquitto_property_add_int32(&properties, MQTT_PROP_MESSAGE_EXPIRY_INTERVAL, what->expiry_s);
-	if (!rc)
-		rc = mosquitto_publish_v5(s->link->m, mid, topic, (int)what->payload_size, topic + what->topic_size,
-		                          known & HW_LACK_QOS ? 0 : what->qos,
-		                          what->retain && !(known & HW_LACK_RETAIN), properties);
-	mosquitto_property_free_all(&properties);
+	int rc = hw_outlet_publish(s->outlet, m, mid, now_ns);
 	if (rc && s->n > before)
 		s->n = before;
 	return rc;
@@ -71,7 +62,8 @@ int hw_statuses_send(struct hw_statuses *s, const struct hw_handover_status *sta
 		refuse(s, status->token, MOSQ_ERR_PAYLOAD_SIZE);
 		return 0;
 	}
-	size_t bytes = bytes_of(s, status);
+	struct hw_message m = message_of(s, status);
+	size_t bytes = hw_packet_publish_size(&m, s->link->conf.protocol == 5);
 	int64_t now_ns = hw_mqtt_clock_ns();
 	if (!hw_limits_takes(s->limits, bytes, now_ns)) {
 		bool long_ = hw_limits_too_long(s->limits, bytes);
@@ -80,7 +72,7 @@ int hw_statuses_send(struct hw_statuses *s, const struct hw_handover_status *sta
 		return 0;
 	}
 	errno = 0;
-	int rc = publish(s, status, bytes, now_ns), err = errno;
+	int rc = publish(s, status, &m, bytes, now_ns), err = errno;
 	if (hw_link_is_of_message(rc)) {
 		refuse(s, status->token, rc);
 		return 0;

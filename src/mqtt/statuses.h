@@ -16,6 +16,7 @@
 #include "mqtt/handover.h"
 #include "mqtt/limits.h"
 #include "mqtt/link.h"
+#include "mqtt/outlet.h"
 
 /*
  * How many wait for their acknowledgement at a time. More is no faster: mosquitto answers one packet a turn, and the
@@ -25,7 +26,8 @@
 #define HW_STATUSES_WINDOW 100
 
 struct hw_statuses {
-	struct hw_link *link; /* all three are borrowed */
+	struct hw_link *link; /* all four are borrowed */
+	struct hw_outlet *outlet;
 	struct hw_limits *limits;
 	struct hw_handover *handover;
 	unsigned n;
@@ -39,7 +41,7 @@ struct hw_statuses {
 
 /* How many may be in flight now. */
 unsigned hw_statuses_window(const struct hw_statuses *s);
-/* Sends one. 0, or -1 when the connection is lost. */
+/* Sends one, if there is hw_outlet_room(). 0, or -1 when the connection is lost. */
 int hw_statuses_send(struct hw_statuses *s, const struct hw_handover_status *status);
 /* The broker's answer to the message with this id. False if that was no status. */
 bool hw_statuses_answered(struct hw_statuses *s, int mid, int reason);

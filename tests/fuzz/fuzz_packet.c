@@ -2,7 +2,8 @@
 /*
  * MQTT packets, as they are looked at ahead of the library. Input: a byte whose lowest bit says MQTT 5, then a stream.
  * What is taken for a message lies inside of its packet and is not taken for one sooner than it is whole; what needs
- * more bytes asks for more than there are, and never for more than it takes to know how long the packet is.
+ * more bytes asks for more than there are, and never for more than it takes to know how long the packet is. Of an
+ * acknowledgement a beginning says what all of it says.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -36,6 +37,26 @@ static enum hw_packet_kind look(const uint8_t *bytes, size_t n, bool v5, struct 
 	return kind;
 }
 
+/* An acknowledgement says so as soon as its reason is there, and then whatever follows. */
+static void look_ack(const uint8_t *bytes, size_t n, bool v5)
+{
+	struct hw_packet_ack a, whole;
+	enum hw_packet_ack_kind kind = HW_PACKET_ACK_PART, last = hw_packet_look_ack(bytes, n, v5, &whole);
+	for (size_t i = 0; i <= n && i < 16 && kind == HW_PACKET_ACK_PART; i++) {
+		uint8_t *own = malloc(i ? i : 1);
+		MUST(own);
+		memcpy(own, bytes, i);
+		kind = hw_packet_look_ack(own, i, v5, &a);
+		free(own);
+		if (kind == HW_PACKET_ACK_PART)
+			MUST(a.size > i);
+		else
+			MUST(kind == last && a.size == whole.size && a.id == whole.id && a.reason == whole.reason);
+	}
+	if (kind == HW_PACKET_ACK)
+		MUST(bytes[0] >> 4 == 4 && a.size >= 4);
+}
+
 static void check_beginnings(const uint8_t *bytes, size_t size, bool v5)
 {
 	struct hw_packet p;
@@ -49,6 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	bool v5 = data[0] & 1;
 	struct hw_packet p;
+	look_ack(data + 1, size - 1, v5);
 	for (data++, size--; look(data, size, v5, &p) == HW_PACKET_MESSAGE; data += p.size, size -= p.size)
 		check_beginnings(data, p.size, v5);
 	return 0;

@@ -374,3 +374,16 @@ bool publisher_retain(struct hw_publisher *p, const char *topic, const void *pay
 	                                                        .token = token,
 	                                                        .subject = subject});
 }
+
+int socket_to(int port)
+{
+	for (int fd = 3; fd < 256; fd++) {
+		struct sockaddr_in a;
+		socklen_t len = sizeof(a);
+		if (getpeername(fd, (struct sockaddr *)&a, &len) == 0 && a.sin_family == AF_INET &&
+		    ntohs(a.sin_port) == port)
+			return fd;
+	}
+	ck_abort_msg("not connected");
+	return -1;
+}

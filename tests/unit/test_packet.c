@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where packets end and what messages say: cases by hand, then random packets that are taken apart again, cut anywhere.
+ * Where packets end, what messages and acknowledgements say, and how messages are written: cases by hand, then random
+ * packets that are taken apart again, cut anywhere.
  * All bytes lie in blocks of exactly their size, so that a checker sees a read beyond them.
  */
 #include <check.h>
@@ -178,6 +179,105 @@ START_TEST(test_garbage)
 }
 END_TEST
 
+/* --- acknowledgements */
+
+START_TEST(test_acks)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		bool v5;
+		enum hw_packet_ack_kind kind;
+		size_t size;
+		unsigned id, reason;
+	} cases[] = {
+		{"", 0, true, HW_PACKET_ACK_PART, 1, 0, 0},
+		{"\x40", 1, true, HW_PACKET_ACK_PART, 2, 0, 0},
+		{"\x40\2", 2, true, HW_PACKET_ACK_PART, 4, 0, 0},
+		{"\x40\2\1", 3, true, HW_PACKET_ACK_PART, 4, 0, 0},
+		{"\x40\2\1\2", 4, true, HW_PACKET_ACK, 4, 258, 0},
+		{"\x40\2\1\2\x40", 5, true, HW_PACKET_ACK, 4, 258, 0},
+		{"\x40\3\1\2", 4, true, HW_PACKET_ACK_PART, 5, 0, 0},
+		{"\x40\3\1\2\x87", 5, true, HW_PACKET_ACK, 5, 258, 0x87},
+		{"\x40\3\1\2\x87", 5, false, HW_PACKET_ACK, 5, 258, 0},
+		{"\x40\4\1\2\x10", 5, true, HW_PACKET_ACK, 6, 258, 0x10}, /* its rest does not matter */
+		{"\x40\x80", 2, true, HW_PACKET_ACK_PART, 3, 0, 0},
+		{"\x40\x84\1\xff\xfe\0", 6, true, HW_PACKET_ACK, 135, 65534, 0},
+		{"\x40\x80\x80\x80\x80", 5, true, HW_PACKET_NO_ACK, 0, 0, 0}, /* a length of five bytes */
+		{"\x40\1\1", 3, true, HW_PACKET_NO_ACK, 3, 0, 0},             /* half an id */
+		{"\x40\0", 2, true, HW_PACKET_NO_ACK, 2, 0, 0},
+		{"\xd0\0", 2, true, HW_PACKET_NO_ACK, 2, 0, 0},
+		{"\xe0\5\x8e", 3, true, HW_PACKET_NO_ACK, 7, 0, 0}, /* not whole, but known not to be one */
+		{"\x50\2\1\2", 4, true, HW_PACKET_NO_ACK, 4, 0, 0},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct hw_packet_ack a;
+		uint8_t *block = malloc(cases[i].n ? cases[i].n : 1);
+		memcpy(block, cases[i].bytes, cases[i].n);
+		enum hw_packet_ack_kind kind = hw_packet_look_ack(block, cases[i].n, cases[i].v5, &a);
+		free(block);
+		ck_assert_msg(kind == cases[i].kind, "case %zu: %d", i, (int)kind);
+		ck_assert_msg(a.size == cases[i].size, "case %zu: size %zu", i, a.size);
+		ck_assert_msg(a.id == cases[i].id && a.reason == cases[i].reason, "case %zu: %u, %u", i, a.id,
+		              a.reason);
+	}
+}
+END_TEST
+
+/* --- out */
+
+START_TEST(test_publish)
+{
+	static const struct {
+		struct hw_message m;
+		bool v5;
+		const char *bytes;
+		size_t n;
+	} cases[] = {
+		{{"a", 1, "x", 1, 0, 0, false}, false, "\x30\4\0\1ax", 6},
+		{{"a", 1, "x", 1, 0, 1, true}, false, "\x33\6\0\1a\1\2x", 8},
+		{{"a", 1, "x", 1, 9, 1, true}, false, "\x33\6\0\1a\1\2x", 8}, /* 3.1.1 knows no expiry */
+		{{"a", 1, NULL, 0, 0, 1, true}, true, "\x33\6\0\1a\1\2\0", 8},
+		{{"a", 1, "x", 1, 0x01020304, 1, false}, true, "\x32\x0c\0\1a\1\2\5\2\1\2\3\4x", 14},
+		{{"a", 1, "x", 1, 0x01020304, 0, false}, true, "\x30\x0a\0\1a\5\2\1\2\3\4x", 12},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t bytes[32];
+		ck_assert_msg(hw_packet_publish_size(&cases[i].m, cases[i].v5) == cases[i].n, "case %zu", i);
+		hw_packet_publish(bytes, &cases[i].m, cases[i].v5, 258);
+		ck_assert_msg(memcmp(bytes, cases[i].bytes, cases[i].n) == 0, "case %zu", i);
+	}
+}
+END_TEST
+
+/* What is written with QoS 0 is read again, whatever its length. */
+START_TEST(test_publish_any_length)
+{
+	static char payload[70000];
+	static const uint32_t most[] = {130, 20000, sizeof(payload)};
+	for (int i = 0; i < RANDOM_PACKETS; i++) {
+		struct hw_message m = {.topic = "some/topic",
+		                       .topic_len = 1 + random_below(10),
+		                       .payload = payload,
+		                       .payload_len = random_below(most[i % 3]),
+		                       .expiry_s = random_below(2),
+		                       .retain = random_below(2)};
+		bool v5 = random_below(2);
+		size_t size = hw_packet_publish_size(&m, v5);
+		uint8_t *bytes = malloc(size);
+		struct hw_packet p;
+		memset(payload, i, m.payload_len);
+		hw_packet_publish(bytes, &m, v5, 0);
+		ck_assert_int_eq(hw_packet_look(bytes, size, v5, &p), HW_PACKET_MESSAGE);
+		ck_assert_uint_eq(p.size, size);
+		ck_assert(p.retained == m.retain && p.topic_len == m.topic_len && p.payload_len == m.payload_len);
+		ck_assert_int_eq(memcmp(p.topic, m.topic, m.topic_len), 0);
+		ck_assert_int_eq(memcmp(p.payload, payload, m.payload_len), 0);
+		free(bytes);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const char *given = getenv("HW_SEED");
@@ -189,6 +289,9 @@ int main(void)
 	tcase_add_test(t, test_retained);
 	tcase_add_test(t, test_random);
 	tcase_add_test(t, test_garbage);
+	tcase_add_test(t, test_acks);
+	tcase_add_test(t, test_publish);
+	tcase_add_test(t, test_publish_any_length);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }

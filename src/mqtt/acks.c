@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* See acks.h. Cost: two system calls for as many acknowledgements as lie in the socket, up to about a thousand. */
+#include "mqtt/acks.h"
+
+#include <errno.h>
+#include <mosquitto.h>
+#include <sys/socket.h>
+
+#include "mqtt/packet.h"
+#include "mqtt/receive.h"
+
+#define LOOKS   16        /* a turn */
+#define LONGEST (1 << 17) /* of the library's packets: one must lie in the socket as a whole */
+
+void hw_acks_begin(struct hw_acks *a)
+{
+	a->skip = 0;
+	a->awaited = 1;
+}
+
+static enum hw_link_read lost(struct hw_acks *a, int rc, int err)
+{
+	hw_link_lost(a->link, rc, err);
+	return HW_LINK_LOST;
+}
+
+/* One packet. What the call says of more is about the library, which may not have it. */
+static enum hw_link_read leave_to_library(struct hw_acks *a)
+{
+	return hw_link_read_one(a->link) == HW_LINK_LOST ? HW_LINK_LOST : HW_LINK_MORE;
+}
+
+/* For a stream MSG_TRUNC throws bytes away without copying them: the buffer is not written to. */
+static ssize_t throw_away(struct hw_acks *a, size_t bytes)
+{
+	size_t most = bytes < sizeof(a->seen) ? bytes : sizeof(a->seen);
+	return recv(hw_link_socket(a->link), a->seen, most, MSG_TRUNC | MSG_DONTWAIT);
+}
+
+static enum hw_link_read skip(struct hw_acks *a)
+{
+	ssize_t n = throw_away(a, a->skip);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : lost(a, MOSQ_ERR_ERRNO, errno);
+	if (n == 0)
+		return leave_to_library(a); /* it finds the end, and says why */
+	a->skip -= (size_t)n;
+	return HW_LINK_MORE;
+}
+
+/* Only part of a packet was seen, `seen` bytes of `size`, or one that is not whole within what is looked at together.
+ */
+static enum hw_link_read wait_for_rest(struct hw_acks *a, bool is_ack, size_t seen, size_t size)
+{
+	int fd = hw_link_socket(a->link);
+	if (size > LONGEST)
+		return lost(a, MOSQ_ERR_PROTOCOL, 0);
+	bool ended = hw_receive_ended(fd);
+	size_t waiting = hw_receive_waiting(fd);
+	if (!is_ack && waiting >= size)
+		return leave_to_library(a);
+	if (waiting > seen && seen < HW_ACKS_LOOK)
+		return HW_LINK_MORE; /* it has come meanwhile */
+	if (ended)
+		return lost(a, MOSQ_ERR_CONN_LOST, 0);
+	a->awaited = size;
+	return HW_LINK_DRAINED;
+}
+
+static enum hw_link_read look(struct hw_acks *a)
+{
+	ssize_t got = recv(hw_link_socket(a->link), a->seen, HW_ACKS_LOOK, MSG_PEEK | MSG_DONTWAIT);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : lost(a, MOSQ_ERR_ERRNO, errno);
+	if (got == 0)
+		return leave_to_library(a); /* as above */
+	size_t n = (size_t)got, done = 0;
+	bool v5 = a->link->conf.protocol == 5;
+	struct hw_packet_ack p;
+	enum hw_packet_ack_kind kind = HW_PACKET_ACK_PART;
+	while (done < n && (kind = hw_packet_look_ack(a->seen + done, n - done, v5, &p)) == HW_PACKET_ACK) {
+		a->take(a->link->owner, p.id, p.reason);
+		done += p.size;
+	}
+	if (done > 0) {
+		ssize_t thrown = throw_away(a, done < n ? done : n);
+		if (thrown < 0)
+			return lost(a, MOSQ_ERR_ERRNO, errno);
+		a->skip = done - (size_t)thrown; /* of the last one, which has not all come */
+		return done == n && n < HW_ACKS_LOOK ? HW_LINK_DRAINED : HW_LINK_MORE;
+	}
+	if (kind == HW_PACKET_NO_ACK && p.size <= n)
+		return leave_to_library(a);
+	return wait_for_rest(a, kind != HW_PACKET_NO_ACK, n, p.size);
+}
+
+enum hw_link_read hw_acks_read(struct hw_acks *a)
+{
+	a->awaited = 1;
+	for (int i = 0; i < LOOKS; i++) {
+		enum hw_link_read got = a->skip > 0 ? skip(a) : look(a);
+		if (got != HW_LINK_MORE)
+			return got;
+	}
+	return HW_LINK_MORE;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Acknowledgements taken from the socket ahead of the library, many at a time: of messages that were published past it
+ * (outlet.h), of which it knows nothing. It throws away an acknowledgement of what it does not know, so that it must
+ * never be given one. Every other packet is left to it.
+ *
+ * Invariant: the socket stands at the beginning of a packet, except within an acknowledgement whose rest is skipped.
+ * The library reads only while a whole packet lies there that is no acknowledgement, and then reads that one alone,
+ * since it has no message in flight of its own.
+ */
+#ifndef HW_MQTT_ACKS_H
+#define HW_MQTT_ACKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mqtt/link.h"
+
+#define HW_ACKS_LOOK 4096 /* bytes that are looked at together */
+
+struct hw_acks {
+	struct hw_link *link;                                   /* borrowed, and hw_link_is_bare() */
+	void (*take)(void *owner, uint16_t id, uint8_t reason); /* one acknowledgement, with the link's owner */
+	size_t skip;    /* bytes of an acknowledgement that was taken: they are of no interest */
+	size_t awaited; /* bytes that must wait in the socket before there is anything to do */
+	unsigned char seen[HW_ACKS_LOOK];
+};
+
+/* The link has a new connection. */
+void hw_acks_begin(struct hw_acks *a);
+/* As hw_link_read(), once the link is open. */
+enum hw_link_read hw_acks_read(struct hw_acks *a);
+
+#endif
