@@ -199,9 +199,8 @@ static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
  */
 static bool may_spare(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
-	int64_t timeout_ms = hw_monitor_timeout_ms(m, d);
 	return d->spares && !hw_device_extra(d) && hw_device_source(d) == HW_SOURCE_MQTT &&
-	       hw_ttl_ms(timeout_ms, m->conf.ttl_factor) >= 3 * timeout_ms && now.mono.ns >= m->spares_from.ns &&
+	       hw_monitor_spares(m, hw_monitor_timeout_ms(m, d)) && now.mono.ns >= m->spares_from.ns &&
 	       now.mono.ns - m->sight.blind.until.ns >= stride_ns(m, d);
 }
 

@@ -13,7 +13,8 @@
 #include "out.h"
 #include "probe.h"
 
-#define REFRESH_CHUNK 256 /* records a step of the sweep while blind */
+#define REFRESH_CHUNK   256 /* records a step of the sweep while blind */
+#define REFRESH_LATE_NS (HW_NS_PER_S / 10)
 
 /* --- barriers and blindness -------------------------------------------------- */
 
@@ -289,17 +290,25 @@ static bool sweep(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 
 /*
  * While blind the wheel stands still, and with it the refreshes; but the keys' time to live does not. So every device
- * is refreshed once in a third of the shortest time to live, in chunks.
+ * is refreshed once in a third of the shortest time to live, in chunks; or sooner, where the look before the blindness
+ * may have left its refresh out, so that a sixth of it is left to the last of them as well.
  */
+static int64_t round_ms(const struct hw_monitor *m, int64_t timeout_ms)
+{
+	int64_t ttl_ms = hw_ttl_ms(timeout_ms, m->conf.ttl_factor);
+	int64_t left_ms = ttl_ms / 6 * 5 - (hw_monitor_spares(m, timeout_ms) ? 2 : 1) * timeout_ms;
+	return left_ms < ttl_ms / 3 ? left_ms : ttl_ms / 3;
+}
+
 static int64_t refresh_chunk_ns(const struct hw_monitor *m)
 {
 	int64_t shortest_ms = INT64_MAX / HW_NS_PER_MS;
 	for (size_t k = 0; k < m->groups.n_order; k++) {
-		int64_t ttl = hw_ttl_ms(m->groups.all[m->groups.order[k]]->timeout_ms, m->conf.ttl_factor);
-		shortest_ms = ttl < shortest_ms ? ttl : shortest_ms;
+		int64_t round = round_ms(m, m->groups.all[m->groups.order[k]]->timeout_ms);
+		shortest_ms = round < shortest_ms ? round : shortest_ms;
 	}
 	int64_t chunks = hw_registry_bound(m->registry) / REFRESH_CHUNK + 1;
-	return shortest_ms * HW_NS_PER_MS / 3 / chunks;
+	return shortest_ms * HW_NS_PER_MS / chunks;
 }
 
 static bool refreshing_blind(const struct hw_monitor *m)
@@ -307,12 +316,16 @@ static bool refreshing_blind(const struct hw_monitor *m)
 	return hw_monitor_is_blind(m) && !m->conf.loading && m->stats.count[HW_STATE_ONLINE] > 0;
 }
 
+/* A turn that is a little late for each of many chunks does not make the round longer. */
 static void refresh_blind(struct hw_monitor *m, struct hw_now now)
 {
 	uint32_t bound = hw_registry_bound(m->registry);
-	if (!refreshing_blind(m) || now.mono.ns < m->refresh_next.ns)
+	if (!refreshing_blind(m))
 		return;
-	m->refresh_next = hw_mono_add(now.mono, refresh_chunk_ns(m));
+	int64_t chunk_ns = refresh_chunk_ns(m), late_ns = now.mono.ns - m->refreshed.ns - chunk_ns;
+	if (late_ns < 0)
+		return;
+	m->refreshed = late_ns < REFRESH_LATE_NS ? hw_mono_add(m->refreshed, chunk_ns) : now.mono;
 	for (int k = 0; k < REFRESH_CHUNK && m->refresh_at < bound; k++, m->refresh_at++) {
 		const struct hw_device *d = hw_registry_at(m->registry, m->refresh_at);
 		if (d && hw_device_state(d) == HW_STATE_ONLINE)
@@ -385,7 +398,9 @@ bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mon
 		struct hw_mono due = hw_mono_add(now.mono, wait_ns > 0 ? wait_ns : 0);
 		*at = due.ns < at->ns ? due : *at;
 	}
-	if (refreshing_blind(m) && m->refresh_next.ns < at->ns)
-		*at = m->refresh_next;
+	if (refreshing_blind(m)) {
+		struct hw_mono refresh = hw_mono_add(m->refreshed, refresh_chunk_ns(m));
+		*at = refresh.ns < at->ns ? refresh : *at;
+	}
 	return at->ns != INT64_MAX;
 }

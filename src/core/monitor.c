@@ -150,7 +150,6 @@ int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct
 	hw_sight_configure(&m->sight, conf);
 	m->relink = (struct hw_sweep){.active = true};
 	m->spares_from = hw_mono_add(now.mono, HW_ARM_MAX_NS);
-	m->refresh_next = now.mono; /* it was planned for the keys' time to live as it was */
 	return 0;
 }
 

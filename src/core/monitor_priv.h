@@ -80,11 +80,11 @@ struct hw_monitor {
 		int64_t until_ns; /* seeing clock: the window ends */
 	} own_timeout;
 
-	struct hw_sweep relink; /* after a reload: deadlines that moved earlier */
-	struct hw_sweep anew;   /* after deafness: deadlines that are nearer than where its devices were put */
-	struct hw_sweep settle; /* after loading: provisional devices become what was heard of them */
-	uint32_t refresh_at;    /* while blind: refreshes go on, paced */
-	struct hw_mono refresh_next;
+	struct hw_sweep relink;     /* after a reload: deadlines that moved earlier */
+	struct hw_sweep anew;       /* after deafness: deadlines that are nearer than where its devices were put */
+	struct hw_sweep settle;     /* after loading: provisional devices become what was heard of them */
+	uint32_t refresh_at;        /* while blind: refreshes go on, paced */
+	struct hw_mono refreshed;   /* when the last chunk was due */
 	struct hw_mono spares_from; /* before it no refresh is left out: timeouts were others when it was planned */
 	int64_t forget_was_ms, forget_once_was_ms; /* before the reload that the relink sweep serves */
 
@@ -200,6 +200,12 @@ static inline bool hw_gate_said(struct hw_monitor *m, uint32_t i)
 	if (!r->said)
 		hw_monitor_at(m, i)->flags &= (uint16_t)~HW_FLAG_TOUCHED;
 	return true;
+}
+
+/* Whether keys live so long that of two looks less than a timeout apart the second may leave its refresh out. */
+static inline bool hw_monitor_spares(const struct hw_monitor *m, int64_t timeout_ms)
+{
+	return hw_ttl_ms(timeout_ms, m->conf.ttl_factor) >= 3 * timeout_ms;
 }
 
 static inline bool hw_monitor_is_blind(const struct hw_monitor *m)

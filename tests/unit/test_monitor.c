@@ -133,6 +133,71 @@ START_TEST(test_no_refresh_is_left_out_right_after_blindness)
 }
 END_TEST
 
+/* When each device was refreshed last, or went online; it is named by its number. */
+static void take_refreshes(int64_t *refreshed_ns)
+{
+	for (size_t k = 0; k < w->n_log; k++) {
+		const struct hw_out *out = &w->log[k];
+		struct hw_ref ref = out->kind == HW_OUT_TRANSITION ? out->transition.device : out->device;
+		if (out->kind == HW_OUT_REFRESH || out->kind == HW_OUT_TRANSITION)
+			refreshed_ns[atoi(hw_device_id(hw_registry_get(hw_monitor_registry(w->m), ref)).text)] =
+				w->log_ns[k];
+	}
+	w->n_log = 0;
+}
+
+/* A large fleet that beats just ahead of its timeout, so that every other look leaves the refresh out, goes blind when
+ * its next refreshes are nearly due; and the loop comes 90 ms late to each chunk. */
+START_TEST(test_a_sixth_of_each_key_is_left_while_a_large_fleet_is_blind)
+{
+	enum { DEVICES = 20000 };
+	static int64_t refreshed_ns[DEVICES];
+	char id[16];
+	do {
+		for (int k = 0; k < DEVICES; k++) {
+			snprintf(id, sizeof(id), "%d", k);
+			world_beat(w, id, "");
+		}
+		world_pass(w, 29900 * MS);
+		take_refreshes(refreshed_ns);
+	} while (w->now.mono.ns - refreshed_ns[DEVICES - 1] < 59 * S);
+	hw_monitor_link(w->m, w->now, 0, false);
+	for (int64_t end = w->now.mono.ns + 60 * S; w->now.mono.ns < end; w->now.mono.ns += 90 * MS) {
+		world_drain(w);
+		take_refreshes(refreshed_ns);
+		for (int k = 0; k < DEVICES; k++)
+			if (w->now.mono.ns - refreshed_ns[k] > 90 * S / 6 * 5)
+				ck_abort_msg("%d was refreshed %.1f s ago", k,
+				             (double)(w->now.mono.ns - refreshed_ns[k]) / 1e9);
+	}
+}
+END_TEST
+
+/* Not as was planned when there was one device. */
+START_TEST(test_a_fleet_that_has_grown_since_a_blindness_is_refreshed_in_time)
+{
+	enum { DEVICES = 1000 };
+	static int64_t refreshed_ns[DEVICES];
+	char id[16];
+	for (int k = 0; k < DEVICES; k++) {
+		if (k == 1) {
+			hw_monitor_link(w->m, w->now, 0, false);
+			world_drain(w);
+			hw_monitor_link(w->m, w->now, 0, true);
+		}
+		snprintf(id, sizeof(id), "%d", k);
+		world_beat(w, id, "");
+	}
+	int64_t began_ns = w->now.mono.ns;
+	world_pass(w, S);
+	hw_monitor_link(w->m, w->now, 0, false);
+	world_pass(w, 16 * S);
+	take_refreshes(refreshed_ns);
+	for (int k = 1; k < DEVICES; k++)
+		ck_assert_int_gt(refreshed_ns[k], began_ns);
+}
+END_TEST
+
 START_TEST(test_nobody_is_judged_without_two_barriers)
 {
 	world_beat(w, "a", "");
@@ -414,6 +479,8 @@ int main(void)
 	tcase_add_test(tc, test_beats_keep_online_and_relink_once_a_timeout);
 	tcase_add_test(tc, test_every_other_look_leaves_the_refresh_out);
 	tcase_add_test(tc, test_no_refresh_is_left_out_right_after_blindness);
+	tcase_add_test(tc, test_a_sixth_of_each_key_is_left_while_a_large_fleet_is_blind);
+	tcase_add_test(tc, test_a_fleet_that_has_grown_since_a_blindness_is_refreshed_in_time);
 	tcase_add_test(tc, test_nobody_is_judged_without_two_barriers);
 	tcase_add_test(tc, test_heard_between_deadline_and_judgement);
 	tcase_add_test(tc, test_own_timeout);
