@@ -467,6 +467,10 @@ static inline int64_t hw_ttl_ms(int64_t timeout_ms, int ttl_factor)
 	return ttl > HW_TTL_MIN_MS ? ttl : HW_TTL_MIN_MS;
 }
 
+/* Within what time every device has to be refreshed, where looks have not done it, so that no key of one that is online
+ * ends. While blind the monitor sees to that by itself. */
+int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m);
+
 /* --- questions
  * -----------------------------------------------------------------------------------------------------------------------
  */

@@ -300,15 +300,20 @@ static int64_t round_ms(const struct hw_monitor *m, int64_t timeout_ms)
 	return left_ms < ttl_ms / 3 ? left_ms : ttl_ms / 3;
 }
 
-static int64_t refresh_chunk_ns(const struct hw_monitor *m)
+int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m)
 {
 	int64_t shortest_ms = INT64_MAX / HW_NS_PER_MS;
 	for (size_t k = 0; k < m->groups.n_order; k++) {
 		int64_t round = round_ms(m, m->groups.all[m->groups.order[k]]->timeout_ms);
 		shortest_ms = round < shortest_ms ? round : shortest_ms;
 	}
+	return shortest_ms;
+}
+
+static int64_t refresh_chunk_ns(const struct hw_monitor *m)
+{
 	int64_t chunks = hw_registry_bound(m->registry) / REFRESH_CHUNK + 1;
-	return shortest_ms * HW_NS_PER_MS / chunks;
+	return hw_monitor_refresh_within_ms(m) * HW_NS_PER_MS / chunks;
 }
 
 static bool refreshing_blind(const struct hw_monitor *m)

@@ -43,7 +43,7 @@
 #define HW_REFRESH_MAX_MS 3600000 /* how often one is refreshed at least */
 
 #define HW_SWEEP_EVERY_MS 50
-#define HW_SWEEP_BITE     1000 /* 20,000 devices a second */
+#define HW_SWEEP_BITE     1000 /* 20,000 devices a second at least */
 #define HW_SWEEP_MARK     4096 /* as many refreshes may wait before the sweep does */
 
 #define HW_STATUS_PAYLOAD_MAX 16384

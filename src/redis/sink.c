@@ -100,6 +100,13 @@ void hw_sink_send_again(struct hw_redis *r)
 
 /* --- the sweep --------------------------------------------------------------------------------------------------- */
 
+/* How many devices are looked at in one go: keys have run on since before the restart, or while Redis was away. */
+static uint32_t bite(const struct hw_redis *r, uint32_t bound)
+{
+	uint64_t n = (uint64_t)bound * HW_SWEEP_EVERY_MS / (uint64_t)hw_monitor_refresh_within_ms(r->m) + 1;
+	return n < HW_SWEEP_BITE ? HW_SWEEP_BITE : n < HW_SWEEP_MARK ? (uint32_t)n : HW_SWEEP_MARK;
+}
+
 /* A bite of the sweep: refreshes, which the store answers with a demand for a rewrite where it differs. */
 static void sweep(struct hw_redis *r)
 {
@@ -112,7 +119,7 @@ static void sweep(struct hw_redis *r)
 	if (!r->up || hw_load_pending(r) || s->refresh.len > HW_SWEEP_MARK)
 		return;
 	uint32_t bound = hw_registry_bound(devices);
-	for (unsigned n = 0; n < HW_SWEEP_BITE && s->sweep_at < bound; n++, s->sweep_at++) {
+	for (uint32_t n = bite(r, bound); n > 0 && s->sweep_at < bound; n--, s->sweep_at++) {
 		const struct hw_device *d = hw_registry_at(devices, s->sweep_at);
 		if (d && (hw_device_state(d) == HW_STATE_ONLINE || hw_device_state(d) == HW_STATE_OFFLINE) &&
 		    !hw_dues_add(r, &s->refresh, s->sweep_at))

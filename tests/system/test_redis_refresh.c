@@ -380,6 +380,27 @@ START_TEST(rewrite_repairs_the_same_seq)
 }
 END_TEST
 
+static bool has_bitten(struct rig *r)
+{
+	return r->r->sink.sweep_at > 0;
+}
+
+/* Behind a restart, or while Redis was away, keys may have come to have no more than a timeout left. */
+START_TEST(a_sweep_of_a_large_fleet_is_over_before_keys_end)
+{
+	enum { DEVICES = 100000 };
+	char id[16];
+	for (int k = 0; k < DEVICES; k++) {
+		snprintf(id, sizeof(id), "d%d", k);
+		rig_device(g, GROUP_PLAIN, id);
+	}
+	ck_assert_int_le(hw_monitor_refresh_within_ms(g->m), 8000);
+	hw_plan_sweep(g->r);
+	rig_until(g, has_bitten, 5000);
+	ck_assert_int_ge(g->r->sink.sweep_at, DEVICES * HW_SWEEP_EVERY_MS / hw_monitor_refresh_within_ms(g->m));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("redis_refresh");
@@ -397,6 +418,7 @@ int main(void)
 	tcase_add_test(tc, a_reload_is_written_to_all);
 	tcase_add_test(tc, last_seen_is_written_each_time_if_that_is_asked_for);
 	tcase_add_test(tc, a_look_leaves_out_what_is_plain_alone);
+	tcase_add_test(tc, a_sweep_of_a_large_fleet_is_over_before_keys_end);
 	tcase_add_test(tc, a_light_refresh_that_fails);
 	tcase_add_test(tc, refresh_keeps_an_offline_device);
 	tcase_add_test(tc, refresh_of_what_is_not_ours_rewrites);
