@@ -239,8 +239,10 @@ static void void_judged(struct hw_monitor *m, struct hw_now now, uint32_t i, con
 	if (e->key_lives && !e->touched)
 		hw_monitor_key_silent(m, i);
 	hw_monitor_void_goodbye(m, i);
-	if (e->said == HW_SAID_PROVEN || hw_monitor_at(m, i)->flags & HW_FLAG_SILENT)
+	if (e->said == HW_SAID_PROVEN || hw_monitor_at(m, i)->flags & HW_FLAG_SILENT) {
 		hw_monitor_arm(m, now, i);
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i); /* in the place of its look */
+	}
 }
 
 /* Armed anew, unless it is a candidate: for its heartbeats, and no longer for the key. */

@@ -146,30 +146,66 @@ static void take_refreshes(int64_t *refreshed_ns)
 	w->n_log = 0;
 }
 
-/* A large fleet that beats just ahead of its timeout, so that every other look leaves the refresh out, goes blind when
- * its next refreshes are nearly due; and the loop comes 90 ms late to each chunk. */
+static void say_all(int devices, const char *payload)
+{
+	char id[16];
+	for (int k = 0; k < devices; k++) {
+		snprintf(id, sizeof(id), "%d", k);
+		world_beat(w, id, payload);
+	}
+}
+
+/* They beat just ahead of their timeout, so that every other look leaves the refresh out; until they have not been
+ * refreshed for nearly two timeouts, and are about to be. */
+static void beat_until_refreshes_are_due(int devices, int64_t *refreshed_ns)
+{
+	do {
+		say_all(devices, "");
+		world_pass(w, 29900 * MS);
+		take_refreshes(refreshed_ns);
+	} while (w->now.mono.ns - refreshed_ns[devices - 1] < 59 * S);
+}
+
+static void check_keys(int devices, int64_t *refreshed_ns)
+{
+	take_refreshes(refreshed_ns);
+	for (int k = 0; k < devices; k++)
+		if (w->now.mono.ns - refreshed_ns[k] > 90 * S / 6 * 5)
+			ck_abort_msg("%d was refreshed %.1f s ago", k,
+			             (double)(w->now.mono.ns - refreshed_ns[k]) / 1e9);
+}
+
+/* The loop comes 90 ms late to each chunk. */
 START_TEST(test_a_sixth_of_each_key_is_left_while_a_large_fleet_is_blind)
 {
 	enum { DEVICES = 20000 };
 	static int64_t refreshed_ns[DEVICES];
-	char id[16];
-	do {
-		for (int k = 0; k < DEVICES; k++) {
-			snprintf(id, sizeof(id), "%d", k);
-			world_beat(w, id, "");
-		}
-		world_pass(w, 29900 * MS);
-		take_refreshes(refreshed_ns);
-	} while (w->now.mono.ns - refreshed_ns[DEVICES - 1] < 59 * S);
+	beat_until_refreshes_are_due(DEVICES, refreshed_ns);
 	hw_monitor_link(w->m, w->now, 0, false);
 	for (int64_t end = w->now.mono.ns + 60 * S; w->now.mono.ns < end; w->now.mono.ns += 90 * MS) {
 		world_drain(w);
-		take_refreshes(refreshed_ns);
-		for (int k = 0; k < DEVICES; k++)
-			if (w->now.mono.ns - refreshed_ns[k] > 90 * S / 6 * 5)
-				ck_abort_msg("%d was refreshed %.1f s ago", k,
-				             (double)(w->now.mono.ns - refreshed_ns[k]) / 1e9);
+		check_keys(DEVICES, refreshed_ns);
 	}
+}
+END_TEST
+
+/* A broker that is stopped publishes every will; it is back before the round of the blindness is over. */
+START_TEST(test_a_sixth_of_each_key_is_left_behind_goodbyes_that_are_void)
+{
+	enum { DEVICES = 2000 };
+	static int64_t refreshed_ns[DEVICES];
+	beat_until_refreshes_are_due(DEVICES, refreshed_ns);
+	say_all(DEVICES, "{\"online\":false}");
+	hw_monitor_link(w->m, w->now, 0, false);
+	world_pass(w, S);
+	hw_monitor_link(w->m, w->now, 0, true);
+	for (int beats = 0; beats < 4; beats++)
+		for (int k = 0; k < 29; k++) {
+			world_pass(w, S);
+			if (k == 0)
+				say_all(DEVICES, "");
+			check_keys(DEVICES, refreshed_ns);
+		}
 }
 END_TEST
 
@@ -178,16 +214,11 @@ START_TEST(test_a_fleet_that_has_grown_since_a_blindness_is_refreshed_in_time)
 {
 	enum { DEVICES = 1000 };
 	static int64_t refreshed_ns[DEVICES];
-	char id[16];
-	for (int k = 0; k < DEVICES; k++) {
-		if (k == 1) {
-			hw_monitor_link(w->m, w->now, 0, false);
-			world_drain(w);
-			hw_monitor_link(w->m, w->now, 0, true);
-		}
-		snprintf(id, sizeof(id), "%d", k);
-		world_beat(w, id, "");
-	}
+	say_all(1, "");
+	hw_monitor_link(w->m, w->now, 0, false);
+	world_drain(w);
+	hw_monitor_link(w->m, w->now, 0, true);
+	say_all(DEVICES, "");
 	int64_t began_ns = w->now.mono.ns;
 	world_pass(w, S);
 	hw_monitor_link(w->m, w->now, 0, false);
@@ -480,6 +511,7 @@ int main(void)
 	tcase_add_test(tc, test_every_other_look_leaves_the_refresh_out);
 	tcase_add_test(tc, test_no_refresh_is_left_out_right_after_blindness);
 	tcase_add_test(tc, test_a_sixth_of_each_key_is_left_while_a_large_fleet_is_blind);
+	tcase_add_test(tc, test_a_sixth_of_each_key_is_left_behind_goodbyes_that_are_void);
 	tcase_add_test(tc, test_a_fleet_that_has_grown_since_a_blindness_is_refreshed_in_time);
 	tcase_add_test(tc, test_nobody_is_judged_without_two_barriers);
 	tcase_add_test(tc, test_heard_between_deadline_and_judgement);
