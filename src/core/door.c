@@ -179,8 +179,14 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 	}
 	int64_t delay_ns = m->groups.all[d->group]->goodbye_delay_ms * HW_NS_PER_MS;
 	struct hw_seen held = hw_seen_add(hw_monitor_seen(m, now), delay_ns), deadline = hw_monitor_deadline(m, now, d);
+	held = held.ns < deadline.ns ? held : deadline;
+	/* Of a device that is heard again and says it again and again no look would come. */
+	bool puts_off =
+		d->node.place > HW_PLACE_LEVEL3 || d->flags & HW_FLAG_KEYED || d->node.due < hw_tick_ceil(held).n;
 	d->flags |= HW_FLAG_HELD;
-	hw_monitor_arm_at(m, i, held.ns < deadline.ns ? held : deadline);
+	hw_monitor_arm_at(m, i, held);
+	if (puts_off)
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 }
 
 /* How far two looks are apart that need a refresh each. */

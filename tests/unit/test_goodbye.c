@@ -116,6 +116,28 @@ START_TEST(test_goodbye_delay)
 }
 END_TEST
 
+/* Two clients of one id throw each other out, and each of them is heard. */
+START_TEST(test_goodbyes_put_no_refresh_off)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	g.goodbye_delay_ms = 2000 * _i;
+	world_free(w);
+	w = world_new(&conf, &g, 1);
+	world_connect(w);
+	world_beat(w, "a", "");
+	for (unsigned k = 1; k <= 3; k++) {
+		for (int n = 0; n < 20; n++) {
+			world_beat(w, "a", "{\"online\":false}");
+			world_beat(w, "a", "");
+			world_pass(w, 1500 * MS);
+		}
+		ck_assert_uint_ge(world_count(w, HW_OUT_REFRESH, 0), k);
+	}
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+}
+END_TEST
+
 /* A broker that stood still publishes wills of clients that live, before anything else; how long it stood is known only
  * from when a barrier was sent. */
 START_TEST(test_goodbyes_after_a_standstill_are_doubted)
@@ -327,6 +349,7 @@ int main(void)
 	tcase_add_test(tc, test_goodbye_is_void_after_blindness);
 	tcase_add_test(tc, test_first_message_is_a_goodbye);
 	tcase_add_test(tc, test_goodbye_delay);
+	tcase_add_loop_test(tc, test_goodbyes_put_no_refresh_off, 0, 2);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("doubts");
 	tcase_add_checked_fixture(tc, setup_after_grace, teardown);
