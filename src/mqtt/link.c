@@ -84,6 +84,11 @@ void hw_link_lost(struct hw_link *l, int rc, int err)
 	hw_why_lost(&l->why, l->state, taken, rc, err);
 }
 
+void hw_link_failed(struct hw_link *l, int err)
+{
+	hw_link_lost(l, err == ECONNRESET ? MOSQ_ERR_CONN_LOST : MOSQ_ERR_ERRNO, err);
+}
+
 /* --- making one */
 
 static void drop_strings(struct hw_mqtt_conf *c)

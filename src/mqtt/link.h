@@ -104,5 +104,7 @@ void hw_link_leave(struct hw_link *l);
 bool hw_link_is_of_message(int rc);
 /* Sets `why` from what a library call returned, with the errno it left. */
 void hw_link_lost(struct hw_link *l, int rc, int err);
+/* ... from the errno of a system call on its socket, as the library tells it. */
+void hw_link_failed(struct hw_link *l, int err);
 
 #endif

@@ -161,7 +161,7 @@ int hw_outlet_write(struct hw_outlet *o, int64_t now_ns)
 	if (n < 0 && (err == EAGAIN || err == EINTR))
 		return 0;
 	if (n < 0) {
-		hw_link_lost(o->link, err == ECONNRESET ? MOSQ_ERR_CONN_LOST : MOSQ_ERR_ERRNO, err);
+		hw_link_failed(o->link, err);
 		return -1;
 	}
 	o->moved_ns = now_ns;

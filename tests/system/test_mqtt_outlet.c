@@ -531,6 +531,33 @@ START_TEST(test_broken_off)
 }
 END_TEST
 
+/* A rival with the same id makes the broker close the connection, which is a reset where something is not read yet. */
+START_TEST(test_reset_by_a_rival)
+{
+	struct server *s = &server;
+	struct tally t = {0};
+	struct hw_publisher_event ev;
+	struct linger at_once = {1, 0};
+	listen_on(s, 311);
+	struct hw_publisher *p = meet(s, 311, 0, 60, &t);
+	for (int times = 1; times <= 3; times++) {
+		ck_assert_int_eq(setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+		hang_up(s);
+		ev = publisher_await(p, HW_PUBLISHER_DOWN);
+		ck_assert_msg(strstr(ev.text, "closed by the broker"), "%s", ev.text);
+		ck_assert_msg(!strstr(ev.text, "is another client connected") == (times < 3), "%s", ev.text);
+		t.up = false;
+		for (int64_t until = now_ms() + PATIENCE; !t.up;) {
+			ck_assert_int_lt(now_ms(), until);
+			serve(s);
+			while (publisher_next(p, &ev, 0))
+				take_event(s, &t, &ev);
+		}
+	}
+	part(s, p);
+}
+END_TEST
+
 static int64_t cpu_ms(void)
 {
 	struct timespec t;
@@ -613,6 +640,7 @@ static void add_tests(void *suite)
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, test_any_pieces, 0, 5);
 	tcase_add_loop_test(t, test_broken_off, 0, 2);
+	tcase_add_test(t, test_reset_by_a_rival);
 	tcase_add_test(t, test_ids_go_round);
 	tcase_add_loop_test(t, test_half_an_acknowledgement, 0, 2);
 	suite_add_tcase(suite, t);
