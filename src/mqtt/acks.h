@@ -26,7 +26,7 @@ struct hw_acks {
 	unsigned char seen[HW_ACKS_LOOK];
 };
 
-/* The link has a new connection. */
+/* A connection is up, or gone: nothing is awaited. */
 void hw_acks_begin(struct hw_acks *a);
 /* As hw_link_read(), once the link is open. */
 enum hw_link_read hw_acks_read(struct hw_acks *a);

@@ -64,6 +64,7 @@ static void lost(struct hw_sender *s)
 	bool again = learn(s, now);
 	s->statuses.n = 0;
 	hw_outlet_begin(&s->outlet);
+	hw_acks_begin(&s->acks);
 	s->more = false;
 	if (again)
 		hw_link_again(&s->link, now);

@@ -558,6 +558,77 @@ START_TEST(test_reset_by_a_rival)
 }
 END_TEST
 
+static void acknowledge_plainly(struct server *s)
+{
+	uint16_t id = s->asked[0];
+	uint8_t ack[4] = {0x40, 2, (uint8_t)(id >> 8), (uint8_t)id};
+	memmove(&s->asked[0], &s->asked[1], --s->n_asked * sizeof(s->asked[0]));
+	if (s->status_of[id] >= 0)
+		said[s->status_of[id]] = 0;
+	s->status_of[id] = UNUSED;
+	say(s, ack, sizeof(ack));
+}
+
+static void pause_until(int64_t ms)
+{
+	while (now_ms() < ms)
+		poll(NULL, 0, 1);
+}
+
+static int64_t await_ping(struct server *s)
+{
+	uint8_t byte = 0;
+	for (int64_t until = now_ms() + PATIENCE; recv(s->fd, &byte, 1, 0) != 1 || byte != 0xc0;) {
+		ck_assert_int_lt(now_ms(), until);
+		pause_until(now_ms() + 1);
+	}
+	return now_ms();
+}
+
+/*
+ * The connection is given up in the turn in which half a packet came: the next one waits for no more than a byte. The
+ * library counts in whole seconds, and sends its PINGREQ 5 s after the beginning: begun in the middle of a second, it
+ * finds the keepalive over when it is asked 4.76 s after that, before it would be asked anyhow.
+ */
+START_TEST(test_half_a_packet_is_forgotten)
+{
+	struct server *s = &server;
+	struct tally t = {0};
+	struct hw_publisher_event ev;
+	listen_on(s, 5);
+	s->receive_max = 20;
+	pause_until(now_ms() / 1000 * 1000 + 1400);
+	struct hw_publisher *p = meet(s, 5, 0, 5, &t);
+	int64_t pinged = await_ping(s);
+	pause_until(pinged + 3600);
+	hw_publisher_barrier(p, 7, 9); /* for which it looks, and then not again before 1.25 s are over */
+	hw_publisher_flush(p);
+	pause_until(pinged + 4760);
+	ck_assert_int_eq(send(s->fd, "\xb0\x64", 2, 0), 2);
+	publisher_await(p, HW_PUBLISHER_DOWN);
+	hang_up(s);
+	hw_publisher_hurry(p);
+	for (t.up = false; !t.up;) {
+		ck_assert_int_lt(now_ms(), pinged + PATIENCE);
+		serve(s);
+		while (publisher_next(p, &ev, 0))
+			take_event(s, &t, &ev);
+	}
+	ck_assert(hand_over_one(p, &t));
+	hw_publisher_flush(p);
+	while (s->n_asked == 0)
+		hear(s);
+	poll(NULL, 0, 100);
+	int64_t began = now_ms();
+	acknowledge_plainly(s);
+	while (s->to_send > 0)
+		speak(s);
+	publisher_await(p, HW_PUBLISHER_ACKED);
+	ck_assert_int_lt(now_ms() - began, 500); /* a second, when it only looks */
+	part(s, p);
+}
+END_TEST
+
 static int64_t cpu_ms(void)
 {
 	struct timespec t;
@@ -641,6 +712,7 @@ static void add_tests(void *suite)
 	tcase_add_loop_test(t, test_any_pieces, 0, 5);
 	tcase_add_loop_test(t, test_broken_off, 0, 2);
 	tcase_add_test(t, test_reset_by_a_rival);
+	tcase_add_test(t, test_half_a_packet_is_forgotten);
 	tcase_add_test(t, test_ids_go_round);
 	tcase_add_loop_test(t, test_half_an_acknowledgement, 0, 2);
 	suite_add_tcase(suite, t);
