@@ -88,6 +88,8 @@ int hw_link_write(struct hw_link *l);
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained);
 /* For how long an open link need not be tended: a quarter of the keepalive, since it was last. */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns);
+/* An acknowledgement that takes this long will not come, and would keep its place for ever: true, with `why`. */
+bool hw_link_unanswered(struct hw_link *l, int64_t since_ns, int64_t now_ns);
 /* A CONNACK or SUBACK that does not come: true, with `why`. */
 bool hw_link_overdue(struct hw_link *l, int64_t now_ns);
 

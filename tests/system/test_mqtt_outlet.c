@@ -558,11 +558,11 @@ START_TEST(test_reset_by_a_rival)
 }
 END_TEST
 
-static void acknowledge_plainly(struct server *s)
+static void acknowledge_plainly(struct server *s, unsigned at)
 {
-	uint16_t id = s->asked[0];
+	uint16_t id = s->asked[at];
 	uint8_t ack[4] = {0x40, 2, (uint8_t)(id >> 8), (uint8_t)id};
-	memmove(&s->asked[0], &s->asked[1], --s->n_asked * sizeof(s->asked[0]));
+	memmove(&s->asked[at], &s->asked[at + 1], (--s->n_asked - at) * sizeof(s->asked[0]));
 	if (s->status_of[id] >= 0)
 		said[s->status_of[id]] = 0;
 	s->status_of[id] = UNUSED;
@@ -620,11 +620,46 @@ START_TEST(test_half_a_packet_is_forgotten)
 		hear(s);
 	poll(NULL, 0, 100);
 	int64_t began = now_ms();
-	acknowledge_plainly(s);
+	acknowledge_plainly(s, 0);
 	while (s->to_send > 0)
 		speak(s);
 	publisher_await(p, HW_PUBLISHER_ACKED);
 	ck_assert_int_lt(now_ms() - began, 500); /* a second, when it only looks */
+	part(s, p);
+}
+END_TEST
+
+/* Statuses are acknowledged, and what keeps barriers back is not: that is no reason to go without them for ever. */
+START_TEST(test_echoes_unanswered)
+{
+	struct server *s = &server;
+	struct tally t = {0};
+	struct hw_publisher_event ev;
+	listen_on(s, 5);
+	s->receive_max = 20;
+	struct hw_publisher *p = meet(s, 5, 0, 240, &t);
+	int64_t began = now_ms();
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert(hw_publisher_canary(p, CANARY, "c", 1, 5));
+	while (!t.down) {
+		ck_assert_msg(now_ms() < began + 40000, "%u barriers came", s->barriers);
+		if (now_ms() > began + 100 * t.sent)
+			ck_assert(hand_over_one(p, &t));
+		hw_publisher_barrier(p, 7, 9);
+		hw_publisher_flush(p);
+		pause_until(now_ms() + 10);
+		if (s->fd >= 0)
+			hear(s);
+		for (unsigned i = s->n_asked; i > 0; i--)
+			if (s->status_of[s->asked[i - 1]] != OTHER)
+				acknowledge_plainly(s, i - 1);
+		if (s->fd >= 0 && s->to_send > 0)
+			speak(s);
+		while (publisher_next(p, &ev, 0))
+			take_event(s, &t, &ev);
+	}
+	ck_assert_int_gt(now_ms() - began, 29000);
+	ck_assert_uint_gt(t.answered, 100);
 	part(s, p);
 }
 END_TEST
@@ -713,6 +748,7 @@ static void add_tests(void *suite)
 	tcase_add_loop_test(t, test_broken_off, 0, 2);
 	tcase_add_test(t, test_reset_by_a_rival);
 	tcase_add_test(t, test_half_a_packet_is_forgotten);
+	tcase_add_test(t, test_echoes_unanswered);
 	tcase_add_test(t, test_ids_go_round);
 	tcase_add_loop_test(t, test_half_an_acknowledgement, 0, 2);
 	suite_add_tcase(suite, t);
