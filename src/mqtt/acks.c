@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <mosquitto.h>
+#include <mqtt_protocol.h>
 #include <sys/socket.h>
 
 #include "mqtt/packet.h"
@@ -73,6 +74,11 @@ static enum hw_link_read wait_for_rest(struct hw_acks *a, bool is_ack, size_t se
 	return HW_LINK_DRAINED;
 }
 
+static bool is_message(unsigned char head)
+{
+	return (head & 0xf0) == CMD_PUBLISH;
+}
+
 static enum hw_link_read look(struct hw_acks *a)
 {
 	ssize_t got = recv(hw_link_socket(a->link), a->seen, HW_ACKS_LOOK, MSG_PEEK | MSG_DONTWAIT);
@@ -94,6 +100,10 @@ static enum hw_link_read look(struct hw_acks *a)
 			return failed(a, errno);
 		a->skip = done - (size_t)thrown; /* of the last one, which has not all come */
 		return done == n && n < HW_ACKS_LOOK ? HW_LINK_DRAINED : HW_LINK_MORE;
+	}
+	if (kind == HW_PACKET_NO_ACK && p.size > 0 && is_message(a->seen[0])) {
+		a->skip = p.size;
+		return HW_LINK_MORE;
 	}
 	if (kind == HW_PACKET_NO_ACK && p.size <= n)
 		return leave_to_library(a);

@@ -46,7 +46,7 @@ struct server {
 	size_t have, to_send;
 	uint16_t asked[65536]; /* ids that wait for their acknowledgement */
 	int status_of[65536];  /* ... and the number of the status; UNUSED; OTHER: of no status */
-	unsigned n_asked, pings, connects, barriers, next;
+	unsigned said_messages, n_asked, pings, connects, barriers, next;
 	int64_t deaf_until, said_other_ms;
 	uint16_t last_id;
 };
@@ -287,6 +287,30 @@ static void acknowledge(struct server *s)
 	say_ack(s, id, reason);
 }
 
+/* Some brokers subscribe their clients to what these did not ask for. An answer to it would fail the test. */
+static void say_message(struct server *s)
+{
+	uint8_t m[6000] = {0x30};
+	unsigned qos = random_below(3);
+	size_t rest = random_below(2) ? 10 + random_below(100) : 128 + random_below(sizeof(m) - 200), n = 1;
+	m[0] |= (uint8_t)(qos << 1);
+	if (rest > 127)
+		m[n++] = (uint8_t)(rest | 128);
+	m[n++] = (uint8_t)(rest > 127 ? rest >> 7 : rest);
+	size_t end = n + rest;
+	memcpy(m + n, "\0\1t", 3);
+	n += 3;
+	if (qos > 0) {
+		m[n++] = (uint8_t)(s->said_messages >> 8);
+		m[n++] = (uint8_t)++s->said_messages;
+	}
+	if (s->v5)
+		m[n++] = 0;
+	for (size_t k = n; k < end; k++)
+		m[k] = (uint8_t) "\x40\2\0\1"[k % 4];
+	say(s, m, end);
+}
+
 /* What is no acknowledgement of anything that waits. */
 static void say_other(struct server *s)
 {
@@ -294,7 +318,9 @@ static void say_other(struct server *s)
 	if (now_ms() - s->said_other_ms < 5)
 		return; /* each costs the publisher more than an acknowledgement, and no broker sends many */
 	s->said_other_ms = now_ms();
-	if (random_below(2))
+	if (random_below(4) == 0)
+		say_message(s);
+	else if (random_below(2))
 		say(s, "\xd0", 2); /* PINGRESP */
 	else if (!s->qos_0 && id > 0 && random_below(2))
 		say_ack(s, id, 0);
