@@ -123,8 +123,7 @@ static int past_library(struct hw_outlet *o, const struct hw_message *m, int *mi
 		o->unanswered++;
 		*mid = use_id(o);
 	} else {
-		*mid = HW_OUTLET_IDS + (int)o->n_unsent; /* it is on no wire */
-		o->unsent[o->n_unsent++] = *mid;
+		*mid = HW_OUTLET_IDS + (int)o->n_unsent++; /* it is on no wire */
 	}
 	hw_packet_publish(o->bytes + o->waiting, m, v5, (uint16_t)*mid);
 	o->waiting += size;
@@ -146,7 +145,7 @@ bool hw_outlet_waits(const struct hw_outlet *o)
 static void tell_written(struct hw_outlet *o)
 {
 	for (unsigned i = 0; i < o->n_unsent; i++)
-		o->written(o->link->owner, o->unsent[i]);
+		o->written(o->link->owner, HW_OUTLET_IDS + (int)i);
 	o->n_unsent = 0;
 }
 

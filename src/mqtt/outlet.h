@@ -36,8 +36,7 @@ struct hw_outlet {
 	unsigned quota, unanswered;            /* messages with QoS 1: how many may be, and are */
 	uint16_t id;                           /* the last that was given */
 	uint64_t used[HW_OUTLET_IDS / 64];     /* a bit for each id */
-	int unsent[HW_OUTLET_UNSENT];          /* mids of what is told when all is written */
-	unsigned n_unsent;
+	unsigned n_unsent;                     /* messages with QoS 0 that are told when all is written */
 	unsigned char *bytes; /* whole packets, but for the beginning of the first that is written already */
 	size_t waiting;       /* bytes */
 	int64_t moved_ns;     /* when some were written last, or the first began to wait */
