@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <mosquitto.h>
+#include <mqtt_protocol.h>
 #include <sys/socket.h>
 
 #include "mqtt/packet.h"
@@ -18,9 +19,15 @@ void hw_acks_begin(struct hw_acks *a)
 	a->awaited = 1;
 }
 
-static enum hw_link_read lost(struct hw_acks *a, int rc, int err)
+static enum hw_link_read lost(struct hw_acks *a, int rc)
 {
-	hw_link_lost(a->link, rc, err);
+	hw_link_lost(a->link, rc, 0);
+	return HW_LINK_LOST;
+}
+
+static enum hw_link_read failed(struct hw_acks *a, int err)
+{
+	hw_link_failed(a->link, err);
 	return HW_LINK_LOST;
 }
 
@@ -41,7 +48,7 @@ static enum hw_link_read skip(struct hw_acks *a)
 {
 	ssize_t n = throw_away(a, a->skip);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : lost(a, MOSQ_ERR_ERRNO, errno);
+		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : failed(a, errno);
 	if (n == 0)
 		return leave_to_library(a); /* it finds the end, and says why */
 	a->skip -= (size_t)n;
@@ -54,7 +61,7 @@ static enum hw_link_read wait_for_rest(struct hw_acks *a, bool is_ack, size_t se
 {
 	int fd = hw_link_socket(a->link);
 	if (size > LONGEST)
-		return lost(a, MOSQ_ERR_PROTOCOL, 0);
+		return lost(a, MOSQ_ERR_PROTOCOL);
 	bool ended = hw_receive_ended(fd);
 	size_t waiting = hw_receive_waiting(fd);
 	if (!is_ack && waiting >= size)
@@ -62,16 +69,21 @@ static enum hw_link_read wait_for_rest(struct hw_acks *a, bool is_ack, size_t se
 	if (waiting > seen && seen < HW_ACKS_LOOK)
 		return HW_LINK_MORE; /* it has come meanwhile */
 	if (ended)
-		return lost(a, MOSQ_ERR_CONN_LOST, 0);
+		return lost(a, MOSQ_ERR_CONN_LOST);
 	a->awaited = size;
 	return HW_LINK_DRAINED;
+}
+
+static bool is_message(unsigned char head)
+{
+	return (head & 0xf0) == CMD_PUBLISH;
 }
 
 static enum hw_link_read look(struct hw_acks *a)
 {
 	ssize_t got = recv(hw_link_socket(a->link), a->seen, HW_ACKS_LOOK, MSG_PEEK | MSG_DONTWAIT);
 	if (got < 0)
-		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : lost(a, MOSQ_ERR_ERRNO, errno);
+		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : failed(a, errno);
 	if (got == 0)
 		return leave_to_library(a); /* as above */
 	size_t n = (size_t)got, done = 0;
@@ -85,9 +97,13 @@ static enum hw_link_read look(struct hw_acks *a)
 	if (done > 0) {
 		ssize_t thrown = throw_away(a, done < n ? done : n);
 		if (thrown < 0)
-			return lost(a, MOSQ_ERR_ERRNO, errno);
+			return failed(a, errno);
 		a->skip = done - (size_t)thrown; /* of the last one, which has not all come */
 		return done == n && n < HW_ACKS_LOOK ? HW_LINK_DRAINED : HW_LINK_MORE;
+	}
+	if (kind == HW_PACKET_NO_ACK && p.size > 0 && is_message(a->seen[0])) {
+		a->skip = p.size;
+		return HW_LINK_MORE;
 	}
 	if (kind == HW_PACKET_NO_ACK && p.size <= n)
 		return leave_to_library(a);

@@ -74,6 +74,7 @@ int hw_echoes_send(struct hw_echoes *e, unsigned most)
 		if (b->connection != e->handover->connection)
 			continue;
 		errno = 0;
+		e->sent_ns = hw_mqtt_clock_ns();
 		rc = b->topic_size ? send_canary(e, b) : send_barrier(e, b);
 		int err = errno;
 		if (hw_link_is_of_message(rc))
@@ -112,4 +113,10 @@ void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 	bool acknowledged = e->link->conf.qos > 0 && !(e->limits->known & HW_LACK_QOS) && mid != e->shared;
 	if (acknowledged || mid == e->asked)
 		barrier_answered(e, mid, reason);
+}
+
+/* Statuses alone are fewer than `most`: so an echo is unanswered, and none that is was sent later than the last. */
+bool hw_echoes_overdue(struct hw_echoes *e, unsigned most, int64_t now_ns)
+{
+	return e->outlet->unanswered >= most && hw_link_unanswered(e->link, e->sent_ns, now_ns);
 }

@@ -6,6 +6,7 @@
 #ifndef HW_MQTT_ECHOES_H
 #define HW_MQTT_ECHOES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "mqtt/canaries.h"
@@ -23,6 +24,7 @@ struct hw_echoes {
 	int shared; /* mid of the last message on the share topic: its answer says nothing of barriers */
 	int asked;  /* mid of the barrier that is out with QoS 1 only in order to be answered; 0: none */
 	int64_t asked_ns;
+	int64_t sent_ns; /* the last of all */
 	struct hw_canaries canaries;
 };
 
@@ -33,5 +35,7 @@ void hw_echoes_begin(struct hw_echoes *e);
 int hw_echoes_send(struct hw_echoes *e, unsigned most);
 /* The broker's answer to the message with this id, which is no status. */
 void hw_echoes_answered(struct hw_echoes *e, int mid, int reason);
+/* What is unanswered lets no more of them go out, so that no barrier would ever again: as hw_link_unanswered(). */
+bool hw_echoes_overdue(struct hw_echoes *e, unsigned most, int64_t now_ns);
 
 #endif

@@ -23,6 +23,7 @@
 #define TEND_NS             HW_NS_PER_S /* a thread that is awake for another reason tends its link no more often */
 #define KEEPALIVE_MIN_S     5           /* the library takes no less */
 #define RECEIVE_MAX_DEFAULT 65535
+#define UNANSWERED_NS       (30 * HW_NS_PER_S)
 
 /* The library sets up TLS once per process, unguarded: the first connection does it while no other one is made. */
 static pthread_mutex_t tls_gate = PTHREAD_MUTEX_INITIALIZER;
@@ -82,6 +83,11 @@ void hw_link_lost(struct hw_link *l, int rc, int err)
 	bool counts = closed && !(l->is_suspect && l->is_suspect(l->owner));
 	bool taken = counts && hw_backoff_kicked(&l->backoff, hw_mqtt_clock_ns() - l->up_ns);
 	hw_why_lost(&l->why, l->state, taken, rc, err);
+}
+
+void hw_link_failed(struct hw_link *l, int err)
+{
+	hw_link_lost(l, err == ECONNRESET ? MOSQ_ERR_CONN_LOST : MOSQ_ERR_ERRNO, err);
 }
 
 /* --- making one */
@@ -342,6 +348,15 @@ bool hw_link_overdue(struct hw_link *l, int64_t now_ns)
 		return false;
 	hw_why_say(&l->why, "%s:%d accepts connections but does not answer: is it an MQTT broker, and is it alive?",
 	           l->conf.host, l->conf.port);
+	return true;
+}
+
+bool hw_link_unanswered(struct hw_link *l, int64_t since_ns, int64_t now_ns)
+{
+	if (now_ns - since_ns < UNANSWERED_NS)
+		return false;
+	hw_why_say(&l->why, "%s:%d has not acknowledged a message for %d s: connection closed", l->conf.host,
+	           l->conf.port, (int)(UNANSWERED_NS / HW_NS_PER_S));
 	return true;
 }
 

@@ -88,6 +88,8 @@ int hw_link_write(struct hw_link *l);
 int hw_link_tend(struct hw_link *l, int64_t now_ns, bool drained);
 /* For how long an open link need not be tended: a quarter of the keepalive, since it was last. */
 int hw_link_rest_ms(const struct hw_link *l, int64_t now_ns);
+/* An acknowledgement that takes this long will not come, and would keep its place for ever: true, with `why`. */
+bool hw_link_unanswered(struct hw_link *l, int64_t since_ns, int64_t now_ns);
 /* A CONNACK or SUBACK that does not come: true, with `why`. */
 bool hw_link_overdue(struct hw_link *l, int64_t now_ns);
 
@@ -104,5 +106,7 @@ void hw_link_leave(struct hw_link *l);
 bool hw_link_is_of_message(int rc);
 /* Sets `why` from what a library call returned, with the errno it left. */
 void hw_link_lost(struct hw_link *l, int rc, int err);
+/* ... from the errno of a system call on its socket, as the library tells it. */
+void hw_link_failed(struct hw_link *l, int err);
 
 #endif

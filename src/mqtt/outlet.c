@@ -63,13 +63,12 @@ static uint16_t use_id(struct hw_outlet *o)
 	return o->id;
 }
 
-bool hw_outlet_answered(struct hw_outlet *o, uint16_t id, int64_t now_ns)
+bool hw_outlet_answered(struct hw_outlet *o, uint16_t id)
 {
 	if (!is_used(o, id))
 		return false;
 	o->used[id / 64] &= ~bit_of(id);
 	o->unanswered--;
-	o->answered_ns = now_ns;
 	return true;
 }
 
@@ -121,12 +120,10 @@ static int past_library(struct hw_outlet *o, const struct hw_message *m, int *mi
 	if (o->waiting == 0)
 		o->moved_ns = now_ns;
 	if (m->qos > 0) {
-		if (o->unanswered++ == 0)
-			o->answered_ns = now_ns;
+		o->unanswered++;
 		*mid = use_id(o);
 	} else {
-		*mid = HW_OUTLET_IDS + (int)o->n_unsent; /* it is on no wire */
-		o->unsent[o->n_unsent++] = *mid;
+		*mid = HW_OUTLET_IDS + (int)o->n_unsent++; /* it is on no wire */
 	}
 	hw_packet_publish(o->bytes + o->waiting, m, v5, (uint16_t)*mid);
 	o->waiting += size;
@@ -148,7 +145,7 @@ bool hw_outlet_waits(const struct hw_outlet *o)
 static void tell_written(struct hw_outlet *o)
 {
 	for (unsigned i = 0; i < o->n_unsent; i++)
-		o->written(o->link->owner, o->unsent[i]);
+		o->written(o->link->owner, HW_OUTLET_IDS + (int)i);
 	o->n_unsent = 0;
 }
 
@@ -161,7 +158,7 @@ int hw_outlet_write(struct hw_outlet *o, int64_t now_ns)
 	if (n < 0 && (err == EAGAIN || err == EINTR))
 		return 0;
 	if (n < 0) {
-		hw_link_lost(o->link, err == ECONNRESET ? MOSQ_ERR_CONN_LOST : MOSQ_ERR_ERRNO, err);
+		hw_link_failed(o->link, err);
 		return -1;
 	}
 	o->moved_ns = now_ns;
@@ -175,13 +172,9 @@ int hw_outlet_write(struct hw_outlet *o, int64_t now_ns)
 bool hw_outlet_overdue(struct hw_outlet *o, int64_t now_ns)
 {
 	const struct hw_mqtt_conf *c = &o->link->conf;
-	bool stuck = o->waiting > 0 && now_ns - o->moved_ns >= STUCK_NS;
-	bool silent = o->unanswered > 0 && o->unanswered >= o->quota && now_ns - o->answered_ns >= STUCK_NS;
-	int s = (int)(STUCK_NS / HW_NS_PER_S);
-	if (stuck)
-		hw_why_say(&o->link->why, "%s:%d has taken nothing for %d s: connection closed", c->host, c->port, s);
-	else if (silent)
-		hw_why_say(&o->link->why, "%s:%d has not acknowledged a message for %d s: connection closed", c->host,
-		           c->port, s);
-	return stuck || silent;
+	if (o->waiting == 0 || now_ns - o->moved_ns < STUCK_NS)
+		return false;
+	hw_why_say(&o->link->why, "%s:%d has taken nothing for %d s: connection closed", c->host, c->port,
+	           (int)(STUCK_NS / HW_NS_PER_S));
+	return true;
 }

@@ -34,11 +34,9 @@ struct hw_outlet {
 	/* all that follows only past the library */
 	void (*written)(void *owner, int mid); /* a message with QoS 0 is on its way; with the link's owner */
 	unsigned quota, unanswered;            /* messages with QoS 1: how many may be, and are */
-	int64_t answered_ns;                   /* the last of them, or when it was sent while there was no other */
 	uint16_t id;                           /* the last that was given */
 	uint64_t used[HW_OUTLET_IDS / 64];     /* a bit for each id */
-	int unsent[HW_OUTLET_UNSENT];          /* mids of what is told when all is written */
-	unsigned n_unsent;
+	unsigned n_unsent;                     /* messages with QoS 0 that are told when all is written */
 	unsigned char *bytes; /* whole packets, but for the beginning of the first that is written already */
 	size_t waiting;       /* bytes */
 	int64_t moved_ns;     /* when some were written last, or the first began to wait */
@@ -58,13 +56,13 @@ bool hw_outlet_room(const struct hw_outlet *o);
  */
 int hw_outlet_publish(struct hw_outlet *o, const struct hw_message *m, int *mid, int64_t now_ns);
 /* The broker has acknowledged this id. Whether it had been asked to. */
-bool hw_outlet_answered(struct hw_outlet *o, uint16_t id, int64_t now_ns);
+bool hw_outlet_answered(struct hw_outlet *o, uint16_t id);
 /* Whether something waits to be written. Part of its first packet may be written already: where packets begin in it is
  * not known, nor is it needed, since soon all of it is written, or hw_outlet_overdue(). */
 bool hw_outlet_waits(const struct hw_outlet *o);
 /* Writes as much as can be. Calls `written`, which must not publish. 0, or -1 when the connection is lost. */
 int hw_outlet_write(struct hw_outlet *o, int64_t now_ns);
-/* The broker takes nothing, or leaves so much unanswered that nothing more may be sent: true, with the link's `why`. */
+/* The broker takes nothing: true, with the link's `why`. */
 bool hw_outlet_overdue(struct hw_outlet *o, int64_t now_ns);
 
 #endif

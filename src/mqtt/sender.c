@@ -64,6 +64,7 @@ static void lost(struct hw_sender *s)
 	bool again = learn(s, now);
 	s->statuses.n = 0;
 	hw_outlet_begin(&s->outlet);
+	hw_acks_begin(&s->acks);
 	s->more = false;
 	if (again)
 		hw_link_again(&s->link, now);
@@ -103,7 +104,7 @@ static void on_written(void *owner, int mid)
 static void on_ack(void *owner, uint16_t id, uint8_t reason)
 {
 	struct hw_sender *s = owner;
-	if (hw_outlet_answered(&s->outlet, id, hw_mqtt_clock_ns()))
+	if (hw_outlet_answered(&s->outlet, id))
 		answered(s, id, reason);
 }
 
@@ -224,7 +225,8 @@ static int serve(struct hw_sender *s)
 	if (hw_outlet_write(&s->outlet, now))
 		return -1;
 	bool over = hw_outlet_overdue(&s->outlet, now) || tend(s, now) || hw_link_overdue(l, now);
-	return over || hw_statuses_overdue(&s->statuses, now) ? -1 : 0;
+	over = over || hw_statuses_overdue(&s->statuses, now);
+	return over || hw_echoes_overdue(&s->echoes, echoes_most(s), now) ? -1 : 0;
 }
 
 /* Answers may wait for others only while there is something that brings them, and it does. */
@@ -244,7 +246,8 @@ static int rest_ms(const struct hw_sender *s)
 	if (!s->link.up_ns || hw_orders_stop(&s->handover->orders))
 		return BUSY_MS;
 	int ms = hw_link_rest_ms(&s->link, hw_mqtt_clock_ns());
-	return s->statuses.n > 0 && ms > WAITING_MS ? WAITING_MS : ms;
+	bool waits = s->statuses.n > 0 || s->outlet.unanswered > 0;
+	return waits && ms > WAITING_MS ? WAITING_MS : ms;
 }
 
 /*

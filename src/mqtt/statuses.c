@@ -10,8 +10,6 @@
 
 #include "mqtt/clock.h"
 
-#define UNANSWERED_NS (30 * HW_NS_PER_S) /* an acknowledgement that takes this long will not come */
-
 unsigned hw_statuses_window(const struct hw_statuses *s)
 {
 	return hw_limits_careful(s->limits) ? 1 : s->handover->window;
@@ -107,9 +105,5 @@ bool hw_statuses_answered(struct hw_statuses *s, int mid, int reason)
 
 bool hw_statuses_overdue(struct hw_statuses *s, int64_t now_ns)
 {
-	if (s->n == 0 || now_ns - s->in_flight[0].since_ns < UNANSWERED_NS)
-		return false;
-	hw_why_say(&s->link->why, "%s:%d has not acknowledged a message for %d s: connection closed",
-	           s->link->conf.host, s->link->conf.port, (int)(UNANSWERED_NS / HW_NS_PER_S));
-	return true;
+	return s->n > 0 && hw_link_unanswered(s->link, s->in_flight[0].since_ns, now_ns);
 }

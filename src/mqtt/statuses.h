@@ -45,7 +45,7 @@ unsigned hw_statuses_window(const struct hw_statuses *s);
 int hw_statuses_send(struct hw_statuses *s, const struct hw_handover_status *status);
 /* The broker's answer to the message with this id. False if that was no status. */
 bool hw_statuses_answered(struct hw_statuses *s, int mid, int reason);
-/* An acknowledgement that does not come would keep its place for ever: true, with the link's `why`. */
+/* As hw_link_unanswered(). */
 bool hw_statuses_overdue(struct hw_statuses *s, int64_t now_ns);
 
 #endif

@@ -46,7 +46,7 @@ struct server {
 	size_t have, to_send;
 	uint16_t asked[65536]; /* ids that wait for their acknowledgement */
 	int status_of[65536];  /* ... and the number of the status; UNUSED; OTHER: of no status */
-	unsigned n_asked, pings, connects, barriers, next;
+	unsigned said_messages, n_asked, pings, connects, barriers, next;
 	int64_t deaf_until, said_other_ms;
 	uint16_t last_id;
 };
@@ -287,6 +287,30 @@ static void acknowledge(struct server *s)
 	say_ack(s, id, reason);
 }
 
+/* Some brokers subscribe their clients to what these did not ask for. An answer to it would fail the test. */
+static void say_message(struct server *s)
+{
+	uint8_t m[6000] = {0x30};
+	unsigned qos = random_below(3);
+	size_t rest = random_below(2) ? 10 + random_below(100) : 128 + random_below(sizeof(m) - 200), n = 1;
+	m[0] |= (uint8_t)(qos << 1);
+	if (rest > 127)
+		m[n++] = (uint8_t)(rest | 128);
+	m[n++] = (uint8_t)(rest > 127 ? rest >> 7 : rest);
+	size_t end = n + rest;
+	memcpy(m + n, "\0\1t", 3);
+	n += 3;
+	if (qos > 0) {
+		m[n++] = (uint8_t)(s->said_messages >> 8);
+		m[n++] = (uint8_t)++s->said_messages;
+	}
+	if (s->v5)
+		m[n++] = 0;
+	for (size_t k = n; k < end; k++)
+		m[k] = (uint8_t) "\x40\2\0\1"[k % 4];
+	say(s, m, end);
+}
+
 /* What is no acknowledgement of anything that waits. */
 static void say_other(struct server *s)
 {
@@ -294,7 +318,9 @@ static void say_other(struct server *s)
 	if (now_ms() - s->said_other_ms < 5)
 		return; /* each costs the publisher more than an acknowledgement, and no broker sends many */
 	s->said_other_ms = now_ms();
-	if (random_below(2))
+	if (random_below(4) == 0)
+		say_message(s);
+	else if (random_below(2))
 		say(s, "\xd0", 2); /* PINGRESP */
 	else if (!s->qos_0 && id > 0 && random_below(2))
 		say_ack(s, id, 0);
@@ -531,6 +557,139 @@ START_TEST(test_broken_off)
 }
 END_TEST
 
+/* A rival with the same id makes the broker close the connection, which is a reset where something is not read yet. */
+START_TEST(test_reset_by_a_rival)
+{
+	struct server *s = &server;
+	struct tally t = {0};
+	struct hw_publisher_event ev;
+	struct linger at_once = {1, 0};
+	listen_on(s, 311);
+	struct hw_publisher *p = meet(s, 311, 0, 60, &t);
+	for (int times = 1; times <= 3; times++) {
+		ck_assert_int_eq(setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+		hang_up(s);
+		ev = publisher_await(p, HW_PUBLISHER_DOWN);
+		ck_assert_msg(strstr(ev.text, "closed by the broker"), "%s", ev.text);
+		ck_assert_msg(!strstr(ev.text, "is another client connected") == (times < 3), "%s", ev.text);
+		t.up = false;
+		for (int64_t until = now_ms() + PATIENCE; !t.up;) {
+			ck_assert_int_lt(now_ms(), until);
+			serve(s);
+			while (publisher_next(p, &ev, 0))
+				take_event(s, &t, &ev);
+		}
+	}
+	part(s, p);
+}
+END_TEST
+
+static void acknowledge_plainly(struct server *s, unsigned at)
+{
+	uint16_t id = s->asked[at];
+	uint8_t ack[4] = {0x40, 2, (uint8_t)(id >> 8), (uint8_t)id};
+	memmove(&s->asked[at], &s->asked[at + 1], (--s->n_asked - at) * sizeof(s->asked[0]));
+	if (s->status_of[id] >= 0)
+		said[s->status_of[id]] = 0;
+	s->status_of[id] = UNUSED;
+	say(s, ack, sizeof(ack));
+}
+
+static void pause_until(int64_t ms)
+{
+	while (now_ms() < ms)
+		poll(NULL, 0, 1);
+}
+
+static int64_t await_ping(struct server *s)
+{
+	uint8_t byte = 0;
+	for (int64_t until = now_ms() + PATIENCE; recv(s->fd, &byte, 1, 0) != 1 || byte != 0xc0;) {
+		ck_assert_int_lt(now_ms(), until);
+		pause_until(now_ms() + 1);
+	}
+	return now_ms();
+}
+
+/*
+ * The connection is given up in the turn in which half a packet came: the next one waits for no more than a byte. The
+ * library counts in whole seconds, and sends its PINGREQ 5 s after the beginning: begun in the middle of a second, it
+ * finds the keepalive over when it is asked 4.76 s after that, before it would be asked anyhow.
+ */
+START_TEST(test_half_a_packet_is_forgotten)
+{
+	struct server *s = &server;
+	struct tally t = {0};
+	struct hw_publisher_event ev;
+	listen_on(s, 5);
+	s->receive_max = 20;
+	pause_until(now_ms() / 1000 * 1000 + 1400);
+	struct hw_publisher *p = meet(s, 5, 0, 5, &t);
+	int64_t pinged = await_ping(s);
+	pause_until(pinged + 3600);
+	hw_publisher_barrier(p, 7, 9); /* for which it looks, and then not again before 1.25 s are over */
+	hw_publisher_flush(p);
+	pause_until(pinged + 4760);
+	ck_assert_int_eq(send(s->fd, "\xb0\x64", 2, 0), 2);
+	publisher_await(p, HW_PUBLISHER_DOWN);
+	hang_up(s);
+	hw_publisher_hurry(p);
+	for (t.up = false; !t.up;) {
+		ck_assert_int_lt(now_ms(), pinged + PATIENCE);
+		serve(s);
+		while (publisher_next(p, &ev, 0))
+			take_event(s, &t, &ev);
+	}
+	ck_assert(hand_over_one(p, &t));
+	hw_publisher_flush(p);
+	while (s->n_asked == 0)
+		hear(s);
+	poll(NULL, 0, 100);
+	int64_t began = now_ms();
+	acknowledge_plainly(s, 0);
+	while (s->to_send > 0)
+		speak(s);
+	publisher_await(p, HW_PUBLISHER_ACKED);
+	ck_assert_int_lt(now_ms() - began, 500); /* a second, when it only looks */
+	part(s, p);
+}
+END_TEST
+
+/* Statuses are acknowledged, and what keeps barriers back is not: that is no reason to go without them for ever. */
+START_TEST(test_echoes_unanswered)
+{
+	struct server *s = &server;
+	struct tally t = {0};
+	struct hw_publisher_event ev;
+	listen_on(s, 5);
+	s->receive_max = 20;
+	struct hw_publisher *p = meet(s, 5, 0, 240, &t);
+	int64_t began = now_ms();
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert(hw_publisher_canary(p, CANARY, "c", 1, 5));
+	while (!t.down) {
+		ck_assert_msg(now_ms() < began + 40000, "%u barriers came", s->barriers);
+		if (now_ms() > began + 100 * t.sent)
+			ck_assert(hand_over_one(p, &t));
+		hw_publisher_barrier(p, 7, 9);
+		hw_publisher_flush(p);
+		pause_until(now_ms() + 10);
+		if (s->fd >= 0)
+			hear(s);
+		for (unsigned i = s->n_asked; i > 0; i--)
+			if (s->status_of[s->asked[i - 1]] != OTHER)
+				acknowledge_plainly(s, i - 1);
+		if (s->fd >= 0 && s->to_send > 0)
+			speak(s);
+		while (publisher_next(p, &ev, 0))
+			take_event(s, &t, &ev);
+	}
+	ck_assert_int_gt(now_ms() - began, 29000);
+	ck_assert_uint_gt(t.answered, 100);
+	part(s, p);
+}
+END_TEST
+
 static int64_t cpu_ms(void)
 {
 	struct timespec t;
@@ -613,6 +772,9 @@ static void add_tests(void *suite)
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, test_any_pieces, 0, 5);
 	tcase_add_loop_test(t, test_broken_off, 0, 2);
+	tcase_add_test(t, test_reset_by_a_rival);
+	tcase_add_test(t, test_half_a_packet_is_forgotten);
+	tcase_add_test(t, test_echoes_unanswered);
 	tcase_add_test(t, test_ids_go_round);
 	tcase_add_loop_test(t, test_half_an_acknowledgement, 0, 2);
 	suite_add_tcase(suite, t);
