@@ -2,6 +2,7 @@
 """[notify] of heartwheel-tasks: tasks of others that came to nothing are told like devices that fell silent, and each once."""
 import email
 import json
+import signal
 import subprocess
 import time
 
@@ -11,7 +12,7 @@ from hw_build import HEARTWHEELCTL
 from hw_tasks import HEARTWHEEL_TASKS, Sender, Tasks
 from hw_wait import throughout, wait_until
 from test_notify import collector, script, told, web  # noqa: F401
-from test_tasks_watch import Node, events, wait_for
+from test_tasks_watch import Node, events, find, wait_for
 
 
 def ends(messages):
@@ -185,6 +186,27 @@ def test_an_answer_that_was_lost_loses_no_end_and_tells_none_twice(env, web):  #
     env.redis.xadd(key, entry("last"))
     wait_until(lambda: "last" in ends(server.messages()), what="the last to be told")
     assert ends(server.messages()) == {m: [("expired", "exp")] for m in ("told", "lost", "last")}
+
+
+@pytest.mark.parametrize("how", ["stood still", "was started anew"])
+def test_what_was_answered_while_it_could_not_hear_is_no_end(env, web, how):  # noqa: F811
+    """The answers wait for it, and are read when their tasks' time is over."""
+    server = web()
+    t = Tasks(env, watch="yes", notify={"webhook": server.url, "notify_interval": "200ms"}).start()
+    a, b = Node(t, "a"), Node(t, "b")
+    exp = time.time() + 2
+    sent = [a.send("b", exp=exp) for _ in range(20)]
+    unanswered = a.send("b", exp=exp)
+    for m in sent + [unanswered]:
+        wait_for(t, "a", m, "sent")
+    t.proc.send_signal(signal.SIGSTOP) if how == "stood still" else t.stop()
+    for m in sent:
+        b.say("a", "complete", m)
+    throughout(lambda: not server.messages(), exp + 2 - time.time())
+    t.proc.send_signal(signal.SIGCONT) if how == "stood still" else t.start()
+    wait_until(lambda: server.messages(), what="the one to be told that nobody took")
+    assert ends(server.messages()) == {unanswered: [("expired", "exp")]}
+    assert all(find(t, "a", m)["state"] == "complete" for m in sent)
 
 
 def test_a_program_that_hangs_holds_nothing_up(env):
