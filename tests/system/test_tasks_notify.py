@@ -240,6 +240,17 @@ def test_names_that_would_deceive_stand_escaped(env, web):  # noqa: F811
     assert "'&lt;!channel&gt; @\u200beveryone \\u202ex'" in text, text
 
 
+def test_a_task_with_long_names_hides_no_other(env, web):  # noqa: F811
+    server = web()
+    t = Tasks(env, watch="yes", notify={"webhook": server.url, "webhook_template": "slack", "notify_interval": "5s"}).start()
+    odd, exp = "\u202e" * 85, time.time() + 1
+    Node(t, odd).send(odd, exp=exp, action=odd)
+    Node(t, "anna").send("pump-7", exp=exp + 1)
+    wait_until(lambda: server.messages(), what="both to be told")
+    text = "".join(m["text"] for m in server.messages())
+    assert "task 'set' from anna to pump-7: nobody took it" in text and len(text) < 2000, text
+
+
 def test_heartwheelctl_shows_both_daemons(env, web):  # noqa: F811
     server = web()
     notify = {"webhook": server.url, "notify_interval": "100ms"}
