@@ -141,7 +141,8 @@ def test_of_several_instances_one_tells(env, web):  # noqa: F811
 
 
 def test_who_dies_before_it_has_told_leaves_it_to_another(env, web):  # noqa: F811
-    """It has read an entry and not acknowledged it: whoever takes it over tells of it."""
+    """It has read an entry and not acknowledged it: whoever takes it over tells of it, once."""
+    env.own_redis()
     server = web()
     notify = {"webhook": server.url, "notify_interval": "100ms"}
     t = Tasks(env, node="n1", watch="yes", instances="several", notify=notify).start()
@@ -157,6 +158,15 @@ def test_who_dies_before_it_has_told_leaves_it_to_another(env, web):  # noqa: F8
     assert ends(server.messages()) == {"m": [("expired", "exp")]}
     about = t.get("/v1/tasks/notify").json()["notifications"][0]["about"]
     assert about == "task 'set' from a to b: nobody took it within 1 d"
+    # Its acknowledgement is lost, and so is the connection.
+    key, pending = t.key("events"), lambda: env.redis.xpending(t.key("events"), "tell")["pending"]
+    wait_until(lambda: not pending(), what="it to be acknowledged")
+    env.redis.execute_command("XCLAIM", key, "tell", "n1", 0, env.redis.xrevrange(key, count=1)[0][0], "FORCE")
+    env.redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    wait_until(lambda: not pending(), what="it to be acknowledged again")
+    last = Node(t, "a").send("b", 0.5)
+    wait_until(lambda: last in ends(server.messages()), what="what came behind it to be told")
+    assert ends(server.messages()) == {"m": [("expired", "exp")], last: [("expired", "exp")]}, "each once"
 
 
 def test_an_answer_that_was_lost_loses_no_end_and_tells_none_twice(env, web):  # noqa: F811
