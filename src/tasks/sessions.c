@@ -240,7 +240,10 @@ static bool send_past(struct session *s, struct hw_past_page *page)
  * once it has been waited for. False: later. */
 static bool wait_for_past(struct session *s, struct hw_place after)
 {
-	if (now_ms() - s->behind_ms >= BEHIND_MS)
+	int64_t now = now_ms();
+	if (s->behind_ms == 0) /* it has just given something */
+		s->behind_ms = now;
+	if (now - s->behind_ms >= BEHIND_MS)
 		return send_gap(s, after, s->oldest, -1);
 	s->later = true;
 	return false;

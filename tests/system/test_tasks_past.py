@@ -263,6 +263,36 @@ def test_each_time_that_history_stands_behind_it_is_waited_for(env):
         os.unlink(r.history.socket)
 
 
+@pytest.mark.parametrize("instances", ["one", "several"])
+def test_it_is_waited_for_behind_what_it_has_just_given(env, instances):
+    """And behind what is not acknowledged yet."""
+    r = Rig(env, 14, instances=instances).begin()
+    r.history.stop()
+    r.scribe.some(30)
+    ids = list(r.scribe.written)[-30:]
+    r.trim(5)
+    rows = [json.dumps({**w[2], "event": w[1]}) for w in r.want(ids[:25])]
+    known = [10]  # of them it has read so many
+
+    def body(path):
+        after = path.split("after=")[1].split("&")[0]
+        first = ids.index(after) + 1 if after in ids else 0
+        return ('{"events":[%s],"gaps":[],"at":"%s","from":"1-1"}' % (",".join(rows[first:known[0]]), ids[known[0] - 1])).encode()
+    server = Silent(r.history.socket, body)
+    try:
+        r.n = len(heard(r.follower))
+        r.tasks.start()
+        wait_until(lambda: len(r.got()) >= 10, what="what it has read")
+        throughout(lambda: len(r.got()) == 10, 2)
+        known[0] = 25
+        wait_until(lambda: len(r.got()) >= 30, what="the rest")
+        assert r.got() == r.want(ids)
+    finally:
+        server.shutdown()
+        server.server_close()
+        os.unlink(r.history.socket)
+
+
 class Silent(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     """Takes requests, and answers with `body`, or what that says of a path, or never."""
 
