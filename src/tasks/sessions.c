@@ -648,8 +648,8 @@ void hw_tasks_sessions_tick(struct hw_tasks_sessions *f)
 	if (f->unlisted || now - f->listed_ms >= LOOK_MS)
 		list(f);
 	for (struct session *s = f->sessions; s; s = s->next) {
-		/* An answer was still awaited when it was to be read anew; and others' instances hear acks as well. */
-		if (!s->known || (f->app->conf->several && s->n_sent))
+		/* An answer was still awaited when it was to be read anew. */
+		if (!s->known)
 			load(s);
 		if (s->asleep_ms && now - s->asleep_ms >= LOOK_MS) {
 			s->asleep_ms = 0;
@@ -663,6 +663,9 @@ void hw_tasks_sessions_tick(struct hw_tasks_sessions *f)
 		s->again |= s->later;
 		s->later = false;
 		go_on(s);
+		/* Others' instances hear acks as well; by the next tick it is answered. */
+		if (f->app->conf->several && s->n_sent)
+			load(s);
 	}
 }
 
