@@ -278,6 +278,6 @@ void hw_serve_old_events(void *arg, struct evhttp_request *req, const char *rest
 	if (!read_query(req, rest, TAKES_EVENT | TAKES_PAGE, &a))
 		return;
 	if (a.after == INT64_MAX)
-		a.after = -1;
+		a.after = 0;
 	pass_on(arg, req, hw_report_events, &a);
 }

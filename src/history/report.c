@@ -144,8 +144,9 @@ struct reach {
 static int read_reach(struct hw_sql *sql, struct reach *r)
 {
 	struct hw_sql_stmt *at = hw_sql_prepare(sql, "SELECT at FROM position WHERE stream = 'device:events'");
-	struct hw_sql_stmt *from =
-		hw_sql_prepare(sql, "SELECT entry FROM transition WHERE found = 0 ORDER BY entry LIMIT 1");
+	/* Those that were found have no place in the stream: 0. A large fleet's are not to be passed by each time. */
+	struct hw_sql_stmt *from = hw_sql_prepare(
+		sql, "SELECT entry FROM transition WHERE entry > 0 AND found = 0 ORDER BY entry LIMIT 1");
 	size_t len;
 	*r = (struct reach){"", ""};
 	if (!at || !from)

@@ -15,6 +15,7 @@
 #include "tasks/app.h"
 #include "tasks/calls.h"
 #include "tasks/turn.h"
+#include "tasks/watch.h"
 
 /* What Redis may not have yet. */
 struct kept {
@@ -197,6 +198,8 @@ void hw_tasks_desk_flush(struct hw_tasks_desk *d)
 /* A call's beginning says how late Redis may think that it is: so it is begun when its first request is there. */
 static struct call *begin(struct hw_tasks_desk *d, enum hw_desk_kind kind)
 {
+	const struct hw_tasks_app *a = d->app;
+	bool believes = kind != HW_DESK_WATCH || hw_tasks_watch_is_settled(a->watch);
 	struct call *c = d->spare ? d->spare : calloc(1, sizeof(*c));
 	d->spare = NULL;
 	if (!c)
@@ -204,7 +207,7 @@ static struct call *begin(struct hw_tasks_desk *d, enum hw_desk_kind kind)
 	c->desk = d;
 	c->kind = kind;
 	c->n = c->bytes = 0;
-	hw_tasks_begin(&c->eval, &d->app->rules, hw_schedule_latest_ms(d->app->schedule, hw_tasks_now()));
+	hw_tasks_begin(&c->eval, &a->rules, believes ? hw_schedule_latest_ms(a->schedule, hw_tasks_now()) : 0);
 	d->open[kind] = c;
 	return c;
 }

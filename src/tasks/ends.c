@@ -14,7 +14,7 @@
 #include "notify/words.h"
 #include "tasks/watch.h"
 
-#define NAME_MAX_SHOWN 640
+#define NAME_MAX_SHOWN 200 /* four of them fit into a line of HW_NOTIFIER_BYTES: none hides the others */
 #define QUOTED_MAX     (6 * 512 + 3)
 #define SUMMARY_MAX    2400
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See past.h. Holes are what history says that it has missed, and what lies before the first transition that it keeps:
- * whether anything was there nobody knows. Each is told where the stream goes on behind it, so they are looked through
- * for each transition: there are few of them.
+ * whether anything was there nobody knows. Each is told where the stream goes on behind it: the first that is ahead is
+ * remembered, and they are looked through once for each that is told.
  */
 #include "tasks/past.h"
 
@@ -130,18 +130,13 @@ static bool read_event(const struct hw_json_member *row, struct hw_past_item *ou
 	return placed && d->device.len > 0 && d->state.len > 0;
 }
 
-struct hole {
-	struct hw_place after, before;
-	int64_t lost;
-};
-
 /* A row of `gaps`. */
-static bool read_hole(const struct hw_json_member *row, struct hole *out)
+static bool read_hole(const struct hw_json_member *row, struct hw_past_hole *out)
 {
 	struct hw_json_member m;
 	size_t at = 0;
 	unsigned found = 0;
-	*out = (struct hole){.lost = -1};
+	*out = (struct hw_past_hole){.lost = -1};
 	if (row->value[0] != '{')
 		return false;
 	while (hw_json_object_next(row->value, row->value_len, &at, &m)) {
@@ -164,28 +159,37 @@ static bool is_ahead(const struct hw_past_page *page, struct hw_place before)
 	return hw_place_cmp(hw_place_next(page->after), before) < 0;
 }
 
-/* The first hole that ends at `next` or before it. */
-static bool find_hole(const struct hw_past_page *page, struct hw_place next, struct hole *out)
+static void look_ahead(struct hw_past_page *page)
 {
 	struct hw_json_member row;
-	struct hole h = {.lost = -1};
+	struct hw_past_hole h;
 	size_t at = 0;
-	bool found = false;
-	if (is_ahead(page, page->begin) && hw_place_cmp(page->begin, next) <= 0) {
-		*out = (struct hole){page->after, page->begin, -1};
-		return true;
-	}
+	if (page->looked && (!page->any || is_ahead(page, page->ahead.before)))
+		return;
+	page->looked = true;
+	page->any = false;
 	while (hw_json_array_next(page->gaps, page->gaps_len, &at, &row)) {
-		if (!read_hole(&row, &h) || !is_ahead(page, h.before) || hw_place_cmp(h.before, next) > 0 ||
-		    (found && hw_place_cmp(h.before, out->before) >= 0))
+		if (!read_hole(&row, &h) || !is_ahead(page, h.before) ||
+		    (page->any && hw_place_cmp(h.before, page->ahead.before) >= 0))
 			continue;
-		*out = h;
-		found = true;
+		page->ahead = h;
+		page->any = true;
 	}
-	return found;
 }
 
-static void put_hole(struct hw_past_page *page, const struct hole *h, struct hw_past_item *out)
+/* The first hole that ends at `next` or before it. */
+static bool find_hole(struct hw_past_page *page, struct hw_place next, struct hw_past_hole *out)
+{
+	if (is_ahead(page, page->begin) && hw_place_cmp(page->begin, next) <= 0) {
+		*out = (struct hw_past_hole){page->after, page->begin, -1};
+		return true;
+	}
+	look_ahead(page);
+	*out = page->ahead;
+	return page->any && hw_place_cmp(page->ahead.before, next) <= 0;
+}
+
+static void put_hole(struct hw_past_page *page, const struct hw_past_hole *h, struct hw_past_item *out)
 {
 	bool whole = hw_place_cmp(h->after, page->after) >= 0;
 	out->hole = true;
@@ -198,7 +202,7 @@ static void put_hole(struct hw_past_page *page, const struct hole *h, struct hw_
 bool hw_past_next(struct hw_past_page *page, struct hw_past_item *out)
 {
 	struct hw_json_member row;
-	struct hole h = {.lost = -1};
+	struct hw_past_hole h;
 	size_t behind = page->at;
 	bool there = false;
 	/* What cannot be read is passed over, and so is what another stream, which was put back, has before the place.

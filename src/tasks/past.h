@@ -24,6 +24,11 @@ struct hw_past_page {
 	const char *events, *gaps;
 	size_t events_len, gaps_len, at;
 	struct hw_place begin, after;
+	struct hw_past_hole {
+		struct hw_place after, before;
+		int64_t lost;
+	} ahead;          /* the first that ends behind `after` */
+	bool looked, any; /* for it; there is one */
 };
 
 /* A transition; or a hole, of which nobody has anything. */

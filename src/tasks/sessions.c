@@ -4,9 +4,8 @@
  * ack; nothing of an event is kept here but its id: to send again is to read again from the last ack on.
  *
  * With each page it is asked where the stream begins. Where that is behind the session's place, what lay between was
- * trimmed: heartwheel-history is asked for it (past.h), page by page, and what it does not have either, or all of it if
- * it does not answer, is told as a gap. History that has not read as far as the stream begins is waited for, but not
- * for ever.
+ * trimmed: heartwheel-history is asked for it (past.h), page by page, and what it does not have either is told as a
+ * gap. History that does not answer, or has not read as far as the stream begins, is waited for, but not for ever.
  */
 #include "tasks/sessions.h"
 
@@ -28,7 +27,7 @@
 #define PAGE_TEXT   "100"
 #define SESSION_TTL "2592000" /* s: 30 days */
 #define LOOK_MS     10000     /* the list of sessions; one whose client is known offline */
-#define BEHIND_MS   10000     /* so long history may be behind what was trimmed */
+#define BEHIND_MS   10000     /* so long history may have nothing new of what was trimmed */
 #define AHEAD_MS    60000     /* of Redis' clock: no event has such an id */
 #define KEY_MAX     (HW_ID_MAX + 8)
 #define QUOTED_MAX  (HW_ID_MAX * 6 + 3)
@@ -44,7 +43,7 @@ struct session {
 	size_t n_sent;
 	int64_t sent_ms, asleep_ms; /* monotonic: the first of `sent`; since when it is known offline, 0: it is not */
 	unsigned asking;            /* answers that are awaited */
-	int64_t behind_ms;          /* monotonic: since when history is waited for; 0: it is not */
+	int64_t behind_ms;          /* monotonic: since when history is asked in vain; 0: it is not */
 	bool known;                 /* its place was read */
 	bool begins;                /* `oldest` was */
 	bool later;                 /* the next tick goes on */
@@ -125,6 +124,7 @@ static void reap(struct hw_tasks_sessions *f)
 static void rewind_to_ack(struct session *s)
 {
 	s->read = s->acked;
+	s->behind_ms = 0;
 	s->n_sent = 0;
 	s->again = true;
 }
@@ -195,6 +195,7 @@ static bool done_asking(struct session *s)
 /* What lies up to this place was sent, or is not for this client. */
 static void passed(struct session *s, struct hw_place place)
 {
+	s->behind_ms = 0;
 	s->read = place;
 	s->saved = false;
 	s->again = true;
@@ -235,20 +236,26 @@ static bool send_past(struct session *s, struct hw_past_page *page)
 	return s->n_sent < UNACKED;
 }
 
+/* History is of no use now: it may be starting, or about to read what was trimmed. What lies behind `after` is a gap
+ * once it has been waited for. False: later. */
+static bool wait_for_past(struct session *s, struct hw_place after)
+{
+	int64_t now = now_ms();
+	if (s->behind_ms == 0) /* it has just given something */
+		s->behind_ms = now;
+	if (now - s->behind_ms >= BEHIND_MS)
+		return send_gap(s, after, s->oldest, -1);
+	s->later = true;
+	return false;
+}
+
 /* It has nothing more before the stream's begin. If it has read that far, nothing more was there. False: later. */
 static bool end_of_past(struct session *s, struct hw_place read)
 {
-	int64_t now = now_ms();
-	if (hw_place_cmp(read, s->oldest) >= 0) {
-		passed(s, hw_place_before(s->oldest));
-		return true;
-	}
-	if (s->behind_ms == 0)
-		s->behind_ms = now;
-	if (now - s->behind_ms >= BEHIND_MS)
-		return send_gap(s, hw_place_cmp(read, s->read) > 0 ? read : s->read, s->oldest, -1);
-	s->later = true;
-	return false;
+	if (hw_place_cmp(read, s->oldest) < 0)
+		return wait_for_past(s, hw_place_cmp(read, s->read) > 0 ? read : s->read);
+	passed(s, hw_place_before(s->oldest));
+	return true;
 }
 
 static void on_past(void *arg, struct hw_past_page *page)
@@ -260,9 +267,11 @@ static void on_past(void *arg, struct hw_past_page *page)
 		s->later = true;
 		return;
 	}
-	bool sent = page ? send_past(s, page) : send_gap(s, s->read, s->oldest, -1);
+	bool sent = page ? send_past(s, page) : wait_for_past(s, s->read);
 	if (sent && page && !page->more && hw_place_cmp(hw_place_next(s->read), s->oldest) < 0)
 		sent = end_of_past(s, page->read);
+	else if (sent && page && hw_place_cmp(s->asked, s->read) == 0)
+		sent = wait_for_past(s, s->read); /* there is more, but nothing of it can be read */
 	if (sent)
 		go_on(s);
 }
@@ -271,6 +280,8 @@ static void bridge(struct session *s)
 {
 	int rc = hw_past_ask(s->all->past, s->read, on_past, s);
 	s->asked = s->read;
+	if (rc == 0 && s->behind_ms == 0)
+		s->behind_ms = now_ms();
 	if (rc == 0)
 		s->asking++;
 	else if (rc == -EBUSY)
@@ -346,8 +357,8 @@ static void go_on(struct session *s)
 	struct hw_tasks_sessions *f = s->all;
 	struct hw_tasks_app *a = f->app;
 	char offline[HW_ID_MAX + 300], from[HW_PLACE_TEXT];
-	if (s->asking || s->gone || !s->known || !s->again || s->asleep_ms || s->n_sent == UNACKED || !is_ours(s) ||
-	    a->stopping || !hw_tasks_store_is_up(a->store) || !hw_tasks_broker_publishes(a->broker))
+	if (s->asking || s->gone || !s->known || !s->again || s->later || s->asleep_ms || s->n_sent == UNACKED ||
+	    !is_ours(s) || a->stopping || !hw_tasks_store_is_up(a->store) || !hw_tasks_broker_publishes(a->broker))
 		return;
 	s->again = false;
 	snprintf(offline, sizeof(offline), "%s%s", a->device_prefix, s->client);
@@ -637,8 +648,8 @@ void hw_tasks_sessions_tick(struct hw_tasks_sessions *f)
 	if (f->unlisted || now - f->listed_ms >= LOOK_MS)
 		list(f);
 	for (struct session *s = f->sessions; s; s = s->next) {
-		/* An answer was still awaited when it was to be read anew; and others' instances hear acks as well. */
-		if (!s->known || (f->app->conf->several && s->n_sent))
+		/* An answer was still awaited when it was to be read anew. */
+		if (!s->known)
 			load(s);
 		if (s->asleep_ms && now - s->asleep_ms >= LOOK_MS) {
 			s->asleep_ms = 0;
@@ -652,6 +663,9 @@ void hw_tasks_sessions_tick(struct hw_tasks_sessions *f)
 		s->again |= s->later;
 		s->later = false;
 		go_on(s);
+		/* Others' instances hear acks as well; by the next tick it is answered. */
+		if (f->app->conf->several && s->n_sent)
+			load(s);
 	}
 }
 

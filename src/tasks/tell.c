@@ -219,7 +219,7 @@ static void tell_people(struct hw_tasks_tell *t, const struct hw_told_task *e, e
 	bool behind = hw_place_cmp(at, t->ends_at) > 0;
 	if (reading == OWN && !behind)
 		return;
-	if (behind && reading != TAKEN_OVER)
+	if (behind) /* also of what was taken over: what it is given later lies behind that */
 		t->ends_at = at;
 	struct hw_tasks_ends *ends = hw_notifier_gathers(t->app->notifier);
 	if (!ends)

@@ -5,6 +5,9 @@
  *
  * With several instances one may be told of an answer before another has told of its task, which may stand still. So an
  * answer that nobody knows the task of is told again, after longer and longer; what waits for that is bounded.
+ *
+ * Who was not there, or stood still, reads later what was answered in time. So time ends a task only where all has been
+ * heard for SETTLE_MS: till then Redis' scripts are told that no time is believed.
  */
 #include "tasks/watch.h"
 
@@ -22,6 +25,8 @@
 #define AGAIN_TRIES 5    /* 31 s in all */
 #define AGAIN_MAX   10000
 #define SWEEPS      50 /* calls without a pause: 10,000 tasks a second */
+#define SETTLE_MS   5000
+#define STILL_MS    3000 /* without a tick: it stood still */
 
 /* An answer to a task that nobody has seen. */
 struct again {
@@ -45,7 +50,8 @@ struct hw_tasks_watch {
 	struct again *waiting, **waiting_end;
 	size_t n_waiting;
 	bool sweeping, known;
-	unsigned sweeps; /* since the last tick */
+	unsigned sweeps;             /* since the last tick */
+	int64_t ticked_ms, hears_ms; /* monotonic: hears_ms since when all is heard; 0: it is not */
 	uint64_t count;
 };
 
@@ -223,6 +229,19 @@ static void on_message(void *arg, const struct hw_tasks_got *m)
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
 
+static bool hears(const struct hw_tasks_watch *w, int64_t now)
+{
+	const struct hw_tasks_app *a = w->app;
+	return hw_tasks_broker_reads(a->broker) && hw_tasks_store_is_up(a->store) && now - w->ticked_ms < STILL_MS;
+}
+
+bool hw_tasks_watch_is_settled(const struct hw_tasks_watch *w)
+{
+	int64_t now = now_ms();
+	int64_t half = w->app->conf->keep_ms / 2; /* no record outlasts its task's time by more than keep */
+	return hears(w, now) && w->hears_ms && now - w->hears_ms >= (half < SETTLE_MS ? half : SETTLE_MS);
+}
+
 static void sweep(struct hw_tasks_watch *w);
 
 static void on_swept(void *arg, const redisReply *reply)
@@ -245,7 +264,8 @@ static void sweep(struct hw_tasks_watch *w)
 	struct hw_eval eval = {0};
 	if (w->sweeping || !hw_tasks_store_is_up(a->store))
 		return;
-	hw_tasks_begin(&eval, &a->rules, hw_schedule_latest_ms(a->schedule, hw_tasks_now()));
+	hw_tasks_begin(&eval, &a->rules,
+	               hw_tasks_watch_is_settled(w) ? hw_schedule_latest_ms(a->schedule, hw_tasks_now()) : 0);
 	w->sweeping = hw_tasks_store_call(a->store, HW_TASKS_SWEEP, &eval, on_swept, w) == 0;
 	w->sweeps += w->sweeping;
 	hw_eval_fini(&eval);
@@ -253,8 +273,11 @@ static void sweep(struct hw_tasks_watch *w)
 
 void hw_tasks_watch_tick(struct hw_tasks_watch *w)
 {
+	int64_t now = now_ms();
 	if (!hw_tasks_watch_is_on(w))
 		return;
+	w->hears_ms = !hears(w, now) ? 0 : w->hears_ms ? w->hears_ms : now;
+	w->ticked_ms = now;
 	tell_again(w);
 	w->sweeps = 0;
 	sweep(w);

@@ -19,6 +19,8 @@ void hw_tasks_watch_free(struct hw_tasks_watch *w);
 /* Each second. */
 void hw_tasks_watch_tick(struct hw_tasks_watch *w);
 
+/* Whether what was said while it could not hear has been heard: until then time ends none of these tasks. */
+bool hw_tasks_watch_is_settled(const struct hw_tasks_watch *w);
 /* Whether tasks of others are followed. */
 bool hw_tasks_watch_is_on(const struct hw_tasks_watch *w);
 /* How many are known, as Redis said last; false: it has not yet. */

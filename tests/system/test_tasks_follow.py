@@ -126,6 +126,18 @@ def test_a_follower_gets_each_transition_until_it_acknowledges(tasks, env):
     assert not env.redis.exists("s:ol:" + me, "s:s:" + me, "s:t:" + me)
 
 
+@pytest.mark.parametrize("instances", ["one", "several"])
+def test_what_is_not_acknowledged_comes_again(env, instances):
+    """Also where it is asked each second whether another instance has heard an ack."""
+    tasks = Tasks(env, ack_wait="2s", instances=instances).start()
+    follower, device = Sender(tasks, env.root + "-f"), env.root + "-d"
+    follower.wait(follower.ask("follow", {"ids": [device]}), "complete")
+    tasks.set_online(device, True)
+    wait_until(lambda: len(heard(follower)) >= 3, what="it to come again, and again")
+    ack(follower, heard(follower)[0]["msg_id"])
+    wait_until(lambda: offset(tasks, follower.name) == heard(follower)[0]["msg_id"], what="the ack")
+
+
 def test_at_most_100_are_unacknowledged_and_what_was_trimmed_is_told(tasks, env):
     me, device = env.root + "-me", env.root + "-d"
     stream = env.key("events")

@@ -2,6 +2,7 @@
 """[notify] of heartwheel-tasks: tasks of others that came to nothing are told like devices that fell silent, and each once."""
 import email
 import json
+import signal
 import subprocess
 import time
 
@@ -11,7 +12,7 @@ from hw_build import HEARTWHEELCTL
 from hw_tasks import HEARTWHEEL_TASKS, Sender, Tasks
 from hw_wait import throughout, wait_until
 from test_notify import collector, script, told, web  # noqa: F401
-from test_tasks_watch import Node, events, wait_for
+from test_tasks_watch import Node, events, find, wait_for
 
 
 def ends(messages):
@@ -140,7 +141,8 @@ def test_of_several_instances_one_tells(env, web):  # noqa: F811
 
 
 def test_who_dies_before_it_has_told_leaves_it_to_another(env, web):  # noqa: F811
-    """It has read an entry and not acknowledged it: whoever takes it over tells of it."""
+    """It has read an entry and not acknowledged it: whoever takes it over tells of it, once."""
+    env.own_redis()
     server = web()
     notify = {"webhook": server.url, "notify_interval": "100ms"}
     t = Tasks(env, node="n1", watch="yes", instances="several", notify=notify).start()
@@ -156,6 +158,15 @@ def test_who_dies_before_it_has_told_leaves_it_to_another(env, web):  # noqa: F8
     assert ends(server.messages()) == {"m": [("expired", "exp")]}
     about = t.get("/v1/tasks/notify").json()["notifications"][0]["about"]
     assert about == "task 'set' from a to b: nobody took it within 1 d"
+    # Its acknowledgement is lost, and so is the connection.
+    key, pending = t.key("events"), lambda: env.redis.xpending(t.key("events"), "tell")["pending"]
+    wait_until(lambda: not pending(), what="it to be acknowledged")
+    env.redis.execute_command("XCLAIM", key, "tell", "n1", 0, env.redis.xrevrange(key, count=1)[0][0], "FORCE")
+    env.redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    wait_until(lambda: not pending(), what="it to be acknowledged again")
+    last = Node(t, "a").send("b", 0.5)
+    wait_until(lambda: last in ends(server.messages()), what="what came behind it to be told")
+    assert ends(server.messages()) == {"m": [("expired", "exp")], last: [("expired", "exp")]}, "each once"
 
 
 def test_an_answer_that_was_lost_loses_no_end_and_tells_none_twice(env, web):  # noqa: F811
@@ -187,6 +198,27 @@ def test_an_answer_that_was_lost_loses_no_end_and_tells_none_twice(env, web):  #
     assert ends(server.messages()) == {m: [("expired", "exp")] for m in ("told", "lost", "last")}
 
 
+@pytest.mark.parametrize("how", ["stood still", "was started anew"])
+def test_what_was_answered_while_it_could_not_hear_is_no_end(env, web, how):  # noqa: F811
+    """The answers wait for it, and are read when their tasks' time is over."""
+    server = web()
+    t = Tasks(env, watch="yes", notify={"webhook": server.url, "notify_interval": "200ms"}).start()
+    a, b = Node(t, "a"), Node(t, "b")
+    exp = time.time() + 2
+    sent = [a.send("b", exp=exp) for _ in range(20)]
+    unanswered = a.send("b", exp=exp)
+    for m in sent + [unanswered]:
+        wait_for(t, "a", m, "sent")
+    t.proc.send_signal(signal.SIGSTOP) if how == "stood still" else t.stop()
+    for m in sent:
+        b.say("a", "complete", m)
+    throughout(lambda: not server.messages(), exp + 2 - time.time())
+    t.proc.send_signal(signal.SIGCONT) if how == "stood still" else t.start()
+    wait_until(lambda: server.messages(), what="the one to be told that nobody took")
+    assert ends(server.messages()) == {unanswered: [("expired", "exp")]}
+    assert all(find(t, "a", m)["state"] == "complete" for m in sent)
+
+
 def test_a_program_that_hangs_holds_nothing_up(env):
     t = Tasks(env, watch="yes", notify={"exec": script(env, "sleep 60\n"), "notify_interval": "100ms"}).start()
     a, b = Node(t, "a"), Node(t, "b")
@@ -216,6 +248,17 @@ def test_names_that_would_deceive_stand_escaped(env, web):  # noqa: F811
     wait_until(lambda: server.messages(), what="it to be told")
     text = server.messages()[0]["text"]
     assert "'&lt;!channel&gt; @\u200beveryone \\u202ex'" in text, text
+
+
+def test_a_task_with_long_names_hides_no_other(env, web):  # noqa: F811
+    server = web()
+    t = Tasks(env, watch="yes", notify={"webhook": server.url, "webhook_template": "slack", "notify_interval": "5s"}).start()
+    odd, exp = "\u202e" * 85, time.time() + 1
+    Node(t, odd).send(odd, exp=exp, action=odd)
+    Node(t, "anna").send("pump-7", exp=exp + 1)
+    wait_until(lambda: server.messages(), what="both to be told")
+    text = "".join(m["text"] for m in server.messages())
+    assert "task 'set' from anna to pump-7: nobody took it" in text and len(text) < 2000, text
 
 
 def test_heartwheelctl_shows_both_daemons(env, web):  # noqa: F811

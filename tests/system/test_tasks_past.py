@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Followers whose place Redis has trimmed: what heartwheel-history has of it comes from there, the rest is told as a gap."""
 import http.server
+import itertools
 import json
 import os
 import socketserver
 import threading
+import time
 
 import pytest
 
@@ -208,8 +210,91 @@ def test_a_slow_follower_without_history_is_told_what_redis_trims_meanwhile(env)
     assert r.got()[100:] == [gap(last, oldest)] + r.want(list(r.scribe.written)[-20:])
 
 
+def test_a_history_that_is_being_started_is_waited_for(env):
+    """All daemons are started anew, or SQL is away for a moment: what it has is not given up for that."""
+    r = Rig(env, 12).begin()
+    r.scribe.some(30)
+    wait_read(r.history, env)
+    r.history.stop()
+    r.trim(10)
+    r.n = len(heard(r.follower))
+    r.tasks.start()
+    throughout(lambda: r.got() == [], 2)
+    r.history.start()
+    want = r.want(r.behind(r.at))
+    wait_until(lambda: len(r.got()) >= len(want), what="what was trimmed")
+    assert r.got() == want
+
+
+def test_each_time_that_history_stands_behind_it_is_waited_for(env):
+    """It had caught up meanwhile: how long ago it stood behind before counts no more."""
+    r = Rig(env, 13).begin()
+    r.history.stop()
+    r.scribe.some(150)
+    ids = list(r.scribe.written)[-150:]
+    r.trim(10)
+    rows = [json.dumps({**w[2], "event": w[1]}) for w in r.want(ids[:140])]
+    known = [0]  # of them it has read so many
+
+    def body(path):
+        after = path.split("after=")[1].split("&")[0]
+        first = ids.index(after) + 1 if after in ids else 0
+        at = ids[known[0] - 1] if known[0] else r.at
+        return ('{"events":[%s],"gaps":[],"at":"%s","from":"1-1"}' % (",".join(rows[first:known[0]]), at)).encode()
+    server = Silent(r.history.socket, body)
+    try:
+        r.n = len(heard(r.follower))
+        r.tasks.start()
+        wait_until(lambda: server.asked, what="it to be asked")
+        begun = time.monotonic()
+        throughout(lambda: r.got() == [], 1)
+        known[0] = 100
+        wait_until(lambda: len(r.got()) == 100, what="a window")
+        throughout(lambda: len(r.got()) == 100, 10 - (time.monotonic() - begun))
+        asked = server.asked
+        ack(r.follower, r.got()[-1][1])
+        wait_until(lambda: server.asked >= asked + 2, what="it to be asked again")
+        known[0] = 140
+        wait_until(lambda: len(r.got()) >= 150, what="the rest")
+        assert r.got() == r.want(ids)
+    finally:
+        server.shutdown()
+        server.server_close()
+        os.unlink(r.history.socket)
+
+
+@pytest.mark.parametrize("instances", ["one", "several"])
+def test_it_is_waited_for_behind_what_it_has_just_given(env, instances):
+    """And behind what is not acknowledged yet."""
+    r = Rig(env, 14, instances=instances).begin()
+    r.history.stop()
+    r.scribe.some(30)
+    ids = list(r.scribe.written)[-30:]
+    r.trim(5)
+    rows = [json.dumps({**w[2], "event": w[1]}) for w in r.want(ids[:25])]
+    known = [10]  # of them it has read so many
+
+    def body(path):
+        after = path.split("after=")[1].split("&")[0]
+        first = ids.index(after) + 1 if after in ids else 0
+        return ('{"events":[%s],"gaps":[],"at":"%s","from":"1-1"}' % (",".join(rows[first:known[0]]), ids[known[0] - 1])).encode()
+    server = Silent(r.history.socket, body)
+    try:
+        r.n = len(heard(r.follower))
+        r.tasks.start()
+        wait_until(lambda: len(r.got()) >= 10, what="what it has read")
+        throughout(lambda: len(r.got()) == 10, 2)
+        known[0] = 25
+        wait_until(lambda: len(r.got()) >= 30, what="the rest")
+        assert r.got() == r.want(ids)
+    finally:
+        server.shutdown()
+        server.server_close()
+        os.unlink(r.history.socket)
+
+
 class Silent(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """Takes requests, and answers with `body`, or never."""
+    """Takes requests, and answers with `body`, or what that says of a path, or never."""
 
     daemon_threads = True
 
@@ -225,10 +310,11 @@ class SilentHandler(http.server.BaseHTTPRequestHandler):
         if self.server.body is None:
             self.server.over.wait(60)
             return
+        body = self.server.body(self.path) if callable(self.server.body) else self.server.body
         self.send_response(200)
-        self.send_header("Content-Length", str(len(self.server.body)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(self.server.body)
+        self.wfile.write(body)
 
     def address_string(self):
         return "-"
@@ -261,19 +347,24 @@ def test_nobody_waits_for_a_history_that_is_silent(env):
         os.unlink(r.history.socket)
 
 
-@pytest.mark.parametrize("body", [
-    b"", b"[]", b"{", b"{}", b"null", b'{"events":{},"gaps":[],"at":"9-9","from":"1-1"}', b'{"events":[],"gaps":[],"at":9,"from":"1-1"}',
-    b'{"events":[],"gaps":[],"at":"9-9","from":null}', b'{"events":[1,{}],"gaps":[]}', b"x" * 5_000_000,
-    json.dumps({"events": [], "gaps": [], "at": "x", "from": "1-1"}).encode()], ids=range(11))
-def test_an_answer_that_makes_no_sense_is_a_gap(env, body):
+SENSELESS = [b"", b"[]", b"{", b"{}", b"null", b'{"events":{},"gaps":[],"at":"9-9","from":"1-1"}', b'{"events":[],"gaps":[],"at":9,"from":"1-1"}',
+             b'{"events":[],"gaps":[],"at":"9-9","from":null}', b'{"events":[1,{}],"gaps":[]}', b"x" * 5_000_000,
+             json.dumps({"events": [], "gaps": [], "at": "x", "from": "1-1"}).encode(),
+             b'{"events":[{},7],"gaps":[],"at":"9-9","from":"1-1","next":"9-9"}']
+
+
+@pytest.mark.parametrize("bodies", [SENSELESS[:4], SENSELESS[4:8], SENSELESS[8:11], SENSELESS[11:]], ids=range(4))
+def test_answers_that_make_no_sense_are_a_gap(env, bodies):
+    """It is asked again for a while, once a second."""
     r = Rig(env, 10).begin()
     r.history.stop()
     r.scribe.some(12)
     oldest = r.trim(4)
-    server = Silent(r.history.socket, body)
+    turn = itertools.cycle(bodies)
+    server = Silent(r.history.socket, lambda path: next(turn))
     try:
         assert r.back() == [gap(r.at, oldest)] + r.want(list(r.scribe.written)[-4:])
-        assert server.asked
+        assert len(bodies) <= server.asked <= 15
     finally:
         server.shutdown()
         server.server_close()

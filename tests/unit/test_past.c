@@ -131,6 +131,33 @@ START_TEST(as_the_twin)
 }
 END_TEST
 
+/* Many holes ahead of many transitions cost no more than reading them: the loop does nothing else meanwhile. */
+START_TEST(many_holes_are_not_read_again_for_each_transition)
+{
+	enum { ROWS = 2000, HOLES = 5000 };
+	static char body[ROWS * 120 + HOLES * 60 + 200];
+	static struct hw_past_item item;
+	struct hw_past_page page;
+	size_t n = (size_t)snprintf(body, sizeof(body), "{\"events\":["), rows = 0;
+	for (unsigned i = 1; i <= ROWS; i++)
+		n += (size_t)snprintf(body + n, sizeof(body) - n,
+		                      "%s{\"id\":\"d\",\"state\":\"online\",\"event\":\"%u-0\"}", i > 1 ? "," : "", i);
+	n += (size_t)snprintf(body + n, sizeof(body) - n, "],\"at\":\"9-0\",\"from\":\"1-0\",\"gaps\":[");
+	for (unsigned i = 0; i < HOLES; i++)
+		n += (size_t)snprintf(body + n, sizeof(body) - n,
+		                      "%s{\"after\":\"%u-0\",\"before\":\"%u-5\",\"lost\":4}", i ? "," : "", ROWS + i,
+		                      ROWS + i);
+	snprintf(body + n, sizeof(body) - n, "],\"next\":\"x\"}");
+	clock_t begun = clock();
+	ck_assert(hw_past_read(&page, (struct hw_place){1, 0}, body, strlen(body)));
+	while (hw_past_next(&page, &item))
+		rows += !item.hole;
+	ck_assert_uint_eq(rows, ROWS - 1);
+	ck_assert_msg(clock() - begun < CLOCKS_PER_SEC / 2, "it took %.3f s",
+	              (double)(clock() - begun) / CLOCKS_PER_SEC);
+}
+END_TEST
+
 /* Each beginning of an answer, and an answer with a byte that is another one: nothing is read beyond it. */
 START_TEST(no_answer_is_believed_further_than_it_goes)
 {
@@ -164,6 +191,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, as_the_twin);
 	tcase_add_test(tc, no_answer_is_believed_further_than_it_goes);
+	tcase_add_test(tc, many_holes_are_not_read_again_for_each_transition);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
