@@ -79,5 +79,4 @@ def main():
     print("</svg>")
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -199,15 +199,14 @@ static int64_t stride_ns(const struct hw_monitor *m, const struct hw_device *d)
 /*
  * A device is looked at again when its timeout is over, counted from its last heartbeat. Where its interval does not
  * divide its timeout, looks are less than a timeout apart: two steps are more, and no more than two timeouts. So a look
- * may leave the refresh out if the one before did not, and the keys live for three timeouts. Whatever arms the device
+ * may leave the refresh out if the one before did not, and the keys live for four timeouts. Whatever arms the device
  * otherwise begins anew; and what would let the keys end sooner than was planned then, a reload or blindness, has to be
  * further back than that look.
  */
 static bool may_spare(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
 {
-	return d->spares && !hw_device_extra(d) && hw_device_source(d) == HW_SOURCE_MQTT &&
-	       hw_monitor_spares(m, hw_monitor_timeout_ms(m, d)) && now.mono.ns >= m->spares_from.ns &&
-	       now.mono.ns - m->sight.blind.until.ns >= stride_ns(m, d);
+	return d->spares && !hw_device_extra(d) && hw_device_source(d) == HW_SOURCE_MQTT && hw_monitor_spares(m) &&
+	       now.mono.ns >= m->spares_from.ns && now.mono.ns - m->sight.blind.until.ns >= stride_ns(m, d);
 }
 
 /* The device has just been armed, and is refreshed. */

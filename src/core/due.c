@@ -290,24 +290,18 @@ static bool sweep(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 
 /*
  * While blind the wheel stands still, and with it the refreshes; but the keys' time to live does not. So every device
- * is refreshed once in a third of the shortest time to live, in chunks; or sooner, where the look before the blindness
- * may have left its refresh out, so that a sixth of it is left to the last of them as well.
+ * is refreshed once in a third of the shortest time to live, in chunks. Where the look before the blindness has left
+ * its refresh out, two timeouts of the four that keys live then may have passed: a sixth is left to the last of them as
+ * well.
  */
-static int64_t round_ms(const struct hw_monitor *m, int64_t timeout_ms)
-{
-	int64_t ttl_ms = hw_ttl_ms(timeout_ms, m->conf.ttl_factor);
-	int64_t left_ms = ttl_ms / 6 * 5 - (hw_monitor_spares(m, timeout_ms) ? 2 : 1) * timeout_ms;
-	return left_ms < ttl_ms / 3 ? left_ms : ttl_ms / 3;
-}
-
 int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m)
 {
 	int64_t shortest_ms = INT64_MAX / HW_NS_PER_MS;
 	for (size_t k = 0; k < m->groups.n_order; k++) {
-		int64_t round = round_ms(m, m->groups.all[m->groups.order[k]]->timeout_ms);
-		shortest_ms = round < shortest_ms ? round : shortest_ms;
+		int64_t ttl = hw_ttl_ms(m->groups.all[m->groups.order[k]]->timeout_ms, m->conf.ttl_factor);
+		shortest_ms = ttl < shortest_ms ? ttl : shortest_ms;
 	}
-	return shortest_ms;
+	return shortest_ms / 3;
 }
 
 static int64_t refresh_chunk_ns(const struct hw_monitor *m)

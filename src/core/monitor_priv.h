@@ -202,10 +202,12 @@ static inline bool hw_gate_said(struct hw_monitor *m, uint32_t i)
 	return true;
 }
 
-/* Whether keys live so long that of two looks less than a timeout apart the second may leave its refresh out. */
-static inline bool hw_monitor_spares(const struct hw_monitor *m, int64_t timeout_ms)
+/* Whether keys live so long that of two looks less than a timeout apart the second may leave its refresh out: as
+ * shipped they live three timeouts, of which two are to be left whenever the monitor dies, for as long as it takes to
+ * start again. */
+static inline bool hw_monitor_spares(const struct hw_monitor *m)
 {
-	return hw_ttl_ms(timeout_ms, m->conf.ttl_factor) >= 3 * timeout_ms;
+	return m->conf.ttl_factor >= 4;
 }
 
 static inline bool hw_monitor_is_blind(const struct hw_monitor *m)

@@ -252,7 +252,7 @@ START_TEST(a_steady_fleet_is_refreshed_once_a_timeout)
 		pass(4 * groups[0].timeout_ms * MS);
 		for (unsigned k = 0; k < DEVICES; k++)
 			device[k].refreshed_ns = 0;
-		calm = conf.ttl_factor >= 3 && groups[0].timeout_ms <= 3600000 && groups[1].timeout_ms <= 3600000;
+		calm = conf.ttl_factor >= 4 && groups[0].timeout_ms <= 3600000 && groups[1].timeout_ms <= 3600000;
 		pass(10 * some_time());
 		calm = false;
 		world_free(w);

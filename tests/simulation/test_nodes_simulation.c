@@ -101,7 +101,7 @@ START_TEST(test_a_seed_replays_its_run)
 }
 END_TEST
 
-#define SEEDS_A_LIE 100
+#define SEEDS_A_LIE 300
 
 #define HARSH(l, s, r)                                                                                                 \
 	{                                                                                                              \

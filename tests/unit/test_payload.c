@@ -441,6 +441,7 @@ static const char *keep(uint8_t *kept, const char *text)
 	is = hw_report_view(kept);
 	ck_assert_uint_eq(hw_report_packed_size(&is), size);
 	hw_report_json(&is, json, sizeof(json));
+	hw_payload_fini(&p);
 	return json;
 }
 
