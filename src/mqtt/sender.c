@@ -162,13 +162,14 @@ static void hold_back(struct hw_sender *s, int on)
 		setsockopt(hw_link_socket(&s->link), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
 }
 
-/* Until how many messages in all are unanswered echoes may go out: they take no place of a status, however many they
- * are.
- */
+/* Until how many messages in all are unanswered echoes may go out: beside statuses they take no place of one, however
+ * many they are. A barrier stands behind canaries, of which there may be many. */
 static unsigned echoes_most(const struct hw_sender *s)
 {
 	unsigned quota = s->outlet.quota, window = s->handover->window;
-	return !s->outlet.past ? UINT_MAX : s->statuses.n + (quota > window ? quota - window : 1);
+	if (!s->outlet.past)
+		return UINT_MAX;
+	return s->statuses.n == 0 ? quota : s->statuses.n + (quota > window ? quota - window : 1);
 }
 
 /* Barriers first, then statuses while the window is open. 0, or -1 when the connection is lost. */
@@ -263,6 +264,19 @@ static void nap(struct hw_sender *s, const struct pollfd *orders, const struct p
 	ppoll(fds, 2, &t, NULL);
 }
 
+/*
+ * A broker that has not set TCP_NODELAY (mosquitto as it comes) keeps its second acknowledgement back until it knows
+ * that the first has arrived. With the next message it learns that at once; where there is none to send, the kernel
+ * would let it wait for 40 ms, and with it whatever waits for a place among the unanswered: barriers, and the next
+ * statuses.
+ */
+static void say_arrived(const struct hw_sender *s, int fd)
+{
+	int on = 1;
+	if (s->outlet.past && s->outlet.unanswered > 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+}
+
 static void turn(struct hw_sender *s)
 {
 	struct hw_link *l = &s->link;
@@ -283,6 +297,8 @@ static void turn(struct hw_sender *s)
 	s->napped = s->outlet.past && full && idle && !s->napped && !s->low_water.gathers && h->window >= NAP_WINDOW;
 	if (s->napped)
 		nap(s, &fds[0], &fds[2]);
+	if (idle)
+		say_arrived(s, fd);
 	int ready = poll(fds, 4, idle ? rest_ms(s) : 0);
 	if (fds[0].revents)
 		hw_bell_hush(h->orders.fd);
