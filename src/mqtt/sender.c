@@ -162,14 +162,13 @@ static void hold_back(struct hw_sender *s, int on)
 		setsockopt(hw_link_socket(&s->link), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
 }
 
-/* Until how many messages in all are unanswered echoes may go out: beside statuses they take no place of one, however
- * many they are. A barrier stands behind canaries, of which there may be many. */
+/* Until how many messages in all are unanswered echoes may go out: they take no place of a status, however many they
+ * are.
+ */
 static unsigned echoes_most(const struct hw_sender *s)
 {
 	unsigned quota = s->outlet.quota, window = s->handover->window;
-	if (!s->outlet.past)
-		return UINT_MAX;
-	return s->statuses.n == 0 ? quota : s->statuses.n + (quota > window ? quota - window : 1);
+	return !s->outlet.past ? UINT_MAX : s->statuses.n + (quota > window ? quota - window : 1);
 }
 
 /* Barriers first, then statuses while the window is open. 0, or -1 when the connection is lost. */
