@@ -302,7 +302,7 @@ def beside(env, o, rate):
     d.start()
     time.sleep(max(0, begin - 1 - time.time()))
     seen = measure.relay(o, "detect", env.broker.port, env.redis_server.port, env.root, env.prefix, devices, interval, timeout,
-                         dead, seconds)
+                         dead, 0, seconds)
     sent = who.tasks.metrics().get("tasks_total", state="complete")
     d.stop()
     measure.conditions("%s devices, timeout %g s; %s tasks fall due in a second every %d s, rate 5,000" % (
