@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -384,6 +385,83 @@ EXPORT int mosquitto_publish_v5(void *m, int *mid, const char *topic, int len, c
 	note(mid ? *mid : own, what);
 	pass(passed[what].after);
 	return rc;
+}
+
+/* --- past libmosquitto: packets as they stand in what is sent and received ---------------------------------------- */
+
+#define PACKETS 1024
+
+/* The size of the whole packet at `p`, *head bytes of it before what has a length; 0: it is not whole. */
+static size_t packet_size(const uint8_t *p, size_t n, size_t *head)
+{
+	size_t length = 0;
+	for (*head = 1; *head < n && *head < 5; (*head)++) {
+		length |= (size_t)(p[*head] & 0x7f) << 7 * (*head - 1);
+		if (!(p[*head] & 0x80)) {
+			(*head)++;
+			return *head + length <= n ? *head + length : 0;
+		}
+	}
+	return 0;
+}
+
+/* What a PUBLISH with QoS 1 is. Noted by its id. */
+static enum message take_publish(const uint8_t *p, size_t head, size_t size)
+{
+	char topic[512];
+	size_t len = head + 2 <= size ? (size_t)p[head] << 8 | p[head + 1] : size;
+	if ((p[0] & 0xf6) != 0x32 || len >= sizeof(topic) || head + 2 + len + 2 > size)
+		return OTHER;
+	memcpy(topic, p + head + 2, len);
+	topic[len] = '\0';
+	enum message what = message_of(topic, p[0] & 1);
+	note(p[head + 2 + len] << 8 | p[head + 3 + len], what);
+	return what;
+}
+
+EXPORT ssize_t send(int fd, const void *bytes, size_t n, int flags)
+{
+	ssize_t (*real)(int, const void *, size_t, int) = next("send");
+	const uint8_t *p = bytes;
+	enum message sent[PACKETS];
+	size_t k = 0, head, size;
+	for (size_t at = 0; control && k < PACKETS && at < n && p[at] >> 4 == 3; at += size, k++) {
+		size = packet_size(p + at, n - at, &head);
+		if (size == 0)
+			break;
+		sent[k] = take_publish(p + at, head, size);
+		pass(passed[sent[k]].before);
+	}
+	ssize_t rc = real(fd, bytes, n, flags);
+	for (size_t i = 0; i < k; i++)
+		pass(passed[sent[i]].after);
+	return rc;
+}
+
+static _Thread_local enum message looked_at[PACKETS];
+static _Thread_local size_t n_looked_at;
+
+/* Acknowledgements are looked at where they lie, and then thrown away. */
+EXPORT ssize_t recv(int fd, void *bytes, size_t n, int flags)
+{
+	ssize_t (*real)(int, void *, size_t, int) = next("recv");
+	if (flags & MSG_TRUNC)
+		for (; n_looked_at > 0; n_looked_at--)
+			pass(passed[looked_at[n_looked_at - 1]].puback_after);
+	ssize_t got = real(fd, bytes, n, flags);
+	if (!control || !(flags & MSG_PEEK))
+		return got;
+	const uint8_t *p = bytes;
+	size_t head, size;
+	n_looked_at = 0;
+	for (ssize_t at = 0; at + 4 <= got && p[at] == 0x40 && n_looked_at < PACKETS; at += (ssize_t)size) {
+		size = packet_size(p + at, (size_t)(got - at), &head);
+		if (size < 4)
+			break;
+		looked_at[n_looked_at] = (enum message)sort[p[at + 2] << 8 | p[at + 3]];
+		pass(passed[looked_at[n_looked_at++]].puback_before);
+	}
+	return got;
 }
 
 /* --- the wall clock ---------------------------------------------------------------------------------------------- */
