@@ -20,7 +20,7 @@ import time
 
 import measure
 
-TARGET = "4k Keyspace path"
+TARGET = "14 keyspace"
 SMOKE = "--smoke" in sys.argv
 TTL_MS, LONG_MS = 1000 if SMOKE else 3000, 600000
 TUNED = ("--hz", "100", "--active-expire-effort", "10")
