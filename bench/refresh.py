@@ -5,7 +5,8 @@
 A fleet (pace.c) beats evenly through a real mosquitto; each way has a Redis of its own. CPU is what the program and its
 Redis use, for each heartbeat, over a whole timeout in which nobody comes or goes; the broker is shown beside it. The old
 way runs three times: in large pipelines, which is as fast as it goes; besides with the batched reading of heartwheel's
-reader; and as it is commonly written, with nothing held back.
+reader; and as it is commonly written, with nothing held back. The same with one heartbeat a timeout; and what a refresh
+costs Redis where many are due in each slot, so that waking for a few does not count.
 """
 import subprocess
 import time
@@ -85,7 +86,9 @@ def ours(o, env, devices, interval, timeout):
     heard = after.get("heartbeats_total") - before.get("heartbeats_total")
     assert abs(heard - use.heartbeats) < 0.02 * use.heartbeats + rate * 0.1, (heard, use.heartbeats, load.said)
     assert d.status()["online"] == devices, d.status()
-    use.refreshes = (after.get("redis_refreshes_total") - before.get("redis_refreshes_total")) / devices
+    refreshed = after.get("redis_refreshes_total") - before.get("redis_refreshes_total")
+    use.refreshes = refreshed / devices
+    use.redis_a_refresh = use.us["Redis"] * use.heartbeats / refreshed
     d.stop()
     return use
 
@@ -117,8 +120,24 @@ def report(name, use):
                    note="script calls: %.4f a heartbeat" % use.scripts if use.scripts else None)
 
 
+def loaded(devices, interval, timeout, name):
+    """The conditions of the figures that follow; and how labels name this load."""
+    measure.conditions("%s devices, JSON that tells the time, timeout %g s, %.2g heartbeats a timeout" % (
+        format(devices, ",d"), timeout, timeout / interval))
+    return "" if not name else ", " + name
+
+
+def refreshes(wheel, of, goal):
+    measure.figure("6 refresh", "CPU of Redis, a refresh" + of, wheel.redis_a_refresh, "us", goal,
+                   "all that Redis does, and wakes for, in that while")
+    measure.figure("6 refresh", "refreshes of a device in one timeout" + of, wheel.refreshes, "", ("<=", 1),
+                   "a device whose heartbeat is read just after its slot was due is looked at again an interval early")
+
+
 def run(o):
     devices, interval, timeout = (2000, 0.5, 1.5) if o.smoke else (100000, 10, 30)
+    seldom = timeout * 0.9  # of one heartbeat a timeout: late ones are no deaths
+    dense = (devices, interval, timeout) if o.smoke else (devices, 2, 6)
     with measure.world() as (env, _):
         wheel = ours(o, env, devices, interval, timeout)
         env.own_redis()
@@ -126,16 +145,27 @@ def run(o):
         # The keys are there from now on.
         read = old(o, env, devices, interval, timeout, 2, BATCH, interval * 0.1)
         single = old(o, env, devices, interval, timeout, 0, 1, interval * 0.1)
-    measure.conditions("%s devices, JSON that tells the time, timeout %g s, %g heartbeats a timeout" % (
-        format(devices, ",d"), timeout, timeout / interval))
+    with measure.world() as (env, _):
+        rare = ours(o, env, devices, seldom, timeout)
+        env.own_redis()
+        rare_plain = old(o, env, devices, seldom, timeout, 0, BATCH, seldom * 1.1)
+    with measure.world() as (env, _):
+        many = ours(o, env, *dense)
+
+    of = loaded(devices, interval, timeout, "")
     report("heartwheel", wheel)
     ways = [("SETEX and DEL", plain, (">=", 5)), ("SETEX and DEL, batched reading", read, None),
             ("SETEX and DEL, one by one", single, None)]
     for name, use, goal in ways:
         report(name, use)
         measure.figure("6 refresh", "CPU of %s / heartwheel" % name, use.total / wheel.total, "x", goal)
-    measure.figure("6 refresh", "refreshes of a device in one timeout", wheel.refreshes, "", ("<=", 1),
-                   "a device whose heartbeat is read just after its slot was due is looked at again an interval early")
+    refreshes(wheel, of, None)
+    of = loaded(devices, seldom, timeout, "one heartbeat a timeout")
+    report("heartwheel" + of, rare)
+    report("SETEX and DEL" + of, rare_plain)
+    measure.figure("6 refresh", "CPU of SETEX and DEL / heartwheel" + of, rare_plain.total / rare.total, "x", (">=", 3))
+    refreshes(rare, of, None)
+    refreshes(many, loaded(*dense, "%s a second" % format(round(dense[0] / dense[2]), ",d")), ("<=", 1.5))
 
 
 if __name__ == "__main__":
