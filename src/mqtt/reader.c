@@ -8,7 +8,8 @@
  *
  * Cost: a wake-up a message would cost more than the message. Here one serves all that gathered: while messages come
  * thick, it waits 2 ms before it reads, and then reads until nothing is left, ahead of the library where that can be
- * (ahead.h). Idle, it wakes for barriers and for its keepalive alone.
+ * (ahead.h). Where they are few, that would save little, and cost a goodbye 2 ms. Idle, it wakes for barriers and for
+ * its keepalive alone.
  */
 #include <errno.h>
 #include <mosquitto.h>
@@ -35,7 +36,8 @@
 #define READ_BUDGET       4096 /* packets, before orders and the ring are looked after again */
 #define GATHER_MS         2
 #define GATHER_BELOW      16384               /* bytes that wait: with more, reading at once is worth it */
-#define GATHER_RECENT_NS  (10 * HW_NS_PER_MS) /* read this lately: messages come thick */
+#define COUNT_NS          (50 * HW_NS_PER_MS) /* over which it is counted how thick messages come: */
+#define THICK             25                  /* ... so many are thick: one in 2 ms */
 #define LULL_MS           500                 /* between messages: how late the thread is then is noticed this soon */
 #define LULLS             2 /* without a message, and it is idle: how late it is makes no difference */
 #define HANDSHAKE_MS      100
@@ -61,15 +63,17 @@ struct hw_reader {
 	struct hw_ahead *ahead; /* NULL: the library reads everything */
 	struct hw_filters *filters;
 	int64_t stall_after_ns;
-	int64_t planned_ns; /* when it meant to look at the clock next */
-	int64_t last_read_ns;
-	uint64_t messages_seen; /* when it was last looked whether messages come, */
-	unsigned lulls;         /* ... and how often in a row none had */
-	bool more;              /* there may be more to read than poll() knows */
-	bool no_room;           /* waits for the ring */
-	bool stalled, filled;   /* said, and not over yet */
-	bool was_up;            /* ever */
-	bool replaying;         /* what is retained was asked for once more */
+	int64_t planned_ns;        /* when it meant to look at the clock next */
+	int64_t counted_ns;        /* when it was last counted how thick messages come, */
+	uint64_t messages_counted; /* ... how many it had then, */
+	bool thick;                /* ... and whether they did */
+	uint64_t messages_seen;    /* when it was last looked whether messages come, */
+	unsigned lulls;            /* ... and how often in a row none had */
+	bool more;                 /* there may be more to read than poll() knows */
+	bool no_room;              /* waits for the ring */
+	bool stalled, filled;      /* said, and not over yet */
+	bool was_up;               /* ever */
+	bool replaying;            /* what is retained was asked for once more */
 	char refused[HW_WHY_TEXT];
 	size_t barrier_len; /* of the barrier topic */
 	size_t share_len;   /* of the share topic; 0 without a group */
@@ -299,11 +303,25 @@ static bool room_again(struct hw_reader *r)
 	return true;
 }
 
+/* Whether messages come thick, by how many came since it was last counted: not at first, nor after a silence. */
+static bool come_thick(struct hw_reader *r)
+{
+	uint64_t spans = (uint64_t)(look(r) - r->counted_ns) / (uint64_t)COUNT_NS;
+	uint64_t n = counted(&r->messages) - r->messages_counted;
+	if (spans > 0 || n >= THICK)
+		r->thick = n >= THICK * (spans > 0 ? spans : 1);
+	if (spans > 0) {
+		r->counted_ns = r->planned_ns;
+		r->messages_counted += n;
+	}
+	return r->thick;
+}
+
 /* While messages come thick, lets some gather in the socket before it is read, unless a barrier is on its way: a silent
  * device waits for that. */
 static void gather(struct hw_reader *r, size_t waiting)
 {
-	if (r->more || !r->link.up_ns || waiting >= GATHER_BELOW || look(r) - r->last_read_ns > GATHER_RECENT_NS)
+	if (r->more || !r->link.up_ns || waiting >= GATHER_BELOW || !come_thick(r))
 		return;
 	struct pollfd fd = {r->orders.fd, POLLIN, 0};
 	atomic_store(&r->gathering, true);
@@ -328,7 +346,7 @@ static void read_all(struct hw_reader *r)
 		lost(r);
 		return;
 	}
-	r->last_read_ns = look(r);
+	look(r);
 	r->more = got != HW_LINK_DRAINED;
 	if (got == HW_LINK_DRAINED)
 		note_drained(r);

@@ -207,6 +207,17 @@ static uint64_t gathered_after(struct hw_reader *r, int n)
 	return hw_reader_stats(r).gathered;
 }
 
+/* A goodbye among few others does not wait for more to come. Their number decides, so that no machine is too slow for
+ * it. */
+START_TEST(test_few_do_not_gather)
+{
+	struct hw_mqtt_conf conf = conf_for(&broker, 5, 0, "hw-t-r0");
+	struct hw_reader *r = reader_up(&conf, "n", false);
+	ck_assert_uint_eq(gathered_after(r, 20), 0);
+	hw_reader_stop(r);
+}
+END_TEST
+
 /* While a barrier is on its way a silent device waits for it: nothing gathers. Otherwise what comes thick does. */
 START_TEST(test_gathers_for_no_barrier)
 {
@@ -556,6 +567,7 @@ static void add(void *suite)
 	tcase_add_test(t, test_retained);
 	tcase_add_loop_test(t, test_replayed, 0, n_ways);
 	tcase_add_test(t, test_batches);
+	tcase_add_test(t, test_few_do_not_gather);
 	tcase_add_test(t, test_gathers_for_no_barrier);
 	tcase_add_loop_test(t, test_barriers, 0, n_ways);
 	tcase_add_loop_test(t, test_broker_restarts, 1, 3); /* one of each protocol */
