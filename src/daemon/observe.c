@@ -116,7 +116,7 @@ static void redis_metrics(const struct hw_app *a, struct evbuffer *b)
 	one(b, "redis_rewrites_total", "counter", "Devices written anew because the store differed.",
 	    (double)s->rewrites);
 	one(b, "redis_edges_dropped_total", "counter",
-	    "Transitions left out of the event stream because Redis was away too long.", (double)s->edges_dropped);
+	    "Transitions left out of the event stream: Redis was away too long, and the device has had another since.", (double)s->edges_dropped);
 }
 
 static void keyspace_metrics(const struct hw_app *a, struct evbuffer *b)

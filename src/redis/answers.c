@@ -83,11 +83,11 @@ static void count_poison(struct hw_redis *r, uint64_t at, const char *error)
 }
 
 /* Tells the place that an edge was given in the stream. */
-static void tell_event(struct hw_redis *r, uint64_t place, const redisReply *item)
+static void tell_event(struct hw_redis *r, const struct hw_transition *edge, const redisReply *item)
 {
-	const struct hw_transition t = hw_edges_at(&r->sink.edges, place)->t;
+	const struct hw_transition t = *edge;
 	struct hw_event_id at;
-	if (hw_event_id_parse(item->str, item->len, &at) == 0)
+	if (r->ops->on_event && hw_event_id_parse(item->str, item->len, &at) == 0)
 		r->ops->on_event(r->arg, at, &t);
 }
 
@@ -113,8 +113,8 @@ static unsigned judge_edges(struct hw_redis *r, const struct hw_call *c, const r
 			continue;
 		if (i < first && !r->sink.rewind)
 			r->stats->edges_written++;
-		if (written && r->ops->on_event)
-			tell_event(r, c->items[i].at, item);
+		if (written)
+			tell_event(r, &hw_edges_at(&r->sink.edges, c->items[i].at)->t, item);
 		if (written || item->integer == 0)
 			r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
 		else
@@ -179,7 +179,7 @@ void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg)
 
 /* After an answer without an error of the whole: the call is over. Returns the first item's error that is about Redis
  * as a whole, of which it has put all such items back; others are told, and left to the next refresh. */
-static const char *settle_items(struct hw_redis *r, const struct hw_call *c, const redisReply *reply, struct hw_dues *q)
+static const char *settle_items(struct hw_redis *r, const struct hw_call *c, const redisReply *reply)
 {
 	const char *global = NULL;
 	for (unsigned i = 0; i < c->n; i++) {
@@ -193,9 +193,10 @@ static const char *settle_items(struct hw_redis *r, const struct hw_call *c, con
 		}
 		if (!hw_trouble_is_global(hw_trouble_of(error))) {
 			hw_refusal_trouble(r, error);
+			r->stats->edges_dropped += c->kind == HW_CALL_REWRITE && c->items[i].untold;
 			continue;
 		}
-		hw_dues_add(r, q, c->items[i].ref.index);
+		hw_call_put_back(r, c, i);
 		global = global ? global : error;
 	}
 	return global;
@@ -212,16 +213,21 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 		call_failed(r, kind, error);
 		return;
 	}
+	error = settle_items(r, c, reply);
 	s->in_flight[kind]--;
 	c->kind = HW_CALL_FREE;
-	error = settle_items(r, c, reply, rewrite ? &s->rewrite : &s->refresh);
 	for (unsigned i = 0; i < c->n; i++) {
 		const redisReply *item = reply->element[i];
 		bool entered = item->type == REDIS_REPLY_STATUS;
 		if (item->type != REDIS_REPLY_INTEGER && !entered)
 			continue;
+		bool untold = rewrite && c->items[i].untold;
+		if (entered && untold)
+			tell_event(r, &c->items[i].t, item);
 		if (entered || item->integer == 0) {
-			*(rewrite ? &r->stats->rewrites : &r->stats->refreshes) += 1;
+			*(untold    ? &r->stats->edges_written
+			  : rewrite ? &r->stats->rewrites
+			            : &r->stats->refreshes) += 1;
 			r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
 		} else if (rewrite) {
 			newer(r, c->items[i].ref, c->items[i].seq, (uint64_t)item->integer);

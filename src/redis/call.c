@@ -27,6 +27,28 @@ static void set_in_flight(struct hw_redis *r, const struct hw_call *c, bool on)
 	}
 }
 
+/* The device has had another edge since, or goes: this one is told nowhere. */
+static bool is_past(const struct hw_redis *r, const struct hw_call *c, unsigned i)
+{
+	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), c->items[i].ref);
+	return !d || d->seq != c->items[i].seq;
+}
+
+void hw_call_put_back(struct hw_redis *r, const struct hw_call *c, unsigned i)
+{
+	struct hw_sink *s = &r->sink;
+	bool rewrite = c->kind == HW_CALL_REWRITE;
+	uint32_t index = c->items[i].ref.index;
+	s->marks[index] &= (uint8_t)~HW_MARK_FULL;
+	bool waits = hw_dues_add(r, rewrite ? &s->rewrite : &s->refresh, index);
+	if (!rewrite || !c->items[i].untold)
+		return;
+	if (waits && !is_past(r, c, i))
+		s->marks[index] |= HW_MARK_UNTOLD;
+	else
+		r->stats->edges_dropped++;
+}
+
 void hw_call_undo(struct hw_redis *r, struct hw_call *c)
 {
 	struct hw_sink *s = &r->sink;
@@ -34,10 +56,8 @@ void hw_call_undo(struct hw_redis *r, struct hw_call *c)
 	if (c->kind == HW_CALL_EDGES)
 		set_in_flight(r, c, false);
 	else
-		for (unsigned i = 0; i < c->n; i++) {
-			s->marks[c->items[i].ref.index] &= (uint8_t)~HW_MARK_FULL;
-			hw_dues_add(r, c->kind == HW_CALL_REFRESH ? &s->refresh : &s->rewrite, c->items[i].ref.index);
-		}
+		for (unsigned i = 0; i < c->n; i++)
+			hw_call_put_back(r, c, i);
 	c->kind = HW_CALL_FREE;
 }
 

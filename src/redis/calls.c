@@ -142,13 +142,16 @@ static bool call_dues(struct hw_redis *r, enum hw_call_kind kind)
 			hw_tokens_drop(r, c->items[c->n].ref, d->seq);
 			continue;
 		}
-		c->items[c->n++].seq = d->seq;
+		c->items[c->n].seq = d->seq;
 		if (rewrite) {
-			hw_item_rewrite(r, d, now);
-			s->marks[index] &= (uint8_t)~HW_MARK_FULL;
+			bool untold = s->marks[index] & HW_MARK_UNTOLD;
+			hw_item_rewrite(r, d, c->items[c->n].ref, now, untold, &c->items[c->n].t);
+			c->items[c->n].untold = untold;
+			s->marks[index] &= (uint8_t) ~(HW_MARK_FULL | HW_MARK_UNTOLD);
 		} else {
 			hw_item_refresh(r, d, index, now);
 		}
+		c->n++;
 	}
 	if (c->n == 0) {
 		c->kind = HW_CALL_FREE;

@@ -56,7 +56,7 @@ struct hw_dues {
 };
 
 /* FULL: a full refresh was the last that was sent of the device, or light ones behind it; then ONCE and OWN_TIMEOUT say
- * whether it had these fields. */
+ * whether it had these fields. UNTOLD: its last edge found no room in the ring, so its rewrite is that edge. */
 enum {
 	HW_MARK_REFRESH = 1,
 	HW_MARK_REWRITE = 2,
@@ -64,6 +64,7 @@ enum {
 	HW_MARK_FULL = 8,
 	HW_MARK_ONCE = 16,
 	HW_MARK_OWN_TIMEOUT = 32,
+	HW_MARK_UNTOLD = 64,
 	HW_MARKS_FIELDS = HW_MARK_ONCE | HW_MARK_OWN_TIMEOUT
 };
 
@@ -81,8 +82,10 @@ struct hw_call {
 	struct {
 		struct hw_ref ref;
 		uint64_t seq;
-		uint64_t at;    /* HW_CALL_EDGES: its place in the ring */
-		bool stateless; /* no device's state: nothing is confirmed */
+		uint64_t at;            /* HW_CALL_EDGES: its place in the ring */
+		bool stateless;         /* no device's state: nothing is confirmed */
+		bool untold;            /* HW_CALL_REWRITE: it is an edge, */
+		struct hw_transition t; /* ... this one */
 	} items[HW_CALL_ITEMS];
 };
 
@@ -270,6 +273,8 @@ struct hw_call *hw_call_new(struct hw_redis *r, enum hw_call_kind kind);
 bool hw_call_send(struct hw_redis *r, struct hw_call *c, enum hw_script script, redisCallbackFn *fn);
 /* Puts what was in flight back where it came from. */
 void hw_call_undo(struct hw_redis *r, struct hw_call *c);
+/* Owes again what an item of a refresh or rewrite was to write. */
+void hw_call_put_back(struct hw_redis *r, const struct hw_call *c, unsigned i);
 
 /* calls.c: build and send one call each; false if there was nothing to send, or it could not be */
 bool hw_call_edges(struct hw_redis *r);
@@ -295,7 +300,9 @@ void hw_sink_confirm(struct hw_redis *r, uint64_t place);
  * device's status. */
 void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
                    bool payload);
-void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_now now);
+/* `untold`: as the edge that it is, which is left in `t`. */
+void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now, bool untold,
+                     struct hw_transition *t);
 /* Whether a refresh of it would be a plain one: that its key lives on is all. */
 bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);

@@ -159,18 +159,22 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_edge *f)
 /*
  * A rewrite leaves the outbox alone: it says nothing new to the broker, and Redis having come back empty is no reason
  * to publish. Only a clearing that the broker has not acknowledged is put there again, since nothing else would
- * remember it after a restart.
+ * remember it after a restart. One that is an edge says what that would have said.
  */
-void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_now now)
+void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now, bool untold,
+                     struct hw_transition *t)
 {
-	const struct hw_transition t = {
+	bool just_heard = untold && hw_device_state(d) == HW_STATE_ONLINE;
+	*t = (struct hw_transition){
+		.device = ref,
 		.state = hw_device_state(d),
 		.reason = hw_device_reason(d),
 		.time_ms = d->since_ms,
-		.last_seen_ms = hw_device_last_seen_ms(d, now),
+		.last_seen_ms = just_heard ? d->since_ms : hw_device_last_seen_ms(d, now),
 		.seq = d->seq,
 	};
-	hw_item_write(r, "W", d, &t, t.state == HW_STATE_FORGOTTEN && hw_device_noted(d, HW_OWED_STATUS));
+	bool payload = (untold || t->state == HW_STATE_FORGOTTEN) && hw_device_noted(d, HW_OWED_STATUS);
+	hw_item_write(r, untold ? "E" : "W", d, t, payload);
 }
 
 static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct hw_now now)

@@ -133,16 +133,31 @@ static uint8_t *outlive(const struct hw_redis *r, const struct hw_transition *t)
 	return copy_id(id.text, id.len, hw_monitor_group_of(r->m, d)->name);
 }
 
+/* There is no room for an edge. The device's rewrite is it then, unless another edge comes first. (Of several nodes
+ * each rewrite to another state has an entry in the stream.) */
+static void leave_to_rewrite(struct hw_redis *r, uint32_t index)
+{
+	if (hw_dues_add(r, &r->sink.rewrite, index) && !r->ops->owner)
+		r->sink.marks[index] |= HW_MARK_UNTOLD;
+	else
+		r->stats->edges_dropped++;
+}
+
 bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_transition *t)
 {
 	struct hw_edge e = {.t = *t, .queued_ns = now.mono.ns};
+	uint32_t index = t->device.index;
 	if (!is_ours(r, t->device, &e.epoch))
 		return false;
 	e.id = outlive(r, t);
-	if (!hw_dues_have_marks(r, t->device.index) || hw_edges_push(&r->sink.edges, &e) != 0) {
+	bool marked = hw_dues_have_marks(r, index);
+	if (marked && r->sink.marks[index] & HW_MARK_UNTOLD) {
+		r->stats->edges_dropped++; /* the one before */
+		r->sink.marks[index] &= (uint8_t)~HW_MARK_UNTOLD;
+	}
+	if (!marked || hw_edges_push(&r->sink.edges, &e) != 0) {
 		free(e.id);
-		r->stats->edges_dropped++;
-		hw_dues_add(r, &r->sink.rewrite, t->device.index);
+		leave_to_rewrite(r, index);
 	}
 	hw_plan_pump(r);
 	return true;
