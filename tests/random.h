@@ -33,4 +33,10 @@ static inline uint64_t random64(void)
 	return sim_draw(&random_state);
 }
 
+/* From 0 to n - 1. */
+static inline uint32_t random_below(uint32_t n)
+{
+	return (uint32_t)(random64() % n);
+}
+
 #endif

@@ -80,7 +80,7 @@ struct hw_device {
 };
 
 #define HW_NEVER_MS  (-(INT64_C(1) << 43))
-#define HW_SINCE_MAX ((INT64_C(1) << 45) - 1)
+#define HW_SINCE_MAX ((INT64_C(1) << 45) - 1) /* of since_ms: in the year 3084 */
 
 /* struct hw_device.flags. The core owns the low byte; the high one is whoever drives the monitor's (HW_NOTE()). */
 enum {

@@ -252,43 +252,32 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 
 /* --- metrics */
 
-static void one(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
-{
-	hw_metric_family(b, name, type, help);
-	hw_metric_sample(b, name, NULL, value);
-}
-
-static void labelled(struct evbuffer *b, const char *name, const char *key, const char *label, double value)
-{
-	const char *const labels[] = {key, label, NULL};
-	hw_metric_sample(b, name, labels, value);
-}
-
 void hw_control_nodes_metrics(struct evbuffer *b, const struct hw_control_nodes *n, bool stands_by)
 {
 	if (strcmp(n->mode, "standby") == 0)
-		one(b, "standing_by", "gauge",
-		    "1 while another node is to hear the fleet: nothing is known of it here.", stands_by);
+		hw_metric_one(b, "standing_by", "gauge",
+		              "1 while another node is to hear the fleet: nothing is known of it here.", stands_by);
 	hw_metric_family(b, "nodes", "gauge", "Nodes, this one included, as it sees them.");
 	for (size_t i = 0; i < N_STATES; i++)
-		labelled(b, "nodes", "state", states[i], count(n, states[i]));
-	one(b, "partitions_owned", "gauge", "Partitions of the fleet that this node owns.", n->owned);
-	one(b, "partitions_unowned", "gauge", "Partitions of the fleet that no node owns.", n->unowned);
+		hw_metric_labelled(b, "nodes", "state", states[i], count(n, states[i]));
+	hw_metric_one(b, "partitions_owned", "gauge", "Partitions of the fleet that this node owns.", n->owned);
+	hw_metric_one(b, "partitions_unowned", "gauge", "Partitions of the fleet that no node owns.", n->unowned);
 	hw_metric_family(
 		b, "takeovers_total", "counter",
 		"Partitions that this node has taken over, by whether they were handed over with nothing owed.");
-	labelled(b, "takeovers_total", "kind", "clean", (double)n->takeovers_clean);
-	labelled(b, "takeovers_total", "kind", "unclean", (double)n->takeovers_unclean);
-	one(b, "takeover_seconds", "gauge", "How long the last takeover took, from the claim to deciding.",
-	    n->takeover_s);
+	hw_metric_labelled(b, "takeovers_total", "kind", "clean", (double)n->takeovers_clean);
+	hw_metric_labelled(b, "takeovers_total", "kind", "unclean", (double)n->takeovers_unclean);
+	hw_metric_one(b, "takeover_seconds", "gauge", "How long the last takeover took, from the claim to deciding.",
+	              n->takeover_s);
 	hw_metric_family(b, "fenced_total", "counter",
 	                 "Partitions that this node lost because another one had a newer token, by who said so.");
-	labelled(b, "fenced_total", "by", "redis", (double)n->fenced_redis);
-	labelled(b, "fenced_total", "by", "broker", (double)n->fenced_broker);
-	one(b, "evictions_total", "counter", "Nodes that this one has cut off from the broker.", (double)n->evictions);
-	one(b, "peer_messages_total", "counter",
-	    "Statuses of other nodes that a heartbeat's filter brings: nothing is wrong with them.",
-	    (double)n->peer_messages);
-	one(b, "stream_lag_seconds", "gauge", "For how long the end of the event stream has not been reached.",
-	    (double)n->stream_lag_ms / 1e3);
+	hw_metric_labelled(b, "fenced_total", "by", "redis", (double)n->fenced_redis);
+	hw_metric_labelled(b, "fenced_total", "by", "broker", (double)n->fenced_broker);
+	hw_metric_one(b, "evictions_total", "counter", "Nodes that this one has cut off from the broker.",
+	              (double)n->evictions);
+	hw_metric_one(b, "peer_messages_total", "counter",
+	              "Statuses of other nodes that a heartbeat's filter brings: nothing is wrong with them.",
+	              (double)n->peer_messages);
+	hw_metric_one(b, "stream_lag_seconds", "gauge",
+	              "For how long the end of the event stream has not been reached.", (double)n->stream_lag_ms / 1e3);
 }

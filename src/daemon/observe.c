@@ -87,18 +87,6 @@ static int reload(void *arg, struct evbuffer *body)
 	return code;
 }
 
-static void one(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
-{
-	hw_metric_family(b, name, type, help);
-	hw_metric_sample(b, name, NULL, value);
-}
-
-static void labelled(struct evbuffer *b, const char *name, const char *key, const char *label, double value)
-{
-	const char *const labels[] = {key, label, NULL};
-	hw_metric_sample(b, name, labels, value);
-}
-
 static void redis_metrics(const struct hw_app *a, struct evbuffer *b)
 {
 	if (!a->redis)
@@ -108,15 +96,18 @@ static void redis_metrics(const struct hw_app *a, struct evbuffer *b)
 	hw_metric_family(b, "redis_refuses", "gauge",
 	                 "1 for the error with which Redis answers writes; all are 0 while it writes, or is away.");
 	for (unsigned i = 0; (name = hw_redis_refusal_names(i)); i++)
-		labelled(b, "redis_refuses", "error", name, refusal && strcmp(name, refusal) == 0);
-	one(b, "redis_script_seconds", "gauge", "Smoothed round trip of the transition script.",
-	    (double)s->script_ns / 1e9);
-	one(b, "redis_commands_total", "counter", "Commands sent to Redis.", (double)s->commands);
-	one(b, "redis_refreshes_total", "counter", "Devices whose keys were refreshed.", (double)s->refreshes);
-	one(b, "redis_rewrites_total", "counter", "Devices written anew because the store differed.",
-	    (double)s->rewrites);
-	one(b, "redis_edges_dropped_total", "counter",
-	    "Transitions left out of the event stream: Redis was away too long, and the device has had another since.", (double)s->edges_dropped);
+		hw_metric_labelled(b, "redis_refuses", "error", name, refusal && strcmp(name, refusal) == 0);
+	hw_metric_one(b, "redis_script_seconds", "gauge", "Smoothed round trip of the transition script.",
+	              (double)s->script_ns / 1e9);
+	hw_metric_one(b, "redis_commands_total", "counter", "Commands sent to Redis.", (double)s->commands);
+	hw_metric_one(b, "redis_refreshes_total", "counter", "Devices whose keys were refreshed.",
+	              (double)s->refreshes);
+	hw_metric_one(b, "redis_rewrites_total", "counter", "Devices written anew because the store differed.",
+	              (double)s->rewrites);
+	hw_metric_one(
+		b, "redis_edges_dropped_total", "counter",
+		"Transitions left out of the event stream: Redis was away too long, and the device has had another.",
+		(double)s->edges_dropped);
 }
 
 static void keyspace_metrics(const struct hw_app *a, struct evbuffer *b)
@@ -125,22 +116,25 @@ static void keyspace_metrics(const struct hw_app *a, struct evbuffer *b)
 		return;
 	const struct hw_keyspace_stats *s = hw_keyspace_stats(a->keyspace);
 	const struct hw_monitor_stats *m = hw_monitor_stats(a->monitor);
-	one(b, "keyspace_up", "gauge", "Whether other programs' keys are listened to and can be looked at.",
-	    hw_keyspace_up(a->keyspace));
-	one(b, "keyspace_lag_seconds", "gauge", "How late what is published in Redis arrives.",
-	    (double)s->lag_ns / 1e9);
+	hw_metric_one(b, "keyspace_up", "gauge", "Whether other programs' keys are listened to and can be looked at.",
+	              hw_keyspace_up(a->keyspace));
+	hw_metric_one(b, "keyspace_lag_seconds", "gauge", "How late what is published in Redis arrives.",
+	              (double)s->lag_ns / 1e9);
 	hw_metric_family(b, "notifications_total", "counter", "Keyspace notifications of devices' keys.");
 	for (unsigned e = 0; e < HW_KEYSPACE_EVENTS; e++)
-		labelled(b, "notifications_total", "event", hw_keyspace_event_name(e), (double)s->notifications[e]);
-	one(b, "notifications_own_total", "counter", "... of them those of the monitor's own writes.", (double)s->own);
-	one(b, "keyspace_looks_total", "counter", "Keys that were looked at (PTTL).", (double)s->looks);
-	one(b, "keyspace_looks_waiting", "gauge", "Looks that wait for Redis.", (double)s->waiting);
-	one(b, "keyspace_looks_dropped_total", "counter", "Looks that could not be had.", (double)s->dropped);
-	one(b, "keyspace_resyncs_total", "counter", "How often all keys were gone through.", (double)s->resyncs);
-	one(b, "keyspace_missed_total", "counter", "Keys that were not as notifications had told.",
-	    (double)m->keys_missed);
-	one(b, "keyspace_repaired_total", "counter", "... and whose device's state was put right.",
-	    (double)m->keys_repaired);
+		hw_metric_labelled(b, "notifications_total", "event", hw_keyspace_event_name(e),
+		                   (double)s->notifications[e]);
+	hw_metric_one(b, "notifications_own_total", "counter", "... of them those of the monitor's own writes.",
+	              (double)s->own);
+	hw_metric_one(b, "keyspace_looks_total", "counter", "Keys that were looked at (PTTL).", (double)s->looks);
+	hw_metric_one(b, "keyspace_looks_waiting", "gauge", "Looks that wait for Redis.", (double)s->waiting);
+	hw_metric_one(b, "keyspace_looks_dropped_total", "counter", "Looks that could not be had.", (double)s->dropped);
+	hw_metric_one(b, "keyspace_resyncs_total", "counter", "How often all keys were gone through.",
+	              (double)s->resyncs);
+	hw_metric_one(b, "keyspace_missed_total", "counter", "Keys that were not as notifications had told.",
+	              (double)m->keys_missed);
+	hw_metric_one(b, "keyspace_repaired_total", "counter", "... and whose device's state was put right.",
+	              (double)m->keys_repaired);
 }
 
 static void mqtt_metrics(const struct hw_app *a, struct evbuffer *b)
@@ -155,25 +149,29 @@ static void mqtt_metrics(const struct hw_app *a, struct evbuffer *b)
 		waiting += s.messages > a->reader[i].taken ? s.messages - a->reader[i].taken : 0;
 	}
 	hw_metric_family(b, "reconnects_total", "counter", "Connections made anew after one was lost.");
-	labelled(b, "reconnects_total", "link", "reader", (double)reconnects);
-	labelled(b, "reconnects_total", "link", "publisher", (double)a->publisher_reconnects);
+	hw_metric_labelled(b, "reconnects_total", "link", "reader", (double)reconnects);
+	hw_metric_labelled(b, "reconnects_total", "link", "publisher", (double)a->publisher_reconnects);
 	if (a->redis)
-		labelled(b, "reconnects_total", "link", "redis", (double)hw_redis_stats(a->redis)->reconnects);
+		hw_metric_labelled(b, "reconnects_total", "link", "redis",
+		                   (double)hw_redis_stats(a->redis)->reconnects);
 	if (a->keyspace)
-		labelled(b, "reconnects_total", "link", "keyspace", (double)hw_keyspace_stats(a->keyspace)->reconnects);
-	one(b, "ring_messages", "gauge", "Messages read from the broker that wait for the loop.", (double)waiting);
-	one(b, "wakeups_total", "counter", "Wake-ups of the loop and of the readers.", (double)wakeups);
-	one(b, "statuses_published_total", "counter", "Retained statuses that the broker has acknowledged.",
-	    (double)a->status.published);
+		hw_metric_labelled(b, "reconnects_total", "link", "keyspace",
+		                   (double)hw_keyspace_stats(a->keyspace)->reconnects);
+	hw_metric_one(b, "ring_messages", "gauge", "Messages read from the broker that wait for the loop.",
+	              (double)waiting);
+	hw_metric_one(b, "wakeups_total", "counter", "Wake-ups of the loop and of the readers.", (double)wakeups);
+	hw_metric_one(b, "statuses_published_total", "counter", "Retained statuses that the broker has acknowledged.",
+	              (double)a->status.published);
 	if (a->start->mqtt.homeassistant) {
-		one(b, "discoveries_published_total", "counter",
-		    "Retained messages for Home Assistant that the broker has acknowledged.",
-		    (double)a->discovery.published);
-		one(b, "discoveries_refused_total", "counter",
-		    "Retained messages for Home Assistant that the broker has refused.", (double)a->discovery.refused);
+		hw_metric_one(b, "discoveries_published_total", "counter",
+		              "Retained messages for Home Assistant that the broker has acknowledged.",
+		              (double)a->discovery.published);
+		hw_metric_one(b, "discoveries_refused_total", "counter",
+		              "Retained messages for Home Assistant that the broker has refused.",
+		              (double)a->discovery.refused);
 	}
-	one(b, "statuses_refused_total", "counter", "Retained statuses that the broker has refused.",
-	    (double)a->status.refused);
+	hw_metric_one(b, "statuses_refused_total", "counter", "Retained statuses that the broker has refused.",
+	              (double)a->status.refused);
 }
 
 /* What tells, when something is wrong, where to look. */
@@ -184,35 +182,39 @@ static void core_metrics(const struct hw_app *a, struct evbuffer *b)
 	struct hw_now now = hw_app_now();
 	int64_t oldest_ms;
 	hw_app_owed(a, now, &oldest_ms);
-	one(b, "owed_oldest_seconds", "gauge", "How long a device's state has been owed to a sink, at most.",
-	    (double)oldest_ms / 1e3);
-	one(b, "start_time_seconds", "gauge", "When the daemon started, as Unix time.",
-	    (double)(now.wall_ms - (now.mono.ns - a->started.ns) / HW_NS_PER_MS) / 1e3);
+	hw_metric_one(b, "owed_oldest_seconds", "gauge", "How long a device's state has been owed to a sink, at most.",
+	              (double)oldest_ms / 1e3);
+	hw_metric_one(b, "start_time_seconds", "gauge", "When the daemon started, as Unix time.",
+	              (double)(now.wall_ms - (now.mono.ns - a->started.ns) / HW_NS_PER_MS) / 1e3);
 	hw_metric_family(b, "link_up", "gauge", "1 while the connection is there.");
-	labelled(b, "link_up", "link", "reader", readers_up(a));
-	labelled(b, "link_up", "link", "publisher", a->publisher_up);
+	hw_metric_labelled(b, "link_up", "link", "reader", readers_up(a));
+	hw_metric_labelled(b, "link_up", "link", "publisher", a->publisher_up);
 	if (a->redis)
-		labelled(b, "link_up", "link", "redis", a->redis_up);
-	one(b, "loading", "gauge", "1 while devices are read from the store.", a->loading && !hw_app_stands_by(a));
-	one(b, "candidates", "gauge", "Devices past their deadline that wait for their barriers.", s->candidates);
-	one(b, "barriers_sent_total", "counter", "Barriers sent through the broker.", (double)s->barriers_sent);
-	one(b, "barriers_back_total", "counter", "Barriers that came back.", (double)s->barriers_back);
-	one(b, "goodbyes_void_total", "counter", "Goodbyes that were not believed.", (double)s->goodbyes_void);
+		hw_metric_labelled(b, "link_up", "link", "redis", a->redis_up);
+	hw_metric_one(b, "loading", "gauge", "1 while devices are read from the store.",
+	              a->loading && !hw_app_stands_by(a));
+	hw_metric_one(b, "candidates", "gauge", "Devices past their deadline that wait for their barriers.",
+	              s->candidates);
+	hw_metric_one(b, "barriers_sent_total", "counter", "Barriers sent through the broker.",
+	              (double)s->barriers_sent);
+	hw_metric_one(b, "barriers_back_total", "counter", "Barriers that came back.", (double)s->barriers_back);
+	hw_metric_one(b, "goodbyes_void_total", "counter", "Goodbyes that were not believed.",
+	              (double)s->goodbyes_void);
 	struct hw_probe_counts probes = hw_app_probe_counts(a);
 	hw_metric_family(b, "probes_total", "counter", "Devices asked in their silence, and what became of it.");
-	labelled(b, "probes_total", "result", "sent", (double)probes.sent);
-	labelled(b, "probes_total", "result", "answered", (double)probes.answered);
-	labelled(b, "probes_total", "result", "dropped", (double)probes.dropped);
-	one(b, "relinks_total", "counter", "Entries of the wheel put elsewhere when they came due.",
-	    (double)s->relinks);
+	hw_metric_labelled(b, "probes_total", "result", "sent", (double)probes.sent);
+	hw_metric_labelled(b, "probes_total", "result", "answered", (double)probes.answered);
+	hw_metric_labelled(b, "probes_total", "result", "dropped", (double)probes.dropped);
+	hw_metric_one(b, "relinks_total", "counter", "Entries of the wheel put elsewhere when they came due.",
+	              (double)s->relinks);
 	const struct hw_wheel *keys = hw_monitor_key_wheel(a->monitor);
-	one(b, "wheel_entries", "gauge", "Entries in the wheel, and in that of keys.",
-	    hw_monitor_wheel(a->monitor)->length + (keys ? keys->length : 0));
-	one(b, "event_clients", "gauge", "Clients of the event stream.", clients.now);
-	one(b, "event_clients_lagging", "gauge", "Clients of the event stream that read what has been.",
-	    clients.lagging);
-	one(b, "event_clients_refused_total", "counter", "Clients of the event stream refused or cut off.",
-	    (double)clients.refused);
+	hw_metric_one(b, "wheel_entries", "gauge", "Entries in the wheel, and in that of keys.",
+	              hw_monitor_wheel(a->monitor)->length + (keys ? keys->length : 0));
+	hw_metric_one(b, "event_clients", "gauge", "Clients of the event stream.", clients.now);
+	hw_metric_one(b, "event_clients_lagging", "gauge", "Clients of the event stream that read what has been.",
+	              clients.lagging);
+	hw_metric_one(b, "event_clients_refused_total", "counter", "Clients of the event stream refused or cut off.",
+	              (double)clients.refused);
 }
 
 static void listen_metrics(const struct hw_app *a, struct evbuffer *b)
@@ -221,13 +223,14 @@ static void listen_metrics(const struct hw_app *a, struct evbuffer *b)
 		return;
 	struct hw_http_refused r = hw_control_refused(a->control);
 	hw_metric_family(b, "http_refused_total", "counter", "Requests to [http] listen that were not admitted.");
-	labelled(b, "http_refused_total", "why", "no_token", (double)r.without);
-	labelled(b, "http_refused_total", "why", "wrong_token", (double)r.wrong);
-	labelled(b, "http_refused_total", "why", "closed", (double)r.closed);
-	labelled(b, "http_refused_total", "why", "role", (double)r.may_not);
-	one(b, "tls_handshakes_total", "counter", "Handshakes of TLS that were completed.", (double)r.handshakes);
-	one(b, "tls_handshakes_cut_total", "counter", "Handshakes of TLS that took too long, or were too many.",
-	    (double)r.handshakes_cut);
+	hw_metric_labelled(b, "http_refused_total", "why", "no_token", (double)r.without);
+	hw_metric_labelled(b, "http_refused_total", "why", "wrong_token", (double)r.wrong);
+	hw_metric_labelled(b, "http_refused_total", "why", "closed", (double)r.closed);
+	hw_metric_labelled(b, "http_refused_total", "why", "role", (double)r.may_not);
+	hw_metric_one(b, "tls_handshakes_total", "counter", "Handshakes of TLS that were completed.",
+	              (double)r.handshakes);
+	hw_metric_one(b, "tls_handshakes_cut_total", "counter",
+	              "Handshakes of TLS that took too long, or were too many.", (double)r.handshakes_cut);
 }
 
 static void metrics(void *arg, struct evbuffer *b)
@@ -241,14 +244,14 @@ static void metrics(void *arg, struct evbuffer *b)
 	hw_metric_histogram(b, "loop_turn_seconds", "How long one turn of the loop took.", &a->turn);
 	hw_metric_histogram(b, "loop_turn_cpu_seconds", "CPU time of one whole turn of the loop's thread.",
 	                    &a->turn_cpu);
-	one(b, "barrier_seconds", "gauge", "Smoothed round trip of a barrier through the broker.",
-	    (double)hw_monitor_stats(a->monitor)->barrier_rtt_ns / 1e9);
+	hw_metric_one(b, "barrier_seconds", "gauge", "Smoothed round trip of a barrier through the broker.",
+	              (double)hw_monitor_stats(a->monitor)->barrier_rtt_ns / 1e9);
 	hw_metric_family(b, "owed", "gauge", "Devices whose current state a sink has not confirmed.");
-	labelled(b, "owed", "sink", "mqtt", (double)a->status.owed);
+	hw_metric_labelled(b, "owed", "sink", "mqtt", (double)a->status.owed);
 	if (a->start->mqtt.homeassistant)
-		labelled(b, "owed", "sink", "homeassistant", (double)a->discovery.owed);
+		hw_metric_labelled(b, "owed", "sink", "homeassistant", (double)a->discovery.owed);
 	if (a->redis)
-		labelled(b, "owed", "sink", "redis", (double)a->owed_store);
+		hw_metric_labelled(b, "owed", "sink", "redis", (double)a->owed_store);
 	redis_metrics(a, b);
 	keyspace_metrics(a, b);
 	mqtt_metrics(a, b);
@@ -282,42 +285,14 @@ static const char *standby(void *arg)
 	return hw_app_stands_by(arg) ? hw_app_standby_owner(arg) : NULL;
 }
 
-const struct hw_control_ops hw_app_control_ops = {.now = now_of,
-                                                  .status = status,
-                                                  .forget = forget,
-                                                  .reload = reload,
-                                                  .notify = hw_app_show_notify,
-                                                  .notify_test = hw_app_test_notify,
-                                                  .metrics = metrics,
-                                                  .events_after = events_after,
-                                                  .events_last = events_last};
-const struct hw_control_ops hw_app_control_ops_nodes = {.now = now_of,
-                                                        .status = status,
-                                                        .forget = forget,
-                                                        .reload = reload,
-                                                        .notify = hw_app_show_notify,
-                                                        .notify_test = hw_app_test_notify,
-                                                        .metrics = metrics,
-                                                        .events_after = events_after,
-                                                        .events_last = events_last,
-                                                        .nodes = nodes,
-                                                        .owner = owner};
-const struct hw_control_ops hw_app_control_ops_standby = {.now = now_of,
-                                                          .status = status,
-                                                          .forget = forget,
-                                                          .reload = reload,
-                                                          .notify = hw_app_show_notify,
-                                                          .notify_test = hw_app_test_notify,
-                                                          .metrics = metrics,
-                                                          .events_after = events_after,
-                                                          .events_last = events_last,
-                                                          .nodes = nodes,
-                                                          .owner = owner,
-                                                          .standby = standby};
-const struct hw_control_ops hw_app_control_ops_memory = {.now = now_of,
-                                                         .status = status,
-                                                         .forget = forget,
-                                                         .reload = reload,
-                                                         .notify = hw_app_show_notify,
-                                                         .notify_test = hw_app_test_notify,
-                                                         .metrics = metrics};
+/* What there is in every way to run; what a store adds, other nodes add, and one that stands by. */
+#define ALWAYS                                                                                                         \
+	.now = now_of, .status = status, .forget = forget, .reload = reload, .notify = hw_app_show_notify,             \
+	.notify_test = hw_app_test_notify, .metrics = metrics
+#define STORE ALWAYS, .events_after = events_after, .events_last = events_last
+#define NODES STORE, .nodes = nodes, .owner = owner
+
+const struct hw_control_ops hw_app_control_ops = {STORE};
+const struct hw_control_ops hw_app_control_ops_nodes = {NODES};
+const struct hw_control_ops hw_app_control_ops_standby = {NODES, .standby = standby};
+const struct hw_control_ops hw_app_control_ops_memory = {ALWAYS};

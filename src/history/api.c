@@ -92,12 +92,11 @@ static void add_lags(struct evbuffer *b, const struct hw_clerk_view *v)
 {
 	hw_metric_family(b, "history_lag_seconds", "gauge", "Age of the last entry that was written, while more wait");
 	for (int i = 0; i < HW_STREAMS; i++)
-		hw_metric_sample(b, "history_lag_seconds", (const char *[]){"stream", stream_names[i], NULL},
-		                 (double)v->lag_ms[i] / 1e3);
+		hw_metric_labelled(b, "history_lag_seconds", "stream", stream_names[i], (double)v->lag_ms[i] / 1e3);
 	hw_metric_family(b, "history_lag_entries", "gauge", "Entries that wait in Redis; NaN: it does not tell");
 	for (int i = 0; i < HW_STREAMS; i++)
-		hw_metric_sample(b, "history_lag_entries", (const char *[]){"stream", stream_names[i], NULL},
-		                 v->lag_entries[i] < 0 ? (double)NAN : (double)v->lag_entries[i]);
+		hw_metric_labelled(b, "history_lag_entries", "stream", stream_names[i],
+		                   v->lag_entries[i] < 0 ? (double)NAN : (double)v->lag_entries[i]);
 }
 
 static void serve_metrics(void *arg, struct evhttp_request *req, const char *rest)
@@ -114,9 +113,8 @@ static void serve_metrics(void *arg, struct evhttp_request *req, const char *res
 	add_lags(b, &v);
 	hw_metric_family(b, "history_rows_total", "counter", "Rows that this worker has written");
 	for (int i = 0; i < HW_ROWS_KINDS; i++)
-		hw_metric_sample(b, "history_rows_total",
-		                 (const char *[]){"kind", hw_clerk_rows_name((enum hw_clerk_rows)i), NULL},
-		                 (double)v.rows[i]);
+		hw_metric_labelled(b, "history_rows_total", "kind", hw_clerk_rows_name((enum hw_clerk_rows)i),
+		                   (double)v.rows[i]);
 	hw_metric_one(b, "history_gaps_total", "counter", "Gaps in the streams that the database holds",
 	              (double)v.gaps);
 	hw_metric_one(b, "history_lost_total", "counter", "Entries that were lost in them, as far as it is known",

@@ -4,13 +4,10 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "http/multi.h"
-
-#define URL_MAX 1024
 
 struct request {
 	struct hw_fetch *fetch;
@@ -98,17 +95,11 @@ void hw_fetch_free(struct hw_fetch *f)
 /* 0 or -ENOMEM. */
 static int set_up(struct hw_fetch *f, struct request *r, const char *path)
 {
-	char url[URL_MAX];
-	int n = snprintf(url, sizeof(url), "http://localhost%s", path);
-	if (!r->easy && !(r->easy = curl_easy_init()))
+	if (!r->easy && !(r->easy = hw_multi_inward(f->socket)))
 		return -ENOMEM;
-	if (n >= URL_MAX || curl_easy_setopt(r->easy, CURLOPT_URL, url) ||
-	    curl_easy_setopt(r->easy, CURLOPT_UNIX_SOCKET_PATH, f->socket))
+	if (hw_multi_set_path(r->easy, path, NULL))
 		return -ENOMEM;
 	r->fetch = f;
-	curl_easy_setopt(r->easy, CURLOPT_PATH_AS_IS, 1L);
-	curl_easy_setopt(r->easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(r->easy, CURLOPT_PROXY, "");
 	curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, f->timeout_ms);
 	curl_easy_setopt(r->easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(r->easy, CURLOPT_WRITEDATA, r);

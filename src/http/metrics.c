@@ -63,6 +63,11 @@ void hw_metric_family(struct evbuffer *b, const char *name, const char *type, co
 	evbuffer_add_printf(b, "\n# TYPE " PREFIX "%s %s\n", name, type);
 }
 
+void hw_metric_labelled(struct evbuffer *b, const char *name, const char *key, const char *label, double value)
+{
+	hw_metric_sample(b, name, (const char *const[]){key, label, NULL}, value);
+}
+
 void hw_metric_one(struct evbuffer *b, const char *name, const char *type, const char *help, double value)
 {
 	hw_metric_family(b, name, type, help);

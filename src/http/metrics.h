@@ -13,6 +13,8 @@ struct evbuffer;
 void hw_metric_family(struct evbuffer *b, const char *name, const char *type, const char *help);
 /* One sample. `labels`: NULL, or pairs "key", "value", ... ended by NULL; values are escaped. */
 void hw_metric_sample(struct evbuffer *b, const char *name, const char *const *labels, double value);
+/* One that has a single label. */
+void hw_metric_labelled(struct evbuffer *b, const char *name, const char *key, const char *label, double value);
 /* A family of one sample without labels. */
 void hw_metric_one(struct evbuffer *b, const char *name, const char *type, const char *help, double value);
 

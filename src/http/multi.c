@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* Says which transfers have ended. */
 static void check(struct hw_multi *m)
@@ -110,6 +112,31 @@ CURL *hw_multi_outward(void)
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
 	return easy;
+}
+
+CURL *hw_multi_inward(const char *socket)
+{
+	CURL *easy = curl_easy_init();
+	if (!easy)
+		return NULL;
+	if (curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, socket)) {
+		curl_easy_cleanup(easy);
+		return NULL;
+	}
+	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_PROXY, "");
+	return easy;
+}
+
+int hw_multi_set_path(CURL *easy, const char *path, const char *query)
+{
+	char *url;
+	if (asprintf(&url, "http://localhost%s%s%s", path, query ? "?" : "", query ? query : "") < 0)
+		return -ENOMEM;
+	int rc = curl_easy_setopt(easy, CURLOPT_URL, url) ? -ENOMEM : 0;
+	free(url);
+	return rc;
 }
 
 long hw_multi_status(CURL *easy, CURLcode code)

@@ -28,6 +28,11 @@ int hw_multi_init(struct hw_multi *m, struct event_base *base, hw_multi_done *do
  * curl_easy_cleanup().
  */
 CURL *hw_multi_outward(void);
+/* A handle for requests to another program of ours, which listens on a unix socket. NULL without memory; the caller's,
+ * for curl_easy_cleanup(). */
+CURL *hw_multi_inward(const char *socket);
+/* What is asked of it next: a path, which goes as it is, and a query or NULL. 0 or -ENOMEM. */
+int hw_multi_set_path(CURL *easy, const char *path, const char *query);
 /* The status of a transfer that has ended well, or 0. */
 long hw_multi_status(CURL *easy, CURLcode code);
 /* Starts a transfer, which stays the caller's. 0 or -ENOMEM. */

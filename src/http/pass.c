@@ -289,28 +289,18 @@ static int set_up(struct transfer *t)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(t->req);
 	const char *path = evhttp_uri_get_path(uri), *query = evhttp_uri_get_query(uri);
-	char *url;
-	if (asprintf(&url, "http://localhost%s%s%s", path && *path ? path : "/", query ? "?" : "", query ? query : "") <
-	    0)
-		return -ENOMEM;
 	bool head = evhttp_request_get_command(t->req) == EVHTTP_REQ_HEAD;
-	int rc = curl_easy_setopt(t->easy, CURLOPT_URL, url) ||
-	                         curl_easy_setopt(t->easy, CURLOPT_UNIX_SOCKET_PATH, t->p->socket) || add_headers(t) ||
-	                         add_body(t) || curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, method_name(t->req))
-	                 ? -ENOMEM
-	                 : 0;
-	free(url);
-	curl_easy_setopt(t->easy, CURLOPT_PATH_AS_IS, 1L);
+	if (hw_multi_set_path(t->easy, path && *path ? path : "/", query) || add_headers(t) || add_body(t) ||
+	    curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, method_name(t->req)))
+		return -ENOMEM;
 	curl_easy_setopt(t->easy, CURLOPT_NOBODY, head ? 1L : 0L);
-	curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(t->easy, CURLOPT_PROXY, "");
 	curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
 	curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
 	curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
 	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
-	return rc;
+	return 0;
 }
 
 static struct transfer *transfer_new(struct hw_pass *p, struct evhttp_request *req)
@@ -322,7 +312,7 @@ static struct transfer *transfer_new(struct hw_pass *p, struct evhttp_request *r
 	t->p = p;
 	t->req = req;
 	p->stats.now++;
-	t->easy = curl_easy_init();
+	t->easy = hw_multi_inward(p->socket);
 	t->patience = evtimer_new(p->base, on_patience, t);
 	if (t->easy && t->patience && set_up(t) == 0 && event_add(t->patience, &tv) == 0 &&
 	    hw_multi_add(&p->multi, t->easy) == 0)

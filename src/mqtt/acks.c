@@ -37,16 +37,9 @@ static enum hw_link_read leave_to_library(struct hw_acks *a)
 	return hw_link_read_one(a->link) == HW_LINK_LOST ? HW_LINK_LOST : HW_LINK_MORE;
 }
 
-/* For a stream MSG_TRUNC throws bytes away without copying them: the buffer is not written to. */
-static ssize_t throw_away(struct hw_acks *a, size_t bytes)
-{
-	size_t most = bytes < sizeof(a->seen) ? bytes : sizeof(a->seen);
-	return recv(hw_link_socket(a->link), a->seen, most, MSG_TRUNC | MSG_DONTWAIT);
-}
-
 static enum hw_link_read skip(struct hw_acks *a)
 {
-	ssize_t n = throw_away(a, a->skip);
+	ssize_t n = hw_receive_throw_away(hw_link_socket(a->link), a->skip);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : failed(a, errno);
 	if (n == 0)
@@ -66,7 +59,7 @@ static enum hw_link_read wait_for_rest(struct hw_acks *a, bool is_ack, size_t se
 	size_t waiting = hw_receive_waiting(fd);
 	if (!is_ack && waiting >= size)
 		return leave_to_library(a);
-	if (waiting > seen && seen < HW_ACKS_LOOK)
+	if (waiting > seen && seen < HW_RECEIVE_LOOK)
 		return HW_LINK_MORE; /* it has come meanwhile */
 	if (ended)
 		return lost(a, MOSQ_ERR_CONN_LOST);
@@ -81,7 +74,7 @@ static bool is_message(unsigned char head)
 
 static enum hw_link_read look(struct hw_acks *a)
 {
-	ssize_t got = recv(hw_link_socket(a->link), a->seen, HW_ACKS_LOOK, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t got = recv(hw_link_socket(a->link), a->seen, HW_RECEIVE_LOOK, MSG_PEEK | MSG_DONTWAIT);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? HW_LINK_DRAINED : failed(a, errno);
 	if (got == 0)
@@ -95,11 +88,11 @@ static enum hw_link_read look(struct hw_acks *a)
 		done += p.size;
 	}
 	if (done > 0) {
-		ssize_t thrown = throw_away(a, done < n ? done : n);
+		ssize_t thrown = hw_receive_throw_away(hw_link_socket(a->link), done < n ? done : n);
 		if (thrown < 0)
 			return failed(a, errno);
 		a->skip = done - (size_t)thrown; /* of the last one, which has not all come */
-		return done == n && n < HW_ACKS_LOOK ? HW_LINK_DRAINED : HW_LINK_MORE;
+		return done == n && n < HW_RECEIVE_LOOK ? HW_LINK_DRAINED : HW_LINK_MORE;
 	}
 	if (kind == HW_PACKET_NO_ACK && p.size > 0 && is_message(a->seen[0])) {
 		a->skip = p.size;

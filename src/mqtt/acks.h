@@ -17,15 +17,14 @@
 #include <stdint.h>
 
 #include "mqtt/link.h"
-
-#define HW_ACKS_LOOK 4096 /* bytes that are looked at together */
+#include "mqtt/receive.h"
 
 struct hw_acks {
 	struct hw_link *link;                                   /* borrowed, and hw_link_is_bare() */
 	void (*take)(void *owner, uint16_t id, uint8_t reason); /* one acknowledgement, with the link's owner */
 	size_t skip;    /* bytes of a packet that are of no interest: what matters of it was taken */
 	size_t awaited; /* bytes that must wait in the socket before there is anything to do */
-	unsigned char seen[HW_ACKS_LOOK];
+	unsigned char seen[HW_RECEIVE_LOOK];
 };
 
 /* A connection is up, or gone: nothing is awaited. */

@@ -5,9 +5,10 @@
  * Invariant: the socket stands at the beginning of a packet, unless the library is midway through one. `take` is called
  * in the order of the stream, and what it took is thrown away before anything else is read.
  *
- * Cost: two system calls for up to LOOK bytes of packets, each byte copied once. Not for more at once: a broker writes
- * packet by packet, the kernel keeps them so, and to look at the next one it walks past all before it, so that a look
- * is quadratic in them. Measured behind mosquitto with packets of 36 bytes: 64 KiB cost the thread 1.1 us a message.
+ * Cost: two system calls for up to HW_RECEIVE_LOOK bytes of packets, each byte copied once. Not for more at once: a
+ * broker writes packet by packet, the kernel keeps them so, and to look at the next one it walks past all before it, so
+ * that a look is quadratic in them. Measured behind mosquitto with packets of 36 bytes: 64 KiB cost the thread 1.1 us a
+ * message.
  */
 #include "mqtt/ahead.h"
 
@@ -19,7 +20,6 @@
 
 #include "mqtt/receive.h"
 
-#define LOOK    4096 /* bytes that are looked at together */
 #define PACKETS 32   /* about as many heartbeats are in there */
 #define LONGEST 2048 /* a longer packet is left to the library */
 
@@ -28,7 +28,7 @@ struct hw_ahead {
 	bool (*take)(void *owner, const struct hw_packet *message);
 	bool midway;    /* the library has begun a packet, and not ended it */
 	size_t awaited; /* bytes that the socket must hold before it is readable */
-	unsigned char seen[LOOK];
+	unsigned char seen[HW_RECEIVE_LOOK];
 };
 
 struct hw_ahead *hw_ahead_new(struct hw_link *l, bool (*take)(void *owner, const struct hw_packet *message))
@@ -95,10 +95,9 @@ static struct begin hand_over(struct hw_ahead *a, size_t n)
 	}
 }
 
-/* For a stream MSG_TRUNC throws bytes away without copying them: the buffer is not written to. */
 static bool throw_away(struct hw_ahead *a, size_t bytes)
 {
-	if (bytes == 0 || recv(hw_link_socket(a->link), a->seen, bytes, MSG_TRUNC | MSG_DONTWAIT) == (ssize_t)bytes)
+	if (bytes == 0 || hw_receive_throw_away(hw_link_socket(a->link), bytes) == (ssize_t)bytes)
 		return true;
 	hw_link_lost(a->link, MOSQ_ERR_ERRNO, errno);
 	return false;
@@ -106,7 +105,7 @@ static bool throw_away(struct hw_ahead *a, size_t bytes)
 
 static enum hw_link_read peek_socket(struct hw_ahead *a)
 {
-	ssize_t n = recv(hw_link_socket(a->link), a->seen, LOOK, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = recv(hw_link_socket(a->link), a->seen, HW_RECEIVE_LOOK, MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return HW_LINK_DRAINED;
 	if (n <= 0)
@@ -121,9 +120,9 @@ static enum hw_link_read peek_socket(struct hw_ahead *a)
 		return hw_link_read_one(a->link);
 	if (left > 0 && b.next > LONGEST)
 		a->midway = true;
-	else if (n < LOOK)
+	else if (n < HW_RECEIVE_LOOK)
 		await(a, left > 0 ? b.next : 1);
-	return n == LOOK || a->midway ? HW_LINK_MORE : HW_LINK_DRAINED;
+	return n == HW_RECEIVE_LOOK || a->midway ? HW_LINK_MORE : HW_LINK_DRAINED;
 }
 
 enum hw_link_read hw_ahead_read(struct hw_ahead *a, unsigned budget)

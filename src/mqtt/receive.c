@@ -72,3 +72,10 @@ bool hw_receive_ended(int fd)
 	struct pollfd p = {fd, POLLRDHUP, 0};
 	return poll(&p, 1, 0) > 0;
 }
+
+/* For a stream MSG_TRUNC throws bytes away without copying them: the buffer is not written to. */
+ssize_t hw_receive_throw_away(int fd, size_t bytes)
+{
+	unsigned char unused[HW_RECEIVE_LOOK];
+	return recv(fd, unused, bytes < sizeof(unused) ? bytes : sizeof(unused), MSG_TRUNC | MSG_DONTWAIT);
+}

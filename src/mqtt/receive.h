@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Makes the receive buffer as large as the system allows, 8 MiB at most. */
 void hw_receive_widen(int fd);
@@ -18,5 +19,11 @@ unsigned hw_receive_percent(int fd, size_t waiting);
 void hw_receive_await(int fd, size_t bytes);
 /* Whether what it holds is all that will ever come. */
 bool hw_receive_ended(int fd);
+
+#define HW_RECEIVE_LOOK 4096 /* bytes that are looked at together, before they are read (MSG_PEEK) */
+
+/* Throws away up to `bytes` of what it holds, HW_RECEIVE_LOOK at most. How many they were; 0: it has ended; -1 with
+ * errno. Does not wait. */
+ssize_t hw_receive_throw_away(int fd, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What brings one message at a time to its target: a program (program.c) or a web server (webhook.c). Internal to
+ * What brings one message at a time to its target: a program (exec.c) or a web server (webhook.c). Internal to
  * src/notify.
  */
 #ifndef HW_CARRIER_H
@@ -20,15 +20,15 @@ struct event_base;
 typedef void hw_carrier_done(void *arg, int code, const char *why);
 
 struct hw_note;
-struct hw_program;
+struct hw_exec;
 struct hw_webhook;
 
-struct hw_program *hw_program_new(struct event_base *base, hw_carrier_done *done, void *arg);
+struct hw_exec *hw_exec_new(struct event_base *base, hw_carrier_done *done, void *arg);
 /* Kills it if it runs. */
-void hw_program_free(struct hw_program *p);
+void hw_exec_free(struct hw_exec *p);
 /* Runs `path` with the text of `note` on its standard input; the note stays until done. 0, or -errno: it could not be
  * started. */
-int hw_program_start(struct hw_program *p, const char *path, const struct hw_note *note, int64_t timeout_ms);
+int hw_exec_start(struct hw_exec *p, const char *path, const struct hw_note *note, int64_t timeout_ms);
 
 struct hw_webhook *hw_webhook_new(struct event_base *base, hw_carrier_done *done, void *arg);
 void hw_webhook_free(struct hw_webhook *w);

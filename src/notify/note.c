@@ -16,6 +16,7 @@
 
 #include "heartwheel/report.h"
 #include "heartwheel/utf8.h"
+#include "http/buffer.h"
 #include "notify/digest.h"
 
 #define TITLE_MAX 900 /* bytes of a title: more is cut */
@@ -33,15 +34,10 @@ static void put(void *arg, const char *text, size_t len)
 static char *filled(const char *format, const struct hw_fields *f)
 {
 	struct evbuffer *b = evbuffer_new();
-	char *text = NULL;
 	if (!b)
 		return NULL;
 	hw_notify_fill(format, (const char *const *)f->of, put, b);
-	size_t len = evbuffer_get_length(b);
-	if ((text = malloc(len + 1))) {
-		evbuffer_remove(b, text, len);
-		text[len] = '\0';
-	}
+	char *text = hw_buffer_text(b);
 	evbuffer_free(b);
 	return text;
 }
@@ -150,17 +146,12 @@ static int add_slack(struct evbuffer *b, const char *title, const char *text)
 static char *ntfy_headers(const char *title, bool bad)
 {
 	struct evbuffer *b = evbuffer_new();
-	char *text = NULL;
 	if (!b)
 		return NULL;
 	header(b, "Title", title, " ");
 	evbuffer_add_printf(b, "\nPriority: %s\nTags: %s\n", bad ? "high" : "default",
 	                    bad ? "warning" : "white_check_mark");
-	size_t len = evbuffer_get_length(b);
-	if ((text = malloc(len + 1))) {
-		evbuffer_remove(b, text, len);
-		text[len] = '\0';
-	}
+	char *text = hw_buffer_text(b);
 	evbuffer_free(b);
 	return text;
 }

@@ -46,7 +46,7 @@ struct hw_notifier {
 	struct event *seal;
 	bool unarmed; /* `seal` could not be armed: the next hw_notifier_tick() does it */
 	struct target target[HW_NOTIFIER_KINDS];
-	struct hw_program *program; /* made when first needed, as is the other */
+	struct hw_exec *program; /* made when first needed, as is the other */
 	struct hw_webhook *webhook;
 	struct hw_notifier_stats stats;
 	uint64_t last; /* message; its entry is at last % HW_NOTIFIER_PAST */
@@ -142,7 +142,7 @@ static int start(struct target *t)
 {
 	struct hw_notifier *n = t->notifier;
 	const struct hw_note *note = t->queue[0];
-	return t->kind == HW_NOTIFIER_EXEC ? hw_program_start(n->program, t->address, note, n->timeout_ms)
+	return t->kind == HW_NOTIFIER_EXEC ? hw_exec_start(n->program, t->address, note, n->timeout_ms)
 	                                   : hw_webhook_start(n->webhook, t->address, note, n->timeout_ms);
 }
 
@@ -359,7 +359,7 @@ void hw_notifier_free(struct hw_notifier *n)
 {
 	if (!n)
 		return;
-	hw_program_free(n->program);
+	hw_exec_free(n->program);
 	hw_webhook_free(n->webhook);
 	for (int k = 0; k < HW_NOTIFIER_KINDS; k++) {
 		while (n->target[k].n > 0)
@@ -385,7 +385,7 @@ static void empty(struct target *t)
 static int make_carriers(struct hw_notifier *n, const struct hw_notifier_conf *conf)
 {
 	if (conf->exec[0] && !n->program)
-		n->program = hw_program_new(n->base, on_done, &n->target[HW_NOTIFIER_EXEC]);
+		n->program = hw_exec_new(n->base, on_done, &n->target[HW_NOTIFIER_EXEC]);
 	if (conf->webhook[0] && !n->webhook)
 		n->webhook = hw_webhook_new(n->base, on_done, &n->target[HW_NOTIFIER_WEBHOOK]);
 	return (conf->exec[0] && !n->program) || (conf->webhook[0] && !n->webhook) ? -ENOMEM : 0;

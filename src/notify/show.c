@@ -46,16 +46,13 @@ void hw_notify_metrics(const struct hw_notifier *n, struct evbuffer *b)
 	for (size_t f = 0; f < sizeof(families) / sizeof(*families); f++) {
 		hw_metric_family(b, families[f].name, families[f].type, families[f].help);
 		for (int k = 0; k < HW_NOTIFIER_KINDS; k++)
-			hw_metric_sample(
-				b, families[f].name,
-				(const char *[]){"kind", hw_notifier_kind_name((enum hw_notifier_kind)k), NULL},
-				(double)families[f].value[k]);
+			hw_metric_labelled(b, families[f].name, "kind", hw_notifier_kind_name((enum hw_notifier_kind)k),
+			                   (double)families[f].value[k]);
 	}
 	hw_metric_family(b, "notify_waiting", "gauge", "Notifications that wait for their target.");
 	for (int k = 0; k < HW_NOTIFIER_KINDS; k++)
-		hw_metric_sample(b, "notify_waiting",
-		                 (const char *[]){"kind", hw_notifier_kind_name((enum hw_notifier_kind)k), NULL},
-		                 (double)s->waiting[k]);
+		hw_metric_labelled(b, "notify_waiting", "kind", hw_notifier_kind_name((enum hw_notifier_kind)k),
+		                   (double)s->waiting[k]);
 	hw_metric_one(b, "notify_dropped_total", "counter", "Notifications dropped because the queue was full.",
 	              (double)s->dropped);
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "heartwheel/utf8.h"
+#include "http/buffer.h"
 
 static bool invisible(uint32_t c)
 {
@@ -134,8 +135,7 @@ char *hw_lines_take(struct hw_lines *l)
 	if (l->left_out)
 		evbuffer_add_printf(l->text, "... and %s more\n", hw_words_number(l->left_out, count));
 	size_t len = evbuffer_get_length(l->text);
-	char *text = malloc(len + 1);
-	evbuffer_remove(l->text, text, text ? len : 0);
+	char *text = hw_buffer_text(l->text);
 	if (text)
 		text[len > 0 ? len - 1 : 0] = '\0'; /* without the last line's end */
 	evbuffer_drain(l->text, evbuffer_get_length(l->text));

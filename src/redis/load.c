@@ -21,7 +21,6 @@
 #define PAGE_TEXT     "500"
 #define AGAIN_SECONDS 1
 #define SEQ_MAX       ((UINT64_C(1) << 48) - 1)
-#define SINCE_MAX_MS  ((INT64_C(1) << 47) - 1)
 
 enum field {
 	F_STATE,
@@ -156,8 +155,8 @@ static bool read_device(const redisReply *reply, struct hw_stored *s)
 		return false;
 	if (!reason || hw_reason_parse(reason->str, &s->reason) != 0)
 		s->reason = s->state == HW_STATE_ONLINE ? HW_REASON_HEARTBEAT : HW_REASON_TIMEOUT;
-	s->since_ms = number(field(reply, F_SINCE), SINCE_MAX_MS, 0);
-	s->last_seen_ms = number(field(reply, F_LAST_SEEN), SINCE_MAX_MS, 0);
+	s->since_ms = number(field(reply, F_SINCE), HW_SINCE_MAX, 0);
+	s->last_seen_ms = number(field(reply, F_LAST_SEEN), HW_SINCE_MAX, 0);
 	s->own_timeout_ms = number(field(reply, F_OWN_TIMEOUT), HW_TIMEOUT_MAX_MS, 0);
 	s->group = group ? group->str : NULL;
 	s->source = read_source(field(reply, F_SOURCE));

@@ -119,18 +119,16 @@ static void add_states(struct evbuffer *b, struct hw_tasks_app *a)
 	a->api->count.wanted = 60;
 	hw_metric_family(b, "tasks", "gauge", "Tasks that wait, by their state, as they were counted last");
 	for (int s = 0; s < HW_TASK_COMPLETE && a->api->count.known; s++)
-		hw_metric_sample(b, "tasks", (const char *[]){"state", hw_task_state_name((enum hw_task_state)s), NULL},
-		                 (double)a->api->count.n[s]);
+		hw_metric_labelled(b, "tasks", "state", hw_task_state_name((enum hw_task_state)s),
+		                   (double)a->api->count.n[s]);
 	hw_metric_family(b, "tasks_total", "counter", "Transitions of tasks into a state");
 	for (int s = 0; s < HW_TASK_STATES; s++)
-		hw_metric_sample(b, "tasks_total",
-		                 (const char *[]){"state", hw_task_state_name((enum hw_task_state)s), NULL},
-		                 (double)a->counts.ended[s]);
+		hw_metric_labelled(b, "tasks_total", "state", hw_task_state_name((enum hw_task_state)s),
+		                   (double)a->counts.ended[s]);
 	hw_metric_family(b, "task_refused_total", "counter", "Messages that were refused, by why");
 	for (int k = 0; k < HW_REFUSED_KINDS; k++)
-		hw_metric_sample(b, "task_refused_total",
-		                 (const char *[]){"kind", hw_tasks_refusal_name((enum hw_tasks_refusal)k), NULL},
-		                 (double)a->counts.refused[k]);
+		hw_metric_labelled(b, "task_refused_total", "kind", hw_tasks_refusal_name((enum hw_tasks_refusal)k),
+		                   (double)a->counts.refused[k]);
 }
 
 static void add_schedule(struct evbuffer *b, const struct hw_tasks_app *a)
@@ -154,9 +152,8 @@ static void add_watched(struct evbuffer *b, const struct hw_tasks_app *a)
 		              "Tasks of others that are known, those that have ended included", (double)n);
 	hw_metric_family(b, "task_watched_total", "counter", "Transitions of tasks that others sent one another");
 	for (int s = HW_TASK_SENT; s < HW_TASK_CANCELLED; s++)
-		hw_metric_sample(b, "task_watched_total",
-		                 (const char *[]){"state", hw_task_state_name((enum hw_task_state)s), NULL},
-		                 (double)a->counts.watched[s]);
+		hw_metric_labelled(b, "task_watched_total", "state", hw_task_state_name((enum hw_task_state)s),
+		                   (double)a->counts.watched[s]);
 }
 
 static void add_calls(struct evbuffer *b, const struct hw_tasks_app *a)
@@ -164,9 +161,9 @@ static void add_calls(struct evbuffer *b, const struct hw_tasks_app *a)
 	struct hw_call_stats c;
 	hw_call_stats(a->call, &c);
 	hw_metric_family(b, "task_calls_total", "counter", "POST /v1/call, by how it ended");
-	hw_metric_sample(b, "task_calls_total", (const char *[]){"result", "answered", NULL}, (double)c.answered);
-	hw_metric_sample(b, "task_calls_total", (const char *[]){"result", "timeout", NULL}, (double)c.timed_out);
-	hw_metric_sample(b, "task_calls_total", (const char *[]){"result", "failed", NULL}, (double)c.failed);
+	hw_metric_labelled(b, "task_calls_total", "result", "answered", (double)c.answered);
+	hw_metric_labelled(b, "task_calls_total", "result", "timeout", (double)c.timed_out);
+	hw_metric_labelled(b, "task_calls_total", "result", "failed", (double)c.failed);
 }
 
 static void serve_metrics(void *arg, struct evhttp_request *req, const char *rest)

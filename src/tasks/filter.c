@@ -3,12 +3,12 @@
 #include "tasks/filter.h"
 
 #include <event2/buffer.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "heartwheel/json.h"
 #include "heartwheel/report.h"
 #include "heartwheel/topic.h"
+#include "http/buffer.h"
 
 #define QUOTED_MAX (HW_ID_MAX * 6 + 3)
 
@@ -64,7 +64,6 @@ char *hw_filter_of(const struct hw_request *q)
 {
 	struct evbuffer *b = evbuffer_new();
 	const char *comma = "{";
-	char *text = NULL;
 	if (!b)
 		return NULL;
 	for (size_t i = 0; i < q->n_ids; i++)
@@ -84,11 +83,7 @@ char *hw_filter_of(const struct hw_request *q)
 		comma = ",";
 	}
 	evbuffer_add(b, *comma == '{' ? "{}" : "}", *comma == '{' ? 2 : 1);
-	size_t len = evbuffer_get_length(b);
-	if ((text = malloc(len + 1))) {
-		evbuffer_remove(b, text, len);
-		text[len] = '\0';
-	}
+	char *text = hw_buffer_text(b);
 	evbuffer_free(b);
 	return text;
 }

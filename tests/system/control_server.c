@@ -63,15 +63,11 @@ static void op_metrics(void *arg, struct evbuffer *body)
 	evbuffer_add_printf(body, "# HELP heartwheel_more More.\n# TYPE heartwheel_more gauge\nheartwheel_more 1\n");
 }
 
-static const struct hw_control_ops ops = {
-	.now = op_now,
-	.status = op_status,
-	.forget = op_forget,
-	.reload = op_reload,
-	.notify = op_notify,
-	.notify_test = op_notify_test,
-	.metrics = op_metrics,
-};
+#define ALWAYS                                                                                                         \
+	.now = op_now, .status = op_status, .forget = op_forget, .reload = op_reload, .notify = op_notify,             \
+	.notify_test = op_notify_test, .metrics = op_metrics
+
+static const struct hw_control_ops ops = {ALWAYS};
 
 static int op_events_after(void *arg, struct hw_event_id at)
 {
@@ -93,13 +89,7 @@ static int op_events_last(void *arg)
 }
 
 static const struct hw_control_ops ops_with_store = {
-	.now = op_now,
-	.status = op_status,
-	.forget = op_forget,
-	.reload = op_reload,
-	.notify = op_notify,
-	.notify_test = op_notify_test,
-	.metrics = op_metrics,
+	ALWAYS,
 	.events_after = op_events_after,
 	.events_last = op_events_last,
 };
@@ -117,13 +107,7 @@ static const char *op_owner(void *arg, const struct hw_device *d)
 }
 
 static const struct hw_control_ops ops_with_nodes = {
-	.now = op_now,
-	.status = op_status,
-	.forget = op_forget,
-	.reload = op_reload,
-	.notify = op_notify,
-	.notify_test = op_notify_test,
-	.metrics = op_metrics,
+	ALWAYS,
 	.nodes = op_nodes,
 	.owner = op_owner,
 };

@@ -40,6 +40,8 @@ void broker_shell(const struct broker *b, const char *format, ...) __attribute__
 void broker_blocked(const struct broker *b);
 
 int free_port(void);
+/* A socket on a free port of 127.0.0.1, for listen(). */
+int bound_socket(int *port);
 int64_t now_ms(void);
 
 /* What readers and publishers are configured with; a test changes what it is about. */

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../random.h"
 #include "mqtt_broker.h"
 
 #define MARK   "0123456789abcdef "
@@ -24,13 +25,6 @@
 #define STREAM (24 << 20)
 
 static const int protocols[] = {5, 311};
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n)
-{
-	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)(seed >> 33) % n;
-}
 
 /* --- the other end */
 
@@ -67,13 +61,9 @@ static uint8_t hear(struct server *s, uint8_t body[128])
 
 static void listen_on(struct server *s, int protocol)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(a);
-	*s = (struct server){.v5 = protocol == 5, .listener = socket(AF_INET, SOCK_STREAM, 0)};
-	ck_assert_int_eq(bind(s->listener, (struct sockaddr *)&a, len), 0);
+	*s = (struct server){.v5 = protocol == 5};
+	s->listener = bound_socket(&s->at.port);
 	ck_assert_int_eq(listen(s->listener, 4), 0);
-	ck_assert_int_eq(getsockname(s->listener, (struct sockaddr *)&a, &len), 0);
-	s->at.port = ntohs(a.sin_port);
 	s->bytes = malloc(STREAM);
 	ck_assert_ptr_nonnull(s->bytes);
 }
@@ -366,8 +356,6 @@ static void add_tests(void *suite)
 
 int main(void)
 {
-	const char *given = getenv("HW_SEED");
-	seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
-	printf("HW_SEED=%llu\n", (unsigned long long)seed);
+	random_begin(random_seed_of_now());
 	return test_mqtt_main("mqtt, ahead of the library", add_tests);
 }

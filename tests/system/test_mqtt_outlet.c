@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../random.h"
 #include "mqtt_broker.h"
 
 #define LONG     20000 /* payload: more than the sockets hold here */
@@ -27,13 +28,6 @@
 #define CANARY   "heartwheel/t/canary"
 
 static const int protocols[] = {5, 311};
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n)
-{
-	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)(seed >> 33) % n;
-}
 
 /* --- the other end */
 
@@ -61,18 +55,13 @@ static int said[STATUSES + 600];
 
 static void listen_on(struct server *s, int protocol)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(a);
 	int room = 16384;
 	memset(s, 0, sizeof(*s));
 	s->v5 = protocol == 5;
 	s->fd = -1;
-	s->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	s->listener = bound_socket(&s->at.port);
 	setsockopt(s->listener, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
-	ck_assert_int_eq(bind(s->listener, (struct sockaddr *)&a, len), 0);
 	ck_assert_int_eq(listen(s->listener, 4), 0);
-	ck_assert_int_eq(getsockname(s->listener, (struct sockaddr *)&a, &len), 0);
-	s->at.port = ntohs(a.sin_port);
 	s->receive_max = s->v5 ? 2 + random_below(40) : 1000;
 	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
 		said[i] = NOT_YET;
@@ -109,9 +98,11 @@ static void hang_up(struct server *s)
 static void answer_call(struct server *s)
 {
 	int one = 1;
-	s->fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK);
-	if (s->fd < 0)
+	struct pollfd p = {s->listener, POLLIN, 0};
+	if (poll(&p, 1, 0) <= 0)
 		return;
+	s->fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK);
+	ck_assert_int_ge(s->fd, 0);
 	setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	s->have = s->to_send = 0;
 	s->n_asked = 0;
@@ -506,6 +497,31 @@ START_TEST(test_any_pieces)
 }
 END_TEST
 
+/* The other end has hung up: there is a DOWN, and nothing of before is answered after it. Then it takes the next call.
+ */
+static void await_return(struct server *s, struct hw_publisher *p, struct tally *t)
+{
+	struct hw_publisher_event ev;
+	for (int64_t until = now_ms() + PATIENCE; !t->down;) {
+		ck_assert_msg(now_ms() < until, "no DOWN");
+		if (publisher_next(p, &ev, 10))
+			take_event(s, t, &ev);
+	}
+	s->deaf = false;
+	t->first = s->next = t->sent;
+	t->barriers = s->barriers;
+	t->canaries_sent = t->canaries;
+	t->up = t->down = false;
+	hw_publisher_hurry(p);
+	for (int64_t until = now_ms() + PATIENCE; !t->up;) {
+		ck_assert_msg(now_ms() < until, "it does not come back");
+		serve(s);
+		while (publisher_next(p, &ev, 0))
+			take_event(s, t, &ev);
+	}
+	narrow(s);
+}
+
 /* As many as the window lets go are on their way, or half of it, when the other end is gone. */
 static void break_off(struct server *s, struct hw_publisher *p, struct tally *t)
 {
@@ -528,30 +544,44 @@ START_TEST(test_broken_off)
 {
 	struct server *s = &server;
 	struct tally t = {0};
-	struct hw_publisher_event ev;
 	listen_on(s, protocols[_i]);
 	struct hw_publisher *p = meet(s, protocols[_i], 0, 60, &t);
 	for (unsigned times = 0; times < 10; times++) {
 		break_off(s, p, &t);
 		ck_assert(!t.down);
 		ck_assert_uint_eq(s->connects, times + 1);
-		for (int64_t until = now_ms() + PATIENCE; !t.down;) {
-			ck_assert_msg(now_ms() < until, "no DOWN");
-			if (publisher_next(p, &ev, 10))
-				take_event(s, &t, &ev);
+		await_return(s, p, &t);
+	}
+	part(s, p);
+}
+END_TEST
+
+/* One connection after the other, each with as many on their way as a broker may grant. */
+START_TEST(test_each_receive_maximum)
+{
+	static const unsigned granted[] = {65535, 1, 2, 3, 4, 20, 101, 999, 1001};
+	struct server *s = &server;
+	struct tally t = {0};
+	struct hw_publisher_event ev;
+	listen_on(s, 5);
+	s->receive_max = granted[0];
+	struct hw_publisher *p = meet(s, 5, _i, 60, &t);
+	for (size_t k = 0; k < sizeof(granted) / sizeof(granted[0]); k++) {
+		if (k > 0) {
+			hang_up(s);
+			s->receive_max = granted[k];
+			await_return(s, p, &t);
 		}
-		s->deaf = false;
-		t.first = s->next = t.sent;
-		t.barriers = s->barriers;
-		t.up = t.down = false;
-		hw_publisher_hurry(p);
-		for (int64_t until = now_ms() + PATIENCE; !t.up;) {
-			ck_assert_msg(now_ms() < until, "it does not come back");
+		unsigned all = t.sent + 300;
+		for (int64_t until = now_ms() + PATIENCE; t.answered < all;) {
+			ck_assert_msg(now_ms() < until, "Receive Maximum %u: %u of %u answered", granted[k], t.answered,
+			              all);
+			hand_over(s, p, &t, all);
 			serve(s);
 			while (publisher_next(p, &ev, 0))
 				take_event(s, &t, &ev);
 		}
-		narrow(s);
+		ck_assert_uint_eq(s->connects, k + 1);
 	}
 	part(s, p);
 }
@@ -774,6 +804,7 @@ static void add_tests(void *suite)
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, test_any_pieces, 0, 5);
 	tcase_add_loop_test(t, test_broken_off, 0, 2);
+	tcase_add_loop_test(t, test_each_receive_maximum, 0, 2);
 	tcase_add_test(t, test_reset_by_a_rival);
 	tcase_add_test(t, test_half_a_packet_is_forgotten);
 	tcase_add_test(t, test_echoes_unanswered);
@@ -784,8 +815,6 @@ static void add_tests(void *suite)
 
 int main(void)
 {
-	const char *given = getenv("HW_SEED");
-	seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
-	printf("HW_SEED=%llu\n", (unsigned long long)seed);
+	random_begin(random_seed_of_now());
 	return test_mqtt_main("mqtt publisher, past the library", add_tests);
 }

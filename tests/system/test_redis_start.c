@@ -334,6 +334,20 @@ START_TEST(twenty_thousand_and_garbage)
 }
 END_TEST
 
+/* A record has 46 bits for the time of its last transition: what they do not hold is no such time. */
+START_TEST(times_that_a_record_cannot_hold)
+{
+	rig_do(g, "HSET device:state:a state online seq 5 since %lld", (long long)HW_SINCE_MAX);
+	rig_do(g, "HSET device:state:b state online seq 5 since %lld", (long long)HW_SINCE_MAX + 2);
+	rig_start(g);
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, IDLE_MS);
+	ck_assert_uint_eq(g->devices, 2);
+	ck_assert(find("a")->since_ms == HW_SINCE_MAX);
+	ck_assert(find("b")->since_ms == 0);
+}
+END_TEST
+
 static int64_t loaded_down_ms(void)
 {
 	rig_do(g, "HSET device:state:a state online seq 7 last_seen 1600000000000");
@@ -534,6 +548,7 @@ static Suite *suite(void)
 	tcase_add_test(t, a_user_without_rights);
 	tcase_add_test(t, a_prefix_of_glob_characters);
 	tcase_add_test(t, twenty_thousand_and_garbage);
+	tcase_add_test(t, times_that_a_record_cannot_hold);
 	tcase_add_test(t, looks_at_devices_are_bounded);
 	tcase_add_loop_test(t, down_is_when_no_node_saw, 0, 14);
 	tcase_add_test(t, the_fields_of_one);

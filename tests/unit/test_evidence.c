@@ -7,13 +7,7 @@ static struct world *w;
 
 static void setup(void)
 {
-	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
-	conf.grace_ms = 15000;
-	w = world_new(&conf, &g, 1);
-	world_connect(w);
-	world_pass(w, 16 * S);
-	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+	w = world_past_grace();
 }
 
 static void teardown(void)

@@ -10,11 +10,10 @@
 static void set_up(void)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
 	conf.several = true;
 	conf.key_group = "default";
 	p = hw_partition_of("a", 1);
-	w = world_new(&conf, &g, 1);
+	w = world_of_one(&conf);
 	world_connect(w);
 	hw_monitor_key_sight(w->m, w->now, true);
 }

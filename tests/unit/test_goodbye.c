@@ -8,21 +8,13 @@ static struct world *w;
 static void setup(void)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
-	w = world_new(&conf, &g, 1);
+	w = world_of_one(&conf);
 	world_connect(w);
 }
 
-/* The grace of a start, 15 s, is over. */
 static void setup_after_grace(void)
 {
-	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
-	conf.grace_ms = 15000;
-	w = world_new(&conf, &g, 1);
-	world_connect(w);
-	world_pass(w, 16 * S);
-	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+	w = world_past_grace();
 }
 
 static void teardown(void)
@@ -177,8 +169,7 @@ static bool believed(struct world *v, const char *id)
 START_TEST(test_goodbyes_are_doubted_after_what_may_hide_a_standstill)
 {
 	struct hw_monitor_conf conf = world_conf(); /* without a grace */
-	struct hw_group_spec g = world_group("default", 30000);
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	world_connect(v);
 	world_pass(v, 7 * S);
 	ck_assert(believed(v, "a"));
@@ -212,9 +203,8 @@ END_TEST
 START_TEST(test_a_goodbye_is_doubted_while_another_reader_is_behind)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
 	conf.readers = 2;
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	world_connect(v);
 	hw_monitor_link(v->m, v->now, 1, true);
 	uint64_t sent = 0;
@@ -241,8 +231,7 @@ END_TEST
 START_TEST(test_doubts_do_not_shrink)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	world_connect(v);
 	world_pass(v, 7 * S);
 	world_beat(v, "a", "");
@@ -266,9 +255,8 @@ END_TEST
 START_TEST(test_a_goodbye_in_the_load_proves_nothing_of_who_was_heard)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
 	conf.loading = true;
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	world_beat(v, "heard", "");
 	world_beat(v, "heard", "{\"online\":false}"); /* the broker ends */
 	world_beat(v, "only", "{\"online\":false}");

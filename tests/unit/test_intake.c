@@ -8,8 +8,7 @@ static struct world *w;
 static void setup(void)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
-	w = world_new(&conf, &g, 1);
+	w = world_of_one(&conf);
 	world_connect(w);
 }
 
@@ -25,8 +24,7 @@ START_TEST(test_own_messages_are_not_refused)
 	struct hw_monitor_conf conf = world_conf();
 	conf.node = "me";
 	conf.several = _i == 1;
-	struct hw_group_spec g = world_group("default", 30000);
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	const struct hw_monitor_stats *s = hw_monitor_stats(v->m);
 	world_connect(v);
 	world_say(v, "nodes/a/status", "{\"by\":\"me\",\"seq\":5,\"online\":true}", false);

@@ -8,9 +8,8 @@ static struct world *w;
 static void setup(void)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
 	conf.ttl_factor = 4; /* refreshes may be left out */
-	w = world_new(&conf, &g, 1);
+	w = world_of_one(&conf);
 	world_connect(w);
 }
 

@@ -213,9 +213,8 @@ END_TEST
 START_TEST(off)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
 	key_tear_down();
-	w = world_new(&conf, &g, 1);
+	w = world_of_one(&conf);
 	world_connect(w);
 	hw_monitor_key(w->m, w->now, HW_KEY_WRITTEN, "a", 1, 1000);
 	hw_monitor_key_back(w->m, w->now, "a", 1);

@@ -11,18 +11,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "../random.h"
 #include "../suite.h"
 #include "mqtt/packet.h"
 
 #define RANDOM_PACKETS 3000
-
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n)
-{
-	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)(seed >> 33) % n;
-}
 
 static enum hw_packet_kind look(const void *bytes, size_t n, bool v5, struct hw_packet *p)
 {
@@ -138,7 +131,7 @@ static void make(struct made *m, bool v5)
 START_TEST(test_random)
 {
 	static struct made m;
-	uint64_t began = seed;
+	uint64_t began = random_state.state;
 	for (int i = 0; i < RANDOM_PACKETS; i++) {
 		struct hw_packet p;
 		bool v5 = random_below(2);
@@ -280,9 +273,7 @@ END_TEST
 
 int main(void)
 {
-	const char *given = getenv("HW_SEED");
-	seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
-	printf("HW_SEED=%llu\n", (unsigned long long)seed);
+	random_begin(random_seed_of_now());
 	Suite *s = suite_create("packet");
 	TCase *t = tcase_create("packet");
 	tcase_add_test(t, test_cases);

@@ -8,8 +8,7 @@ static struct world *w;
 static void setup(void)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
-	w = world_new(&conf, &g, 1);
+	w = world_of_one(&conf);
 	world_connect(w);
 }
 
@@ -27,9 +26,8 @@ START_TEST(test_reports_heard_while_loading)
 	s.report.ip = strdup(ip);
 	s.report.version = strdup(version);
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec group = world_group("default", 30000);
 	conf.loading = true;
-	struct world *v = world_new(&conf, &group, 1);
+	struct world *v = world_of_one(&conf);
 	world_connect(v);
 	world_beat(v, "woke", "{\"battery\":5,\"ip\":\"192.0.2.7\"}");
 	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
@@ -47,8 +45,7 @@ START_TEST(test_loading)
 {
 	struct hw_monitor_conf conf = world_conf();
 	conf.loading = true;
-	struct hw_group_spec g = world_group("default", 30000);
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	world_connect(v);
 	world_beat(v, "known-online", "");
 	world_beat(v, "known-offline", "");
@@ -159,8 +156,7 @@ START_TEST(test_without_a_store_own_statuses_are_adopted)
 {
 	struct hw_monitor_conf conf = world_conf();
 	conf.adopt_by = conf.node = "me";
-	struct hw_group_spec g = world_group("default", 30000);
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	world_connect(v);
 	world_say(v, "nodes/a/status",
 	          "{\"time\":1699990000,\"online\":true,\"reason\":\"heartbeat\",\"last_seen\":1699990000,\"by\":"
@@ -236,9 +232,8 @@ static void load(struct world *v, const char *id, int64_t last_seen_ms, int64_t 
 START_TEST(test_a_stored_device_has_one_timeout_to_be_heard)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
 	conf.loading = true;
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	load(v, "beats", v->now.wall_ms - 86400000, 0);
 	load(v, "sleeps", v->now.wall_ms - 86400000, 300000);
 	load(v, "dead", v->now.wall_ms - 86400000, 0);
@@ -285,8 +280,7 @@ END_TEST
 START_TEST(test_loaded_late)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	world_connect(v);
 	for (int k = 0; k < 5; k++) {
 		world_pass(v, 5 * S);
@@ -308,9 +302,8 @@ END_TEST
 START_TEST(test_what_is_said_in_the_load_goes_over_what_is_stored)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
 	conf.loading = true;
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	world_connect(v);
 	world_beat(v, "woke", "{\"timeout\":0}");
 	world_beat(v, "naps", "{\"timeout\":400}");
@@ -334,10 +327,9 @@ END_TEST
 START_TEST(test_what_is_heard_in_the_load_is_newer_than_what_is_stored)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
 	struct hw_stored s = {.id = "a", .id_len = 1, .state = HW_STATE_ONLINE, .seq = 5, .once = true};
 	conf.loading = true;
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	s.last_seen_ms = v->now.wall_ms - 20000;
 	world_connect(v);
 	world_pass(v, 60 * S);
@@ -360,9 +352,8 @@ END_TEST
 START_TEST(test_the_monitors_own_down_time_is_no_silence)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
 	conf.loading = true;
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	load_old(v, "a", true, 3600000, 3599000);
 	hw_monitor_loaded(v->m);
 	world_connect(v);
@@ -381,10 +372,9 @@ END_TEST
 START_TEST(test_who_is_offline_is_forgotten_in_time_across_restarts)
 {
 	struct hw_monitor_conf conf = world_conf();
-	struct hw_group_spec g = world_group("default", 30000);
 	conf.loading = true;
 	conf.forget_after_ms = 3600000;
-	struct world *v = world_new(&conf, &g, 1);
+	struct world *v = world_of_one(&conf);
 	load_old(v, "a", false, 3600000 - 10000, 5000);
 	hw_monitor_loaded(v->m);
 	world_connect(v);

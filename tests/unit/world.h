@@ -180,6 +180,13 @@ static inline struct world *world_new(const struct hw_monitor_conf *conf, const 
 	return w;
 }
 
+/* Of one group, `default`, with a timeout of 30 s. */
+static inline struct world *world_of_one(const struct hw_monitor_conf *conf)
+{
+	struct hw_group_spec g = world_group("default", 30000);
+	return world_new(conf, &g, 1);
+}
+
 static inline void world_connect(struct world *w)
 {
 	hw_monitor_publisher(w->m, w->now, true);
@@ -191,6 +198,18 @@ static inline void world_free(struct world *w)
 {
 	hw_monitor_free(w->m);
 	free(w);
+}
+
+/* The same, connected; the grace of its start, 15 s, is over. */
+static inline struct world *world_past_grace(void)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.grace_ms = 15000;
+	struct world *w = world_of_one(&conf);
+	world_connect(w);
+	world_pass(w, 16 * S);
+	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+	return w;
 }
 
 static inline void world_say(struct world *w, const char *topic, const char *payload, bool retained)

@@ -192,17 +192,18 @@ local function finish(task, r, state, why, value)
 	fill_window(r.receiver, WINDOW - 1)
 end
 
--- Ends a task that time has ended, if the time is believed.
-local function end_overdue(task, r)
+-- Ends a task that time has ended, if the time is believed; by `how`, or as a task of ours.
+local function end_overdue(task, r, how)
+	how = how or finish
 	if not BELIEVED or ENDED[r.state] then
 		return
 	end
 	if r.state == 'acked' then
 		if now >= r.acked + r.run then
-			finish(task, r, 'failed', 'run')
+			how(task, r, 'failed', 'run')
 		end
 	elseif now >= r.exp then
-		finish(task, r, 'expired', 'exp')
+		how(task, r, 'expired', 'exp')
 	end
 end
 

@@ -15,7 +15,7 @@ local old = call('ZRANGEBYSCORE', WATCHED, whole(BEHIND), whole(BEHIND + now - K
 for _, task in ipairs(due) do
 	local r = read_watched(task)
 	if r then
-		end_watched(task, r)
+		end_overdue(task, r, finish_watched)
 	end
 	if not r or not ENDED[r.state] then
 		call('ZREM', WATCHED, task)

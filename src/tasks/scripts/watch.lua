@@ -67,7 +67,7 @@ return each(CALL.next, SEEN.next, function(a)
 	local task, says, receiver = ARGV[a + SEEN.task], ARGV[a + SEEN.says], ARGV[a + SEEN.receiver]
 	local r = read_watched(task)
 	if r then
-		end_watched(task, r)
+		end_overdue(task, r, finish_watched)
 	end
 	if says == 'sent' then
 		return r and { 'KNOWN', r.state, 0 } or begin(task, a)

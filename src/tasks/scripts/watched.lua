@@ -33,17 +33,3 @@ local function finish_watched(task, r, state, why)
 	call('PEXPIRE', PREFIX .. task, KEEP)
 	r.state, r.why, r.marks = state, why, { 'watched', '1' }
 end
-
--- Ends one that time has ended, if the time is believed.
-local function end_watched(task, r)
-	if not BELIEVED or ENDED[r.state] then
-		return
-	end
-	if r.state == 'acked' then
-		if now >= r.acked + r.run then
-			finish_watched(task, r, 'failed', 'run')
-		end
-	elseif now >= r.exp then
-		finish_watched(task, r, 'expired', 'exp')
-	end
-end

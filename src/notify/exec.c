@@ -23,7 +23,7 @@
 #define REAP_PAUSE_MS 2
 #define REAP_LOOKS    50
 
-struct hw_program {
+struct hw_exec {
 	struct event_base *base; /* borrowed */
 	hw_carrier_done *done;
 	void *arg;
@@ -36,7 +36,7 @@ struct hw_program {
 	bool late;
 };
 
-static void close_input(struct hw_program *p)
+static void close_input(struct hw_exec *p)
 {
 	if (p->writable)
 		event_free(p->writable);
@@ -48,7 +48,7 @@ static void close_input(struct hw_program *p)
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
-	struct hw_program *p = arg;
+	struct hw_exec *p = arg;
 	(void)what;
 	ssize_t n = write(fd, p->text, p->left);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -63,7 +63,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
 static void on_child(evutil_socket_t number, short what, void *arg)
 {
-	struct hw_program *p = arg;
+	struct hw_exec *p = arg;
 	char why[64];
 	int status;
 	(void)number;
@@ -86,24 +86,24 @@ static void on_child(evutil_socket_t number, short what, void *arg)
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
-	struct hw_program *p = arg;
+	struct hw_exec *p = arg;
 	(void)fd;
 	(void)what;
 	p->late = true;
 	kill(-p->pid, SIGKILL); /* reaped by on_child() */
 }
 
-struct hw_program *hw_program_new(struct event_base *base, hw_carrier_done *done, void *arg)
+struct hw_exec *hw_exec_new(struct event_base *base, hw_carrier_done *done, void *arg)
 {
-	struct hw_program *p = calloc(1, sizeof(*p));
+	struct hw_exec *p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
-	*p = (struct hw_program){.base = base, .done = done, .arg = arg, .in = -1};
+	*p = (struct hw_exec){.base = base, .done = done, .arg = arg, .in = -1};
 	p->on_child = evsignal_new(base, SIGCHLD, on_child, p);
 	p->deadline = evtimer_new(base, on_deadline, p);
 	if (p->on_child && p->deadline)
 		return p;
-	hw_program_free(p);
+	hw_exec_free(p);
 	return NULL;
 }
 
@@ -117,7 +117,7 @@ static void end_program(pid_t pid)
 		nanosleep(&pause, NULL);
 }
 
-void hw_program_free(struct hw_program *p)
+void hw_exec_free(struct hw_exec *p)
 {
 	if (!p)
 		return;
@@ -160,7 +160,7 @@ static int attributes(posix_spawnattr_t *a)
 	return rc ? rc : posix_spawnattr_setsigdefault(a, &pipe_only);
 }
 
-static int spawn(struct hw_program *p, const char *path, int in)
+static int spawn(struct hw_exec *p, const char *path, int in)
 {
 	char *argv[] = {(char *)(uintptr_t)path, NULL};
 	posix_spawn_file_actions_t files;
@@ -183,7 +183,7 @@ static int spawn(struct hw_program *p, const char *path, int in)
 	return -rc;
 }
 
-int hw_program_start(struct hw_program *p, const char *path, const struct hw_note *note, int64_t timeout_ms)
+int hw_exec_start(struct hw_exec *p, const char *path, const struct hw_note *note, int64_t timeout_ms)
 {
 	struct timeval limit = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
 	int fds[2], rc;
