@@ -284,6 +284,73 @@ def test_heartwheelctl_shows_both_daemons(env, web):  # noqa: F811
     assert "secret" not in shown and json.loads(ctl("--json").stdout)["tasks"]["notifications"][0]["result"] == "sent"
 
 
+def reload_by(t, how):
+    """(status, answer), or what the log says of it."""
+    if how == "HTTP":
+        a = t.request("POST", "/v1/reload")
+        return a.status, a.json()
+    n = len(t.log())
+    t.proc.send_signal(signal.SIGHUP)
+    return wait_until(lambda: [line for line in t.log()[n:].splitlines() if "reload" in line and (
+        "refused" in line or "reloaded" in line)], what="the log to tell of the reload")
+
+
+@pytest.mark.parametrize("how", ["HTTP", "SIGHUP"])
+def test_a_reload_puts_notify_in_force(env, web, how):  # noqa: F811
+    """From nobody to somebody, and on to somebody else; what was gathered meanwhile is not lost."""
+    first, second = web(), web()
+    t = Tasks(env, watch="yes").start()
+    a, plain = Node(t, "a"), t.conf.read_text()
+    wait_expired(t, a.send("b", 0.5))
+    t.conf.write_text(plain + "\n[notify]\nwebhook = %s\nnotify_interval = 1h\n" % first.url)
+    answer = reload_by(t, how)
+    if how == "HTTP":
+        assert answer == (200, {"changed": ["notify.webhook", "notify.notify_interval"], "restart_needed": []})
+    gathered = a.send("b", 0.5)
+    wait_until(lambda: t.metrics().get("task_watched_total", state="expired") == 2, what="it to be read")
+    assert not first.messages()
+    # What is gathered waits for the interval that was in force when it began; so another one is let go by a stop.
+    t.conf.write_text(plain.replace("log_level = debug", "log_level = info")
+                      + "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\n" % second.url)
+    answer = reload_by(t, how)
+    if how == "HTTP":
+        assert answer == (200, {"changed": ["notify.webhook", "notify.notify_interval"], "restart_needed": ["tasks.log_level"]})
+        assert t.request("POST", "/v1/reload").json() == {"changed": [], "restart_needed": ["tasks.log_level"]}
+    else:
+        assert "tasks.log_level changed: restart needed" in t.log()
+    assert t.get("/v1/tasks/notify").json()["channels"][0]["target"] == second.url.split("/hook")[0]
+    t.stop()
+    assert ends(second.messages()) == {gathered: [("expired", "exp")]} and not first.messages()
+
+
+@pytest.mark.parametrize("how", ["HTTP", "SIGHUP"])
+def test_a_reload_of_a_wrong_file_changes_nothing(env, web, how):  # noqa: F811
+    server, other = web(), web()
+    t = Tasks(env, watch="yes", notify={"webhook": server.url, "notify_interval": "100ms"}).start()
+    right = t.conf.read_text()
+    t.conf.write_text(right.replace(server.url, other.url) + "text = {nobody}\n")
+    answer = reload_by(t, how)
+    line = "%s:%d: key 'text': there is no field {nobody}" % (t.conf, right.count("\n") + 1)
+    if how == "HTTP":
+        assert answer[0] == 400 and "nothing was changed" in answer[1]["error"] and answer[1]["lines"][0].startswith(line), answer
+    wait_until(lambda: line in t.log(), what="the log to say what is wrong")
+    m = Node(t, "a").send("b", 0.5)
+    wait_until(lambda: server.messages(), what="it to be told as before")
+    assert ends(server.messages()) == {m: [("expired", "exp")]} and not other.messages()
+    # The file is away: as wrong as any.
+    t.conf.rename(str(t.conf) + ".away")
+    reload_by(t, how)
+    assert t.ready() and t.get("/v1/tasks/notify").json()["channels"][0]["target"] == server.url.split("/hook")[0]
+
+
+def test_heartwheelctl_reloads_it(env):
+    t = Tasks(env, watch="yes").start()
+    t.conf.write_text(t.conf.read_text() + "\n[notify]\nexec = /nowhere/at-all\n")
+    r = subprocess.run([str(HEARTWHEELCTL), "-s", str(t.socket), "reload"], capture_output=True, text=True, timeout=60)
+    assert (r.returncode, r.stdout) == (0, "changed:\n  notify.exec\n"), r
+    assert "[notify] exec = /nowhere/at-all cannot be run" in t.log()
+
+
 @pytest.mark.parametrize("line,why", [
     ("text = {nobody}", "there is no field {nobody}"),
     ("webhook = ftp://x/y", "must be an http:// or https:// URL"),
