@@ -10,7 +10,7 @@ import pytest
 
 from hw_build import HEARTWHEELCTL
 from hw_tasks import HEARTWHEEL_TASKS, Sender, Tasks
-from hw_wait import throughout, wait_until
+from hw_wait import in_time, throughout, wait_until
 from test_notify import collector, script, told, web  # noqa: F401
 from test_tasks_watch import Node, events, find, wait_for
 
@@ -282,6 +282,18 @@ def test_heartwheelctl_shows_both_daemons(env, web):  # noqa: F811
     shown = ctl().stdout.split("by heartwheel-tasks")[1]
     assert "task 'set' from anna to pump-7: nobody took it within" in shown and "sent (status 200)" in shown, shown
     assert "secret" not in shown and json.loads(ctl("--json").stdout)["tasks"]["notifications"][0]["result"] == "sent"
+    # It stands still: it is named, and heartwheeld's are shown.
+    t.proc.send_signal(signal.SIGSTOP)
+    longest = 0
+    for args in ((), ("--json",)):
+        begun = time.monotonic()
+        still = ctl(*args)
+        longest = max(longest, time.monotonic() - begun)
+        assert still.returncode == 1 and "heartwheel-tasks does not answer" in still.stderr, still
+        assert "webhook" in still.stdout and "anna" not in still.stdout, still.stdout
+    t.proc.send_signal(signal.SIGCONT)
+    wait_until(lambda: "by heartwheel-tasks" in ctl().stdout, what="it to go on")
+    in_time(longest, 15, "heartwheelctl beside a heartwheel-tasks that stands still")
 
 
 def reload_by(t, how):
