@@ -181,6 +181,11 @@ int hw_client_ask(struct hw_client *c, const char *method, const char *path, str
 	return ask(c, method, path, "", TIMEOUT_S, a);
 }
 
+int hw_client_get(struct hw_client *c, const char *path, long timeout_s, struct hw_answer *a)
+{
+	return ask(c, "GET", path, "", timeout_s, a);
+}
+
 int hw_client_post(struct hw_client *c, const char *path, const char *body, long timeout_s, struct hw_answer *a)
 {
 	return ask(c, "POST", path, body, timeout_s, a);

@@ -58,6 +58,8 @@ bool hw_client_lines(struct hw_path *body, hw_line *line, void *arg);
 
 /* Asks. 0, or -1 if no whole answer came: hw_client_why() tells. The answer is released with hw_answer_fini(). */
 int hw_client_ask(struct hw_client *c, const char *method, const char *path, struct hw_answer *a);
+/* Asks for `path`, and waits no longer than that. */
+int hw_client_get(struct hw_client *c, const char *path, long timeout_s, struct hw_answer *a);
 /* The same with a body to be taken, which may be waited for so long. */
 int hw_client_post(struct hw_client *c, const char *path, const char *body, long timeout_s, struct hw_answer *a);
 void hw_answer_fini(struct hw_answer *a);

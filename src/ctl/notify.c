@@ -9,6 +9,7 @@
 #include "ctl/ctl.h"
 
 #define LOOK_EVERY_MS 50
+#define TASKS_S       4     /* that heartwheel-tasks may take: it has the answer in memory */
 #define PATIENCE_MS   60000 /* three tries of what is before it, and its own */
 
 static enum hw_paint paint_of(const char *result)
@@ -59,13 +60,16 @@ static void print_entry(const struct hw_ctl *ctl, const cJSON *e)
 	putchar('\n');
 }
 
-/* What heartwheel-tasks has told; heartwheeld hands the question on. Without it, or one of another version, there is
- * nothing to say. The caller's. */
-static cJSON *ask_tasks(struct hw_ctl *ctl)
+/* What heartwheel-tasks has told, the caller's; heartwheeld hands the question on. NULL: it does not run, or is of
+ * another version, and there is nothing to say; or it does not answer, which is said, and *rc is a failure. */
+static cJSON *ask_tasks(struct hw_ctl *ctl, int *rc)
 {
 	struct hw_answer a;
-	if (hw_client_ask(ctl->client, "GET", "/v1/tasks/notify", &a) != 0)
+	*rc = HW_EXIT_DONE;
+	if (hw_client_get(ctl->client, "/v1/tasks/notify", TASKS_S, &a) != 0) {
+		*rc = hw_failed(ctl, "heartwheel-tasks does not answer: what it has told is not shown");
 		return NULL;
+	}
 	const cJSON *channels = cJSON_GetObjectItemCaseSensitive(a.json, "channels");
 	cJSON *tasks = a.code == 200 && cJSON_GetArraySize(channels) > 0 ? a.json : NULL;
 	if (tasks)
@@ -101,16 +105,21 @@ static void show(const struct hw_ctl *ctl, const cJSON *answer)
 
 static int show_all(struct hw_ctl *ctl, cJSON *answer, bool json)
 {
-	cJSON *tasks = ask_tasks(ctl);
+	int rc;
 	if (!json) {
 		show(ctl, answer);
+		fflush(stdout);
+	}
+	cJSON *tasks = ask_tasks(ctl, &rc);
+	if (!json) {
 		show_tasks(ctl, tasks);
 		cJSON_Delete(tasks);
-		return HW_EXIT_DONE;
+		return rc;
 	}
 	if (tasks && !cJSON_AddItemToObject(answer, "tasks", tasks))
 		cJSON_Delete(tasks);
-	return hw_print_json(ctl, answer);
+	int printed = hw_print_json(ctl, answer);
+	return printed ? printed : rc;
 }
 
 /* --- a test ------------------------------------------------------------------- */

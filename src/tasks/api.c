@@ -16,6 +16,7 @@
 #include "notify/show.h"
 #include "tasks/api_parts.h"
 #include "tasks/call.h"
+#include "tasks/reload.h"
 #include "tasks/watch.h"
 #include "tasks/wills.h"
 
@@ -217,6 +218,15 @@ static void serve_notify(void *arg, struct evhttp_request *req, const char *rest
 	hw_answer_end(req, &j, body);
 }
 
+static void serve_reload(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_json j;
+	(void)rest;
+	struct evbuffer *body = hw_answer_begin(req, &j);
+	if (body)
+		hw_answer_end_as(req, hw_tasks_reload(arg, &j), &j, body);
+}
+
 /* heartwheeld passes on what stands below /v1/tasks: so the status stands there too. */
 static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_POST, "/v1/tasks", "", hw_serve_task_post},
@@ -228,6 +238,7 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_DELETE, "/v1/tasks/", "", hw_serve_task_cancel},
 	{EVHTTP_REQ_POST, "/v1/call", "", hw_serve_task_call},
 	{EVHTTP_REQ_GET, "/v1/status", "", serve_status},
+	{EVHTTP_REQ_POST, "/v1/reload", "", serve_reload},
 	{EVHTTP_REQ_GET, "/healthz", "", hw_serve_alive},
 	{EVHTTP_REQ_GET, "/readyz", "", serve_ready},
 	{EVHTTP_REQ_GET, "/metrics", "", serve_metrics},

@@ -150,18 +150,20 @@ static void on_notify_trouble(void *arg, enum hw_notifier_kind kind, const char 
 	               text);
 }
 
+int hw_tasks_app_notify_by(struct hw_tasks_app *a, const struct hw_notify_settings *c)
+{
+	/* Not an error: it may be put there later. */
+	if (*c->exec && access(c->exec, X_OK))
+		hw_log(a->log, HW_LOG_WARNING, "[notify] exec = %s cannot be run: %s", c->exec, strerror(errno));
+	return hw_notify_configure(a->notifier, c, a->conf->node_id);
+}
+
 /* 0 or -ENOMEM. */
 static int make_notifier(struct hw_tasks_app *a)
 {
-	const char *exec = a->conf->notify.exec;
 	a->notifier = hw_notifier_new(a->loop.base, &hw_tasks_ends_source, hw_tasks_ends_new(&a->watch),
 	                              on_notify_trouble, a);
-	if (!a->notifier)
-		return -ENOMEM;
-	/* Not an error: it may be put there later. */
-	if (*exec && access(exec, X_OK))
-		hw_log(a->log, HW_LOG_WARNING, "[notify] exec = %s cannot be run: %s", exec, strerror(errno));
-	return hw_notify_configure(a->notifier, &a->conf->notify, a->conf->node_id);
+	return a->notifier ? hw_tasks_app_notify_by(a, &a->conf->notify) : -ENOMEM;
 }
 
 int hw_tasks_app_start(struct hw_tasks_app *a)

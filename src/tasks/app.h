@@ -92,6 +92,8 @@ void hw_tasks_stir(struct hw_tasks_app *a);
 /* By main: makes all parts, of a struct whose log, conf, loop, http and passwords are there. 0 or -errno;
  * hw_tasks_app_fini() in any case. */
 int hw_tasks_app_start(struct hw_tasks_app *a);
+/* Tells people as this says from now on; what is unchanged goes on as it was. 0, or -ENOMEM with all as it was. */
+int hw_tasks_app_notify_by(struct hw_tasks_app *a, const struct hw_notify_settings *c);
 /* Each second. */
 void hw_tasks_app_tick(struct hw_tasks_app *a);
 /* Nothing new is begun; the loop ends when what is on its way has arrived, or after that time. */

@@ -14,6 +14,7 @@
 #include "run/program.h"
 #include "tasks/api.h"
 #include "tasks/app.h"
+#include "tasks/reload.h"
 #include "tasks/turn.h"
 
 #define STOP_MS 3000 /* for what is on its way, and again for the broker's acknowledgements */
@@ -74,8 +75,7 @@ static void on_stop(void *arg, int number)
 
 static void on_reload(void *arg)
 {
-	hw_log(((struct hw_tasks_app *)arg)->log, HW_LOG_NOTICE,
-	       "SIGHUP: nothing of [tasks] changes without a restart");
+	hw_tasks_reload_on_signal(arg);
 }
 
 static void on_reopen(void *arg)
@@ -147,9 +147,10 @@ int main(int argc, char **argv)
 	static const struct hw_program program = {
 		.help = {"heartwheel-tasks",
 	                 "Carries commands to devices, at once or at a set time, and follows each to its end.",
-	                 "SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."},
+	                 "SIGHUP reloads [notify], SIGUSR1 reopens the log file, SIGTERM and SIGINT stop."},
 		.section = "tasks",
 		.table = &hw_tasks_table,
+		.reloads = true,
 		.conf = common,
 		.is_right = is_right,
 		.warn = warn,

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See sessions.h. Cost: of each session an EXISTS and two XRANGEs whenever something has happened, and an HSET for each
- * ack; nothing of an event is kept here but its id: to send again is to read again from the last ack on.
+ * See sessions.h. Cost: of each session an EXISTS and two XRANGEs, in a transaction, whenever something has happened,
+ * and an HSET for each ack; nothing of an event is kept here but its id: to send again is to read again from the last
+ * ack on.
  *
- * With each page it is asked where the stream begins. Where that is behind the session's place, what lay between was
- * trimmed: heartwheel-history is asked for it (past.h), page by page, and what it does not have either is told as a
- * gap. History that does not answer, or has not read as far as the stream begins, is waited for, but not for ever.
+ * With each page, at the same moment, it is asked where the stream begins. Where that is behind the session's place,
+ * what lay between was trimmed: heartwheel-history is asked for it (past.h), page by page, and what it does not have
+ * either is told as a gap. History that does not answer, or has not read as far as the stream begins, is waited for,
+ * but not for ever.
  */
 #include "tasks/sessions.h"
 
@@ -300,22 +302,6 @@ static bool place_at(const redisReply *page, size_t i, struct hw_place *out)
 	       hw_place_read(out, e->element[0]->str, e->element[0]->len);
 }
 
-static void on_known_offline(void *arg, const redisReply *reply)
-{
-	struct session *s = arg;
-	s->asking--;
-	if (reply && reply->type == REDIS_REPLY_INTEGER)
-		s->asleep_ms = reply->integer ? now_ms() : 0;
-}
-
-/* The oldest entry that there is. */
-static void on_oldest(void *arg, const redisReply *reply)
-{
-	struct session *s = arg;
-	s->asking--;
-	s->begins = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 && place_at(reply, 0, &s->oldest);
-}
-
 /* Whether entries behind the session's place were trimmed; one that follows from the start gets what there is. */
 static bool is_trimmed(const struct session *s)
 {
@@ -323,28 +309,64 @@ static bool is_trimmed(const struct session *s)
 	return !from_start && s->begins && hw_place_cmp(hw_place_next(s->read), s->oldest) < 0;
 }
 
-static void on_range(void *arg, const redisReply *reply)
+/* What EXEC answers to glance(): whether the client is known offline; the oldest entry that there is; a page from the
+ * session's place on. NULL: it is of no use. */
+static const redisReply *read_glance(struct session *s, const redisReply *reply)
+{
+	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
+		return NULL;
+	const redisReply *offline = reply->element[0], *oldest = reply->element[1], *page = reply->element[2];
+	if (offline->type == REDIS_REPLY_INTEGER)
+		s->asleep_ms = offline->integer ? now_ms() : 0;
+	s->begins = oldest->type == REDIS_REPLY_ARRAY && oldest->elements == 1 && place_at(oldest, 0, &s->oldest);
+	return page->type == REDIS_REPLY_ARRAY ? page : NULL;
+}
+
+static void on_glance(void *arg, const redisReply *reply)
 {
 	struct session *s = arg;
 	struct hw_told_device d;
 	struct hw_place id;
-	if (!done_asking(s) || s->asleep_ms || !reply || reply->type != REDIS_REPLY_ARRAY)
+	const redisReply *page = read_glance(s, reply);
+	if (!done_asking(s) || s->asleep_ms || !page)
 		return;
 	if (is_trimmed(s)) {
 		bridge(s);
 		return;
 	}
 	s->behind_ms = 0;
-	for (size_t i = 0; i < reply->elements && s->n_sent < UNACKED; i++) {
-		if (!place_at(reply, i, &id) || hw_place_cmp(id, s->read) <= 0)
+	for (size_t i = 0; i < page->elements && s->n_sent < UNACKED; i++) {
+		if (!place_at(page, i, &id) || hw_place_cmp(id, s->read) <= 0)
 			continue;
 		/* What is no transition was written by somebody else. */
-		if (hw_told_read_device(reply->element[i], &d) && hw_filter_matches(s->filter, &d) &&
+		if (hw_told_read_device(page->element[i], &d) && hw_filter_matches(s->filter, &d) &&
 		    !send_event(s, id, &d))
 			return;
 		passed(s, id);
 	}
 	go_on(s);
+}
+
+/* Where the stream begins, and a page of it, at one moment: of what XADD MAXLEN trims in between nobody would hear. */
+static int glance(struct session *s)
+{
+	struct hw_tasks_sessions *f = s->all;
+	char offline[HW_ID_MAX + 300], from[HW_PLACE_TEXT];
+	snprintf(offline, sizeof(offline), "%s%s", f->app->device_prefix, s->client);
+	hw_place_text(hw_place_next(s->read), from);
+	int rc = ask(f, NULL, NULL, (const char *[]){"MULTI", NULL});
+	if (rc)
+		return rc;
+	rc = ask(f, NULL, NULL, (const char *[]){"EXISTS", offline, NULL});
+	if (!rc)
+		rc = ask(f, NULL, NULL, (const char *[]){"XRANGE", f->events, "-", "+", "COUNT", "1", NULL});
+	if (!rc)
+		rc = ask(f, NULL, NULL, (const char *[]){"XRANGE", f->events, from, "+", "COUNT", PAGE_TEXT, NULL});
+	if (!rc)
+		rc = ask(f, on_glance, s, (const char *[]){"EXEC", NULL});
+	if (rc) /* the transaction would take in what others ask */
+		hw_tasks_store_fail(f->app->store, "out of memory");
+	return rc;
 }
 
 static bool is_ours(const struct session *s)
@@ -356,17 +378,11 @@ static void go_on(struct session *s)
 {
 	struct hw_tasks_sessions *f = s->all;
 	struct hw_tasks_app *a = f->app;
-	char offline[HW_ID_MAX + 300], from[HW_PLACE_TEXT];
 	if (s->asking || s->gone || !s->known || !s->again || s->later || s->asleep_ms || s->n_sent == UNACKED ||
 	    !is_ours(s) || a->stopping || !hw_tasks_store_is_up(a->store) || !hw_tasks_broker_publishes(a->broker))
 		return;
 	s->again = false;
-	snprintf(offline, sizeof(offline), "%s%s", a->device_prefix, s->client);
-	hw_place_text(hw_place_next(s->read), from);
-	s->asking += ask(f, on_known_offline, s, (const char *[]){"EXISTS", offline, NULL}) == 0;
-	s->asking += ask(f, on_oldest, s, (const char *[]){"XRANGE", f->events, "-", "+", "COUNT", "1", NULL}) == 0;
-	s->asking +=
-		ask(f, on_range, s, (const char *[]){"XRANGE", f->events, from, "+", "COUNT", PAGE_TEXT, NULL}) == 0;
+	s->asking += glance(s) == 0;
 }
 
 /* --- acks --------------------------------------------------------------------------------------------------------- */

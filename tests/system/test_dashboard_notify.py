@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
 """The dashboard's page of notifications, in a real browser, with a real web server to be told. Needs what test_dashboard.py
 needs."""
+import signal
+
 import pytest
 
 from hw_env import NO_STALL, NO_STANDSTILL
 from hw_wait import wait_until
 from test_dashboard import browser, missing, say_nothing, start  # noqa: F401
 from test_dashboard_device import axe_finds_nothing, page, visit
+from hw_tasks import Tasks
 from test_notify import script, web  # noqa: F401
+from test_tasks_watch import Node
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -60,16 +64,62 @@ def test_what_was_told_and_what_was_not(env, browser, web):
     say_nothing(b, ["503", "404"])
 
 
+def test_what_heartwheel_tasks_told_stands_below(env, browser, web):
+    """It is asked aside: one that does not run, or stands still, holds nothing up."""
+    server = web()
+    notify = "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\n" % server.url
+    t = Tasks(env, watch="yes")
+    t.conf.write_text(t.conf.read_text() + notify)
+    d = start(env, tasks={"socket": t.socket}, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
+    d.rewrite(d.conf.read_text() + notify)
+    assert d.request("POST", "/v1/reload").status == 200
+    env.beat("pump-1")
+    b = browser()
+    b.open(d.url)
+    visit(b, d, "#/notify")
+    wait_until(lambda: rows(b, "What was told"), what="the monitor's own")
+    assert "heartwheel-tasks" not in page(b) and trouble(b) == "", "nobody who has none reads of it"
+    t.start()
+    server.answers[:] = [500]
+    node = Node(t, "anna")
+    node.send("pump-<b>7", 0.5)
+    wait_until(lambda: "of tasks through webhook: the last message to the web server did not arrive" in trouble(b), 40, "the failure")
+    wait_until(lambda: rows(b, "By heartwheel-tasks")[1:] and rows(b, "By heartwheel-tasks")[1][2].startswith("failed after 3 tries"), 15)
+    assert rows(b, "By heartwheel-tasks")[1][1].startswith("task 'set' from anna to pump-<b>7: nobody took it within ")
+    assert "pump-<b>7" not in "".join(r[1] for r in rows(b, "What was told"))
+    axe_finds_nothing(b)
+    visit(b, d, "#/")
+    assert link(b) == "Notifications fail"
+    server.answers[:] = [200]
+    node.send("pump-8", 0.5)
+    wait_until(lambda: link(b) == "Notifications", 30, "the overview to hear that it is over")
+    visit(b, d, "#/notify")
+    wait_until(lambda: len(rows(b, "By heartwheel-tasks")) == 3, what="both")
+    t.proc.send_signal(signal.SIGSTOP)
+    wait_until(lambda: trouble(b) == "heartwheel-tasks does not answer: what it has told since is not shown.", what="it to be named")
+    env.beat("pump-2")
+    wait_until(lambda: "pump-2" in page(b), what="the monitor's own to go on")
+    t.proc.send_signal(signal.SIGCONT)
+    wait_until(lambda: trouble(b) == "", what="it to be back")
+    say_nothing(b, ["503", "404"])
+
+
 @pytest.mark.parametrize("width", [1440, 390])
 def test_it_fits(env, browser, web, width):
     server = web()
     d = start(env, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
-    d.rewrite(d.conf.read_text() + "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\n" % server.url)
-    assert d.request("POST", "/v1/reload").status == 200
+    notify = "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\n" % server.url
+    t = Tasks(env, watch="yes")
+    t.conf.write_text(t.conf.read_text() + notify)
+    t.start()
+    d.rewrite(d.conf.read_text().replace("[redis]", "[tasks]\nsocket = %s\n[redis]" % t.socket, 1) + notify)
+    d.stop()
+    d.start()
     env.beat("hall-7.pump-" + "x" * 200)
-    wait_until(lambda: server.requests)
+    Node(t, "anna").send("pump-" + "y" * 200, 0.5)
+    wait_until(lambda: len(server.requests) >= 2)
     b = browser(viewport={"width": width, "height": 900})
     b.open(d.url)
     visit(b, d, "#/notify")
-    wait_until(lambda: rows(b, "What was told"), what="the list")
+    wait_until(lambda: rows(b, "What was told") and rows(b, "By heartwheel-tasks"), what="the lists")
     assert b.get("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"

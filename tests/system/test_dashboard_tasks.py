@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The dashboard's page of tasks, in a real browser, through heartwheeld to a real heartwheel-tasks. Needs what test_dashboard.py
 needs."""
+import time
+
 import pytest
 
 from hw_tasks import Device, Sender, Tasks
@@ -46,6 +48,35 @@ def test_what_waits_and_what_ended_badly(env, browser):
     b.run('await page.locator("#page a", { hasText: "pump-2" }).click()')
     wait_until(lambda: b.get("location.hash") == "#/device/pump-2", what="the device's page")
     say_nothing(b, ["503", "404"])
+
+
+def test_what_ended_badly_leaves_the_last_hour(env, browser):
+    tasks = Tasks(env)
+    d = start(env, tasks={"socket": tasks.socket}, timeout="1h")
+    entered = {}
+
+    def fail(receiver, ago_s):
+        ms = entered[receiver] = int((time.time() - ago_s) * 1000)
+        env.redis.xadd(tasks.key("events"), {"task": "01234567-89ab-4cde-8f01-23456789abcd", "receiver": receiver, "sender": "anna",
+                                             "msg_id": receiver, "state": "failed", "why": "device", "time_ms": ms, "node": "n"}, "%d-0" % ms)
+
+    def shown():
+        return [r[1] for r in rows(b, "Ended badly in the last hour")]
+    tasks.start()
+    b = browser()
+    b.open(d.url)
+    fail("old", 3600 - 15)
+    fail("young", 60)
+    visit(b, d, "#/tasks")
+    wait_until(lambda: shown() == ["young", "old"], what="both")
+    wait_until(lambda: shown() == ["young"], what="the old one to leave")
+    assert time.time() * 1000 > entered["old"] + 3600_000
+    # A stream that ends, as at a restart, is begun again.
+    tasks.stop()
+    tasks.start()
+    fail("new", 0)
+    wait_until(lambda: shown() == ["new", "young"], what="what ends behind a restart")
+    say_nothing(b, ["503", "404", "ERR_"])
 
 
 def test_what_others_sent_one_another(env, browser):

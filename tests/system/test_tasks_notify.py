@@ -10,7 +10,7 @@ import pytest
 
 from hw_build import HEARTWHEELCTL
 from hw_tasks import HEARTWHEEL_TASKS, Sender, Tasks
-from hw_wait import throughout, wait_until
+from hw_wait import in_time, throughout, wait_until
 from test_notify import collector, script, told, web  # noqa: F401
 from test_tasks_watch import Node, events, find, wait_for
 
@@ -282,6 +282,85 @@ def test_heartwheelctl_shows_both_daemons(env, web):  # noqa: F811
     shown = ctl().stdout.split("by heartwheel-tasks")[1]
     assert "task 'set' from anna to pump-7: nobody took it within" in shown and "sent (status 200)" in shown, shown
     assert "secret" not in shown and json.loads(ctl("--json").stdout)["tasks"]["notifications"][0]["result"] == "sent"
+    # It stands still: it is named, and heartwheeld's are shown.
+    t.proc.send_signal(signal.SIGSTOP)
+    longest = 0
+    for args in ((), ("--json",)):
+        begun = time.monotonic()
+        still = ctl(*args)
+        longest = max(longest, time.monotonic() - begun)
+        assert still.returncode == 1 and "heartwheel-tasks does not answer" in still.stderr, still
+        assert "webhook" in still.stdout and "anna" not in still.stdout, still.stdout
+    t.proc.send_signal(signal.SIGCONT)
+    wait_until(lambda: "by heartwheel-tasks" in ctl().stdout, what="it to go on")
+    in_time(longest, 15, "heartwheelctl beside a heartwheel-tasks that stands still")
+
+
+def reload_by(t, how):
+    """(status, answer), or what the log says of it."""
+    if how == "HTTP":
+        a = t.request("POST", "/v1/reload")
+        return a.status, a.json()
+    n = len(t.log())
+    t.proc.send_signal(signal.SIGHUP)
+    return wait_until(lambda: [line for line in t.log()[n:].splitlines() if "reload" in line and (
+        "refused" in line or "reloaded" in line)], what="the log to tell of the reload")
+
+
+@pytest.mark.parametrize("how", ["HTTP", "SIGHUP"])
+def test_a_reload_puts_notify_in_force(env, web, how):  # noqa: F811
+    """From nobody to somebody, and on to somebody else; what was gathered meanwhile is not lost."""
+    first, second = web(), web()
+    t = Tasks(env, watch="yes").start()
+    a, plain = Node(t, "a"), t.conf.read_text()
+    wait_expired(t, a.send("b", 0.5))
+    t.conf.write_text(plain + "\n[notify]\nwebhook = %s\nnotify_interval = 1h\n" % first.url)
+    answer = reload_by(t, how)
+    if how == "HTTP":
+        assert answer == (200, {"changed": ["notify.webhook", "notify.notify_interval"], "restart_needed": []})
+    gathered = a.send("b", 0.5)
+    wait_until(lambda: t.metrics().get("task_watched_total", state="expired") == 2, what="it to be read")
+    assert not first.messages()
+    # What is gathered waits for the interval that was in force when it began; so another one is let go by a stop.
+    t.conf.write_text(plain.replace("log_level = debug", "log_level = info")
+                      + "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\n" % second.url)
+    answer = reload_by(t, how)
+    if how == "HTTP":
+        assert answer == (200, {"changed": ["notify.webhook", "notify.notify_interval"], "restart_needed": ["tasks.log_level"]})
+        assert t.request("POST", "/v1/reload").json() == {"changed": [], "restart_needed": ["tasks.log_level"]}
+    else:
+        assert "tasks.log_level changed: restart needed" in t.log()
+    assert t.get("/v1/tasks/notify").json()["channels"][0]["target"] == second.url.split("/hook")[0]
+    t.stop()
+    assert ends(second.messages()) == {gathered: [("expired", "exp")]} and not first.messages()
+
+
+@pytest.mark.parametrize("how", ["HTTP", "SIGHUP"])
+def test_a_reload_of_a_wrong_file_changes_nothing(env, web, how):  # noqa: F811
+    server, other = web(), web()
+    t = Tasks(env, watch="yes", notify={"webhook": server.url, "notify_interval": "100ms"}).start()
+    right = t.conf.read_text()
+    t.conf.write_text(right.replace(server.url, other.url) + "text = {nobody}\n")
+    answer = reload_by(t, how)
+    line = "%s:%d: key 'text': there is no field {nobody}" % (t.conf, right.count("\n") + 1)
+    if how == "HTTP":
+        assert answer[0] == 400 and "nothing was changed" in answer[1]["error"] and answer[1]["lines"][0].startswith(line), answer
+    wait_until(lambda: line in t.log(), what="the log to say what is wrong")
+    m = Node(t, "a").send("b", 0.5)
+    wait_until(lambda: server.messages(), what="it to be told as before")
+    assert ends(server.messages()) == {m: [("expired", "exp")]} and not other.messages()
+    # The file is away: as wrong as any.
+    t.conf.rename(str(t.conf) + ".away")
+    reload_by(t, how)
+    assert t.ready() and t.get("/v1/tasks/notify").json()["channels"][0]["target"] == server.url.split("/hook")[0]
+
+
+def test_heartwheelctl_reloads_it(env):
+    t = Tasks(env, watch="yes").start()
+    t.conf.write_text(t.conf.read_text() + "\n[notify]\nexec = /nowhere/at-all\n")
+    r = subprocess.run([str(HEARTWHEELCTL), "-s", str(t.socket), "reload"], capture_output=True, text=True, timeout=60)
+    assert (r.returncode, r.stdout) == (0, "changed:\n  notify.exec\n"), r
+    assert "[notify] exec = /nowhere/at-all cannot be run" in t.log()
 
 
 @pytest.mark.parametrize("line,why", [

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from hw_history import BUILT, History, Scribe, Sqlite, wait_read
+from hw_relay import Relay
 from hw_tasks import Sender, Tasks
 from hw_wait import pass_time, throughout, wait_until
 from test_tasks_follow import ack, heard, offset
@@ -122,6 +123,49 @@ def test_without_history_it_is_a_gap(env):
     oldest = r.trim(10)
     r.history.stop()
     assert r.back() == [gap(r.at, oldest)] + r.want(list(r.scribe.written)[-10:])
+
+
+class Between(Relay):
+    """A way to Redis on which `happen` is called once, when Redis has answered the question where a stream begins and has
+    not read yet what comes behind it."""
+
+    ASKED = b"\r\n$1\r\n-\r\n$1\r\n+\r\n$5\r\nCOUNT\r\n$1\r\n1\r\n"
+
+    def __init__(self, to, happen):
+        super().__init__(to)
+        self.happen, self.answered = happen, threading.Event()
+
+    def pump(self, pair, source, sink, is_answer):
+        try:
+            while data := source.recv(65536):
+                at = data.find(self.ASKED) + len(self.ASKED)
+                if not is_answer and self.happen and at >= len(self.ASKED):
+                    happen, self.happen = self.happen, None
+                    self.answered.clear()
+                    sink.sendall(data[:at])
+                    self.answered.wait(10)
+                    happen()
+                    data = data[at:]
+                sink.sendall(data)
+                if is_answer:
+                    self.answered.set()
+        except OSError:
+            pass
+        finally:
+            self.end(pair)
+
+
+def test_what_is_trimmed_between_two_questions_is_told(env):
+    """XADD MAXLEN may trim at any moment: also just after the stream's first entry was still the one that comes next."""
+    way = Between(lambda: env.redis_server.port, None)
+    r = Rig(env, 11, redis={"port": way.port}).begin()
+    r.history.stop()
+    r.scribe.some(30)
+    way.happen = lambda: r.trim(10)
+    rest = list(r.scribe.written)[-10:]
+    assert r.back() == [gap(r.at, rest[0])] + r.want(rest)
+    assert way.happen is None, "it has happened between the two"
+    way.close()
 
 
 def test_what_history_has_not_either_is_a_gap(env):

@@ -185,7 +185,7 @@ async function groups() {
 	places.showGroups(all);
 }
 
-const told = async () => notify.mark(await ask("v1/notify"));
+const told = () => Promise.all([ask("v1/notify").then(notify.mark), notify.askTasksAgain()]);
 
 function everything() {
 	if (standing)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// To whom the daemon tells what happens ([notify]), and what became of its last messages.
+// To whom the daemon tells what happens ([notify]), and what became of its last messages; the same of heartwheel-tasks, which
+// may not run, or stand still: nothing of the daemon's own waits for that.
 
 import { card, table } from "./device.js";
 import { UNKNOWN, ask, clock, count, element, isAway, moment, setClass, setText, visible } from "./text.js";
 
-const EVERY_MS = 2000;
+const EVERY_MS = 2000, TASKS_PATIENCE = 5000, TASKS_AGAIN_MS = 15000;
+const CHANNELS = [["Channel"], ["Where"], ["Template", "wide"], ["Sent"], ["Failed"], ["Waiting"]], ENTRIES = [["When"], ["Channel"], ["What"], ["Result"]];
 const KINDS = { exec: "the program", webhook: "the web server" };
 
 const cell = (content, kind = "") => element("td", { class: kind }, content);
@@ -22,10 +24,10 @@ const entry = (e) => element("tr", {}, when(e.time_ms), cell(e.channel, "length"
 
 const channel = (c) => element("tr", {}, cell(c.name, "length"), cell(visible(c.target), "any"), cell(c.template, "wide"), cell(count(c.sent)), cell(count(c.failed)), cell(count(c.waiting)));
 
-function trouble(answer) {
+function trouble(answer, of = "") {
 	return answer.channels.filter((c) => c.failing).map((c) => {
 		const last = answer.notifications.find((e) => e.channel === c.name && e.tries > 0);
-		return `Nobody is told through ${c.name}: the last message to ${KINDS[c.name] ?? "it"} did not arrive${last?.error ? `, ${visible(last.error)}` : ""}.`;
+		return `Nobody is told${of} through ${c.name}: the last message to ${KINDS[c.name] ?? "it"} did not arrive${last?.error ? `, ${visible(last.error)}` : ""}.`;
 	}).join(" ");
 }
 
@@ -35,12 +37,36 @@ function howTo() {
 		element("p", { class: "note" }, "Then heartwheelctl reload, and heartwheelctl notify --test sends one now. More: monitor.conf(5).")];
 }
 
+const failing = { own: false, tasks: false };
+
 // The way to this page says on every page that somebody is not told.
-export function mark(answer) {
-	const link = document.querySelector('header nav a[href="#/notify"]'), bad = answer.channels.some((c) => c.failing);
+function markOf(whose, answer) {
+	failing[whose] = answer.channels.some((c) => c.failing);
+	const link = document.querySelector('header nav a[href="#/notify"]'), bad = failing.own || failing.tasks;
 	setClass(link, "bad", bad);
 	setText(link, bad ? "Notifications fail" : "Notifications");
 }
+
+export const mark = (answer) => markOf("own", answer);
+
+// What heartwheel-tasks has told. Null where there is none, which is not asked for again at once.
+let tasksAgain = 0, tasksThere = false;
+async function askTasks() {
+	if (performance.now() < tasksAgain)
+		return null;
+	const answer = await ask("v1/tasks/notify", TASKS_PATIENCE).catch((error) => {
+		if (isAway(error))
+			throw error;
+		tasksAgain = performance.now() + TASKS_AGAIN_MS;
+		return null;
+	});
+	tasksThere = answer !== null;
+	markOf("tasks", answer ?? { channels: [] });
+	return answer;
+}
+
+// From other pages only while it was there: a browser complains of each answer that is none.
+export const askTasksAgain = async () => (tasksThere ? askTasks() : null);
 
 // Rows are made anew only if something is new, so that what is selected stays so.
 function fill(p, answer) {
@@ -49,6 +75,7 @@ function fill(p, answer) {
 		return;
 	p.said = text;
 	mark(answer);
+	p.away = false;
 	p.aside.hidden = !bad;
 	setText(p.aside, bad);
 	p.empty.hidden = answer.channels.length > 0;
@@ -65,7 +92,8 @@ async function follow(p) {
 			if (answer && p.isStill())
 				fill(p, answer);
 		} catch (error) {
-			p.aside.hidden = isAway(error);
+			p.away = isAway(error);
+			p.aside.hidden = p.away;
 			setText(p.aside, error.message);
 			if (isAway(error) && p.said === "")
 				setText(p.note, UNKNOWN);
@@ -76,18 +104,52 @@ async function follow(p) {
 	}
 }
 
+// Not before it has told something: most have no tasks of others to tell of.
+function fillTasks(p, answer) {
+	const text = JSON.stringify(answer), bad = trouble(answer, " of tasks");
+	p.taskAside.hidden = !bad;
+	setText(p.taskAside, bad);
+	if (text === p.taskSaid)
+		return;
+	p.taskSaid = text;
+	p.taskCard.hidden = answer.notifications.length === 0;
+	p.taskChannels.replaceChildren(...answer.channels.map(channel));
+	p.taskEntries.replaceChildren(...answer.notifications.map(entry));
+}
+
+async function followTasks(p) {
+	while (p.isStill()) {
+		try {
+			const answer = document.hidden ? null : await askTasks();
+			if (answer && p.isStill())
+				fillTasks(p, answer);
+		} catch {
+			p.taskAside.hidden = p.away;
+			setText(p.taskAside, "heartwheel-tasks does not answer: what it has told since is not shown.");
+		}
+		await new Promise((done) => setTimeout(done, EVERY_MS));
+	}
+}
+
 // Elements for the page, which fill themselves while isStill().
 export function notify(isStill) {
 	const p = { isStill, said: "", channels: element("tbody"), entries: element("tbody"), note: element("p", { class: "note" }, "Looking …"),
-		aside: element("p", { class: "trouble", role: "alert", hidden: true }) };
+		aside: element("p", { class: "trouble", role: "alert", hidden: true }), away: false, taskSaid: "", taskChannels: element("tbody"),
+		taskEntries: element("tbody"), taskAside: element("p", { class: "trouble", role: "alert", hidden: true }) };
 	p.empty = card("How to be told", ...howTo());
 	p.empty.hidden = true;
-	p.channelCard = card("Who is told", table(p.channels, [["Channel"], ["Where"], ["Template", "wide"], ["Sent"], ["Failed"], ["Waiting"]]),
+	p.channelCard = card("Who is told", table(p.channels, CHANNELS),
 		element("p", { class: "note" }, "heartwheelctl notify --test sends one now."));
 	p.channelCard.hidden = true;
-	p.told = card("What was told", table(p.entries, [["When"], ["Channel"], ["What"], ["Result"]]), p.note);
+	p.told = card("What was told", table(p.entries, ENTRIES), p.note);
 	p.told.classList.add("told");
+	const taskTold = table(p.taskEntries, ENTRIES);
+	taskTold.classList.add("told");
+	p.taskCard = card("By heartwheel-tasks", table(p.taskChannels, CHANNELS), taskTold,
+		element("p", { class: "note" }, "Tasks of others that came to nothing: the last 100 messages since heartwheel-tasks was started."));
+	p.taskCard.hidden = true;
 	follow(p);
-	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, "Notifications"), p.aside), p.empty, p.channelCard,
-		p.told];
+	followTasks(p);
+	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, "Notifications"), p.aside, p.taskAside), p.empty, p.channelCard,
+		p.told, p.taskCard];
 }

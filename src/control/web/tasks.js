@@ -61,38 +61,48 @@ async function look(p) {
 	setText(p.note, tasks.length === 0 ? "None waits." : tasks.length === ROWS ? `The first ${ROWS}; heartwheelctl task list has all.` : "");
 }
 
+// Those that are older by now leave; of the others the newest.
+function showBad(p, more = []) {
+	const since = now() - LATELY_MS, ended = [...more, ...p.ended].filter((e) => e.time_ms >= since).slice(0, BAD_ROWS);
+	if (more.length || ended.length !== p.badRows.children.length)
+		p.badRows.replaceChildren(...ended.map(bad));
+	p.ended = ended;
+	if (p.heard)
+		setText(p.badNote, ended.length === 0 ? "None in the last hour." : ended.length === BAD_ROWS ? `The last ${BAD_ROWS}.` : "");
+}
+
 // From an hour ago on, as they end.
 async function listen(p) {
-	const quit = new AbortController(), ended = [];
+	const quit = new AbortController();
 	p.quit = () => quit.abort();
-	setText(p.badNote, "Looking …");
 	await stream("v1/tasks/events", `${Math.round(now() - LATELY_MS)}`, (name, id, data) => {
-		if (name === "open")
-			setText(p.badNote, "None in the last hour.");
+		if (name === "open") {
+			p.heard = true;
+			p.ended = []; // all of the hour come again
+			showBad(p);
+		}
 		const e = data && name !== "reset" ? JSON.parse(data) : {};
-		if (!BAD.includes(e.state))
-			return;
-		ended.unshift(e);
-		ended.length = Math.min(ended.length, BAD_ROWS);
-		p.badRows.replaceChildren(...ended.map(bad));
-		setText(p.badNote, ended.length === BAD_ROWS ? `The last ${BAD_ROWS}.` : "");
+		if (BAD.includes(e.state))
+			showBad(p, [e]);
 	}, quit.signal);
 }
 
 async function follow(p) {
-	for (let heard = false; p.isStill();) {
+	let listens = false; // not of the loop, each round of which would have its own
+	while (p.isStill()) {
 		try {
 			if (!document.hidden)
 				await look(p);
-			if (!heard)
-				listen(p).catch(() => { heard = false; });
-			heard = true;
+			if (!listens)
+				listen(p).catch(() => {}).finally(() => { listens = false; });
+			listens = true;
 		} catch (error) {
 			p.aside.hidden = false;
 			p.aside.className = isAway(error) || p.cards[0].hidden ? "note" : "trouble"; // one that is not used is no trouble
 			setText(p.aside, isAway(error) ? UNKNOWN : error.status === 503
 				? `No tasks: ${error.message}. It is heartwheel-tasks that carries commands to devices; systemctl enable --now heartwheel-tasks starts it.` : error.message);
 		}
+		showBad(p);
 		await new Promise((done) => setTimeout(done, EVERY_MS));
 	}
 	p.quit?.();
@@ -102,7 +112,7 @@ async function follow(p) {
 export function tasks(isStill) {
 	const p = { isStill, facts: element("dl", { class: "facts" }), rows: element("tbody"), note: element("p", { class: "note" }, "Looking …"),
 		otherRows: element("tbody"), otherNote: element("p", { class: "note" }),
-		badRows: element("tbody"), badNote: element("p", { class: "note" }), aside: element("p", { class: "trouble", hidden: true }) };
+		badRows: element("tbody"), badNote: element("p", { class: "note" }, "Looking …"), ended: [], heard: false, aside: element("p", { class: "trouble", hidden: true }) };
 	p.state = element("select", { onchange: () => { keep({ state: p.state.value }); look(p).catch(() => {}); } },
 		...["", ...STATES].map((name) => element("option", { value: name }, name || "all")));
 	p.state.value = here().query.get("state") ?? "";

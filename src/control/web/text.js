@@ -108,8 +108,8 @@ export const UNKNOWN = "Not known while the monitor does not answer.";
 
 const NOT_THERE = "The monitor does not answer: it was stopped, or the network between is away";
 
-export async function ask(path) {
-	const answer = await get(path, { signal: AbortSignal.timeout(15000) }).catch(() => { throw new Error(NOT_THERE); });
+export async function ask(path, patience = 15000) {
+	const answer = await get(path, { signal: AbortSignal.timeout(patience) }).catch(() => { throw new Error(NOT_THERE); });
 	const body = await answer.json();
 	if (!answer.ok)
 		throw Object.assign(new Error(body.error ?? `the monitor answers ${answer.status}`), { status: answer.status });

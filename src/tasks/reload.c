@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See reload.h. The running configuration stays the one of the start, from which many parts borrow, but for [notify],
+ * of which the notifier has copies. So what needs a restart is named at each reload until there was one.
+ */
+#include "tasks/reload.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <string.h>
+
+#include "conf/conf.h"
+#include "http/json.h"
+#include "run/manager.h"
+#include "tasks/app.h"
+
+/* What a diff found, of which one array has what is in force, and the other the rest. */
+struct changes {
+	struct hw_tasks_app *app;
+	struct hw_json *j;
+	bool live;
+};
+
+static void on_change(void *arg, const char *key, enum hw_conf_change change, bool live)
+{
+	struct changes *c = arg;
+	bool ours = strncmp(key, "notify.", 7) == 0;
+	(void)change; /* there are no named sections */
+	if (live != c->live || (live && !ours)) /* a live key of another section is another program's */
+		return;
+	hw_log(c->app->log, HW_LOG_NOTICE, "reload: %s changed%s", key, live ? "" : ": restart needed");
+	hw_json_item(c->j, key);
+}
+
+static void tell_changes(struct hw_tasks_app *a, const struct hw_tasks_settings *to, bool live, struct hw_json *j)
+{
+	struct changes c = {a, j, live};
+	hw_json_key(j, live ? "changed" : "restart_needed");
+	hw_json_open(j, '[');
+	hw_conf_diff(a->conf, to, on_change, &c);
+	hw_json_close(j, ']');
+}
+
+static int refuse(struct hw_tasks_app *a, const struct hw_conf_errors *errors, struct hw_json *j)
+{
+	hw_log(a->log, HW_LOG_ERROR, "reload refused, the running configuration stays as it is: %zu wrong line%s",
+	       errors->n, errors->n == 1 ? "" : "s");
+	hw_json_text(j, "error", "the configuration has errors; nothing was changed");
+	hw_json_key(j, "lines");
+	hw_json_open(j, '[');
+	for (size_t i = 0; i < errors->n; i++) {
+		hw_log(a->log, HW_LOG_ERROR, "%s", errors->lines[i]);
+		hw_json_item(j, errors->lines[i]);
+	}
+	hw_json_close(j, ']');
+	return HTTP_BADREQUEST;
+}
+
+static int refuse_for_memory(struct hw_tasks_app *a, struct hw_json *j)
+{
+	hw_log(a->log, HW_LOG_ERROR, "reload refused: not enough memory; nothing was changed");
+	hw_json_text(j, "error", "not enough memory; nothing was changed");
+	return HTTP_SERVUNAVAIL;
+}
+
+/* [notify] of `to` is the running one, and the other way about. */
+static void swap_notify(struct hw_tasks_app *a, struct hw_tasks_settings *to)
+{
+	struct hw_notify_settings was = a->conf->notify;
+	a->conf->notify = to->notify;
+	to->notify = was;
+}
+
+int hw_tasks_reload(struct hw_tasks_app *a, struct hw_json *j)
+{
+	struct hw_conf_errors errors = {0};
+	struct hw_tasks_settings *to = hw_conf_load(&hw_tasks_table, a->conf->head.path, &errors);
+	int status = HTTP_OK;
+	if (!to) {
+		status = errors.no_memory ? refuse_for_memory(a, j) : refuse(a, &errors, j);
+	} else if (hw_tasks_app_notify_by(a, &to->notify)) {
+		status = refuse_for_memory(a, j);
+	} else {
+		tell_changes(a, to, true, j);
+		tell_changes(a, to, false, j);
+		swap_notify(a, to);
+		hw_log(a->log, HW_LOG_NOTICE, "reloaded %s", a->conf->head.path);
+	}
+	hw_conf_errors_fini(&errors);
+	hw_conf_free(to);
+	return status;
+}
+
+void hw_tasks_reload_on_signal(struct hw_tasks_app *a)
+{
+	struct evbuffer *unread = evbuffer_new();
+	struct hw_json j;
+	if (!unread) {
+		hw_log(a->log, HW_LOG_ERROR, "reload refused: not enough memory");
+		return;
+	}
+	hw_manager_tell("RELOADING=1");
+	hw_json_begin(&j, unread);
+	(void)hw_tasks_reload(a, &j);
+	hw_manager_tell("READY=1");
+	evbuffer_free(unread);
+}
