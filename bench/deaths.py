@@ -172,6 +172,12 @@ def deaths_told(place):
     return told["died"], told["twice"]
 
 
+def never_entered(name, m):
+    """Of all that the daemon has done so far: they come online, too."""
+    figure("%s: transitions that are left out of the event stream" % name, m.get("redis_edges_dropped_total"), "", ("<=", 0),
+           "by the daemon's count, since its start", True)
+
+
 # --- the parts --------------------------------------------------------------------------------------------------------
 
 
@@ -308,6 +314,7 @@ def die(place, name, n, store, status, back=True):
         died, twice = deaths_told(place)
         figure("%s: deaths that the event stream lacks" % name, n - died, "", ("<=", 0), "asked by device", True)
         figure("%s: deaths that the event stream has twice" % name, twice, "", ("<=", 0), "asked by device", True)
+        never_entered(name, after)
     if watch:
         figure("%s: statuses told twice" % name, watch.again(), "", ("<=", 0), "seen by a subscriber", True)
         figure("%s: retained statuses that are missing or wrong" % name, retained_that_lack(place, n), "", ("<=", 0),

@@ -71,6 +71,7 @@ def transit(place, d, name, back, action):
     figure("%s: statuses told" % name, status, "/s")
     figure("%s: memory that it takes meanwhile, a device" % name, grown, "bytes", ("<=", 80) if back else None,
            "a ring of messages of 8 MiB, one of at most 262,144 edges: no more, however many they are")
+    figure("%s: memory at its peak, a device" % name, peak_kb(d.pid) * 1024 / DEVICES, "bytes", None, "all that is resident")
     turn(name, before, after)
     return marked, status
 
@@ -188,6 +189,8 @@ def main():
             figure("all return: %s, next to when all die" % what, is_ / was, "x", (">=", 0.7))
         figure("all return: entries of the event stream, too many or too few",
                abs(returned_since(place, last) - DEVICES), "", ("<=", 0), None, True)
+        figure("all die and return: transitions that are left out of the event stream", d.metrics().get("redis_edges_dropped_total"), "",
+               ("<=", 0), "by the daemon's count, since its start", True)
         refreshes(place, d)
 
 
