@@ -50,7 +50,7 @@ def blasted(server, receiver, targets, how):
     sent, began = server.order("%d %s" % (targets, how))
     n = share.wait_for(sent)
     seconds = time.monotonic() - began
-    whole, readers = share.cpu_us(n)
+    whole, readers, _ = share.cpu_us(n)
     return {"lost": sent - n, "rate": n / seconds, "cpu": whole, "reader": readers}
 
 

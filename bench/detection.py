@@ -19,6 +19,7 @@ import time
 import measure
 
 BROKER = ("set_tcp_nodelay true", "max_queued_messages 100000", "max_inflight_messages 1000")
+AS_ADVISED = "the broker: " + ", ".join(BROKER)
 TUNED = ("--hz", "100", "--active-expire-effort", "10")
 GOAL_MS = 53  # one tick, 33 ms, and 20 ms
 TICK_MS = 1000 / 31
@@ -144,14 +145,18 @@ def beside(o, rate, goal):
         seen = watch(o, env, (), *sizes, strict=False, beside=Crowd(o, env, rate, devices))
         load = broker.cpu() / broker.wall() * 100
         last_milliseconds(name, seen, (None, goal))
-        measure.figure(3, name + ": of these, heard", seen["crowd"], "/s", None, "the broker: %.0f %% of a core" % load)
+        measure.figure(3, name + ": beats, and is called offline", seen["status_wrong"] + seen["mark_wrong"], "", ("<=", 0),
+                       "by the PUBLISH or by the mark in Redis", True)
+        measure.figure(3, name + ": dead, and not called offline", seen["status_missing"] + seen["mark_missing"], "",
+                       ("<=", 0), "by the PUBLISH or by the mark in Redis", True)
+        measure.figure(3, name + ": of these, heard", seen["crowd"], "/s", (">=", 0.98 * rate), "the broker: %.0f %% of a core" % load)
         measure.figure(3, name + ": CPU of the daemon, a heartbeat heard", seen["core"] * 1e4 / max(1, seen["crowd"]), "us",
                        note="all it does meanwhile; blind for %.0f ms" % seen["blind_ms"])
 
 
 def conditions(devices, interval_ms, timeout_ms, dead, _seconds):
-    return "%s devices, JSON that tells the time, timeout %g s, %g heartbeats a timeout; %s die" % (
-        format(devices, ",d"), timeout_ms / 1000, timeout_ms / interval_ms, format(dead, ",d"))
+    return "%s devices, JSON that tells the time, timeout %g s, %g heartbeats a timeout; %s die; %s" % (
+        format(devices, ",d"), timeout_ms / 1000, timeout_ms / interval_ms, format(dead, ",d"), AS_ADVISED)
 
 
 def run(o):

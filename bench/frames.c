@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See frames.h. A packet is at most 127 bytes long behind its first two, so that its length takes one byte.
+ * See frames.h. Behind the length of a packet are at most FRAME_MAX bytes: it takes one byte, or two.
  */
 #include "frames.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAME_MAX 129
+#define FRAME_MAX 1024
 #define PUBLISH   0x30
 
 int frames_make(struct frames *f, size_t n, const char *payload)
@@ -18,15 +18,17 @@ int frames_make(struct frames *f, size_t n, const char *payload)
 	char topic[64];
 	size_t topic_len = (size_t)snprintf(topic, sizeof(topic), "nodes/sensor-%07zu/heartbeat", (size_t)0);
 	size_t payload_len = strlen(payload), rest = 2 + topic_len + 1 + payload_len;
-	*f = (struct frames){.n = n, .len = 2 + rest};
-	f->all = f->len <= FRAME_MAX ? malloc(n * f->len) : NULL;
+	*f = (struct frames){.n = n, .len = (rest > 127 ? 3 : 2) + rest};
+	f->all = rest <= FRAME_MAX ? malloc(n * f->len) : NULL;
 	if (!f->all)
 		return -ENOMEM;
 	unsigned char *to = f->all;
 	for (size_t i = 0; i < n; i++) {
 		snprintf(topic, sizeof(topic), "nodes/sensor-%07zu/heartbeat", i % 10000000);
 		*to++ = PUBLISH;
-		*to++ = (unsigned char)rest;
+		if (rest > 127)
+			*to++ = (unsigned char)((rest & 127) | 128);
+		*to++ = (unsigned char)(rest > 127 ? rest >> 7 : rest);
 		*to++ = 0;
 		*to++ = (unsigned char)topic_len;
 		to = (unsigned char *)memcpy(to, topic, topic_len) + topic_len;
@@ -40,7 +42,7 @@ int frames_make(struct frames *f, size_t n, const char *payload)
 void frames_shuffle(struct frames *f)
 {
 	uint64_t x = 88172645463325252;
-	unsigned char kept[FRAME_MAX];
+	unsigned char kept[FRAME_MAX + 3];
 	for (size_t i = f->n; i > 1; i--) {
 		x ^= x << 13;
 		x ^= x >> 7;

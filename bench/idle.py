@@ -85,7 +85,8 @@ def run(o):
         d.start()
         fill(o, env, devices, interval_ms)
         settle(d, devices)
-        measure.conditions("%s devices online, silent, timeout 1 h" % format(devices, ",d"))
+        measure.conditions("%s devices online, silent, timeout 1 h; the broker: %s" % (
+            format(devices, ",d"), ", ".join(BROKER)))
         report(*rest(d, seconds))
         d.stop()
 

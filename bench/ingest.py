@@ -4,12 +4,13 @@
 subscriber that only counts.
 
 One closed loop for both (bench/flood.c): at most WINDOW messages are under way, so that the broker has nothing to drop.
-The order is plain, monitor, monitor, plain, so that neither has the fresher machine."""
+The order is plain, monitor, monitor, plain, so that neither has the fresher machine. Then the monitor twice with nothing in a
+heartbeat, and with a JSON object of seven members, as devices write it: each time by a monitor that knows nobody."""
 import shutil
 import subprocess
 import tempfile
 
-from measure import conditions, figure, options
+from measure import SEVEN, conditions, figure, options
 
 o = options(__doc__)
 
@@ -26,16 +27,16 @@ PAYLOAD = "1"
 SETTINGS = ["set_tcp_nodelay true", "max_queued_messages %d" % (10 * WINDOW), "max_inflight_messages 1000"]
 
 
-def flood(receiver, port, seconds):
+def flood(receiver, port, seconds, payload=PAYLOAD):
     """One flood: what it says, and what the receiver did meanwhile."""
     share = Share(receiver)
     out = subprocess.run([str(o.build / "bench" / "flood"), *map(str, (port, CONNECTIONS, DEVICES, seconds, WINDOW,
-                                                                     PAYLOAD, *receiver.ports()))],
+                                                                     payload, *receiver.ports()))],
                          check=True, stdout=subprocess.PIPE, text=True).stdout
     said = {key: float(value) for key, value in map(str.split, out.splitlines())}
     n = share.wait_for(said["sent"])
-    whole, readers = share.cpu_us(n)
-    return {"lost": said["sent"] - n, "rate": n / said["seconds"], "cpu": whole, "reader": readers}
+    whole, readers, loop = share.cpu_us(n)
+    return {"lost": said["sent"] - n, "rate": n / said["seconds"], "cpu": whole, "reader": readers, "loop": loop}
 
 
 def plain(broker, base):
@@ -44,6 +45,21 @@ def plain(broker, base):
     result = flood(c, broker.port, SECONDS)
     c.stop()
     return result
+
+
+def said(env, payloads):
+    """What a monitor that knows nobody makes of each of some payloads, in this order: all have said it once before. What it
+    has stored has to be what they said last."""
+    monitor, results = Monitor(env), []
+    for payload in payloads:
+        flood(monitor, env.broker.port, 0, payload)
+        monitor.settle(DEVICES)
+        results.append(flood(monitor, env.broker.port, SECONDS, payload))
+    known = monitor.daemon.device("sensor-0000000")
+    assert (known.get("battery"), known.get("uptime")) == (87, 86400), known
+    monitor.stop()
+    env.redis.flushdb()
+    return results
 
 
 def mean(results, key):
@@ -63,12 +79,15 @@ def main():
         watched = [flood(monitor, broker.port, SECONDS) for _ in range(2)]
         monitor.stop()
         counted.append(plain(broker, base))
+        env.redis.flushdb()
+        payloads = list(zip(*(said(env, ("", SEVEN)) for _ in range(2))))
     finally:
         env.close()
         broker.stop()
         server.stop()
         shutil.rmtree(base, ignore_errors=True)
     report(counted, watched)
+    report_payloads(*payloads)
 
 
 def report(counted, watched):
@@ -83,6 +102,22 @@ def report(counted, watched):
     figure(target, "ingest: CPU, heartwheeld, its reader", mean(watched, "reader"), "us/message",
            note="within all threads")
     figure(target, "ingest: CPU, plain to heartwheeld", mean(counted, "cpu") / mean(watched, "cpu"), "x", (">=", 2))
+
+
+def report_payloads(empty, seven):
+    target, names = 4, (("an empty heartbeat", empty), ("JSON of seven members", seven))
+    conditions("%s devices, as fast as they go; %d bytes of JSON: time, online, battery, rssi, ip, version, uptime" % (
+        format(DEVICES, ",d"), len(SEVEN)))
+    figure(target, "ingest: lost, of payloads as devices write them", sum(r["lost"] for r in empty + seven), "messages",
+           ("<=", 0), None, True)
+    for name, results in names:
+        goal = ("<=", 0.6) if results is seven else None
+        figure(target, "ingest: CPU, %s, all threads" % name, mean(results, "cpu"), "us/message", goal,
+               "%.0f/s" % mean(results, "rate"))
+        figure(target, "ingest: CPU, %s, the loop's thread" % name, mean(results, "loop"), "us/message", None,
+               "within all threads; the reader %.2f" % mean(results, "reader"))
+    figure(target, "ingest: CPU, what those seven members cost", mean(seven, "cpu") - mean(empty, "cpu"), "us/message", None,
+           "all threads")
 
 
 main()

@@ -31,6 +31,10 @@ def options(description):
     return o
 
 
+# What a device of flesh and blood says of itself: seven members, all of which mean something.
+SEVEN = ('{"time":1700000000,"online":true,"battery":87,"rssi":-67.5,"ip":"192.168.17.42","version":"2.4.1",'
+         '"uptime":86400}')
+
 _conditions = ""
 
 
@@ -89,6 +93,35 @@ def cpu_s(pid):
     """User and system time of a process, in seconds."""
     fields = Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / HZ
+
+
+def cpu_us(pid):
+    """CPU time of a process that neither begins nor ends a thread meanwhile: finer than cpu_s()."""
+    return sum(int(t.read_text().split()[0]) for t in Path("/proc/%d/task" % pid).glob("*/schedstat")) / 1000
+
+
+class Spent:
+    """CPU time of some processes, {name: pid}, and of the whole machine, from when it was made until end()."""
+
+    def __init__(self, pids):
+        self.pids, self.began, self.busy = pids, time.monotonic(), self.machine()
+        self.used = {name: cpu_us(pid) for name, pid in pids.items()}
+
+    @staticmethod
+    def machine():
+        """(cores' seconds that were worked in, those that the host took away)"""
+        user, nice, system, _idle, _waits, irq, soft, stolen = map(int, Path("/proc/stat").read_text().split()[1:9])
+        return (user + nice + system + irq + soft) / HZ, stolen / HZ
+
+    def end(self):
+        self.us = {name: cpu_us(pid) - self.used[name] for name, pid in self.pids.items()}
+        self.wall = time.monotonic() - self.began
+        self.cores, self.stolen = ((now - then) / self.wall for now, then in zip(self.machine(), self.busy))
+        return self
+
+    def note(self):
+        return "%.2f of the machine's %d cores were busy" % (self.cores, len(os.sched_getaffinity(0))) + (
+            ", and %.2f stolen" % self.stolen if self.stolen >= 0.01 else "")
 
 
 def rss_kb(pid):

@@ -2,12 +2,12 @@
 /*
  * A fleet that costs next to nothing: heartbeats at a steady pace, as QoS 0 PUBLISH packets that were encoded before.
  *
- *     pace PORT ROOT DEVICES INTERVAL_MS CONNECTIONS [ROUNDS]
+ *     pace PORT ROOT DEVICES INTERVAL_MS CONNECTIONS [ROUNDS [PAYLOAD]]
  *
  * Device i (of topic ROOT/dI/heartbeat) beats at start + i * INTERVAL / DEVICES, and from then on each INTERVAL, until
- * SIGTERM, or until each has beaten ROUNDS times, however long the broker takes; then it prints how many heartbeats it
- * sent and how far it ever was behind. Device i speaks on connection i % CONNECTIONS, so that neighbours in time do not
- * share a packet. What is due is looked at each millisecond.
+ * SIGTERM, or until each has beaten ROUNDS times (0: no bound), however long the broker takes; then it prints how many
+ * heartbeats it sent and how far it ever was behind. Device i speaks on connection i % CONNECTIONS, so that neighbours
+ * in time do not share a packet. What is due is looked at each millisecond.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,12 +23,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S    INT64_C(1000000000)
-#define NS_PER_MS   INT64_C(1000000)
-#define SLICE_NS    NS_PER_MS
-#define PAYLOAD     "{\"time\":1800000000}"
-#define CONNS_MAX   256
-#define SLICE_BYTES 65536
+#define NS_PER_S  INT64_C(1000000000)
+#define NS_PER_MS INT64_C(1000000)
+#define SLICE_NS  NS_PER_MS
+#define PAYLOAD   "{\"time\":1800000000}"
+#define CONNS_MAX 256
+#define FRAME_MAX 16383 /* behind its head: two bytes say it */
 
 /* One connection's devices: its frames, one behind the other, and which is next. */
 struct conn {
@@ -92,32 +92,35 @@ static int open_conn(uint16_t port, unsigned number)
 	return fd;
 }
 
-static size_t frame(char *to, const char *root, unsigned device)
+static size_t frame(char *to, const char *root, unsigned device, const char *payload)
 {
-	char topic[100];
+	char topic[100], *begin = to;
 	int len = snprintf(topic, sizeof(topic), "%s/d%u/heartbeat", root, device);
-	size_t payload = strlen(PAYLOAD), rest = 2 + (size_t)len + payload; /* below 128: one byte says it */
-	to[0] = 0x30;
-	to[1] = (char)rest;
-	to[2] = 0;
-	to[3] = (char)len;
-	memcpy(to + 4, topic, (size_t)len);
-	memcpy(to + 4 + len, PAYLOAD, payload);
-	return 2 + rest;
+	size_t rest = 2 + (size_t)len + strlen(payload);
+	*to++ = 0x30;
+	if (rest > 127)
+		*to++ = (char)((rest & 127) | 128);
+	*to++ = (char)(rest > 127 ? rest >> 7 : rest);
+	*to++ = 0;
+	*to++ = (char)len;
+	to = (char *)memcpy(to, topic, (size_t)len) + len;
+	to = (char *)memcpy(to, payload, strlen(payload)) + strlen(payload);
+	return (size_t)(to - begin);
 }
 
-static void make(struct conn *c, uint16_t port, const char *root, unsigned devices, unsigned number, unsigned conns)
+static void make(struct conn *c, uint16_t port, const char *root, unsigned devices, unsigned number, unsigned conns,
+                 const char *payload)
 {
 	c->n = (devices - number + conns - 1) / conns;
 	c->next = 0;
 	c->fd = open_conn(port, number);
-	c->frames = malloc((size_t)c->n * 130);
+	c->frames = malloc(c->n * (strlen(payload) + 105));
 	c->at = malloc((c->n + 1) * sizeof(*c->at));
 	if (!c->frames || !c->at)
 		die("malloc");
 	c->at[0] = 0;
 	for (unsigned k = 0; k < c->n; k++)
-		c->at[k + 1] = c->at[k] + frame(c->frames + c->at[k], root, number + k * conns);
+		c->at[k + 1] = c->at[k] + frame(c->frames + c->at[k], root, number + k * conns, payload);
 }
 
 /* The next `n` heartbeats of a connection, in as few writes as its round allows. */
@@ -160,18 +163,20 @@ static void run(struct conn *conns, unsigned n, unsigned devices, int64_t interv
 int main(int argc, char **argv)
 {
 	static struct conn conns[CONNS_MAX];
-	if (argc != 6 && argc != 7) {
-		fprintf(stderr, "usage: pace PORT ROOT DEVICES INTERVAL_MS CONNECTIONS [ROUNDS]\n");
+	if (argc < 6 || argc > 8) {
+		fprintf(stderr, "usage: pace PORT ROOT DEVICES INTERVAL_MS CONNECTIONS [ROUNDS [PAYLOAD]]\n");
 		return 2;
 	}
+	const char *payload = argc == 8 ? argv[7] : PAYLOAD;
 	unsigned devices = (unsigned)atoi(argv[3]), n = (unsigned)atoi(argv[5]);
-	if (n < 1 || n > CONNS_MAX || devices < n || strlen(argv[2]) > 40 || atoi(argv[4]) < 1)
+	if (n < 1 || n > CONNS_MAX || devices < n || strlen(argv[2]) > 40 || atoi(argv[4]) < 1 ||
+	    strlen(payload) > FRAME_MAX - 102)
 		return 2;
 	struct sigaction stop = {.sa_handler = on_signal};
 	sigaction(SIGTERM, &stop, NULL);
 	for (unsigned i = 0; i < n; i++)
-		make(&conns[i], (uint16_t)atoi(argv[1]), argv[2], devices, i, n);
-	run(conns, n, devices, atoi(argv[4]) * NS_PER_MS, argc == 7 ? (int64_t)atoi(argv[6]) * devices : 0);
+		make(&conns[i], (uint16_t)atoi(argv[1]), argv[2], devices, i, n, payload);
+	run(conns, n, devices, atoi(argv[4]) * NS_PER_MS, argc > 6 ? (int64_t)atoi(argv[6]) * devices : 0);
 	for (unsigned i = 0; i < n; i++) {
 		close(conns[i].fd);
 		free(conns[i].frames);

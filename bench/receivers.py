@@ -117,8 +117,10 @@ class Share:
             time.sleep(0.01)
 
     def cpu_us(self, messages):
-        """CPU a message in microseconds: all of the process, and its reader threads alone."""
+        """CPU a message in microseconds: all of the process, its reader threads alone, and the first thread alone, which
+        runs the loop."""
         now = self.receiver.cpu()
         spent = {name: s - self.used.get(name, 0) for name, s in now.items()}
         readers = sum(s for name, s in spent.items() if name.startswith("hw-reader"))
-        return sum(spent.values()) * 1e6 / messages, readers * 1e6 / messages
+        loop = spent.get(Path("/proc/%d/comm" % self.receiver.pid).read_text().strip(), 0)
+        return tuple(s * 1e6 / messages for s in (sum(spent.values()), readers, loop))

@@ -14,7 +14,7 @@ import time
 
 import deaths
 import measure
-from deaths import O, OTHERS, Marks, Others, Place, all_online, configuration, worst_turn
+from deaths import O, OTHERS, Marks, Others, Place, Watch, all_online, configuration, worst_turn
 from hw_wait import wait_until
 
 TARGET = 13
@@ -52,24 +52,17 @@ def reload(place, d, timeout):
     assert d.request("POST", "/v1/reload").status == 200
 
 
-def told(watch):
-    watch.wait()
-    return dict((key, float(value)) for key, value in (line.split() for line in watch.stdout.read().splitlines()))
-
-
 def transit(place, d, name, back, action):
     """`action` makes every device die, or return (`back`). Says how fast that was marked and told, and what memory and
     turns it took; returns the two rates."""
-    watch = place.start("publisher", "watch", place.port, "fleet", DEVICES, LIMIT_S,
-                        '"online":%s' % ("true" if back else "false"))
-    watch.stdout.readline()
+    watch = Watch(place, DEVICES, LIMIT_S, '"online":%s' % ("true" if back else "false"))
     marks = Marks(place.env, DEVICES, LIMIT_S, WITNESSES if back else None)
     before, rss = d.metrics(), measure.rss_kb(d.pid)
     peak_kb(d.pid, anew=True)
     marks.start()
     action()
     marks.join()
-    seen = told(watch)
+    seen = watch.seen()
     wait_until(lambda: d.status()["owed"] == 0, LIMIT_S, "all to be written", 0.1)
     grown, after = (peak_kb(d.pid) - rss) * 1024 / DEVICES, d.metrics()
     assert marks.seen == DEVICES and seen["seen"] == DEVICES, (marks.seen, seen)
@@ -78,6 +71,7 @@ def transit(place, d, name, back, action):
     figure("%s: statuses told" % name, status, "/s")
     figure("%s: memory that it takes meanwhile, a device" % name, grown, "bytes", ("<=", 80) if back else None,
            "a ring of messages of 8 MiB, one of at most 262,144 edges: no more, however many they are")
+    figure("%s: memory at its peak, a device" % name, peak_kb(d.pid) * 1024 / DEVICES, "bytes", None, "all that is resident")
     turn(name, before, after)
     return marked, status
 
@@ -138,7 +132,9 @@ def come_back(place, d):
 def refreshes(place, d):
     """A timeout in which everybody's keys are refreshed. Nobody is taken for dead."""
     def old():
-        return [i for i in sample if redis.pttl("device:connected:d%d" % i) > 30000 * TIMEOUT_S]
+        """Whose key is the one from before, or is gone (-2)."""
+        left = {i: redis.pttl("device:connected:d%d" % i) for i in sample}
+        return [i for i in sample if not 0 <= left[i] <= 30000 * TIMEOUT_S]
     redis, sample = place.env.redis, range(0, DEVICES, max(1, DEVICES // 1000))
     fleet = place.start("pace", place.port, "fleet", DEVICES, TIMEOUT_S * 500, 1)
     time.sleep(TIMEOUT_S / 2 + 0.5)
@@ -193,6 +189,8 @@ def main():
             figure("all return: %s, next to when all die" % what, is_ / was, "x", (">=", 0.7))
         figure("all return: entries of the event stream, too many or too few",
                abs(returned_since(place, last) - DEVICES), "", ("<=", 0), None, True)
+        figure("all die and return: transitions that are left out of the event stream", d.metrics().get("redis_edges_dropped_total"), "",
+               ("<=", 0), "by the daemon's count, since its start", True)
         refreshes(place, d)
 
 
