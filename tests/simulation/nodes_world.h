@@ -136,7 +136,7 @@ struct nw_member {
 };
 
 struct nw_mark {
-	bool there;
+	bool there, left; /* left: another run has the name, nothing was put there */
 	uint64_t run;
 	int64_t ms;
 };
