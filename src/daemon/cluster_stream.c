@@ -169,12 +169,16 @@ static void on_fenced(void *arg, bool known, bool marked)
 	s->reading = HW_CLUSTER_READ;
 	if (!known)
 		return;
-	s->keeping = s->keeps || s->emptied || s->unmarked || !marked;
-	s->wanted = s->keeps = s->emptied = false;
+	s->keeps |= s->emptied || s->unmarked || !marked;
+	s->emptied = false;
+	if (hw_monitor_reread_begin(a->monitor, s->keeps) < 0) {
+		s->reading = HW_CLUSTER_STARVES;
+		return;
+	}
+	s->keeping = s->keeps;
+	s->wanted = s->keeps = false;
 	s->reading = HW_CLUSTER_REREADS;
 	s->rereads++;
-	if (hw_monitor_reread_begin(a->monitor, s->keeping) < 0)
-		s->keeping = true;
 	hw_redis_load(a->redis);
 }
 
@@ -259,7 +263,12 @@ int64_t hw_app_cluster_lag_ms(const struct hw_app *a, struct hw_now now)
 
 void hw_app_cluster_stream_tick(struct hw_app *a)
 {
-	hw_tail_tick(stream_of(a)->tail);
+	struct hw_cluster_stream *s = stream_of(a);
+	hw_tail_tick(s->tail);
+	if (s->reading == HW_CLUSTER_STARVES) {
+		s->reading = HW_CLUSTER_READ;
+		hw_app_soon(a);
+	}
 }
 
 int hw_app_cluster_stream_start(struct hw_app *a)

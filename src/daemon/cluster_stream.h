@@ -23,6 +23,7 @@ enum hw_cluster_reading {
 	HW_CLUSTER_LOADS,   /* the first load */
 	HW_CLUSTER_READ,    /* nothing is being read but the stream */
 	HW_CLUSTER_FENCES,  /* to be read again: first it is asked whether the store was emptied */
+	HW_CLUSTER_STARVES, /* there is no memory to tell what does not come: it is tried anew each second */
 	HW_CLUSTER_REREADS, /* the hashes come */
 	HW_CLUSTER_ENDS     /* what did not come is being forgotten, or noted */
 };

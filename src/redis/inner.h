@@ -166,6 +166,7 @@ struct hw_mark {
 	bool read;          /* old_ms has been */
 	int64_t written_ms; /* in the mark that Redis confirmed last */
 	bool written;       /* Redis has confirmed a mark of this run */
+	bool left;          /* ... or has left that of another one, which has our name */
 	bool in_flight;
 	int64_t sent_ms;          /* in the mark that is in flight */
 	int64_t stranger_told_ms; /* when it was told that another run writes it */

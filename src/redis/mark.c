@@ -7,6 +7,9 @@
  * MS is never later than what the store knows of: it stands still while the monitor is blind and until the load has
  * ended.
  *
+ * Of several nodes it is written by who has the name. A run that waits until its predecessor under it is removed leaves
+ * that one's mark, which tells as well whether Redis was emptied.
+ *
  * It is also what tells, each second, whether Redis writes at all. Its script is given a second key, so that a cluster
  * refuses it as it would a transition.
  */
@@ -51,10 +54,10 @@ int64_t hw_mark_ms(const struct hw_redis *r, const redisReply *reply)
 static void compare(struct hw_redis *r, const struct found *f)
 {
 	struct hw_mark *k = &r->mark;
-	if (!k->written)
+	if (!k->written && (!k->left || f->any))
 		return; /* it is still the mark of the run before */
 	if (!f->any) {
-		k->written = false; /* tell it once */
+		k->written = k->left = false; /* tell it once */
 		r->ops->on_emptied(r->arg);
 	} else if (!f->ours) {
 		hw_refusal_tell(r, &k->stranger_told_ms,
@@ -117,6 +120,16 @@ static void refused(struct hw_redis *r, const char *error)
 		hw_redis_link_fail(&r->link, error); /* a new connection may find the new master */
 }
 
+/* Another run has the name: its mark is in the place of ours, or none is. */
+static void on_left(struct hw_redis *r, const redisReply *found)
+{
+	struct found f = parse(r, found);
+	if (!f.any)
+		compare(r, &f);
+	r->mark.written = false;
+	r->mark.left = f.any;
+}
+
 static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_redis *r = arg;
@@ -131,10 +144,15 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 		refused(r, reply->str);
 		return;
 	}
+	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 1) {
+		on_left(r, reply->element[0]);
+		return;
+	}
 	hw_refusal_end(r, HW_REFUSED_MARK);
 	struct found f = parse(r, reply);
 	compare(r, &f);
 	k->written = true;
+	k->left = false;
 	k->written_ms = k->sent_ms;
 }
 
@@ -153,7 +171,11 @@ void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
 	hw_eval_begin(e);
 	hw_eval_key(e, r->keys.monitor, strlen(r->keys.monitor));
 	hw_eval_key(e, r->keys.offline, strlen(r->keys.offline));
+	if (r->ops->owner)
+		hw_eval_key(e, r->keys.nodes, strlen(r->keys.nodes));
 	hw_eval_arg(e, mark, (size_t)n);
+	if (r->ops->owner)
+		hw_eval_arg(e, r->conf.node_id, strlen(r->conf.node_id));
 	if (hw_scripts_call(&r->scripts, HW_SCRIPT_MARK, e, on_written, r) != 0)
 		return; /* the next second will do */
 	k->in_flight = true;
@@ -177,7 +199,7 @@ void hw_mark_lost(struct hw_redis *r)
 
 bool hw_redis_is_marked(const struct hw_redis *r)
 {
-	return r->mark.written;
+	return r->mark.written || r->mark.left;
 }
 
 bool hw_redis_is_marking(const struct hw_redis *r)
@@ -202,7 +224,7 @@ static void on_fence(redisAsyncContext *ac, void *answer, void *arg)
 	if (reply)
 		hw_redis_link_got(&f.r->link);
 	bool known = reply && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL);
-	f.fn(f.arg, known, known && (reply->type == REDIS_REPLY_STRING || !f.r->mark.written));
+	f.fn(f.arg, known, known && (reply->type == REDIS_REPLY_STRING || !hw_redis_is_marked(f.r)));
 }
 
 int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg)

@@ -198,7 +198,8 @@ void hw_redis_tick(struct hw_redis *r);
 /* hw_monitor_canaries(), which the mark keeps for the next run; and what the run before left, once the link was up. */
 void hw_redis_keep_canaries(struct hw_redis *r, uint64_t canaries);
 uint64_t hw_redis_old_canaries(const struct hw_redis *r);
-/* Whether Redis has confirmed a mark of this run, so that one that is missing means that Redis was emptied. */
+/* Whether Redis has confirmed a mark of this run, or left that of the run which has our name, so that one that is
+ * missing means that Redis was emptied. */
 bool hw_redis_is_marked(const struct hw_redis *r);
 /* Whether a mark is on its way: if Redis was emptied before, that is known when its answer is here. */
 bool hw_redis_is_marking(const struct hw_redis *r);

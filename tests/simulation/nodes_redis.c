@@ -329,10 +329,13 @@ static void load(const struct nw_redis *r, uint64_t from, struct nw_hashes *out)
 
 static void mark(struct nw_redis *r, int name, bool put, struct nw_mark *m)
 {
+	const struct nw_member *holder = &r->d.member[name];
 	struct nw_mark was = r->d.mark[name];
-	if (put)
+	bool left = put && holder->there && holder->run != m->run;
+	if (put && !left)
 		r->d.mark[name] = *m;
 	*m = was;
+	m->left = left;
 }
 
 /* --- requests ---------------------------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ const char *nw_scene_name(enum nw_scene s)
 	static const char *const names[NW_SCENES] = {"none",         "claimant dies", "verdict lost",   "links part",
 	                                             "late edge",    "deaf pause",    "newest is gone", "debts wait",
 	                                             "new devices",  "namesake",      "mute cut",       "link first",
-	                                             "flushed load", "late goodbye",  "one knows"};
+	                                             "flushed load", "late goodbye",  "one knows",      "starved"};
 	return names[s];
 }
 
@@ -436,12 +436,21 @@ static void one_knows(struct nw_world *w)
 	}
 }
 
+/* The same, and the one that knows finds no memory by which to tell what the store lacks, for longer than it would need
+ * to read all of it. */
+static void starved(struct nw_world *w)
+{
+	if (w->stage == 1 && are_offline(w))
+		w->starved = w->t + 5 * HW_NS_PER_S;
+	one_knows(w);
+}
+
 void nw_scene_step(struct nw_world *w)
 {
 	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
-		NULL,       claimant_dies,  verdict_lost, links_part,   late_edge,
-		deaf_pause, newest_is_gone, debts_wait,   new_devices,  namesake,
-		mute_cut,   link_first,     flushed_load, late_goodbye, one_knows};
+		NULL,           claimant_dies, verdict_lost, links_part, late_edge, deaf_pause,
+		newest_is_gone, debts_wait,    new_devices,  namesake,   mute_cut,  link_first,
+		flushed_load,   late_goodbye,  one_knows,    starved};
 	if (w->scene)
 		scenes[w->scene](w);
 }

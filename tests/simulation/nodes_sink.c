@@ -58,7 +58,7 @@ struct hw_redis {
 	uint64_t devices;
 
 	struct {
-		bool read, written, in_flight;
+		bool read, written, left, in_flight;
 		int64_t old_ms, saw_ms, sent_ms, written_ms;
 	} mark;
 	struct nw_looking *looking; /* owned, in the order of the asking */
@@ -484,10 +484,10 @@ static void answer_load(struct hw_redis *r, const struct nw_msg *msg)
 
 static void compare(struct hw_redis *r, const struct nw_mark *found)
 {
-	if (!r->mark.written)
+	if (!r->mark.written && (!r->mark.left || found->there))
 		return;
 	if (!found->there) {
-		r->mark.written = false;
+		r->mark.written = r->mark.left = false;
 		r->ops->on_emptied(r->arg);
 	} else if (found->run == r->conf.run_mark && found->ms >= r->mark.written_ms) {
 		return;
@@ -510,7 +510,7 @@ void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
 
 bool hw_redis_is_marked(const struct hw_redis *r)
 {
-	return r->mark.written;
+	return r->mark.written || r->mark.left;
 }
 
 int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg)
@@ -605,11 +605,13 @@ void nw_sink_answer(struct nw_host *h, struct nw_msg *msg)
 		answer_call(r, msg->body);
 	} else if (msg->what == NW_MARK) {
 		r->mark.in_flight = false;
-		compare(r, found);
-		r->mark.written = true;
+		if (!found->left || !found->there)
+			compare(r, found);
+		r->mark.written = !found->left;
+		r->mark.left = found->left && found->there;
 		r->mark.written_ms = r->mark.sent_ms;
 	} else if (msg->what == NW_LOOK) {
-		looked(r, true, found->there || !r->mark.written);
+		looked(r, true, found->there || !hw_redis_is_marked(r));
 	} else {
 		answer_load(r, msg);
 	}

@@ -136,7 +136,7 @@ struct nw_member {
 };
 
 struct nw_mark {
-	bool there;
+	bool there, left; /* left: another run has the name, nothing was put there */
 	uint64_t run;
 	int64_t ms;
 };
@@ -393,6 +393,7 @@ enum nw_scene {
 	NW_FLUSHED_LOAD,
 	NW_LATE_GOODBYE,
 	NW_ONE_KNOWS,
+	NW_STARVED,
 	NW_SCENES
 };
 
@@ -446,6 +447,7 @@ struct nw_world {
 	int64_t since;           /* begun then, */
 	uint64_t claimed;        /* when so many partitions had been claimed; */
 	bool theirs[NW_DEVICES]; /* it is about these */
+	int64_t starved;         /* nobody finds memory for reading all again until then */
 	struct nw_plan plan;
 	struct nw_host host[NW_HOSTS];
 	struct nw_redis redis[NW_INSTANCES];

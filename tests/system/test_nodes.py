@@ -462,6 +462,9 @@ def test_a_name_that_is_in_use(env, make):
     assert {k: v["run"] for k, v in m.members().items()} == {k: v["run"] for k, v in members.items()}
     die_and_return(h, t, "d0", "d1", "d2", "d3")
     t.agree().agree_all(m.nodes)
+    mark = env.redis.get(env.key("monitor", m.nodes[0].node))
+    wait_until(lambda: env.redis.get(env.key("monitor", m.nodes[0].node)) != mark, what="the mark to go on")
+    assert "another run has written" not in m.nodes[0].log()
 
 
 def test_one_without_cluster_beside_those_with_it(env, make):

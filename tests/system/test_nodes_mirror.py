@@ -227,14 +227,25 @@ def wait_dead(env, nodes, dead):
     assert all(retained[env.status_topic(i)].json()["online"] is False for i in dead), retained
 
 
+def runs_and_dies(env, d):
+    """It leaves its name and its mark in Redis."""
+    d.start()
+    wait_until(lambda: env.redis.exists(env.key("monitor", d.node)), what="its mark")
+    d.kill()
+
+
 DEAD = ["dead%d" % k for k in range(24)]
 
 
-def test_redis_is_emptied_behind_a_first_load(env):
-    """What a node has loaded, and is not in Redis any more when it reads all again, has not been forgotten for that."""
+@pytest.mark.parametrize("again", [False, True])
+def test_redis_is_emptied_behind_a_first_load(env, again):
+    """What a node has loaded, and is not in Redis any more when it reads all again, has not been forgotten for that. Nor
+    where its name is that of a run before until a lease is over, whose mark it leaves."""
     env.own_redis()
     way = Way(env.redis_server.port)
     a, b = lone(env, DEAD, redis={"port": way.port})
+    if again:
+        runs_and_dies(env, b)
     way.word = re.compile(rb"HSCAN")  # the load ends with the outbox
     b.start(seeing=False)
     wait_until(way.caught.is_set, what="it to have read all hashes")
@@ -258,11 +269,14 @@ def test_redis_is_emptied_that_took_no_mark(env):
     wait_dead(env, [a, b], DEAD)
 
 
-def test_what_was_forgotten_while_the_stream_was_lost(env):
+@pytest.mark.parametrize("again", [False, True])
+def test_what_was_forgotten_while_the_stream_was_lost(env, again):
     """Nor is it kept by a node that has read all for the first time only."""
     env.own_redis()
     way = Way(env.redis_server.port)
     a, b = lone(env, DEAD, redis={"port": way.port})
+    if again:
+        runs_and_dies(env, b)
     b.start(seeing=False)
 
     def of_first():
