@@ -133,11 +133,10 @@ static uint8_t *outlive(const struct hw_redis *r, const struct hw_transition *t)
 	return copy_id(id.text, id.len, hw_monitor_group_of(r->m, d)->name);
 }
 
-/* There is no room for an edge. The device's rewrite is it then, unless another edge comes first. (Of several nodes
- * each rewrite to another state has an entry in the stream.) */
+/* There is no room for an edge. The device's rewrite is it then, unless another edge comes first. */
 static void leave_to_rewrite(struct hw_redis *r, uint32_t index)
 {
-	if (hw_dues_add(r, &r->sink.rewrite, index) && !r->ops->owner)
+	if (hw_dues_add(r, &r->sink.rewrite, index))
 		r->sink.marks[index] |= HW_MARK_UNTOLD;
 	else
 		r->stats->edges_dropped++;
