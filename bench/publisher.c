@@ -475,17 +475,19 @@ static void on_retained(void *arg, unsigned char type, const char *body, size_t 
 	}
 }
 
-static size_t ask(char *packet, const char *root, unsigned first, unsigned n)
+/* SUBSCRIBE, or UNSUBSCRIBE: a broker that goes through all that a client has would take ever longer. */
+static size_t ask(char *packet, const char *root, unsigned first, unsigned n, bool subscribes)
 {
 	static char body[ASK * 110];
 	char topic[100], *to = put_16(body, first / ASK % UINT16_MAX + 1);
 	for (unsigned i = first; i < first + n; i++) {
 		int len = snprintf(topic, sizeof(topic), "%s/d%u/status", root, i);
 		to = put_text(to, topic, (size_t)len);
-		*to++ = 1;
+		if (subscribes)
+			*to++ = 1;
 	}
 	size_t len = (size_t)(to - body);
-	return (size_t)((char *)memcpy(put_head(packet, 0x82, len), body, len) + len - packet);
+	return (size_t)((char *)memcpy(put_head(packet, subscribes ? 0x82 : 0xa2, len), body, len) + len - packet);
 }
 
 /* Each device's topic is subscribed to by itself: of what one filter matches, a broker drops what finds no room. */
@@ -500,7 +502,7 @@ static int ask_retained(int port, const char *root, unsigned devices)
 		unsigned n = devices - first < ASK ? devices - first : ASK, before = q.w.seen;
 		bool more = true;
 		q.suback = false;
-		write_all(c.fd, packet, ask(packet, root, first, n));
+		write_all(c.fd, packet, ask(packet, root, first, n, true));
 		for (int one = 1; !q.suback || (q.w.seen - before < n && more);) {
 			struct pollfd p = {c.fd, POLLIN, 0};
 			more = poll(&p, 1, CALM_MS) > 0;
@@ -511,6 +513,7 @@ static int ask_retained(int port, const char *root, unsigned devices)
 			write_all(c.fd, q.acks, 4 * q.n_acks);
 			q.n_acks = 0;
 		}
+		write_all(c.fd, packet, ask(packet, root, first, n, false));
 		bad += q.w.seen - before < n;
 	}
 	printf("right %u\n", q.w.seen);
