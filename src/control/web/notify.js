@@ -65,12 +65,12 @@ async function follow(p) {
 			if (answer && p.isStill())
 				fill(p, answer);
 		} catch (error) {
-			p.aside.hidden = isAway(error);
-			setText(p.aside, error.message);
-			if (isAway(error) && p.said === "")
-				setText(p.note, UNKNOWN);
-			else
+			if (!isAway(error)) {
+				p.aside.hidden = false;
+				setText(p.aside, error.message);
 				p.said = "again";
+			} else if (p.said === "") // else what is shown is from before, as the page says above
+				setText(p.note, UNKNOWN);
 		}
 		await new Promise((done) => setTimeout(done, EVERY_MS));
 	}

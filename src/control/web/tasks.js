@@ -4,7 +4,7 @@
 
 import { card, table } from "./device.js";
 import { here, keep, to } from "./route.js";
-import { UNKNOWN, ask, count, element, isAway, moment, now, setText, span, visible } from "./text.js";
+import { UNKNOWN, ask, count, element, isAway, isNotRunning, moment, now, setClass, setText, span, visible } from "./text.js";
 import { stream } from "./token.js";
 
 const EVERY_MS = 3000, ROWS = 100, BAD_ROWS = 50, LATELY_MS = 3600000;
@@ -40,7 +40,7 @@ function countOf(name, s, all) {
 function facts(s, all) {
 	return [...STATES.map((name) => [`${name} (${MEANS[name]})`, countOf(name, s, all)]),
 		...(s.watched === undefined ? [] : [["Of others (sent one another)", s.watched === null ? "counting …" : count(s.watched)]]),
-		["Sent again", `${count(s.retries_total)} times since the start`], ["Redis, broker", `${s.redis}, ${s.mqtt}`],
+		["Sent again", `${s.retries_total === 1 ? "once" : `${count(s.retries_total)} times`} since the start`], ["Redis, broker", `${s.redis}, ${s.mqtt}`],
 		...(s.clock_held ? [["Clock", "Redis' clock jumped: nothing is sent or expires for now"]] : [])];
 }
 
@@ -59,24 +59,55 @@ async function look(p) {
 	p.otherRows.replaceChildren(...others.map(seen));
 	setText(p.otherNote, others.length === 0 ? "None is known." : others.length === ROWS ? `The first ${ROWS}; heartwheelctl task list --watched has all.` : "");
 	setText(p.note, tasks.length === 0 ? "None waits." : tasks.length === ROWS ? `The first ${ROWS}; heartwheelctl task list has all.` : "");
+	setOld(p, false);
+	showBad(p);
+}
+
+// What is shown is from before: it has no colour.
+function setOld(p, is) {
+	for (const one of [...p.cards, p.otherCard])
+		setClass(one, "old", is);
+}
+
+// What ended longer ago than an hour goes.
+function showBad(p) {
+	if (!p.ended)
+		return;
+	p.ended = p.ended.filter((e) => e.time_ms > now() - LATELY_MS);
+	p.badRows.replaceChildren(...p.ended.map(bad));
+	setText(p.badNote, p.ended.length === 0 ? "None in the last hour." : p.ended.length === BAD_ROWS ? `The last ${BAD_ROWS}.` : "");
 }
 
 // From an hour ago on, as they end.
 async function listen(p) {
-	const quit = new AbortController(), ended = [];
+	const quit = new AbortController();
 	p.quit = () => quit.abort();
-	setText(p.badNote, "Looking …");
 	await stream("v1/tasks/events", `${Math.round(now() - LATELY_MS)}`, (name, id, data) => {
 		if (name === "open")
-			setText(p.badNote, "None in the last hour.");
+			p.ended = [];
 		const e = data && name !== "reset" ? JSON.parse(data) : {};
-		if (!BAD.includes(e.state))
-			return;
-		ended.unshift(e);
-		ended.length = Math.min(ended.length, BAD_ROWS);
-		p.badRows.replaceChildren(...ended.map(bad));
-		setText(p.badNote, ended.length === BAD_ROWS ? `The last ${BAD_ROWS}.` : "");
+		if (BAD.includes(e.state)) {
+			p.ended.unshift(e);
+			p.ended.length = Math.min(p.ended.length, BAD_ROWS);
+		}
+		if (name === "open" || BAD.includes(e.state))
+			showBad(p);
 	}, quit.signal);
+}
+
+// Why there is nothing new; and that what there is is old.
+function tell(p, error) {
+	const had = !p.cards[0].hidden;
+	p.aside.hidden = false;
+	p.aside.className = isAway(error) || !had ? "note" : "trouble"; // one that is not used is no trouble
+	setOld(p, had);
+	if (isAway(error))
+		setText(p.aside, had ? "The monitor does not answer: this is what was known last." : UNKNOWN);
+	else if (error.status === 503)
+		setText(p.aside, had ? `${error.message}: this is what was known last.` : `No tasks: ${error.message}.${
+			isNotRunning(error) ? " It is heartwheel-tasks that carries commands to devices; systemctl enable --now heartwheel-tasks starts it." : ""}`);
+	else
+		setText(p.aside, error.message);
 }
 
 async function follow(p) {
@@ -85,13 +116,10 @@ async function follow(p) {
 			if (!document.hidden)
 				await look(p);
 			if (!heard)
-				listen(p).catch(() => { heard = false; });
+				listen(p).catch(() => {}).finally(() => { heard = false; }); // it also ends with heartwheel-tasks
 			heard = true;
 		} catch (error) {
-			p.aside.hidden = false;
-			p.aside.className = isAway(error) || p.cards[0].hidden ? "note" : "trouble"; // one that is not used is no trouble
-			setText(p.aside, isAway(error) ? UNKNOWN : error.status === 503
-				? `No tasks: ${error.message}. It is heartwheel-tasks that carries commands to devices; systemctl enable --now heartwheel-tasks starts it.` : error.message);
+			tell(p, error);
 		}
 		await new Promise((done) => setTimeout(done, EVERY_MS));
 	}
@@ -102,7 +130,7 @@ async function follow(p) {
 export function tasks(isStill) {
 	const p = { isStill, facts: element("dl", { class: "facts" }), rows: element("tbody"), note: element("p", { class: "note" }, "Looking …"),
 		otherRows: element("tbody"), otherNote: element("p", { class: "note" }),
-		badRows: element("tbody"), badNote: element("p", { class: "note" }), aside: element("p", { class: "trouble", hidden: true }) };
+		badRows: element("tbody"), badNote: element("p", { class: "note" }, "Looking …"), ended: null, aside: element("p", { class: "trouble", hidden: true }) };
 	p.state = element("select", { onchange: () => { keep({ state: p.state.value }); look(p).catch(() => {}); } },
 		...["", ...STATES].map((name) => element("option", { value: name }, name || "all")));
 	p.state.value = here().query.get("state") ?? "";
