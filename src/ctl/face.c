@@ -220,7 +220,7 @@ static int draw_counts(const struct hw_face *f, const struct hw_board *b)
 	return 4;
 }
 
-/* How many wait, in which states, and what heartwheel-tasks lacks. */
+/* How many wait, what heartwheel-tasks lacks, and, as far as there is room, in which states they are. */
 static void draw_tasks(const struct hw_face *f, const cJSON *tasks, int y, int x)
 {
 	static const char *const links[] = {"mqtt", "redis"};
@@ -228,16 +228,16 @@ static void draw_tasks(const struct hw_face *f, const cJSON *tasks, int y, int x
 	const cJSON *state;
 	x += putf(f, y, x, COLS - x, A_NORMAL, "tasks %s waiting",
 	          hw_member_has(tasks, "waiting") ? hw_text_count(hw_member_int(tasks, "waiting"), count) : "?");
+	for (size_t i = 0; i < 2; i++)
+		if (strcmp(hw_member_text(tasks, links[i]), "up") != 0)
+			x += putf(f, y, x, COLS - x, paint(f, HW_BAD), "  %s: %s", links[i],
+			          COLS < WIDE ? "away" : hw_member_text(tasks, links[i]));
 	cJSON_ArrayForEach(state, cJSON_GetObjectItemCaseSensitive(tasks, "states"))
 	{
 		if (cJSON_IsNumber(state) && state->valuedouble > 0 && COLS - x > 16)
 			x += putf(f, y, x, COLS - x, A_NORMAL, "  %s %s", state->string,
 			          hw_text_count((int64_t)state->valuedouble, count));
 	}
-	for (size_t i = 0; i < 2; i++)
-		if (strcmp(hw_member_text(tasks, links[i]), "up") != 0)
-			x += putf(f, y, x, COLS - x, paint(f, HW_BAD), "  %s: %s", links[i],
-			          state_of_link(hw_member_text(tasks, links[i]), false));
 	if (hw_words_true(tasks, "clock_held"))
 		putf(f, y, x, COLS - x, paint(f, HW_BAD), "  held: the clock has jumped");
 }

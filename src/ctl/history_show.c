@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/history.h"
@@ -40,12 +41,15 @@ static int put_when(const struct hw_ctl *ctl, int64_t at_ms, int column)
 	return printf("%s", has_room(ctl, column) ? hw_text_clock(at_ms, clock) : hw_text_minute(at_ms, clock));
 }
 
-/* Behind so many columns. */
+/* Behind so many columns. Where there is no room for its group, its id alone, which is worth more. */
 static void put_device(const struct hw_ctl *ctl, const cJSON *row, int used)
 {
 	char text[1024];
+	size_t width = 0, room = ctl->screen.width;
 	snprintf(text, sizeof(text), "%s (%s)", hw_member_text(row, "id"), hw_member_text(row, "group"));
-	hw_text_print_rest(stdout, &ctl->screen, (size_t)used, text);
+	free(hw_text_clean(&ctl->screen, text, 0, &width));
+	hw_text_print_rest(stdout, &ctl->screen, (size_t)used,
+	                   room > 0 && width + (size_t)used > room ? hw_member_text(row, "id") : text);
 	putchar('\n');
 }
 

@@ -220,6 +220,23 @@ def test_tasks(env, browser):
     say_nothing(b, also=QUIET)
 
 
+def test_a_node_that_stands_by(env, browser):
+    d = start(env, timeout="1h")
+    b = browser()
+    b.run("""await page.route("**/v1/status", async (route) => {
+        try {
+            const response = await route.fetch(), status = await response.json();
+            await route.fulfill({ response, json: { ...status, cluster: { mode: "standby", standing_by: true, owner: "b" } } });
+        } catch { } // it came to its end in between
+    })""")
+    visit(b, d, "#/tasks")
+    wait_until(lambda: b.run('return await page.locator("#standby").isVisible()'), what="the page to say so")
+    assert b.text("#standby").startswith("This node stands by. b owns the fleet") and b.text("#watching") == "Standing by"
+    assert b.run('return await page.locator("main:visible").count()') == 1
+    axe_finds_nothing(b)
+    say_nothing(b, also=QUIET)
+
+
 def test_blind_and_gone(env, browser):
     env.own_broker()
     d = start(env, timeout="1h", mqtt={"reconnect_grace": "20s"})

@@ -77,8 +77,26 @@ def test_a_line_stays_one_on_a_narrow_terminal(kept, columns):
                 lines = lines[[l.split()[0] in ("TIME", "UPTIME") for l in lines].index(True):]
                 head = 1
             assert len(lines) == head + 5 + (args[0] == "uptime"), "%s at %d columns:\n%s" % (args, columns, t.text)
-            if args[0] != "history":
-                assert all(l.endswith(")") for l in lines[head:head + 5]), t.text
+            if args[0] == "outages":  # an id of two letters has room beside its group, and one of forty is worth more than that
+                assert lines[head].endswith("d0 (g0)"), t.text
+        finally:
+            t.close()
+
+
+def test_an_id_is_worth_more_than_its_group(env):
+    env.own_redis()
+    s = Scribe(env, 1, devices=0)
+    s.group = {i: "a-group-of-some-length" for i in ("hall-1.sensor-0001", "hall-1.sensor-0002")}
+    t = now_ms() - DAY
+    s.write([s.entry(i, state, t + k * 1000) for k, state in enumerate(("online", "offline", "online")) for i in s.group])
+    h = History(env, Sqlite(env.own_dir("db"))).start()
+    wait_read(h, env)
+    for columns in (40, 80):
+        t = Terminal([str(HEARTWHEELCTL), "-c", str(h.conf), "outages"], 40, columns, TERM="linux", LC_ALL="C.UTF-8")
+        try:
+            assert os.WEXITSTATUS(t.wait()) == 0
+            lines = [l for l in t.lines if l][1:]
+            assert sorted(l[-4:] for l in lines) == ["0001", "0002"], t.text
         finally:
             t.close()
 

@@ -258,3 +258,15 @@ def test_a_link_that_is_away_on_a_narrow_terminal(env, top):
     t.shows("mqtt away", "redis up", "pending 0")
     wide.shows("the broker running?", "heartbeats 0.0/s")
     assert d.ctl("status").stdout.count("0.0 a second") == 1
+
+
+def test_what_tasks_lack_comes_before_how_many_there_are(env, top):
+    env.own_broker()
+    tasks = Tasks(env).start()
+    d = env.daemon(timeout="1h", tasks={"socket": tasks.socket}, **QUIET_TIMES)
+    Sender(tasks).submit("valve-3", "open", after=3600)
+    wait_until(lambda: tasks.get("/v1/tasks/status").json()["waiting"] == 1, what="it to be counted")
+    env.broker.kill()
+    d.wait_lost()
+    top(d, columns=40).shows("tasks 1 waiting  mqtt: away")
+    top(d, columns=80).shows("tasks 1 waiting  mqtt: away  scheduled 1")
