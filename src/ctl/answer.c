@@ -117,7 +117,7 @@ int hw_print_json(const struct hw_ctl *ctl, const cJSON *value)
 	char *text = cJSON_PrintUnformatted(value);
 	if (!text)
 		return hw_failed(ctl, "out of memory");
-	hw_text_print_json(stdout, text);
+	hw_text_print_json(stdout, NULL, text);
 	fputc('\n', stdout);
 	cJSON_free(text);
 	return HW_EXIT_DONE;

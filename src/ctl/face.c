@@ -192,22 +192,27 @@ static int draw_totals(const struct hw_face *f, const struct hw_board *b)
 	return x;
 }
 
+/* Why it is away only where there is room for that. */
+static const char *state_of_link(const char *said, bool well)
+{
+	return !well && COLS < NARROW ? "away" : said;
+}
+
 static int draw_counts(const struct hw_face *f, const struct hw_board *b)
 {
 	char count[HW_SPAN_MAX], span[HW_SPAN_MAX];
 	int x = draw_totals(f, b), gap = COLS < NARROW ? 2 : GAP + 1;
-	const cJSON *beats = cJSON_GetObjectItemCaseSensitive(b->status, "heartbeats_per_s");
 	if (COLS - x >= 24)
-		putf(f, 2, x, COLS - x, A_NORMAL, "heartbeats %.1f/s", cJSON_IsNumber(beats) ? beats->valuedouble : 0);
+		putf(f, 2, x, COLS - x, A_NORMAL, "heartbeats %.1f/s", hw_words_rate(b->status));
 	int64_t owed = hw_member_int(b->status, "owed"), oldest_ms = hw_member_int(b->status, "owed_oldest_ms");
 	const char *mqtt = hw_member_text(b->status, "mqtt"), *redis = hw_member_text(b->status, "redis");
 	const cJSON *barrier = cJSON_GetObjectItemCaseSensitive(b->status, "barrier_ms");
-	bool up = strcmp(mqtt, "up") == 0;
-	x = 1 + putf(f, 3, 1, COLS / 2, up ? A_NORMAL : paint(f, HW_BAD), "mqtt %s", mqtt);
+	bool up = strcmp(mqtt, "up") == 0, stored = hw_words_redis_well(b->status);
+	x = 1 + putf(f, 3, 1, COLS / 2, up ? A_NORMAL : paint(f, HW_BAD), "mqtt %s", state_of_link(mqtt, up));
 	if (up && COLS >= NARROW && cJSON_IsNumber(barrier) && barrier->valuedouble > 0)
 		x += putf(f, 3, x, COLS - x, A_NORMAL, ", %.1f ms", barrier->valuedouble);
 	x += gap;
-	x += putf(f, 3, x, 24, hw_words_redis_well(b->status) ? A_NORMAL : paint(f, HW_BAD), "redis %s", redis) + gap;
+	x += putf(f, 3, x, 24, stored ? A_NORMAL : paint(f, HW_BAD), "redis %s", state_of_link(redis, stored)) + gap;
 	x += putf(f, 3, x, COLS - x, owed > 0 ? paint(f, HW_WARN) : A_NORMAL, "%s %s",
 	          COLS < NARROW ? "pending" : "pending writes", hw_text_count(owed, count));
 	if (oldest_ms >= 1000)
@@ -215,7 +220,7 @@ static int draw_counts(const struct hw_face *f, const struct hw_board *b)
 	return 4;
 }
 
-/* How many wait, in which states, and what heartwheel-tasks lacks. */
+/* How many wait, what heartwheel-tasks lacks, and, as far as there is room, in which states they are. */
 static void draw_tasks(const struct hw_face *f, const cJSON *tasks, int y, int x)
 {
 	static const char *const links[] = {"mqtt", "redis"};
@@ -223,16 +228,16 @@ static void draw_tasks(const struct hw_face *f, const cJSON *tasks, int y, int x
 	const cJSON *state;
 	x += putf(f, y, x, COLS - x, A_NORMAL, "tasks %s waiting",
 	          hw_member_has(tasks, "waiting") ? hw_text_count(hw_member_int(tasks, "waiting"), count) : "?");
+	for (size_t i = 0; i < 2; i++)
+		if (strcmp(hw_member_text(tasks, links[i]), "up") != 0)
+			x += putf(f, y, x, COLS - x, paint(f, HW_BAD), "  %s: %s", links[i],
+			          COLS < WIDE ? "away" : hw_member_text(tasks, links[i]));
 	cJSON_ArrayForEach(state, cJSON_GetObjectItemCaseSensitive(tasks, "states"))
 	{
 		if (cJSON_IsNumber(state) && state->valuedouble > 0 && COLS - x > 16)
 			x += putf(f, y, x, COLS - x, A_NORMAL, "  %s %s", state->string,
 			          hw_text_count((int64_t)state->valuedouble, count));
 	}
-	for (size_t i = 0; i < 2; i++)
-		if (strcmp(hw_member_text(tasks, links[i]), "up") != 0)
-			x += putf(f, y, x, COLS - x, paint(f, HW_BAD), "  %s: %s", links[i],
-			          hw_member_text(tasks, links[i]));
 	if (hw_words_true(tasks, "clock_held"))
 		putf(f, y, x, COLS - x, paint(f, HW_BAD), "  held: the clock has jumped");
 }
@@ -491,7 +496,9 @@ static int field(const struct hw_face *f, int y, const char *name, attr_t attrib
 static int field_time(const struct hw_face *f, int y, const char *name, int64_t at_ms)
 {
 	char text[128], clock[HW_SPAN_MAX], ago[HW_SPAN_MAX];
-	snprintf(text, sizeof(text), "%s (%s)", hw_text_clock(at_ms, clock), hw_text_ago(hw_wall_ms() - at_ms, ago));
+	snprintf(text, sizeof(text), "%s (%s)",
+	         COLS < NARROW ? hw_text_time(at_ms, clock) : hw_text_clock(at_ms, clock),
+	         hw_text_ago(hw_wall_ms() - at_ms, ago));
 	return field(f, y, name, A_NORMAL, at_ms == 0 ? "never" : text);
 }
 
@@ -517,14 +524,17 @@ static void draw_lately(const struct hw_face *f, const cJSON *answer, int y)
 {
 	const cJSON *t;
 	char clock[HW_SPAN_MAX];
+	int x = COLS < NARROW ? 14 : 22;
 	cJSON_ArrayForEach(t, cJSON_GetObjectItemCaseSensitive(answer, "transitions"))
 	{
+		int64_t at_ms = hw_member_int(t, "since_ms");
 		const char *state = hw_member_text(t, "state");
 		if (y >= LINES - 1)
 			break;
-		put(f, y, 1, 20, A_NORMAL, hw_text_clock(hw_member_int(t, "since_ms"), clock));
-		put(f, y, 22, 9, paint(f, hw_state_paint(state)), state);
-		put(f, y++, 33, COLS - 33, A_NORMAL, hw_member_text(t, "reason"));
+		put(f, y, 1, x - 2, A_NORMAL,
+		    COLS < NARROW ? hw_text_minute(at_ms, clock) : hw_text_clock(at_ms, clock));
+		put(f, y, x, 9, paint(f, hw_state_paint(state)), state);
+		put(f, y++, x + 11, COLS - x - 11, A_NORMAL, hw_member_text(t, "reason"));
 	}
 }
 

@@ -1,15 +1,56 @@
 /* SPDX-License-Identifier: MIT */
-/* heartwheelctl history, outages, uptime: rows for people. What is as long as it likes, an id, stands at the end of its
- * line. */
+/*
+ * heartwheelctl history, outages, uptime: rows for people. What is as long as it likes, an id, stands at the end of its
+ * line. On a narrow terminal columns are left out, the least important first, so that a line stays one.
+ */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/history.h"
 
+/* Below so many columns this is left out. */
+enum {
+	FIRST_SEEN = 100, /* gets a line of its own */
+	OUTAGE_REASON = 100,
+	OUTAGE_TO = 76,
+	OUTAGE_SECONDS = 46, /* of its begin, and the year */
+	BETWEEN = 100,       /* MTBF and MTTR */
+	SEEN = 60,
+	OUTAGES = 46,
+	NODE = 60,
+	REASON = 46,
+	SECONDS = 60 /* of a transition's time, and the year */
+};
+
 static void put_text(const struct hw_ctl *ctl, const cJSON *row, const char *key)
 {
 	hw_text_print(stdout, &ctl->screen, hw_member_text(row, key));
+}
+
+static bool has_room(const struct hw_ctl *ctl, int column)
+{
+	return !hw_screen_narrower(&ctl->screen, (size_t)column);
+}
+
+/* To the second where there are so many columns. Returns how many it took. */
+static int put_when(const struct hw_ctl *ctl, int64_t at_ms, int column)
+{
+	char clock[HW_SPAN_MAX];
+	return printf("%s", has_room(ctl, column) ? hw_text_clock(at_ms, clock) : hw_text_minute(at_ms, clock));
+}
+
+/* Behind so many columns. Where there is no room for its group, its id alone, which is worth more. */
+static void put_device(const struct hw_ctl *ctl, const cJSON *row, int used)
+{
+	char text[1024];
+	size_t width = 0, room = ctl->screen.width;
+	snprintf(text, sizeof(text), "%s (%s)", hw_member_text(row, "id"), hw_member_text(row, "group"));
+	free(hw_text_clean(&ctl->screen, text, 0, &width));
+	hw_text_print_rest(stdout, &ctl->screen, (size_t)used,
+	                   room > 0 && width + (size_t)used > room ? hw_member_text(row, "id") : text);
+	putchar('\n');
 }
 
 /* --- transitions, outages ----------------------------------------------------------------------------------------- */
@@ -23,49 +64,74 @@ void hw_show_device_head(const struct hw_ctl *ctl, const cJSON *answer)
 	put_text(ctl, answer, "group");
 	printf(", %s%s%s since %s", hw_paint(&ctl->screen, hw_state_paint(state)), state,
 	       hw_paint(&ctl->screen, HW_PLAIN), hw_text_clock(hw_member_int(answer, "since_ms"), clock));
-	printf(", first seen %s\n", hw_text_clock(hw_member_int(answer, "first_ms"), clock));
-	printf("%-19s  %-9s  %9s  %-9s  %s\n", "TIME", "STATE", "LASTED", "REASON", "NODE");
+	printf("%sfirst seen %s\n", has_room(ctl, FIRST_SEEN) ? ", " : "\n",
+	       hw_text_clock(hw_member_int(answer, "first_ms"), clock));
+	printf("%-*s  %-9s  %9s", has_room(ctl, SECONDS) ? 19 : 11, "TIME", "STATE", "LASTED");
+	if (has_room(ctl, REASON))
+		printf("  %-9s%s", "REASON", has_room(ctl, NODE) ? "  NODE" : "");
+	putchar('\n');
 }
 
 void hw_show_transitions(const struct hw_ctl *ctl, const cJSON *rows, int64_t *before_ms)
 {
-	char clock[HW_SPAN_MAX], span[HW_SPAN_MAX];
+	char span[HW_SPAN_MAX];
 	const cJSON *t;
 	cJSON_ArrayForEach(t, rows)
 	{
 		int64_t at_ms = hw_member_int(t, "time_ms");
 		const char *state = hw_member_text(t, "state");
-		printf("%s  %s%-9s%s  %9s  %-9s  ", hw_text_clock(at_ms, clock),
-		       hw_paint(&ctl->screen, hw_state_paint(state)), state, hw_paint(&ctl->screen, HW_PLAIN),
-		       *before_ms > at_ms ? hw_text_span(*before_ms - at_ms, span) : "", hw_member_text(t, "reason"));
-		put_text(ctl, t, "node");
+		put_when(ctl, at_ms, SECONDS);
+		printf("  %s%-9s%s  %9s", hw_paint(&ctl->screen, hw_state_paint(state)), state,
+		       hw_paint(&ctl->screen, HW_PLAIN),
+		       *before_ms > at_ms ? hw_text_span(*before_ms - at_ms, span) : "");
+		if (has_room(ctl, REASON))
+			printf("  %-9s", hw_member_text(t, "reason"));
+		if (has_room(ctl, NODE)) {
+			fputs("  ", stdout);
+			put_text(ctl, t, "node");
+		}
 		puts(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(t, "found")) ? "  (read back after a gap)" : "");
 		*before_ms = at_ms;
 	}
 }
 
-void hw_show_outages(const struct hw_ctl *ctl, const cJSON *rows, bool first)
+static void print_outages_head(const struct hw_ctl *ctl)
+{
+	printf("%-*s  ", has_room(ctl, OUTAGE_SECONDS) ? 19 : 11, "FROM");
+	if (has_room(ctl, OUTAGE_TO))
+		printf("%-19s  ", "TO");
+	printf("%9s  ", "DOWN");
+	if (has_room(ctl, OUTAGE_REASON))
+		printf("%-9s  ", "REASON");
+	puts("ID (GROUP)");
+}
+
+/* Where there is no column for its end, how long it was is red while it lasts. */
+static void print_outage(const struct hw_ctl *ctl, const cJSON *o)
 {
 	char clock[HW_SPAN_MAX], span[HW_SPAN_MAX];
+	const char *bad = hw_paint(&ctl->screen, HW_BAD), *plain = hw_paint(&ctl->screen, HW_PLAIN);
+	const cJSON *down = cJSON_GetObjectItemCaseSensitive(o, "down_s");
+	int64_t ms = cJSON_IsNumber(down) ? (int64_t)(down->valuedouble * 1e3) : 0;
+	bool lasts = !hw_member_has(o, "to_ms"), to = has_room(ctl, OUTAGE_TO), reason = has_room(ctl, OUTAGE_REASON);
+	int used = put_when(ctl, hw_member_int(o, "from_ms"), OUTAGE_SECONDS) + 13;
+	fputs("  ", stdout);
+	if (to && lasts)
+		printf("%s%-19s%s  ", bad, "it lasts", plain);
+	else if (to)
+		printf("%s  ", hw_text_clock(hw_member_int(o, "to_ms"), clock));
+	printf("%s%9s%s  ", lasts && !to ? bad : "", hw_text_span(ms, span), lasts && !to ? plain : "");
+	if (reason)
+		printf("%-9s  ", hw_member_text(o, "reason"));
+	put_device(ctl, o, used + (to ? 21 : 0) + (reason ? 11 : 0));
+}
+
+void hw_show_outages(const struct hw_ctl *ctl, const cJSON *rows, bool first)
+{
 	const cJSON *o;
 	if (first)
-		printf("%-19s  %-19s  %9s  %-9s  %s\n", "FROM", "TO", "DOWN", "REASON", "ID (GROUP)");
-	cJSON_ArrayForEach(o, rows)
-	{
-		printf("%s  ", hw_text_clock(hw_member_int(o, "from_ms"), clock));
-		if (hw_member_has(o, "to_ms"))
-			printf("%s  ", hw_text_clock(hw_member_int(o, "to_ms"), clock));
-		else
-			printf("%s%-19s%s  ", hw_paint(&ctl->screen, HW_BAD), "it lasts",
-			       hw_paint(&ctl->screen, HW_PLAIN));
-		const cJSON *down = cJSON_GetObjectItemCaseSensitive(o, "down_s");
-		int64_t ms = cJSON_IsNumber(down) ? (int64_t)(down->valuedouble * 1e3) : 0;
-		printf("%9s  %-9s  ", hw_text_span(ms, span), hw_member_text(o, "reason"));
-		put_text(ctl, o, "id");
-		printf(" (");
-		put_text(ctl, o, "group");
-		puts(")");
-	}
+		print_outages_head(ctl);
+	cJSON_ArrayForEach(o, rows) print_outage(ctl, o);
 }
 
 /* --- uptime ------------------------------------------------------------------------------------------------------- */
@@ -89,12 +155,32 @@ static char *seconds(const cJSON *u, const char *key, char *buf)
 	return strcpy(buf, "-");
 }
 
-static void print_uptime(const cJSON *u)
+/* The row but for its last column; returns how many columns that took. */
+static int print_uptime(const struct hw_ctl *ctl, const cJSON *u)
 {
 	char uptime[HW_SPAN_MAX], seen[HW_SPAN_MAX], down[HW_SPAN_MAX], mtbf[HW_SPAN_MAX], mttr[HW_SPAN_MAX];
-	printf("%10s  %10s  %9s  %7" PRId64 "  %9s  %9s  ", percent(u, "uptime", uptime), percent(u, "seen", seen),
-	       seconds(u, "down_s", down), hw_member_int(u, "outages"), seconds(u, "mtbf_s", mtbf),
-	       seconds(u, "mttr_s", mttr));
+	int used = printf("%10s  ", percent(u, "uptime", uptime));
+	if (has_room(ctl, SEEN))
+		used += printf("%10s  ", percent(u, "seen", seen));
+	used += printf("%9s  ", seconds(u, "down_s", down));
+	if (has_room(ctl, OUTAGES))
+		used += printf("%7" PRId64 "  ", hw_member_int(u, "outages"));
+	if (has_room(ctl, BETWEEN))
+		used += printf("%9s  %9s  ", seconds(u, "mtbf_s", mtbf), seconds(u, "mttr_s", mttr));
+	return used;
+}
+
+static void print_uptime_head(const struct hw_ctl *ctl)
+{
+	printf("%10s  ", "UPTIME");
+	if (has_room(ctl, SEEN))
+		printf("%10s  ", "SEEN");
+	printf("%9s  ", "DOWN");
+	if (has_room(ctl, OUTAGES))
+		printf("%7s  ", "OUTAGES");
+	if (has_room(ctl, BETWEEN))
+		printf("%9s  %9s  ", "MTBF", "MTTR");
+	puts("ID (GROUP)");
 }
 
 static void print_window(const cJSON *report)
@@ -114,19 +200,12 @@ void hw_show_uptime(const struct hw_ctl *ctl, const cJSON *report, bool one_devi
 	const cJSON *all = cJSON_GetObjectItemCaseSensitive(report, "all"), *u;
 	char count[HW_SPAN_MAX];
 	print_window(report);
-	printf("%10s  %10s  %9s  %7s  %9s  %9s  %s\n", "UPTIME", "SEEN", "DOWN", "OUTAGES", "MTBF", "MTTR",
-	       "ID (GROUP)");
+	print_uptime_head(ctl);
 	cJSON_ArrayForEach(u, cJSON_GetObjectItemCaseSensitive(report, "devices"))
-	{
-		print_uptime(u);
-		put_text(ctl, u, "id");
-		printf(" (");
-		put_text(ctl, u, "group");
-		puts(")");
-	}
+		put_device(ctl, u, print_uptime(ctl, u));
 	if (one_device)
 		return;
-	print_uptime(all);
+	print_uptime(ctl, all);
 	printf("all %s devices\n", hw_text_count(hw_member_int(all, "devices"), count));
 }
 

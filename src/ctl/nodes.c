@@ -13,6 +13,10 @@ enum { COL_NODE, COL_STATE, COL_SINCE, COL_OWNS, COL_DEVICES, COL_OWED, COL_VERS
 
 static const char *const titles[COLS] = {"NODE", "STATE", "SINCE", "OWNS", "DEVICES", "OWED", "VERSION"};
 
+/* What goes first where a terminal is narrow; which node, its state and what it owns stay. */
+static const int least_important[] = {COL_VERSION, COL_DEVICES, COL_SINCE, COL_OWED};
+#define NODE_LEAST 5 /* columns of a node's name, which is shortened last */
+
 struct row {
 	char *cell[COLS]; /* owned */
 	enum hw_paint paint;
@@ -83,17 +87,37 @@ static enum hw_paint paint_of(const cJSON *node)
 	                                                                       : HW_WARN;
 }
 
+/* Columns of the terminal that a line takes; of what is left out the width is 0. */
+static size_t line_width(const size_t *widths)
+{
+	size_t line = 0;
+	for (int c = 0; c < COLS; c++)
+		line += widths[c] ? widths[c] + (c > 0 ? GAP : 0) : 0;
+	return line;
+}
+
+static void fit(const struct hw_screen *s, size_t *widths)
+{
+	for (size_t i = 0; i < sizeof(least_important) / sizeof(least_important[0]); i++)
+		if (s->width > 0 && line_width(widths) > s->width)
+			widths[least_important[i]] = 0;
+	size_t line = line_width(widths), room = widths[COL_NODE] > NODE_LEAST ? widths[COL_NODE] - NODE_LEAST : 0;
+	if (s->width > 0 && line > s->width)
+		widths[COL_NODE] -= line - s->width < room ? line - s->width : room;
+}
+
 static void print_row(const struct hw_screen *s, const struct row *row, const size_t *widths)
 {
+	size_t gap = 0; /* behind what stands there already */
 	for (int c = 0; c < COLS; c++) {
 		size_t width = 0;
-		char *text = hw_text_clean(s, row->cell[c] ? row->cell[c] : "?", 0, &width);
+		if (widths[c] == 0)
+			continue;
+		char *text = hw_text_clean(s, row->cell[c] ? row->cell[c] : "?", widths[c], &width);
 		bool painted = c == COL_STATE && row->paint != HW_PLAIN;
-		fputs(painted ? hw_paint(s, row->paint) : "", stdout);
-		fputs(text ? text : "?", stdout);
-		fputs(painted ? hw_paint(s, HW_PLAIN) : "", stdout);
-		if (c < COLS - 1)
-			printf("%*s", (int)(widths[c] > width ? widths[c] - width : 0) + GAP, "");
+		printf("%*s%s%s%s", (int)gap, "", painted ? hw_paint(s, row->paint) : "", text ? text : "?",
+		       painted ? hw_paint(s, HW_PLAIN) : "");
+		gap = (widths[c] > width ? widths[c] - width : 0) + GAP;
 		free(text);
 	}
 	fputc('\n', stdout);
@@ -108,6 +132,7 @@ static void print_rows(const struct hw_screen *s, const struct row *rows, size_t
 			free(hw_text_clean(s, rows[i].cell[c] ? rows[i].cell[c] : "?", 0, &width));
 			widths[c] = width > widths[c] ? width : widths[c];
 		}
+	fit(s, widths);
 	for (size_t i = 0; i < n; i++)
 		print_row(s, &rows[i], widths);
 }

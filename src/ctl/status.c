@@ -30,9 +30,16 @@ static double number(const cJSON *s, const char *key)
 	return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-/* A bar across the terminal: the online part of the fleet, and the rest. */
-static void print_bar(const struct hw_ctl *ctl, int64_t online, int64_t all)
+/* What was counted while nobody is heard is shown, and not as the truth. */
+static const char *count_paint(const struct hw_ctl *ctl, const cJSON *s, enum hw_paint paint)
 {
+	return hw_paint(&ctl->screen, hw_words_true(s, "blind") ? HW_DIM : paint);
+}
+
+/* A bar across the terminal: the online part of the fleet, and the rest. */
+static void print_bar(const struct hw_ctl *ctl, const cJSON *s)
+{
+	int64_t online = hw_member_int(s, "online"), all = hw_member_int(s, "devices");
 	size_t width = ctl->screen.width > 12 ? ctl->screen.width - 12 : 0, full;
 	if (!ctl->screen.terminal || all == 0 || width == 0)
 		return;
@@ -44,10 +51,10 @@ static void print_bar(const struct hw_ctl *ctl, int64_t online, int64_t all)
 	if (full == 0 && online > 0)
 		full++;
 	name(ctl, "");
-	fputs(hw_paint(&ctl->screen, HW_GOOD), stdout);
+	fputs(count_paint(ctl, s, HW_GOOD), stdout);
 	for (size_t i = 0; i < width; i++) {
 		if (i == full)
-			fputs(hw_paint(&ctl->screen, HW_BAD), stdout);
+			fputs(count_paint(ctl, s, HW_BAD), stdout);
 		fputs(ctl->screen.ascii ? i < full ? "#" : "-" : i < full ? "█" : "░", stdout);
 	}
 	printf("%s\n", hw_paint(&ctl->screen, HW_PLAIN));
@@ -60,10 +67,10 @@ static void print_devices(const struct hw_ctl *ctl, const cJSON *s)
 	const struct hw_screen *screen = &ctl->screen;
 	name(ctl, "devices");
 	printf("%s: %s%s online%s, %s%s offline%s\n", hw_text_count(hw_member_int(s, "devices"), all),
-	       hw_paint(screen, HW_GOOD), hw_text_count(hw_member_int(s, "online"), online), hw_paint(screen, HW_PLAIN),
-	       n_offline > 0 ? hw_paint(screen, HW_BAD) : "", hw_text_count(n_offline, offline),
-	       n_offline > 0 ? hw_paint(screen, HW_PLAIN) : "");
-	print_bar(ctl, hw_member_int(s, "online"), hw_member_int(s, "devices"));
+	       count_paint(ctl, s, HW_GOOD), hw_text_count(hw_member_int(s, "online"), online),
+	       hw_paint(screen, HW_PLAIN), n_offline > 0 ? count_paint(ctl, s, HW_BAD) : "",
+	       hw_text_count(n_offline, offline), n_offline > 0 ? hw_paint(screen, HW_PLAIN) : "");
+	print_bar(ctl, s);
 	if (hw_words_true(s, "loading"))
 		line(ctl, "loading", HW_WARN, "yes, devices are still read from the store");
 }
@@ -105,7 +112,7 @@ static void print_owed(const struct hw_ctl *ctl, const cJSON *s)
 static void print_rates(const struct hw_ctl *ctl, const cJSON *s)
 {
 	char text[256], beats[HW_SPAN_MAX], transitions[HW_SPAN_MAX];
-	snprintf(text, sizeof(text), "%.1f a second, %s since the start", number(s, "heartbeats_per_s"),
+	snprintf(text, sizeof(text), "%.1f a second, %s since the start", hw_words_rate(s),
 	         hw_text_count(hw_member_int(s, "heartbeats_total"), beats));
 	line(ctl, "heartbeats", HW_PLAIN, text);
 	snprintf(text, sizeof(text), "%s since the start",

@@ -36,14 +36,14 @@ static void print_time(const cJSON *task, const char *key, const char *label)
 		printf("%-10s%s\n", label, hw_text_clock(hw_member_int(task, key), text));
 }
 
-static void print_json(const cJSON *task, const char *key, const char *label)
+static void print_json(const struct hw_ctl *ctl, const cJSON *task, const char *key, const char *label)
 {
 	const cJSON *value = cJSON_GetObjectItemCaseSensitive(task, key);
 	char *text = value ? cJSON_PrintUnformatted(value) : NULL;
 	if (!text)
 		return;
 	printf("%-10s", label);
-	hw_text_print_json(stdout, text);
+	hw_text_print_json(stdout, &ctl->screen, text);
 	putchar('\n');
 	cJSON_free(text);
 }
@@ -72,30 +72,51 @@ void hw_show_task(const struct hw_ctl *ctl, const cJSON *task)
 	print_time(task, "ended_ms", "ended");
 	print_time(task, "exp_ms", "expires");
 	print_text(ctl, task, "late", "late");
-	print_json(task, "payload", "payload");
-	print_json(task, "value", "value");
-	print_json(task, "error", "error");
+	print_json(ctl, task, "payload", "payload");
+	print_json(ctl, task, "value", "value");
+	print_json(ctl, task, "error", "error");
+}
+
+#define WIDE   100 /* columns from which on there is room for all */
+#define NARROW 76  /* and below which a task's name gets a line of its own: it is asked for by all of it */
+
+static void print_task_head(const struct hw_ctl *ctl)
+{
+	const char *dim = hw_paint(&ctl->screen, HW_DIM), *plain = hw_paint(&ctl->screen, HW_PLAIN);
+	if (hw_screen_narrower(&ctl->screen, NARROW))
+		printf("%s%-10s%-12s%s%s\n", dim, "STATE", "AT", "RECEIVER ACTION", plain);
+	else if (hw_screen_narrower(&ctl->screen, WIDE))
+		printf("%s%-10s%-12s%-37s%s%s\n", dim, "STATE", "AT", "TASK", "RECEIVER ACTION", plain);
+	else
+		printf("%s%-10s%-20s%-6s%-37s%s%s\n", dim, "STATE", "AT", "TRIES", "TASK", "RECEIVER ACTION", plain);
 }
 
 void hw_show_task_line(const struct hw_ctl *ctl, const cJSON *task, bool head)
 {
-	char when[HW_SPAN_MAX];
-	if (head)
-		printf("%s%-10s%-20s%-6s%-37s%s%s\n", hw_paint(&ctl->screen, HW_DIM), "STATE", "AT", "TRIES", "TASK",
-		       "RECEIVER ACTION", hw_paint(&ctl->screen, HW_PLAIN));
-	print_state(ctl, hw_member_text(task, "state"), 10);
+	const struct hw_screen *s = &ctl->screen;
+	char when[HW_SPAN_MAX], text[2048];
 	bool watched = hw_member_has(task, "watched"); /* by others: when it was seen, and by whom */
-	printf("%-20s%-6" PRId64, hw_text_clock(hw_member_int(task, watched ? "sent_ms" : "at_ms"), when),
-	       watched ? 1 : hw_member_int(task, "tries"));
-	hw_text_print(stdout, &ctl->screen, hw_member_text(task, "task"));
-	putchar(' ');
-	hw_text_print(stdout, &ctl->screen,
-	              hw_member_has(task, "topic") ? hw_member_text(task, "topic") : hw_member_text(task, "receiver"));
-	putchar(' ');
-	hw_text_print(stdout, &ctl->screen, hw_member_text(task, "action"));
-	if (watched) {
-		fputs("  from ", stdout);
-		hw_text_print(stdout, &ctl->screen, hw_member_text(task, "sender"));
+	bool wide = !hw_screen_narrower(s, WIDE), narrow = hw_screen_narrower(s, NARROW);
+	int64_t at_ms = hw_member_int(task, watched ? "sent_ms" : "at_ms");
+	if (head)
+		print_task_head(ctl);
+	print_state(ctl, hw_member_text(task, "state"), 10);
+	if (wide)
+		printf("%-20s%-6" PRId64, hw_text_clock(at_ms, when), watched ? 1 : hw_member_int(task, "tries"));
+	else
+		printf("%-12s", hw_text_minute(at_ms, when));
+	if (!narrow) {
+		hw_text_print(stdout, s, hw_member_text(task, "task"));
+		putchar(' ');
+	}
+	snprintf(text, sizeof(text), "%s %s%s%s",
+	         hw_member_text(task, hw_member_has(task, "topic") ? "topic" : "receiver"),
+	         hw_member_text(task, "action"), watched ? "  from " : "",
+	         watched ? hw_member_text(task, "sender") : "");
+	hw_text_print_rest(stdout, s, wide ? 73 : narrow ? 22 : 59, text);
+	if (narrow) {
+		fputs("\n  ", stdout);
+		hw_text_print(stdout, s, hw_member_text(task, "task"));
 	}
 	putchar('\n');
 }

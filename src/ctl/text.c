@@ -15,10 +15,9 @@ void hw_screen_init(struct hw_screen *s)
 {
 	struct winsize size = {0};
 	bool utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	*s = (struct hw_screen){.terminal = isatty(STDOUT_FILENO) == 1};
+	*s = (struct hw_screen){.terminal = isatty(STDOUT_FILENO) == 1, .ascii = !utf8};
 	if (!s->terminal)
 		return;
-	s->ascii = !utf8;
 	const char *no_colour = getenv("NO_COLOR"), *kind = getenv("TERM");
 	s->colour = !(no_colour && *no_colour) && !(kind && strcmp(kind, "dumb") == 0);
 	const char *columns = getenv("COLUMNS");
@@ -28,6 +27,11 @@ void hw_screen_init(struct hw_screen *s)
 		s->width = (size_t)atoi(columns);
 	else
 		s->width = 80;
+}
+
+bool hw_screen_narrower(const struct hw_screen *s, size_t columns)
+{
+	return s->width > 0 && s->width < columns;
 }
 
 /* One character of UTF-8: its code point in *c and its length; 0 if there is none at the begin of `text`. */
@@ -223,14 +227,26 @@ void hw_text_print(FILE *f, const struct hw_screen *s, const char *text)
 	}
 }
 
-void hw_text_print_json(FILE *f, const char *json)
+#define REST_LEAST 12
+
+void hw_text_print_rest(FILE *f, const struct hw_screen *s, size_t used, const char *text)
 {
+	char *clean = hw_text_clean(s, text, s->width >= used + REST_LEAST ? s->width - used : 0, NULL);
+	fputs(clean ? clean : "?", f);
+	free(clean);
+}
+
+void hw_text_print_json(FILE *f, const struct hw_screen *s, const char *json)
+{
+	bool ascii = s && s->ascii;
 	while (*json) {
 		uint32_t c;
 		size_t len = decode(json, &c);
 		if (len == 0)
 			fputs("\\ufffd", f);
-		else if (unsafe(c))
+		else if (ascii && c > 0xffff)
+			fprintf(f, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (c >> 10)), (unsigned)(0xdc00 | (c & 0x3ff)));
+		else if (unsafe(c) || (ascii && c > 0x7f))
 			fprintf(f, "\\u%04x", (unsigned)c);
 		else
 			fwrite(json, 1, len, f);
@@ -314,6 +330,11 @@ char *hw_text_clock(int64_t wall_ms, char *buf)
 char *hw_text_time(int64_t wall_ms, char *buf)
 {
 	return format_time(wall_ms, "%H:%M:%S", buf);
+}
+
+char *hw_text_minute(int64_t wall_ms, char *buf)
+{
+	return format_time(wall_ms, "%m-%d %H:%M", buf);
 }
 
 int64_t hw_wall_ms(void)

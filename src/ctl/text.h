@@ -16,11 +16,13 @@
 /* How stdout takes text. */
 struct hw_screen {
 	bool terminal;
-	bool ascii;   /* a terminal that does not speak UTF-8 */
+	bool ascii;   /* whoever reads does not take UTF-8, as the locale says: of a terminal, and of a pipe */
 	bool colour;  /* a terminal that is to be coloured: NO_COLOR is not set */
 	size_t width; /* columns; 0: as wide as it takes */
 };
 void hw_screen_init(struct hw_screen *s);
+/* A terminal of fewer columns, where what matters less is left out. */
+bool hw_screen_narrower(const struct hw_screen *s, size_t columns);
 
 /*
  * A copy of `text` that is safe to show: control characters, invalid UTF-8 and marks that turn the direction of writing
@@ -42,9 +44,13 @@ bool hw_text_may_mean(const char *word, const char *name);
 
 /* Prints hw_text_clean(). */
 void hw_text_print(FILE *f, const struct hw_screen *s, const char *text);
+/* The last of a line of which `used` columns stand there: on a terminal shortened until the line fits, unless next to
+ * nothing would be left. */
+void hw_text_print_rest(FILE *f, const struct hw_screen *s, size_t used, const char *text);
 
-/* Prints JSON text with the same characters as \uXXXX escapes, which JSON allows for. */
-void hw_text_print_json(FILE *f, const char *json);
+/* Prints JSON text with the same characters as \uXXXX escapes, which JSON allows for. `s`: for people, on that screen;
+ * NULL: for a program, which takes UTF-8. */
+void hw_text_print_json(FILE *f, const struct hw_screen *s, const char *json);
 
 /* What a terminal is told in order to colour what follows; "" if it is not to be. */
 enum hw_paint { HW_PLAIN, HW_GOOD, HW_BAD, HW_WARN, HW_DIM, HW_STRONG };
@@ -63,6 +69,8 @@ char *hw_text_ago(int64_t ms, char *buf);
 char *hw_text_clock(int64_t wall_ms, char *buf);
 /* The same without the day. */
 char *hw_text_time(int64_t wall_ms, char *buf);
+/* The same without year and seconds, 11 columns: for a narrow terminal. */
+char *hw_text_minute(int64_t wall_ms, char *buf);
 
 /* The wall clock. */
 int64_t hw_wall_ms(void);

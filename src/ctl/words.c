@@ -63,6 +63,12 @@ bool hw_words_blind(const cJSON *status, char *out)
 	return true;
 }
 
+double hw_words_rate(const cJSON *status)
+{
+	const cJSON *rate = cJSON_GetObjectItemCaseSensitive(status, "heartbeats_per_s");
+	return cJSON_IsNumber(rate) && strcmp(hw_member_text(status, "mqtt"), "up") == 0 ? rate->valuedouble : 0;
+}
+
 bool hw_words_redis_well(const cJSON *status)
 {
 	const char *redis = hw_member_text(status, "redis");

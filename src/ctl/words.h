@@ -15,6 +15,9 @@
  */
 bool hw_words_blind(const cJSON *status, char *out);
 
+/* Heartbeats a second. What the daemon says is a mean of the last seconds: none come while its connection is lost. */
+double hw_words_rate(const cJSON *status);
+
 /* Whether Redis does what it is there for, or is not used; what else the status says of it tells why not. */
 bool hw_words_redis_well(const cJSON *status);
 

@@ -69,13 +69,13 @@ static int await(pid_t pid, int out_fd, int err_fd)
 	return WEXITSTATUS(status);
 }
 
-int ctl(const char *args)
+int ctl_in(const char *locale, const char *args)
 {
 	int o[2], e[2];
 	char command[8192];
 	ck_assert_int_eq(pipe2(o, O_CLOEXEC), 0);
 	ck_assert_int_eq(pipe2(e, O_CLOEXEC), 0);
-	snprintf(command, sizeof(command), "exec '%s' -s '%s' %s", ctl_program, s.path, args);
+	snprintf(command, sizeof(command), "LC_ALL=%s exec '%s' -s '%s' %s", locale, ctl_program, s.path, args);
 	pid_t pid = fork();
 	if (pid == 0) {
 		dup2(o[1], 1);
@@ -86,6 +86,11 @@ int ctl(const char *args)
 	close(o[1]);
 	close(e[1]);
 	return await(pid, o[0], e[0]);
+}
+
+int ctl(const char *args)
+{
+	return ctl_in("C.UTF-8", args);
 }
 
 int ctl_on_terminal(const char *args, int columns, const char *locale)

@@ -23,6 +23,8 @@ void rig_tear_down(void);
 
 /* Runs `heartwheelctl -s SOCKET ARGS`; the arguments are the shell's. Its exit status. */
 int ctl(const char *args);
+/* The same, in a locale other than C.UTF-8. */
+int ctl_in(const char *locale, const char *args);
 /* The same, on a terminal of that many columns. */
 int ctl_on_terminal(const char *args, int columns, const char *locale);
 /* Adds to `text` what waits in a pipe or a terminal; false at its end. */

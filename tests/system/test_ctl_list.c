@@ -161,6 +161,37 @@ START_TEST(nodes_of_several)
 }
 END_TEST
 
+/* Where there is no room for all of it: the node, its state and what it owns. */
+START_TEST(nodes_on_a_narrow_terminal)
+{
+	static const int widths[] = {30, 40, 60, 90};
+	static const char *const there[] = {"OWNS", "OWNS", "OWED", "VERSION"}, *const gone[] = {"SINCE", "SINCE",
+	                                                                                         "VERSION", "none"};
+	server_stop(&s);
+	server_start_with_nodes(&s);
+	s.nodes.at[1].node = "a-node-with-a-long-name";
+	for (size_t i = 0; i < 4; i++) {
+		ck_assert_int_eq(ctl_on_terminal("nodes", widths[i], "C.UTF-8"), 0);
+		ck_assert_msg(strstr(out, there[i]) && !strstr(out, gone[i]), "%d columns: %s", widths[i], out);
+		int rows = 0;
+		for (char *save = NULL, *line = strtok_r(out, "\r\n", &save); line && rows < 4;
+		     line = strtok_r(NULL, "\r\n", &save), rows++) {
+			size_t columns = 0;
+			for (char *c = line; *c; c++)
+				if (*c == '\x1b')
+					c = strchr(c, 'm');
+				else
+					columns += (*c & 0xc0) != 0x80;
+			ck_assert_msg(columns <= (size_t)widths[i], "%d columns: %s", widths[i], line);
+		}
+		ck_assert_int_eq(rows, 4);
+	}
+	ck_assert_int_eq(ctl("nodes"), 0); /* not a terminal: nothing is cut */
+	ck_assert_ptr_nonnull(strstr(out, "a-node-with-a-long-name"));
+	ck_assert_ptr_nonnull(strstr(out, "VERSION"));
+}
+END_TEST
+
 START_TEST(several_in_status_and_show)
 {
 	server_stop(&s);
@@ -289,6 +320,11 @@ START_TEST(picture_in_colour)
 	ck_assert_int_eq(ctl_on_terminal("wheel", 80, "C"), 0);
 	for (const char *c = out; *c; c++)
 		ck_assert(!(*c & 0x80));
+	hw_monitor_link(s.monitor, s.now, 0, false);
+	ck_assert_int_eq(ctl_on_terminal("status", 80, "C.UTF-8"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "nobody is judged")); /* what is from before is no alarm */
+	ck_assert_ptr_nonnull(strstr(out, "\x1b[2m1 online\x1b[0m, \x1b[2m1 offline\x1b[0m"));
+	ck_assert_ptr_null(strstr(out, "\x1b[32m\u2588"));
 }
 END_TEST
 
@@ -299,6 +335,29 @@ START_TEST(terminal_without_utf8)
 	ck_assert_ptr_nonnull(strstr(out, "k\\u00fchl  \x1b[32monline\x1b[0m "));
 	for (const char *c = out; *c; c++)
 		ck_assert(!(*c & 0x80));
+}
+END_TEST
+
+/* As the locale says, for whoever reads there; but what is for programs is as it is. */
+START_TEST(pipe_without_utf8)
+{
+	static const char *const people[] = {"list", "show k\xc3\xbchl", "status", "wheel", "check"};
+	server_see(&s);
+	server_beat(&s, 0, "k\xc3\xbchl", "{\"version\":\"\xc3\xa9\"}");
+	server_beat(&s, 0, "\xc3\xa4", "{\"online\":false}");
+	for (size_t i = 0; i < sizeof(people) / sizeof(people[0]); i++) {
+		int rc = ctl_in("C", people[i]);
+		ck_assert_msg(rc == 0 || rc == 1, "%s: %d %s", people[i], rc, err);
+		for (const char *c = out; *c; c++)
+			ck_assert_msg(!(*c & 0x80), "%s: %s", people[i], out);
+	}
+	ck_assert_int_eq(ctl_in("C", "list --names --state online"), 0);
+	ck_assert_str_eq(out, "k\xc3\xbchl\n");
+	ck_assert_int_eq(ctl_in("C", "list --json --state online"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "\"id\":\"k\xc3\xbchl\""));
+	ck_assert_int_eq(ctl("show k\xc3\xbchl"), 0);
+	ck_assert_ptr_nonnull(strstr(out, "k\xc3\xbchl\n"));
+	ck_assert_ptr_nonnull(strstr(out, "\u25cf"));
 }
 END_TEST
 
@@ -315,12 +374,14 @@ int main(void)
 	tcase_add_test(tc, list_in_order);
 	tcase_add_test(tc, nodes_alone);
 	tcase_add_test(tc, nodes_of_several);
+	tcase_add_test(tc, nodes_on_a_narrow_terminal);
 	tcase_add_test(tc, several_in_status_and_show);
 	tcase_add_test(tc, list_up_to_a_limit);
 	tcase_add_test(tc, list_pages_through);
 	tcase_add_test(tc, picture_in_colour);
 	tcase_add_test(tc, table_fits_the_terminal);
 	tcase_add_test(tc, terminal_without_utf8);
+	tcase_add_test(tc, pipe_without_utf8);
 	suite_add_tcase(suite, tc);
 	return ctl_run(suite);
 }

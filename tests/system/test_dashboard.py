@@ -449,6 +449,9 @@ def test_nodes(env, browser, scheme):
     wait_until(lambda: b.text("#nodes-trouble").startswith("256 of 256 partitions have no owner. This node is not a member of"))
     assert shown(b)[0][:2] == ["<b>a</b>" * 20, "blind: link"]
     assert b.get("document.documentElement.scrollWidth <= innerWidth")
+    # What has no room is left out of the middle of a name: the end tells nodes apart.
+    assert b.get('(() => { const b = document.querySelector(".who b"), end = b.querySelector(".mid > span:last-child").getBoundingClientRect();'
+                 ' return end.width > 0 && end.right <= b.getBoundingClientRect().right + 1; })()')
     b.run("await page.unrouteAll({ behavior: 'ignoreErrors' })")
     wait_until(lambda: b.get('document.getElementById("nodes").hidden'))
     say_nothing(b)

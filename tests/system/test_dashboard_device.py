@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hw_history import BUILT, wait_read
+from hw_history import BUILT, History, Sqlite, wait_read
 from hw_past import PUMP, start_with_past
 from hw_wait import NotWithin, wait_until, wait_within
 from test_dashboard import MODULES, browser, missing, say_nothing, start  # noqa: F401
@@ -121,6 +121,53 @@ def test_groups_and_who_is_unreliable(env, browser):
     say_nothing(b, also=QUIET)
 
 
+@needs_history
+def test_groups_and_who_is_unreliable_change_by_themselves(env, browser):
+    d = start_with_past(env)
+    first = '[...document.querySelector("#page tbody").rows[0].cells].map((c) => c.textContent)'
+    b, c = browser(), browser()
+    for one, route, sign in ((b, "#/group/pumps", "Months are of UTC"), (c, "#/unreliable", "together")):
+        one.run("await page.clock.install()")
+        visit(one, d, route)
+        wait_until(lambda: sign in page(one), what="the page to be filled")
+    assert "2 online, 0 offline" in page(b)
+    months = b.get('document.querySelector("#page tbody").rows.length')
+    times = int(b.get(first)[2])
+    assert c.get(first)[:2] == ["flappy", "60"]
+    says(env, d, env.root + "/p/flappy", "flappy", '{"online":false}', "offline")
+    wait_read(d.history, env)
+    b.run("await page.clock.fastForward(4000)")
+    wait_until(lambda: "1 online, 1 offline" in page(b), what="the group's counts")
+    for one in (b, c):
+        one.run("await page.clock.fastForward(61000)")
+    wait_until(lambda: int(b.get(first)[2]) == times + 1, what="this month's outages")
+    assert b.get('document.querySelector("#page tbody").rows.length') == months
+    wait_until(lambda: c.get(first)[:2] == ["flappy", "61"], what="this week's outages")
+    d.history.stop()
+    for one in (b, c):
+        one.run("await page.clock.fastForward(61000)")
+        wait_until(lambda: "No history: heartwheel-history is not running" in page(one), what="the page to say so")
+        assert not one.run('return await page.locator("#page table:visible").count()'), "what is said not to be there"
+    d.history.start()
+    for one in (b, c):
+        one.run("await page.clock.fastForward(4000)")
+        wait_until(lambda: "No history" not in page(one) and one.run('return await page.locator("#page table:visible").count()'), what="it to be there again")
+    say_nothing(b, also=QUIET)
+    say_nothing(c, also=QUIET)
+
+
+@needs_history
+def test_a_history_of_nobody(env, browser):
+    env.own_redis()
+    history = History(env, Sqlite(env.own_dir("db"))).start()
+    d = start(env, history={"socket": history.socket}, timeout="1h")
+    b = browser()
+    visit(b, d, "#/unreliable")
+    wait_until(lambda: "The history knows no device yet." in page(b), what="the page to say so")
+    assert "\u2013" not in page(b)
+    say_nothing(b, also=QUIET)
+
+
 def test_without_a_history_and_with_any_id(env, browser):
     d = start(env, groups=[("any", {"heartbeat": env.root + "/{id...}", "timeout": "1h"})])
     odd = "a b/\u202e%41?x=1&y#z/\u00fc<b>"
@@ -173,9 +220,26 @@ def test_tasks(env, browser):
     say_nothing(b, also=QUIET)
 
 
+def test_a_node_that_stands_by(env, browser):
+    d = start(env, timeout="1h")
+    b = browser()
+    b.run("""await page.route("**/v1/status", async (route) => {
+        try {
+            const response = await route.fetch(), status = await response.json();
+            await route.fulfill({ response, json: { ...status, cluster: { mode: "standby", standing_by: true, owner: "b" } } });
+        } catch { } // it came to its end in between
+    })""")
+    visit(b, d, "#/tasks")
+    wait_until(lambda: b.run('return await page.locator("#standby").isVisible()'), what="the page to say so")
+    assert b.text("#standby").startswith("This node stands by. b owns the fleet") and b.text("#watching") == "Standing by"
+    assert b.run('return await page.locator("main:visible").count()') == 1
+    axe_finds_nothing(b)
+    say_nothing(b, also=QUIET)
+
+
 def test_blind_and_gone(env, browser):
     env.own_broker()
-    d = start(env, timeout="1h")
+    d = start(env, timeout="1h", mqtt={"reconnect_grace": "20s"})
     env.beat("a")
     wait_until(lambda: d.state("a") == "online")
     b = browser()
@@ -184,6 +248,10 @@ def test_blind_and_gone(env, browser):
     env.broker.stop()
     wait_until(lambda: "Nobody is judged now" in page(b), 15)
     assert "Offline in" not in page(b) and b.get('document.querySelector(".about .pill").className').strip() == "pill"
+    env.broker.start()
+    wait_until(lambda: b.text("#watching") == "Hears again", 15)
+    wait_until(lambda: "Nobody is judged yet: devices have time to report." in page(b), 15)
+    assert "cannot hear devices" not in page(b), "the page says above that it hears again"
     d.stop()
     wait_until(lambda: "this is what it said last" in page(b), 15)
     assert b.text(".about .pill") == "online"

@@ -104,6 +104,24 @@ def test_what_heartwheel_tasks_told_stands_below(env, browser, web):
     say_nothing(b, ["503", "404"])
 
 
+def test_that_nobody_is_told_stands_there_while_the_monitor_is_away(env, browser, web):
+    server = web(500)
+    d = start(env, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL,
+              notify={"webhook": server.url, "webhook_template": "slack", "notify_interval": "100ms"})
+    env.beat("a")
+    b = browser()
+    b.open(d.url)
+    visit(b, d, "#/notify")
+    wait_until(lambda: "Nobody is told through webhook" in trouble(b), what="the failure")
+    d.stop()
+    wait_until(lambda: b.text("#watching") == "No answer", 15, "the page to know")
+    asked = 'state.requests.filter((r) => r.endsWith("v1/notify")).length'
+    n = b.run("return " + asked)
+    wait_until(lambda: b.run("return " + asked) >= n + 2, what="the page to have asked in vain")
+    assert "Nobody is told through webhook" in trouble(b) and link(b) == "Notifications fail"
+    say_nothing(b, ["503", "404", "ERR_", "Failed to load", "net::"])
+
+
 @pytest.mark.parametrize("width", [1440, 390])
 def test_it_fits(env, browser, web, width):
     server = web()

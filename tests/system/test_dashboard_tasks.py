@@ -8,7 +8,7 @@ import pytest
 from hw_tasks import Device, Sender, Tasks
 from hw_wait import wait_until
 from test_dashboard import browser, missing, say_nothing, start  # noqa: F401
-from test_dashboard_device import axe_finds_nothing, page, visit
+from test_dashboard_device import axe_finds_nothing, page, says, visit
 from test_tasks_watch import Node, wait_for
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -96,4 +96,91 @@ def test_what_others_sent_one_another(env, browser):
     axe_finds_nothing(b)
     visit(b, d, "#/device/ben")
     wait_until(lambda: [r[:2] for r in rows(b, "Tasks")] == [["set", "acked"]], what="the device's page to show it")
+    say_nothing(b, ["503", "404"])
+
+
+def old_cards(b):
+    return b.get('[...document.querySelectorAll("#page .old")].map((e) => e.getAttribute("aria-label"))')
+
+
+def test_what_is_shown_while_heartwheel_tasks_is_away_is_old(env, browser):
+    tasks = Tasks(env).start()
+    d = start(env, tasks={"socket": tasks.socket}, timeout="1h")
+    alice = Sender(tasks)
+    Device(tasks, "pump-1", behave=("ack", "failed"))
+    tasks.set_online("pump-2", False)
+    alice.task(alice.submit("pump-2", "set"))
+    b = browser()
+    b.open(d.url)
+    visit(b, d, "#/tasks")
+    wait_until(lambda: rows(b, "Waiting") == [["pump-2", "set", "held"]], what="one that waits")
+    tasks.stop()
+    wait_until(lambda: "heartwheel-tasks is not running: this is what was known last." in page(b), what="the page to say so")
+    assert old_cards(b) == ["How many", "Waiting", "Of others", "Ended badly in the last hour"]
+    assert "No tasks" not in page(b) and rows(b, "Waiting") == [["pump-2", "set", "held"]]
+    axe_finds_nothing(b)
+    tasks.start()
+    wait_until(lambda: old_cards(b) == [], what="the page to hear of tasks again")
+    assert alice.wait(alice.submit("pump-1", "set"), "failed")
+    wait_until(lambda: [r[1:] for r in rows(b, "Ended badly in the last hour")] == [["pump-1", "failed"]], what="what ends after that")
+    d.stop()
+    wait_until(lambda: "The monitor does not answer: this is what was known last." in page(b), what="the page to say what is old")
+    assert len(old_cards(b)) == 4 and "Not known" not in page(b)
+    say_nothing(b, ["503", "404", "ERR_", "Failed to load", "net::"])
+
+
+def test_the_tasks_of_a_device_come_back(env, browser):
+    tasks = Tasks(env).start()
+    d = start(env, tasks={"socket": tasks.socket}, timeout="1h")
+    says(env, d, env.topic("pump-2"), "pump-2", '{"online":false}', "offline")
+    alice = Sender(tasks)
+    alice.task(alice.submit("pump-2", "set"))
+    b = browser()
+    b.open(d.url)
+    visit(b, d, "#/device/pump-2")
+    wait_until(lambda: [r[:2] for r in rows(b, "Tasks")] == [["set", "held"]], what="what waits for it")
+    tasks.stop()
+    says(env, d, env.topic("pump-2"), "pump-2", "", "online")  # which makes the page look again
+    wait_until(lambda: "heartwheel-tasks is not running: this is what was known last." in page(b), what="the page to say so")
+    assert old_cards(b) == ["Tasks"] and [r[:2] for r in rows(b, "Tasks")] == [["set", "held"]]
+    tasks.start()
+    says(env, d, env.topic("pump-2"), "pump-2", '{"online":false}', "offline")
+    wait_until(lambda: old_cards(b) == [], what="the page to hear of tasks again")
+    say_nothing(b, ["503", "404"])
+
+
+def test_an_hour_later_it_did_not_end_in_the_last_hour(env, browser):
+    tasks = Tasks(env).start()
+    d = start(env, tasks={"socket": tasks.socket}, timeout="1h")
+    alice = Sender(tasks)
+    Device(tasks, "pump-1", behave=("ack", "failed"))
+    assert alice.wait(alice.submit("pump-1", "set"), "failed")
+    b = browser()
+    b.open(d.url)
+    # As if the monitor's clock went on: the page goes by that.
+    b.run("""state.ahead = 0;
+        await page.route("**/v1/status", async (route) => {
+            try {
+                const response = await route.fetch(), status = await response.json();
+                await route.fulfill({ response, json: { ...status, now_ms: status.now_ms + state.ahead } });
+            } catch { } // it came to its end in between
+        })""")
+    visit(b, d, "#/tasks")
+    wait_until(lambda: [r[1:] for r in rows(b, "Ended badly in the last hour")] == [["pump-1", "failed"]], what="one that failed")
+    b.run("state.ahead = 3700000")
+    wait_until(lambda: rows(b, "Ended badly in the last hour") == [], what="it to be too long ago")
+    assert "None in the last hour." in page(b)
+    say_nothing(b, ["503", "404"])
+
+
+def test_without_redis_nobody_is_told_to_start_what_runs(env, browser):
+    env.own_redis()
+    tasks = Tasks(env).start()
+    d = start(env, tasks={"socket": tasks.socket}, timeout="1h")
+    env.redis_server.kill()
+    b = browser()
+    b.open(d.url)
+    visit(b, d, "#/tasks")
+    wait_until(lambda: "No tasks: cannot reach Redis" in page(b), what="the page to say why")
+    assert "systemctl" not in page(b)
     say_nothing(b, ["503", "404"])

@@ -10,6 +10,7 @@ import pytest
 
 from hw_build import HEARTWHEELCTL
 from hw_history import BUILT, History, Scribe, Sqlite, wait_read
+from hw_screen import Terminal
 from hw_wait import now_ms
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
@@ -62,6 +63,42 @@ def test_a_devices_transitions(kept):
     assert len(ctl("history", "--limit", "1100", "d2", conf=c).stdout.splitlines()) == 1102
     assert len(ctl("history", "--limit", "3", "--csv", "d2", conf=c).stdout.splitlines()) == 4
     assert ctl("history", "--", "status", conf=c).stdout.startswith("status, group default, online")
+
+
+@pytest.mark.parametrize("columns", [40, 46, 60, 76, 80, 100])
+def test_a_line_stays_one_on_a_narrow_terminal(kept, columns):
+    for args, first, head in ((["history", "--limit", "5", "d2"], "d2, group", 2 if columns >= 100 else 3), (["outages", "--limit", "5"], "FROM", 1),
+                              (["uptime", "--limit", "5"], "From", 2)):
+        t = Terminal([str(HEARTWHEELCTL), "-c", str(kept.conf), *args], 40, columns, TERM="linux", LC_ALL="C.UTF-8", TZ="UTC")
+        try:
+            assert os.WEXITSTATUS(t.wait()) == 0
+            lines = [l for l in t.lines if l]
+            if args[0] != "outages" and columns < 80:  # a sentence above the table may be longer
+                lines = lines[[l.split()[0] in ("TIME", "UPTIME") for l in lines].index(True):]
+                head = 1
+            assert len(lines) == head + 5 + (args[0] == "uptime"), "%s at %d columns:\n%s" % (args, columns, t.text)
+            if args[0] == "outages":  # an id of two letters has room beside its group, and one of forty is worth more than that
+                assert lines[head].endswith("d0 (g0)"), t.text
+        finally:
+            t.close()
+
+
+def test_an_id_is_worth_more_than_its_group(env):
+    env.own_redis()
+    s = Scribe(env, 1, devices=0)
+    s.group = {i: "a-group-of-some-length" for i in ("hall-1.sensor-0001", "hall-1.sensor-0002")}
+    t = now_ms() - DAY
+    s.write([s.entry(i, state, t + k * 1000) for k, state in enumerate(("online", "offline", "online")) for i in s.group])
+    h = History(env, Sqlite(env.own_dir("db"))).start()
+    wait_read(h, env)
+    for columns in (40, 80):
+        t = Terminal([str(HEARTWHEELCTL), "-c", str(h.conf), "outages"], 40, columns, TERM="linux", LC_ALL="C.UTF-8")
+        try:
+            assert os.WEXITSTATUS(t.wait()) == 0
+            lines = [l for l in t.lines if l][1:]
+            assert sorted(l[-4:] for l in lines) == ["0001", "0002"], t.text
+        finally:
+            t.close()
 
 
 def test_status(kept):

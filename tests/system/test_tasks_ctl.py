@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """heartwheelctl task."""
 import json
+import os
 import subprocess
 
 from hw_build import HEARTWHEELCTL
+from hw_screen import Terminal
 from hw_tasks import Device, Tasks
 from hw_wait import now_ms, wait_until
 
@@ -66,3 +68,25 @@ def test_what_is_wrong_is_said(env):
         assert a.returncode == 2 and why in a.stderr, (args, a)
     a = ctl(t, "list", conf=True)
     assert a.returncode == 1 and "heartwheel-tasks" in a.stderr and str(t.socket) in a.stderr, a
+
+
+def on_terminal(t, columns, *args):
+    terminal = Terminal([str(HEARTWHEELCTL), "-s", str(t.socket), "task", *args], 40, columns, TERM="linux", LC_ALL="C.UTF-8")
+    try:
+        assert os.WEXITSTATUS(terminal.wait()) == 0
+        return [line for line in terminal.lines if line]
+    finally:
+        terminal.close()
+
+
+def test_a_list_on_a_narrow_terminal(env):
+    """A line stays one; where a task's name has no room in it that has a line of its own, whole."""
+    t = Tasks(env).start()
+    given = ctl(t, "send", "valve-3", "restart-with-a-long-name-of-an-action", "--after", "1h", "--json")
+    task = json.loads(given.stdout)["task"]
+    for columns, n in ((120, 2), (80, 2), (75, 3), (40, 3)):
+        lines = on_terminal(t, columns, "list")
+        assert len(lines) == n and all(len(line) <= columns for line in lines), lines
+        assert any(task in line for line in lines) and lines[1].startswith("scheduled "), lines
+        assert ("TRIES" in lines[0]) == (columns == 120) and "AT" in lines[0], lines
+    assert lines[2].strip() == task

@@ -237,3 +237,36 @@ def test_where_there_is_no_place_for_it(fleet, top, tmp_path):
     fleet.stop()
     t = top(fleet)
     assert os.WEXITSTATUS(t.wait()) == 1 and "is it running?" in t.text.replace("\n", "") and t.as_it_was()
+
+
+def test_what_has_no_room_is_left_out_and_not_cut(env, fleet, top):
+    t = top(fleet, columns=40)
+    t.shows("offline 1", "pump-2")
+    t.type("enter")
+    text = t.shows("ITS CHANGES", "last seen", "will")
+    assert "\u2026" not in text and re.search(r"since +\d\d:\d\d:\d\d \(", text), text
+
+
+def test_a_link_that_is_away_on_a_narrow_terminal(env, top):
+    env.own_broker()
+    d = env.daemon(timeout="1h", **QUIET_TIMES)
+    with env.beating(["a"], 0.1):
+        wait_until(lambda: d.status()["heartbeats_per_s"] > 1, what="heartbeats")
+        env.broker.kill()
+        d.wait_lost()
+    t, wide = top(d, columns=40), top(d, columns=80)
+    t.shows("mqtt away", "redis up", "pending 0")
+    wide.shows("the broker running?", "heartbeats 0.0/s")
+    assert d.ctl("status").stdout.count("0.0 a second") == 1
+
+
+def test_what_tasks_lack_comes_before_how_many_there_are(env, top):
+    env.own_broker()
+    tasks = Tasks(env).start()
+    d = env.daemon(timeout="1h", tasks={"socket": tasks.socket}, **QUIET_TIMES)
+    Sender(tasks).submit("valve-3", "open", after=3600)
+    wait_until(lambda: tasks.get("/v1/tasks/status").json()["waiting"] == 1, what="it to be counted")
+    env.broker.kill()
+    d.wait_lost()
+    top(d, columns=40).shows("tasks 1 waiting  mqtt: away")
+    top(d, columns=80).shows("tasks 1 waiting  mqtt: away  scheduled 1")

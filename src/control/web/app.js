@@ -76,7 +76,7 @@ async function showFirst(s) {
 // One that stands by knows nothing of the fleet: nothing is shown rather than that there are no devices.
 function showStandby(s) {
 	standing = Boolean(s.cluster?.standing_by);
-	byId("standby").hidden = !standing;
+	byId("standing").hidden = !standing;
 	document.body.classList.toggle("standing", standing);
 	if (standing)
 		banner.standby(s);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A device's time as bars: up, down, not seen by any monitor, and not known yet. What the bars say is there in words too.
 
-import { ask, element, moment, span } from "./text.js";
+import { ask, count, element, moment, span } from "./text.js";
 
 export const DAY = 86400000;
 const QUARTER = 900000;
@@ -58,7 +58,7 @@ export function sum(bars) {
 		seen: all.known_ms > 0 ? all.seen_ms / all.known_ms : null };
 }
 
-export const times = (n) => (n === 1 ? "1 outage" : `${n} outages`);
+export const times = (n) => (n === 1 ? "1 outage" : `${count(n)} outages`);
 
 // What of a bar is worth a word.
 function said(s) {

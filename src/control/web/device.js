@@ -11,6 +11,16 @@ let page = null; // what is shown; null: another page
 
 const isMine = (mine) => page === mine;
 
+// Why a device's state may be from before; "": it is not. It says the same as the page does above.
+export function doubt(s) {
+	if (!s?.blind)
+		return "";
+	if (s.blind_cause === "deaf")
+		return "The monitor cannot hear some devices: of those the state is from before.";
+	return s.judges_in_ms === null ? "Nobody is judged now: the monitor cannot hear devices. This is its state from before."
+		: "Nobody is judged yet: devices have time to report. This is its state from before.";
+}
+
 // --- its head and what it reports
 
 function facts(d) {
@@ -57,7 +67,7 @@ function showState(p) {
 	setText(p.aside, p.away ? d ?? p.past ? "The monitor does not answer: this is what it said last." : "The monitor does not answer: nothing is known of this device now."
 		: p.gone ? p.past ? "The monitor does not know this device now; the history does."
 			: "The monitor knows no device of this id. It may have been forgotten, or the address is not right."
-			: "Nobody is judged now: the monitor cannot hear devices. This is its state from before.");
+			: p.blind);
 	p.group.hidden = !(d ?? p.past);
 	if (d ?? p.past) {
 		const name = (d ?? p.past).group;
@@ -220,20 +230,22 @@ async function readPast(p) {
 }
 
 async function readTasks(p) {
-	if (p.taskless)
-		return;
 	try {
 		const [own, others] = await Promise.all([{}, { watched: 1 }].map((more) =>
 			ask(`v1/tasks?${new URLSearchParams({ receiver: p.id, limit: MORE, ...more })}`)));
 		const tasks = own.tasks.concat(others.tasks);
 		p.taskCard.hidden = false;
+		p.oldTasks.hidden = true;
 		p.noTask.hidden = tasks.length > 0;
 		p.taskTable.hidden = tasks.length === 0;
 		p.taskRows.replaceChildren(...tasks.map((t) => element("tr", {}, element("td", {}, visible(t.action ?? t.topic ?? "–")),
 			element("td", {}, `${t.state}`), element("td", {}, moment(t.at_ms ?? t.sent_ms ?? t.created_ms)),
 			element("td", { class: "wide" }, visible(t.sender ?? "")))));
-	} catch {
-		p.taskCard.hidden = p.taskless = true; // no heartwheel-tasks here
+		setClass(p.taskCard, "old", false);
+	} catch (error) {
+		p.oldTasks.hidden = isAway(error); // which is said above
+		setText(p.oldTasks, `${error.message}: this is what was known last.`);
+		setClass(p.taskCard, "old", true);
 	}
 }
 
@@ -288,8 +300,8 @@ export function table(rows, names) {
 }
 
 function make(id) {
-	const p = { id, device: null, gone: false, away: false, blind: false, asked: 0, past: null, kept: null, unheard: false, transitions: new Map(), room: FIRST,
-		next: null, outages: [], outageRoom: FIRST, nextOutages: null, lasting: null, taskless: false, timer: null, hurry: false };
+	const p = { id, device: null, gone: false, away: false, blind: "", asked: 0, past: null, kept: null, unheard: false, transitions: new Map(), room: FIRST,
+		next: null, outages: [], outageRoom: FIRST, nextOutages: null, lasting: null, timer: null, hurry: false };
 	const part = (name, tag, options = {}) => { p[name] = element(tag, options); return p[name]; };
 	const again = (f) => () => f(p).catch(() => {});
 	part("state", "span", { class: "pill" });
@@ -308,6 +320,7 @@ function make(id) {
 	part("none", "p", { class: "note" });
 	part("taskRows", "tbody");
 	part("noTask", "p", { class: "note" }).textContent = "None waits for it.";
+	part("oldTasks", "p", { class: "note warn", hidden: true });
 	p.group = element("p", { class: "note" }, "Group ", element("a", { href: "#/" }));
 	p.outageTable = table(p.outageRows, [["From"], ["To"], ["For"], ["Reason", "wide"]]);
 	p.taskTable = table(p.taskRows, [["Action"], ["State"], ["For when"], ["From", "wide"]]);
@@ -317,8 +330,8 @@ function make(id) {
 	p.nowCard = card("Now", p.facts, element("h3", {}, "What it reports"), p.reported, p.nothing);
 	p.barCard = card("Up and down", p.pastNote, p.unknown, p.day, p.quarter, p.legend,
 		element("p", { class: "note" }, `Times are of ${Intl.DateTimeFormat().resolvedOptions().timeZone ?? "this browser"}.`));
-	p.taskCard = card("Tasks", p.taskTable, p.noTask);
-	p.taskCard.hidden = true;
+	p.taskCard = card("Tasks", p.oldTasks, p.taskTable, p.noTask);
+	p.taskCard.hidden = true; // until heartwheel-tasks has answered
 	return p;
 }
 
@@ -363,7 +376,7 @@ export function status(s) {
 	if (!page)
 		return;
 	page.away = !s;
-	page.blind = Boolean(s?.blind);
+	page.blind = doubt(s);
 	if (s && !page.gone) // one that comes is told of
 		readDevice(page);
 	else

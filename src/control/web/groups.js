@@ -5,26 +5,30 @@
 import { percent, times } from "./bars.js";
 import { card, table } from "./device.js";
 import { to } from "./route.js";
-import { UNKNOWN, ask, count, element, isAway, setText, span, visible } from "./text.js";
+import { UNKNOWN, ask, count, element, isAway, isNotRunning, setText, span, visible } from "./text.js";
 
-const MONTHS = 12, WORST = 15, RETRY_MS = 3000;
+const MONTHS = 12, WORST = 15, RETRY_MS = 3000, NOW_MS = 3000, AGAIN_MS = 60000;
 const seconds = (s) => (s === null ? "–" : span(s * 1000));
 const deviceLink = (id) => element("a", { href: to("device", id) }, visible(id));
 // Cells, each a text or an element, or one with a class; figures stay on one line.
 const cells = (...all) => all.map((one) => (Array.isArray(one) ? one : [one, ""])).map(([c, kind]) =>
 	element("td", { class: typeof c === "string" ? `length ${kind}` : kind }, c));
 const away = (error) => (isAway(error) ? UNKNOWN
-	: `No history: ${error.message}. It is heartwheel-history that keeps it, for years; systemctl enable --now heartwheel-history starts it.`);
+	: `No history: ${error.message}.${isNotRunning(error)
+		? " It is heartwheel-history that keeps it, for years; systemctl enable --now heartwheel-history starts it." : ""}`);
 
-// Fills a part of the page, again and again until that is done, while isStill(); why not is told meanwhile.
-async function persist(fill, tell, isStill) {
+// Fills a part of the page while isStill(), every `every` ms; where that fails, sooner, and why is told meanwhile.
+async function persist(fill, tell, isStill, every) {
 	while (isStill()) {
+		let wait = document.hidden ? RETRY_MS : every;
 		try {
-			return await fill();
+			if (!document.hidden)
+				await fill();
 		} catch (error) {
+			wait = RETRY_MS;
 			tell(error);
 		}
-		await new Promise((done) => setTimeout(done, RETRY_MS));
+		await new Promise((done) => setTimeout(done, wait));
 	}
 }
 const lost = (answer) => (answer.gaps ? [element("p", { class: "note warn" },
@@ -48,20 +52,28 @@ function worst(devices, heading) {
 	return [element("h3", {}, heading), table(rows, [["Device"], ["Outages"], ["Away"], ["Uptime"], ["Seen", "wide"], ["Group", "wide"]])];
 }
 
+// The first time all of them; then only this month changes.
 async function fillMonths(name, rows, months, note, worstOnes, isStill) {
-	rows.replaceChildren();
-	for (let i = 0; i < MONTHS; i++) {
+	const first = month(0), isAnew = rows.dataset.first !== first;
+	if (isAnew)
+		rows.replaceChildren();
+	for (let i = 0; i < (isAnew ? MONTHS : 1); i++) {
 		const answer = await ask(`v1/history/uptime?${new URLSearchParams({ group: name, month: month(i), limit: i === 0 ? WORST : 1 })}`);
 		if (!isStill())
 			return;
 		if (answer.all.devices === 0)
 			break;
 		months.hidden = false;
-		rows.append(monthRow(month(i), answer));
-		const bad = i === 0 ? answer.devices.filter((d) => d.outages > 0 || d.down_s > 0) : [];
-		if (bad.length)
-			worstOnes.replaceChildren(...worst(bad, "Away longest this month"));
+		if (isAnew)
+			rows.append(monthRow(month(i), answer));
+		else
+			rows.firstChild.replaceWith(monthRow(first, answer));
+		const bad = answer.devices.filter((d) => d.outages > 0 || d.down_s > 0);
+		if (i === 0)
+			worstOnes.replaceChildren(...(bad.length ? worst(bad, "Away longest this month") : []));
 	}
+	if (rows.children.length)
+		rows.dataset.first = first;
 	note.textContent = rows.children.length ? "Months are of UTC; the first is as far as it has come. Uptime is of the time that a monitor saw."
 		: "The history knows no device of this group.";
 }
@@ -80,8 +92,16 @@ export function group(name, isStill) {
 		["Devices", "wide"]]);
 	const worstOnes = element("div");
 	months.hidden = true;
-	persist(() => fillNow(name, state, isStill), (error) => setText(state, isAway(error) ? "" : error.message), isStill);
-	persist(() => fillMonths(name, rows, months, note, worstOnes, isStill), (error) => { months.hidden = true; setText(note, away(error)); }, isStill);
+	const forget = (error) => {
+		if (isAway(error) && rows.dataset.first) // what is shown is from before, as the page says above
+			return;
+		months.hidden = true;
+		delete rows.dataset.first;
+		worstOnes.replaceChildren();
+		setText(note, away(error));
+	};
+	persist(() => fillNow(name, state, isStill), (error) => { if (!isAway(error)) setText(state, error.message); }, isStill, NOW_MS);
+	persist(() => fillMonths(name, rows, months, note, worstOnes, isStill), forget, isStill, AGAIN_MS);
 	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, `Group ${visible(name)}`), state,
 		element("p", {}, element("a", { href: to("overview", "", { group: name, state: "all" }) }, "Its devices"))),
 		card("Months", months, note, worstOnes)];
@@ -95,13 +115,20 @@ async function fillUnreliable(flapped, longest, isStill) {
 	const often = most.devices.filter((d) => d.outages > 1), away = long.devices.filter((d) => d.down_s > 0);
 	flapped.replaceChildren(...(often.length ? worst(often, "Went away most often") : [element("h3", {}, "Went away most often"), ...nobody()]));
 	longest.replaceChildren(...(away.length ? worst(away, "Were away longest") : [element("h3", {}, "Were away longest"), ...nobody()]),
-		...lost(long), element("p", { class: "note" }, `Of ${count(long.all.devices)} devices, ${times(long.all.outages)} together; a monitor saw ${
+		...lost(long), element("p", { class: "note" }, long.all.devices === 0 ? "The history knows no device yet." : `Of ${count(long.all.devices)} devices, ${times(long.all.outages)} together; a monitor saw ${
 			percent(long.all.seen)} of the time. What nobody saw counts neither as up nor as down.`));
 }
 
 export function unreliable(isStill) {
 	const flapped = element("div"), note = element("p", { class: "note" }, "Looking …"), longest = element("div", {}, note);
-	persist(() => fillUnreliable(flapped, longest, isStill), (error) => setText(note, away(error)), isStill);
+	const forget = (error) => {
+		setText(note, away(error));
+		if (!isAway(error)) { // else what is shown is from before, as the page says above
+			flapped.replaceChildren();
+			longest.replaceChildren(note);
+		}
+	};
+	persist(() => fillUnreliable(flapped, longest, isStill), forget, isStill, AGAIN_MS);
 	return [element("div", { class: "about" }, element("h2", { tabIndex: -1 }, "Unreliable devices")),
 		card("The last 7 days", flapped, longest)];
 }

@@ -2,7 +2,7 @@
 // The nodes that watch the fleet together, where there are several: who lives, who owns how much; and it is said plainly
 // when one is lost. One that is alone shows nothing of this.
 
-import { ago, ask, byId, count, element, now, setClass, setText, span } from "./text.js";
+import { ago, ask, byId, count, element, middle, now, setClass, setText, span } from "./text.js";
 
 // A handover leaves partitions without an owner for a moment: that is nothing to be told of.
 let unownedSince = null;
@@ -24,7 +24,7 @@ function item(n, all) {
 		facts.push(`another ${n.differs.join(", ")}`);
 	const meter = element("meter", { max: 1, value: share, "aria-label": `share of ${n.node}` });
 	return element("li", { class: n.state },
-		element("div", { class: "who" }, element("b", { title: n.node }, n.node), n.self ? element("small", {}, "answers here") : "",
+		element("div", { class: "who" }, element("b", {}, middle(n.node)), n.self ? element("small", {}, "this one") : "",
 			element("span", { class: `pill ${kinds[n.state] ?? "warn"}` }, stateOf(n))),
 		meter, element("p", { class: n.differs.length ? "note warn" : "note" }, facts.join(" · ")));
 }

@@ -5,6 +5,7 @@
 import { card, table } from "./device.js";
 import { UNKNOWN, ask, clock, count, element, isAway, moment, setClass, setText, visible } from "./text.js";
 
+const TASKS_SILENT = "heartwheel-tasks does not answer: what it has told since is not shown.";
 const EVERY_MS = 2000, TASKS_PATIENCE = 5000, TASKS_AGAIN_MS = 15000;
 const CHANNELS = [["Channel"], ["Where"], ["Template", "wide"], ["Sent"], ["Failed"], ["Waiting"]], ENTRIES = [["When"], ["Channel"], ["What"], ["Result"]];
 const KINDS = { exec: "the program", webhook: "the web server" };
@@ -93,12 +94,12 @@ async function follow(p) {
 				fill(p, answer);
 		} catch (error) {
 			p.away = isAway(error);
-			p.aside.hidden = p.away;
-			setText(p.aside, error.message);
-			if (isAway(error) && p.said === "")
-				setText(p.note, UNKNOWN);
-			else
+			if (!p.away) {
+				p.aside.hidden = false;
+				setText(p.aside, error.message);
 				p.said = "again";
+			} else if (p.said === "") // else what is shown is from before, as the page says above
+				setText(p.note, UNKNOWN);
 		}
 		await new Promise((done) => setTimeout(done, EVERY_MS));
 	}
@@ -124,8 +125,11 @@ async function followTasks(p) {
 			if (answer && p.isStill())
 				fillTasks(p, answer);
 		} catch {
-			p.taskAside.hidden = p.away;
-			setText(p.taskAside, "heartwheel-tasks does not answer: what it has told since is not shown.");
+			if (!p.away) {
+				p.taskAside.hidden = false;
+				setText(p.taskAside, TASKS_SILENT);
+			} else if (p.taskAside.textContent === TASKS_SILENT) // else what it says is from before
+				p.taskAside.hidden = true;
 		}
 		await new Promise((done) => setTimeout(done, EVERY_MS));
 	}

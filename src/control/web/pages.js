@@ -11,7 +11,7 @@ import { byId, element, middle, visible } from "./text.js";
 
 const AGES_MS = 1000;
 const STANDING = ["diagnostics"]; // in the page already, and filled by others
-let view = "overview", shown = 0, blind = false, about = "";
+let view = "overview", shown = 0, blind = "", about = "";
 let left = null; // the overview's place and focus, while another page is shown
 
 export const open = (id) => go(to("device", id));
@@ -79,6 +79,6 @@ export const change = device.change;
 
 // The monitor's state as /v1/status has it; null: it does not answer.
 export function status(s) {
-	blind = Boolean(s?.blind);
+	blind = device.doubt(s);
 	device.status(s);
 }

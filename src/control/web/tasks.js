@@ -4,7 +4,7 @@
 
 import { card, table } from "./device.js";
 import { here, keep, to } from "./route.js";
-import { UNKNOWN, ask, count, element, isAway, moment, now, setText, span, visible } from "./text.js";
+import { UNKNOWN, ask, count, element, isAway, isNotRunning, moment, now, setClass, setText, span, visible } from "./text.js";
 import { stream } from "./token.js";
 
 const EVERY_MS = 3000, ROWS = 100, BAD_ROWS = 50, LATELY_MS = 3600000;
@@ -40,7 +40,7 @@ function countOf(name, s, all) {
 function facts(s, all) {
 	return [...STATES.map((name) => [`${name} (${MEANS[name]})`, countOf(name, s, all)]),
 		...(s.watched === undefined ? [] : [["Of others (sent one another)", s.watched === null ? "counting …" : count(s.watched)]]),
-		["Sent again", `${count(s.retries_total)} times since the start`], ["Redis, broker", `${s.redis}, ${s.mqtt}`],
+		["Sent again", `${s.retries_total === 1 ? "once" : `${count(s.retries_total)} times`} since the start`], ["Redis, broker", `${s.redis}, ${s.mqtt}`],
 		...(s.clock_held ? [["Clock", "Redis' clock jumped: nothing is sent or expires for now"]] : [])];
 }
 
@@ -59,6 +59,13 @@ async function look(p) {
 	p.otherRows.replaceChildren(...others.map(seen));
 	setText(p.otherNote, others.length === 0 ? "None is known." : others.length === ROWS ? `The first ${ROWS}; heartwheelctl task list --watched has all.` : "");
 	setText(p.note, tasks.length === 0 ? "None waits." : tasks.length === ROWS ? `The first ${ROWS}; heartwheelctl task list has all.` : "");
+	setOld(p, false);
+}
+
+// What is shown is from before: it has no colour.
+function setOld(p, is) {
+	for (const one of [...p.cards, p.otherCard])
+		setClass(one, "old", is);
 }
 
 // Those that are older by now leave; of the others the newest.
@@ -87,6 +94,21 @@ async function listen(p) {
 	}, quit.signal);
 }
 
+// Why there is nothing new; and that what there is is old.
+function tell(p, error) {
+	const had = !p.cards[0].hidden;
+	p.aside.hidden = false;
+	p.aside.className = isAway(error) || !had ? "note" : "trouble"; // one that is not used is no trouble
+	setOld(p, had);
+	if (isAway(error))
+		setText(p.aside, had ? "The monitor does not answer: this is what was known last." : UNKNOWN);
+	else if (error.status === 503)
+		setText(p.aside, had ? `${error.message}: this is what was known last.` : `No tasks: ${error.message}.${
+			isNotRunning(error) ? " It is heartwheel-tasks that carries commands to devices; systemctl enable --now heartwheel-tasks starts it." : ""}`);
+	else
+		setText(p.aside, error.message);
+}
+
 async function follow(p) {
 	let listens = false; // not of the loop, each round of which would have its own
 	while (p.isStill()) {
@@ -97,10 +119,7 @@ async function follow(p) {
 				listen(p).catch(() => {}).finally(() => { listens = false; });
 			listens = true;
 		} catch (error) {
-			p.aside.hidden = false;
-			p.aside.className = isAway(error) || p.cards[0].hidden ? "note" : "trouble"; // one that is not used is no trouble
-			setText(p.aside, isAway(error) ? UNKNOWN : error.status === 503
-				? `No tasks: ${error.message}. It is heartwheel-tasks that carries commands to devices; systemctl enable --now heartwheel-tasks starts it.` : error.message);
+			tell(p, error);
 		}
 		showBad(p);
 		await new Promise((done) => setTimeout(done, EVERY_MS));

@@ -104,6 +104,8 @@ export function announce(text) {
 
 // Of an error that ask() threw: nobody answered, as the banner says; and what a page says of what it cannot show then.
 export const isAway = (error) => error.status === undefined;
+// That the daemon whose answers heartwheeld hands on is not there: what starts it is worth a word.
+export const isNotRunning = (error) => error.message.endsWith(" is not running");
 export const UNKNOWN = "Not known while the monitor does not answer.";
 
 const NOT_THERE = "The monitor does not answer: it was stopped, or the network between is away";
