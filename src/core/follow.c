@@ -142,6 +142,7 @@ int hw_monitor_reread_begin(struct hw_monitor *m, bool other)
 	free(r->said);
 	r->said = other && !lacks ? NULL : bits(n);
 	r->n = r->said ? n : 0;
+	r->other |= r->n && other;
 	r->at = 0;
 	if (r->n && other) {
 		free(r->lacks);
@@ -207,6 +208,7 @@ bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *bu
 		return false;
 	free(r->said);
 	r->said = NULL;
+	r->other = false;
 	r->n = 0;
 	return false;
 }

@@ -32,6 +32,7 @@ struct hw_sweep {
 struct hw_reread {
 	uint64_t *said;      /* owned; NULL: nothing is read again */
 	uint64_t *lacks;     /* owned; NULL: there is none */
+	bool other;          /* it is read for the first time since it was another one */
 	uint32_t n, n_lacks; /* indices are below these */
 	uint32_t at;         /* of the walk at its end */
 };
@@ -187,7 +188,8 @@ static inline bool hw_gate_owns(const struct hw_monitor *m, const struct hw_devi
 }
 
 /* Store or stream has spoken of a record. Whether that was the first word of another store: what was known of the
- * device may be what that one has lost. Behind the end of the reading, who wrote it has told the broker as well. */
+ * device may be what that one has lost. Behind the end of its first reading, who wrote it has told the broker as well.
+ */
 static inline bool hw_gate_said(struct hw_monitor *m, uint32_t i)
 {
 	struct hw_reread *r = &m->gate.reread;
@@ -197,7 +199,7 @@ static inline bool hw_gate_said(struct hw_monitor *m, uint32_t i)
 	if (i >= r->n_lacks || !(r->lacks[i / 64] & bit))
 		return false;
 	r->lacks[i / 64] &= ~bit;
-	if (!r->said)
+	if (!r->other)
 		hw_monitor_at(m, i)->flags &= (uint16_t)~HW_FLAG_TOUCHED;
 	return true;
 }

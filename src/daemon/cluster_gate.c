@@ -241,6 +241,14 @@ void hw_app_cluster_gap(struct hw_app *a)
 	gate_of(a)->last = (struct hw_event_id){0, 0};
 }
 
+/* The stream that is followed may never come to the claim's place: hashes that are read from now on are no older than
+ * the claim, and are waited for instead. */
+static void give_place_up(struct hw_app *a)
+{
+	hw_app_cluster_gap(a);
+	hw_app_cluster_reread(a, true);
+}
+
 void hw_app_cluster_gate_tick(struct hw_app *a)
 {
 	struct hw_cluster_gate *g = gate_of(a);
@@ -248,18 +256,15 @@ void hw_app_cluster_gate_tick(struct hw_app *a)
 	    hw_app_cluster_pages(a) - g->won_pages < PAGES_OF_AN_END ||
 	    hw_event_id_compare(hw_app_cluster_place(a), g->last) >= 0)
 		return;
-	hw_app_cluster_gap(a);
-	hw_app_cluster_reread(a, true);
+	give_place_up(a);
 }
 
 /* What an answer that came before said of the stream's end may be of a master that nobody follows: another's clock, and
- * so its ids, may never come so far. Hashes that are read from now on are no older than those claims. */
+ * so its ids, may never come so far. The tick would find that too, but only seconds later. */
 void hw_app_cluster_asks_anew(struct hw_app *a)
 {
-	if (!hw_partitions_any(&gate_of(a)->waits))
-		return;
-	hw_app_cluster_gap(a);
-	hw_app_cluster_reread(a, true);
+	if (hw_partitions_any(&gate_of(a)->waits))
+		give_place_up(a);
 }
 
 static bool is_followed(const struct hw_app *a)

@@ -281,6 +281,28 @@ START_TEST(what_another_store_lacks_is_owed_by_who_takes_it_over)
 }
 END_TEST
 
+/* The word that the store lacked at the end of one reading comes in the next, from the stream or in its hash: who wrote
+ * it has told the broker. In a reading of another store still, its hash may be as old as what was noted. */
+START_TEST(what_was_lacked_and_comes_in_the_next_reading_is_not_owed)
+{
+	bool other = _i / 2;
+	stream("a", HW_STATE_ONLINE, 9);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
+	ck_assert_str_eq(gone(), "");
+	ck_assert(world_device(w, "a")->flags & HW_FLAG_TOUCHED);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, other), 0);
+	if (_i % 2)
+		load(stored("a", HW_STATE_ONLINE, 9));
+	else
+		stream("a", HW_STATE_ONLINE, 9);
+	ck_assert_str_eq(gone(), "");
+	role(HW_ROLE_OWNS);
+	role(HW_ROLE_DECIDES);
+	world_pass(w, S / 10);
+	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), other);
+}
+END_TEST
+
 /* A second reading comes before its owner has written it. What the store has had a word of, it can forget. */
 START_TEST(what_another_store_lacks_is_not_gone_at_the_next_reading_either)
 {
@@ -344,6 +366,7 @@ int main(void)
 	tcase_add_loop_test(again, another_store_does_not_overrule_the_owner, 0, 3);
 	tcase_add_loop_test(again, another_store_overrules_who_has_not_decided, 0, 2);
 	tcase_add_loop_test(again, what_another_store_lacks_is_owed_by_who_takes_it_over, 0, 6);
+	tcase_add_loop_test(again, what_was_lacked_and_comes_in_the_next_reading_is_not_owed, 0, 4);
 	tcase_add_test(again, what_another_store_lacks_is_not_gone_at_the_next_reading_either);
 	tcase_add_test(again, the_end_of_reading_again_is_bounded);
 	suite_add_tcase(suite, beside);
