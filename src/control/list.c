@@ -28,7 +28,6 @@
 
 #define LOOKS_AT_ONCE 2000  /* records a request may look at before it waits for its turn */
 #define LOOKS_A_TURN  20000 /* ... all that wait together, in a turn of the loop */
-#define LOOKS_AHEAD   8     /* an id is elsewhere than its record: it is fetched before it is needed */
 #define CURSORS       256
 
 static const char no_memory[] = "out of memory";
@@ -311,14 +310,10 @@ static bool list_go_on(struct list *l, unsigned *budget)
 	struct hw_control *c = l->pager->c;
 	const struct hw_registry *r = hw_monitor_registry(c->monitor);
 	struct hw_now now = c->ops->now(c->arg);
-	bool reads_ids = l->levels || l->order == HW_ORDER_ID || l->filter.prefix_len + l->filter.search_len > 0;
 	for (uint32_t bound = hw_registry_bound(r); l->at < bound; l->at++) {
 		if (*budget == 0)
 			return false;
 		--*budget;
-		const struct hw_device *ahead = reads_ids ? hw_registry_at(r, l->at + LOOKS_AHEAD) : NULL;
-		if (ahead)
-			__builtin_prefetch(hw_device_id(ahead).text);
 		const struct hw_device *d = hw_registry_at(r, l->at);
 		if (d && matches(&l->filter, d) && !take(l, now, d))
 			return true;

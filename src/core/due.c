@@ -304,10 +304,13 @@ int64_t hw_monitor_refresh_within_ms(const struct hw_monitor *m)
 	return shortest_ms / 3;
 }
 
-static int64_t refresh_chunk_ns(const struct hw_monitor *m)
+static int64_t refresh_chunk_ns(const struct hw_monitor *m, struct hw_now now)
 {
 	int64_t chunks = hw_registry_bound(m->registry) / REFRESH_CHUNK + 1;
-	return hw_monitor_refresh_within_ms(m) * HW_NS_PER_MS / chunks;
+	int64_t within_ms = hw_monitor_refresh_within_ms(m);
+	if (now.mono.ns < m->was_until.ns && m->within_was_ms < within_ms)
+		within_ms = m->within_was_ms;
+	return within_ms * HW_NS_PER_MS / chunks;
 }
 
 static bool refreshing_blind(const struct hw_monitor *m)
@@ -321,7 +324,7 @@ static void refresh_blind(struct hw_monitor *m, struct hw_now now)
 	uint32_t bound = hw_registry_bound(m->registry);
 	if (!refreshing_blind(m))
 		return;
-	int64_t chunk_ns = refresh_chunk_ns(m), late_ns = now.mono.ns - m->refreshed.ns - chunk_ns;
+	int64_t chunk_ns = refresh_chunk_ns(m, now), late_ns = now.mono.ns - m->refreshed.ns - chunk_ns;
 	if (late_ns < 0)
 		return;
 	m->refreshed = late_ns < REFRESH_LATE_NS ? hw_mono_add(m->refreshed, chunk_ns) : now.mono;
@@ -398,7 +401,7 @@ bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mon
 		*at = due.ns < at->ns ? due : *at;
 	}
 	if (refreshing_blind(m)) {
-		struct hw_mono refresh = hw_mono_add(m->refreshed, refresh_chunk_ns(m));
+		struct hw_mono refresh = hw_mono_add(m->refreshed, refresh_chunk_ns(m, now));
 		*at = refresh.ns < at->ns ? refresh : *at;
 	}
 	return at->ns != INT64_MAX;

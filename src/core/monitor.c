@@ -130,9 +130,25 @@ void hw_monitor_free(struct hw_monitor *m)
 	free(m);
 }
 
+/* Keys that were refreshed before a reload live no longer than they were given then. */
+static void note_lives(struct hw_monitor *m, struct hw_now now)
+{
+	int64_t within_ms = hw_monitor_refresh_within_ms(m), longest_ms = 0;
+	for (size_t k = 0; k < m->groups.n_order; k++) {
+		int64_t ttl_ms = hw_ttl_ms(m->groups.all[m->groups.order[k]]->timeout_ms, m->conf.ttl_factor);
+		longest_ms = ttl_ms > longest_ms ? ttl_ms : longest_ms;
+	}
+	struct hw_mono until = hw_mono_add(now.mono, longest_ms * HW_NS_PER_MS);
+	if (now.mono.ns >= m->was_until.ns || within_ms < m->within_was_ms)
+		m->within_was_ms = within_ms;
+	if (until.ns > m->was_until.ns)
+		m->was_until = until;
+}
+
 int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct hw_monitor_conf *conf,
                            const struct hw_group_spec *groups, size_t n)
 {
+	note_lives(m, now);
 	int rc = set_groups(m, now, groups, n);
 	if (rc)
 		return rc;

@@ -81,11 +81,13 @@ struct hw_monitor {
 		int64_t until_ns; /* seeing clock: the window ends */
 	} own_timeout;
 
-	struct hw_sweep relink;     /* after a reload: deadlines that moved earlier */
-	struct hw_sweep anew;       /* after deafness: deadlines that are nearer than where its devices were put */
-	struct hw_sweep settle;     /* after loading: provisional devices become what was heard of them */
-	uint32_t refresh_at;        /* while blind: refreshes go on, paced */
-	struct hw_mono refreshed;   /* when the last chunk was due */
+	struct hw_sweep relink;   /* after a reload: deadlines that moved earlier */
+	struct hw_sweep anew;     /* after deafness: deadlines that are nearer than where its devices were put */
+	struct hw_sweep settle;   /* after loading: provisional devices become what was heard of them */
+	uint32_t refresh_at;      /* while blind: refreshes go on, paced */
+	struct hw_mono refreshed; /* when the last chunk was due */
+	int64_t within_was_ms;    /* a round of them before a reload, which counts for as long as keys live by it: */
+	struct hw_mono was_until;
 	struct hw_mono spares_from; /* before it no refresh is left out: timeouts were others when it was planned */
 	int64_t forget_was_ms, forget_once_was_ms; /* before the reload that the relink sweep serves */
 
