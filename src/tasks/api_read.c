@@ -343,7 +343,8 @@ static void answer_cancelled(struct evhttp_request *req, const struct hw_desk_sa
 	if (c->verdict == HW_TASK_OVER)
 		why = "it has ended already";
 	else if (c->verdict == HW_TASK_RUNNING)
-		why = "the device has acknowledged it, and may be doing it: cancel with force=1 to end it all the same";
+		why = "the device has acknowledged it, and may be doing it: force=1 ends it all the same "
+		      "(heartwheelctl task cancel --force)";
 	if (why)
 		hw_json_text(&j, "error", why);
 	hw_api_write_id(&j, "task", &said->task);
