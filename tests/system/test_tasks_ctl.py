@@ -9,6 +9,7 @@ import time
 from hw_build import HEARTWHEELCTL
 from hw_tasks import Device, Sender, Tasks
 from hw_wait import in_time, now_ms, pass_time, wait_until
+from test_tasks_watch import Node
 
 
 def ctl(t, *args, conf=False):
@@ -51,7 +52,7 @@ def test_tasks_are_sent_listed_shown_cancelled_and_watched(env):
     cancelled = ctl(t, "cancel", at["task"])
     assert cancelled.returncode == 0 and "was scheduled" in cancelled.stdout, cancelled
     again = ctl(t, "cancel", at["task"])
-    assert again.returncode == 1 and "ended already" in again.stderr, again
+    assert again.returncode == 1 and "ended already: cancelled" in again.stderr, again
     for name in ("x", "status", "events", "../status", "01234567-89ab-4cde-8f01-23456789abcd", ""):
         for verb in ("show", "cancel"):
             unknown = ctl(t, verb, name)
@@ -62,7 +63,7 @@ def test_tasks_are_sent_listed_shown_cancelled_and_watched(env):
 
 
 def test_what_has_not_ended_in_time_goes_on(env):
-    t = Tasks(env).start()
+    t = Tasks(env, watch="yes").start()
     Device(t, "slow", behave=("ack",))
     a = ctl(t, "send", "slow", "set", "--wait", "1s")
     task = a.stdout.split()[1]
@@ -71,6 +72,10 @@ def test_what_has_not_ended_in_time_goes_on(env):
     refused = ctl(t, "cancel", task)
     assert refused.returncode == 1 and "--force" in refused.stderr, refused
     assert ctl(t, "list", "--receiver", "typo").stdout == "no such task waits\n"
+    Node(t, "anna").send("ben")
+    others = wait_until(lambda: ctl(t, "list", "--watched", "--names").stdout.split(), what="anna's task to be seen")
+    not_ours = ctl(t, "cancel", *others)
+    assert not_ours.returncode == 1 and "others sent one another" in not_ours.stderr, not_ours
 
 
 def test_what_may_have_been_taken_can_be_sent_again(env):
