@@ -17,6 +17,7 @@ struct hw_client {
 	const char *socket, *program, *section, *type;
 	char next[sizeof(((struct hw_answer *)0)->next)];
 	struct hw_path body;
+	bool reached; /* there was a connection */
 	char why[512];
 	char curl_why[CURL_ERROR_SIZE];
 };
@@ -73,6 +74,11 @@ const char *hw_client_why(const struct hw_client *c)
 	return c->why;
 }
 
+bool hw_client_may_have_asked(const struct hw_client *c)
+{
+	return c->reached;
+}
+
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
 	struct hw_client *c = arg;
@@ -84,6 +90,7 @@ static void explain(struct hw_client *c, CURLcode rc)
 {
 	long number = 0;
 	char advice[128] = "is it running?";
+	c->reached = rc != CURLE_COULDNT_CONNECT;
 	if (rc == CURLE_OPERATION_TIMEDOUT) {
 		snprintf(c->why, sizeof(c->why), "%s at %s does not answer", c->program, c->socket);
 		return;

@@ -64,5 +64,7 @@ int hw_client_get(struct hw_client *c, const char *path, long timeout_s, struct 
 int hw_client_post(struct hw_client *c, const char *path, const char *body, long timeout_s, struct hw_answer *a);
 void hw_answer_fini(struct hw_answer *a);
 const char *hw_client_why(const struct hw_client *c);
+/* Whether what was asked last may have been read by the other side, although no whole answer came. */
+bool hw_client_may_have_asked(const struct hw_client *c);
 
 #endif

@@ -19,6 +19,8 @@
 #include "ctl/other.h"
 
 #define WAIT_MAX_S 50 /* of one request */
+#define PATIENCE_S 20 /* beyond what it waits by itself */
+#define COUNTS_MS  3000
 #define RETRY_MS   1000
 
 static const char help[] = "usage: heartwheelctl [-s SOCKET | -c FILE] task send [OPTION]... RECEIVER ACTION [JSON]\n"
@@ -133,19 +135,29 @@ static bool has_ended(const cJSON *task)
 	       strcmp(state, "cancelled") == 0;
 }
 
+/* It may have been taken: who sends it again without its msg_id has sent two. */
+static int not_known(const struct hw_ctl *ctl, const char *why, const char *id)
+{
+	hw_failed(ctl, "%s", why);
+	return hw_failed(ctl, "it may have been taken; send it again with --id %s: that is the same task", id);
+}
+
 /* Submits it, and again until it has ended or `wait_ms` are over. 0 with the last answer, or an exit status. */
-static int submit(struct hw_ctl *ctl, const char *body, int64_t wait_ms, struct hw_answer *a)
+static int submit(struct hw_ctl *ctl, const char *body, const char *id, int64_t wait_ms, struct hw_answer *a)
 {
 	int64_t until_ms = hw_wall_ms() + wait_ms, left_ms = wait_ms;
 	char path[64];
 	for (;;) {
 		int64_t wait_s = (left_ms + 999) / 1000;
-		snprintf(path, sizeof(path), "/v1/tasks?wait=%" PRId64, wait_s > WAIT_MAX_S ? WAIT_MAX_S : wait_s);
-		if (hw_client_post(ctl->client, path, body, WAIT_MAX_S + 20, a) < 0)
-			return hw_failed(ctl, "%s", hw_client_why(ctl->client));
+		wait_s = wait_s > WAIT_MAX_S ? WAIT_MAX_S : wait_s;
+		snprintf(path, sizeof(path), "/v1/tasks?wait=%" PRId64, wait_s);
+		if (hw_client_post(ctl->client, path, body, (long)wait_s + PATIENCE_S, a) < 0)
+			return hw_client_may_have_asked(ctl->client) ? not_known(ctl, hw_client_why(ctl->client), id)
+			                                             : hw_failed(ctl, "%s", hw_client_why(ctl->client));
 		if ((a->code != 201 && a->code != 200) || !a->json) {
 			const char *why = hw_member_text(a->json, "error");
-			int rc = hw_failed(ctl, "%s", *why ? why : "heartwheel-tasks did not say what it did");
+			why = *why ? why : "heartwheel-tasks did not say what it did";
+			int rc = a->code == 503 ? not_known(ctl, why, id) : hw_failed(ctl, "%s", why);
 			hw_answer_fini(a);
 			return rc;
 		}
@@ -169,7 +181,7 @@ static int send_task(struct hw_ctl *ctl, const struct request *r)
 	char *body = make_body(ctl, r, r->id ? r->id : id, &rc);
 	if (!body)
 		return rc;
-	rc = submit(ctl, body, wait_ms, &a);
+	rc = submit(ctl, body, r->id ? r->id : id, wait_ms, &a);
 	cJSON_free(body);
 	if (rc)
 		return rc;
@@ -177,6 +189,10 @@ static int send_task(struct hw_ctl *ctl, const struct request *r)
 		rc = hw_print_json(ctl, a.json);
 	else
 		hw_show_task(ctl, a.json);
+	fflush(stdout);
+	if (!rc && r->wait && !has_ended(a.json))
+		rc = hw_failed(ctl, "it has not ended within %s, and goes on: heartwheelctl task show %s", r->wait,
+		               hw_member_text(a.json, "task"));
 	if (!rc && r->wait && strcmp(hw_member_text(a.json, "state"), "complete") != 0)
 		rc = HW_EXIT_FAILED;
 	hw_answer_fini(&a);
@@ -231,14 +247,25 @@ static int list_tasks(struct hw_ctl *ctl, const struct request *r)
 		hw_answer_fini(&a);
 	} while (rc == 0 && *after && (limit == 0 || n < limit) && !ferror(stdout));
 	if (rc == 0 && n == 0 && !r->json && !r->names)
-		puts(r->watched ? "no task of others is known" : "no task waits");
+		printf("no%s task %s\n", r->receiver || r->state ? " such" : "",
+		       r->watched ? "of others is known" : "waits");
 	return rc;
+}
+
+/* 0; or an exit status, after having said that it is no name: below /v1/tasks/ stands more than tasks. */
+static int need_task(const struct hw_ctl *ctl, const char *name)
+{
+	if (strlen(name) == 36 && strspn(name, "0123456789abcdef-") == 36)
+		return 0;
+	return hw_failed(ctl, "no such task: '%s' is no name of one, which 'task list' and 'task send' show", name);
 }
 
 static int show_task(struct hw_ctl *ctl, const struct request *r)
 {
 	struct hw_path path = {0};
 	struct hw_answer a;
+	if (need_task(ctl, r->words[0]))
+		return HW_EXIT_FAILED;
 	add(&path, "/v1/tasks/", r->words[0]);
 	int rc = hw_ask_path(ctl, "GET", &path, &a);
 	if (rc)
@@ -255,6 +282,8 @@ static int cancel_task(struct hw_ctl *ctl, const struct request *r)
 {
 	struct hw_path path = {0};
 	struct hw_answer a;
+	if (need_task(ctl, r->words[0]))
+		return HW_EXIT_FAILED;
 	add(&path, "/v1/tasks/", r->words[0]);
 	hw_path_add(&path, r->force ? "?force=1" : "");
 	int rc = hw_ask_path(ctl, "DELETE", &path, &a);
@@ -270,9 +299,32 @@ static int cancel_task(struct hw_ctl *ctl, const struct request *r)
 	return rc;
 }
 
+/* It counts only for who asks, so what it has may be of long ago: the next second has it anew. */
+static bool is_counting(const cJSON *status)
+{
+	bool old = !hw_member_has(status, "waiting") || hw_member_int(status, "counted_ago_s") > HW_COUNTED_LATELY_S;
+	return old && strcmp(hw_member_text(status, "redis"), "up") == 0;
+}
+
 static int show_status(struct hw_ctl *ctl, const struct request *r)
 {
-	return hw_ask_and_show(ctl, "/v1/tasks/status", r->json, hw_show_tasks_status);
+	static const struct timespec pause = {.tv_nsec = 100 * 1000000};
+	int64_t until_ms = hw_wall_ms() + COUNTS_MS;
+	struct hw_answer a;
+	for (;;) {
+		int rc = hw_ask(ctl, "GET", "/v1/tasks/status", 200, &a);
+		if (rc)
+			return rc;
+		if (!is_counting(a.json) || hw_wall_ms() >= until_ms)
+			break;
+		hw_answer_fini(&a);
+		nanosleep(&pause, NULL);
+	}
+	int rc = r->json ? hw_print_json(ctl, a.json) : HW_EXIT_DONE;
+	if (!r->json)
+		hw_show_tasks_status(ctl, a.json);
+	hw_answer_fini(&a);
+	return rc;
 }
 
 /* --- watch -------------------------------------------------------------------------------------------------------- */
@@ -420,6 +472,16 @@ static int unknown_verb(const char *name)
 	return usage("unknown command '%s'", name);
 }
 
+static bool is_state(const char *text)
+{
+	static const char *const states[] = {"scheduled", "held",   "sent",    "acked",
+	                                     "complete",  "failed", "expired", "cancelled"};
+	for (size_t i = 0; i < sizeof(states) / sizeof(*states); i++)
+		if (strcmp(states[i], text) == 0)
+			return true;
+	return false;
+}
+
 /* What is wrong with what was read, or NULL. */
 static const char *judge(const struct verb *v, const struct request *r, unsigned given)
 {
@@ -429,6 +491,8 @@ static const char *judge(const struct verb *v, const struct request *r, unsigned
 		return v->least == 1 ? "which task?" : "a receiver and an action are needed";
 	if (r->n_words > v->most)
 		return "too many arguments";
+	if (r->state && !is_state(r->state))
+		return "--state is scheduled, held, sent, acked, complete, failed, expired or cancelled";
 	if (r->at && r->after)
 		return "--at and --after exclude each other";
 	return r->json && r->names ? "--json and --names exclude each other" : NULL;

@@ -14,6 +14,24 @@ static enum hw_paint paint_of(const char *state)
 	return strcmp(state, "held") == 0 ? HW_WARN : HW_PLAIN;
 }
 
+const char *hw_task_why_means(const char *why)
+{
+	static const struct {
+		const char *why, *means;
+	} known[] = {{"device", "the device says that it failed"},
+	             {"run", "the device has it, and did not finish within its time"},
+	             {"offline", "the device is offline, and it was not to be held"},
+	             {"refused", "the broker refused it"},
+	             {"lost", "Redis has lost its payload"},
+	             {"exp", "nobody took it in time"},
+	             {"nobody", "nobody subscribes to its topic now"},
+	             {"late", "an answer that came when it had ended"}};
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (strcmp(known[i].why, why) == 0)
+			return known[i].means;
+	return "";
+}
+
 static void print_state(const struct hw_ctl *ctl, const char *state, int width)
 {
 	const struct hw_screen *s = &ctl->screen;
@@ -56,6 +74,8 @@ void hw_show_task(const struct hw_ctl *ctl, const cJSON *task)
 	if (*hw_member_text(task, "why")) {
 		fputs(", ", stdout);
 		hw_text_print(stdout, &ctl->screen, hw_member_text(task, "why"));
+		const char *means = hw_task_why_means(hw_member_text(task, "why"));
+		printf("%s%s", *means ? ": " : "", means);
 	}
 	putchar('\n');
 	print_text(ctl, task, "receiver", "receiver");
@@ -149,6 +169,16 @@ static void print_numbers(const cJSON *object)
 		printf("%s%s %s", between, hw_text_count((int64_t)one->valuedouble, count), one->string);
 		between = ", ";
 	}
+}
+
+/* What was counted long ago need not be so any more. */
+static void print_waiting(const cJSON *status)
+{
+	char span[HW_SPAN_MAX];
+	int64_t ago_s = hw_member_int(status, "counted_ago_s");
+	print_numbers(cJSON_GetObjectItemCaseSensitive(status, "states"));
+	if (ago_s > HW_COUNTED_LATELY_S)
+		printf("; as counted %s ago", hw_text_span(ago_s * 1000, span));
 	putchar('\n');
 }
 
@@ -166,11 +196,12 @@ void hw_show_tasks_status(const struct hw_ctl *ctl, const cJSON *status)
 		puts("clock     Redis' clock has jumped ahead: nothing is sent until it is believed again");
 	printf("%-10s", "waiting");
 	if (hw_member_has(status, "waiting"))
-		print_numbers(cJSON_GetObjectItemCaseSensitive(status, "states"));
+		print_waiting(status);
 	else
 		puts("not counted yet");
 	if (hw_member_has(status, "watched"))
 		printf("%-10s%" PRId64 " of others\n", "watched", hw_member_int(status, "watched"));
 	printf("%-10s", "ended");
 	print_numbers(cJSON_GetObjectItemCaseSensitive(status, "ended"));
+	puts(" since it was started");
 }

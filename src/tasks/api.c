@@ -51,6 +51,8 @@ static void write_waiting(struct hw_json *j, struct hw_tasks_api *api)
 	for (int s = 0; s < HW_TASK_COMPLETE && api->count.known; s++)
 		hw_json_uint(j, hw_task_state_name((enum hw_task_state)s), api->count.n[s]);
 	hw_json_close(j, '}');
+	if (api->count.known)
+		hw_json_int(j, "counted_ago_s", (hw_clock_mono().ns / HW_NS_PER_MS - api->count.counted_ms) / 1000);
 }
 
 /* Nothing where tasks of others are not followed. */
@@ -275,6 +277,7 @@ static void on_counted(void *arg, const struct hw_tasks_reply *reply, const char
 	}
 	memcpy(c->n, c->counting, sizeof(c->n));
 	c->known = true;
+	c->counted_ms = hw_clock_mono().ns / HW_NS_PER_MS;
 	*c->task = '\0';
 }
 

@@ -19,6 +19,7 @@
 struct hw_api_count {
 	uint64_t n[HW_TASK_COMPLETE], counting[HW_TASK_COMPLETE];
 	bool known, asked;
+	int64_t counted_ms;                     /* monotonic: when that was */
 	unsigned wanted;                        /* seconds for which somebody wants to know */
 	char score[32], task[HW_TASK_TEXT + 1]; /* where the counting is */
 };

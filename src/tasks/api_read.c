@@ -336,14 +336,17 @@ static void answer_cancelled(struct evhttp_request *req, const struct hw_desk_sa
 {
 	const struct hw_task_cancelled *c = &said->cancelled;
 	const char *why = NULL;
+	char over[64];
 	struct hw_json j;
 	struct evbuffer *body = hw_answer_begin(req, &j);
 	if (!body)
 		return;
+	snprintf(over, sizeof(over), "it has ended already: %s", hw_task_state_name(c->was));
 	if (c->verdict == HW_TASK_OVER)
-		why = "it has ended already";
+		why = over;
 	else if (c->verdict == HW_TASK_RUNNING)
-		why = "the device has acknowledged it, and may be doing it: cancel with force=1 to end it all the same";
+		why = "the device has acknowledged it, and may be doing it: force=1 ends it all the same "
+		      "(heartwheelctl task cancel --force)";
 	if (why)
 		hw_json_text(&j, "error", why);
 	hw_api_write_id(&j, "task", &said->task);
@@ -363,7 +366,8 @@ static void on_cancelled(void *arg, const struct hw_desk_said *said)
 		               said->rc == -EIO ? "Redis refused it: see the log"
 		                                : "Redis went away: nobody knows whether it was cancelled");
 	else if (req && said->cancelled.verdict == HW_TASK_GONE)
-		hw_reply_error(req, HTTP_NOTFOUND, "no such task");
+		hw_reply_error(req, HTTP_NOTFOUND,
+		               "no such task, or one that others sent one another: only their sender ends it");
 	else if (req)
 		answer_cancelled(req, said);
 	free(o);

@@ -26,7 +26,7 @@ static void on_change(void *arg, const char *key, enum hw_conf_change change, bo
 {
 	struct changes *c = arg;
 	bool ours = strncmp(key, "notify.", 7) == 0;
-	(void)change; /* there are no named sections */
+	(void)change;                           /* there are no named sections */
 	if (live != c->live || (live && !ours)) /* a live key of another section is another program's */
 		return;
 	hw_log(c->app->log, HW_LOG_NOTICE, "reload: %s changed%s", key, live ? "" : ": restart needed");

@@ -2,12 +2,16 @@
 """heartwheelctl task."""
 import json
 import os
+import re
+import signal
 import subprocess
+import time
 
 from hw_build import HEARTWHEELCTL
 from hw_screen import Terminal
-from hw_tasks import Device, Tasks
-from hw_wait import now_ms, wait_until
+from hw_tasks import Device, Sender, Tasks
+from hw_wait import in_time, now_ms, pass_time, wait_until
+from test_tasks_watch import Node
 
 
 def ctl(t, *args, conf=False):
@@ -35,7 +39,7 @@ def test_tasks_are_sent_listed_shown_cancelled_and_watched(env):
     watch.kill()
     watch.communicate()
     failed = ctl(t, "send", "bad", "set", "--wait", "30s")
-    assert failed.returncode == 1 and "failed, device" in failed.stdout, failed
+    assert failed.returncode == 1 and "failed, device: the device says that it failed" in failed.stdout, failed
     before = now_ms()
     later = json.loads(ctl(t, "send", "pump", "set", "--after", "1h", "--exp", "5m", "--json").stdout)
     assert 3590_000 <= later["at_ms"] - before <= 3660_000 and 230_000 <= later["exp_ms"] - later["at_ms"] <= 301_000, later
@@ -50,11 +54,74 @@ def test_tasks_are_sent_listed_shown_cancelled_and_watched(env):
     cancelled = ctl(t, "cancel", at["task"])
     assert cancelled.returncode == 0 and "was scheduled" in cancelled.stdout, cancelled
     again = ctl(t, "cancel", at["task"])
-    assert again.returncode == 1 and "ended already" in again.stderr, again
-    assert "no such task" in ctl(t, "show", "x").stderr
+    assert again.returncode == 1 and "ended already: cancelled" in again.stderr, again
+    for name in ("x", "status", "events", "../status", "01234567-89ab-4cde-8f01-23456789abcd", ""):
+        for verb in ("show", "cancel"):
+            unknown = ctl(t, verb, name)
+            assert (unknown.returncode, unknown.stdout) == (1, "") and "no such task" in unknown.stderr, unknown
     status = ctl(t, "status")
     assert status.returncode == 0 and "Redis     up" in status.stdout and t.node in status.stdout, status
     assert len(device.done) == 2
+
+
+def test_what_has_not_ended_in_time_goes_on(env):
+    t = Tasks(env, watch="yes").start()
+    Device(t, "slow", behave=("ack",))
+    a = ctl(t, "send", "slow", "set", "--wait", "1s")
+    task = a.stdout.split()[1]
+    assert a.returncode == 1 and "state     acked\n" in a.stdout, a
+    assert a.stderr == "heartwheelctl: it has not ended within 1s, and goes on: heartwheelctl task show %s\n" % task
+    refused = ctl(t, "cancel", task)
+    assert refused.returncode == 1 and "--force" in refused.stderr, refused
+    assert ctl(t, "list", "--receiver", "typo").stdout == "no such task waits\n"
+    Node(t, "anna").send("ben")
+    others = wait_until(lambda: ctl(t, "list", "--watched", "--names").stdout.split(), what="anna's task to be seen")
+    not_ours = ctl(t, "cancel", *others)
+    assert not_ours.returncode == 1 and "others sent one another" in not_ours.stderr, not_ours
+
+
+def test_what_may_have_been_taken_can_be_sent_again(env):
+    """Without an answer nobody knows; the msg_id that was made for it is said, and with that it is one task."""
+    env.own_redis()
+    t = Tasks(env).start()
+    device = Device(t, "pump")
+    t.proc.send_signal(signal.SIGSTOP)
+    begun = time.monotonic()
+    a = ctl(t, "send", "pump", "set")
+    took = time.monotonic() - begun
+    t.proc.send_signal(signal.SIGCONT)
+    assert a.returncode == 1 and "does not answer" in a.stderr, a
+    msg_id = re.search(r"send it again with --id (ctl-[0-9a-f]+): that is the same task", a.stderr).group(1)
+    assert ctl(t, "send", "pump", "set", "--id", msg_id, "--wait", "30s").returncode == 0
+    env.redis_server.proc.send_signal(signal.SIGSTOP)
+    b = ctl(t, "send", "pump", "set")
+    env.redis_server.proc.send_signal(signal.SIGCONT)
+    msg_id = re.search(r"--id (ctl-[0-9a-f]+):", b.stderr).group(1)
+    wait_until(t.ready, what="Redis to be back")
+    assert ctl(t, "send", "pump", "set", "--id", msg_id, "--wait", "30s").returncode == 0
+    t.stop()
+    c = ctl(t, "send", "pump", "set")
+    assert "is it running?" in c.stderr and "--id" not in c.stderr, "it was not reached"
+    assert len(device.done) == 2
+    in_time(took, 40, "heartwheelctl before a heartwheel-tasks that stands still")
+
+
+def test_status_tells_no_old_counts_as_new(env):
+    """They are counted for who asks. What was counted long ago is counted again first; while that cannot be, its age is said."""
+    env.own_redis()
+    t = Tasks(env).start()
+    alice = Sender(t)
+    wait_until(lambda: t.get("/v1/status").json()["waiting"] == 0, what="it to have counted")
+    alice.task(alice.submit("pump", after=3600))
+    pass_time(65)  # for a minute after it was asked it counts
+    alice.task(alice.submit("pump", after=3600))
+    assert "waiting   2 scheduled, 0 held, 0 sent, 0 acked\n" in ctl(t, "status").stdout
+    env.redis_server.proc.send_signal(signal.SIGSTOP)
+    try:
+        wait_until(lambda: re.search(r"waiting   2 scheduled, 0 held, 0 sent, 0 acked; as counted \d+s ago\n", ctl(t, "status").stdout),
+                   what="the age of the counts")
+    finally:
+        env.redis_server.proc.send_signal(signal.SIGCONT)
 
 
 def test_what_is_wrong_is_said(env):
@@ -63,6 +130,7 @@ def test_what_is_wrong_is_said(env):
                       (("send", "a", "b", "--at", "x"), "--at is no time"), (("send", "a", "b", "--after", "x"), "--after"),
                       (("send", "a", "b", "--at", "1", "--after", "1s"), "exclude"), (("list", "--force"), "does not take"),
                       (("list", "--limit", "0"), "--limit"), (("show",), "which task"), (("x",), "unknown command"), (("stats",), "did you mean 'status'"),
+                      (("watch", "--state", "complet"), "--state is"), (("list", "--state", "held sent"), "--state is"),
                       ((), "which command"), (("list", "--nothing"), "unknown option")):
         a = ctl(t, *args)
         assert a.returncode == 2 and why in a.stderr, (args, a)
