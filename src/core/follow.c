@@ -106,7 +106,9 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 	if (is_lost(m, e))
 		return -ESTALE;
 	uint32_t i = hw_registry_find(m->registry, e->id, e->id_len);
-	bool first = i != HW_NIL && hw_gate_said(m, i);
+	bool first = i != HW_NIL && hw_gate_lacks(m, i);
+	if (i != HW_NIL)
+		hw_gate_said(m, i);
 	if (hw_gate_speaks(m, hw_partition_of(e->id, e->id_len)))
 		return 0;
 	if (i == HW_NIL && e->state == HW_STATE_FORGOTTEN)
@@ -165,14 +167,6 @@ static bool is_missing(const struct hw_monitor *m, uint32_t i)
 	return (state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE) && !hw_gate_speaks(m, hw_device_partition(d));
 }
 
-/* The store is another one, or was emptied, and its owners may have to write this yet. Whoever owns it by then may not
- * know of it. */
-static bool was_never_there(const struct hw_monitor *m, uint32_t i)
-{
-	const struct hw_reread *r = &m->gate.reread;
-	return i < r->n_lacks && r->lacks[i / 64] >> i % 64 & 1;
-}
-
 static void keep_for_later(struct hw_monitor *m, uint32_t i)
 {
 	hw_monitor_at(m, i)->flags |= HW_FLAG_TOUCHED;
@@ -198,7 +192,7 @@ bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *bu
 		(*budget)--;
 		if (!is_missing(m, i))
 			continue;
-		if (!was_never_there(m, i)) {
+		if (!hw_gate_lacks(m, i)) {
 			*gone = forget(m, now, i);
 			return true;
 		}

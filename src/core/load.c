@@ -199,7 +199,8 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	uint32_t i = hw_registry_find(m->registry, s->id, s->id_len);
 	if (i == HW_NIL)
 		return load_new(m, now, s);
-	bool first = hw_gate_said(m, i);
+	bool first = hw_gate_lacks(m, i);
+	hw_gate_said(m, i);
 	if (hw_device_state(hw_monitor_at(m, i)) == HW_STATE_PROVISIONAL) {
 		load_provisional(m, now, i, s);
 		return 0;

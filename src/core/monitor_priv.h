@@ -189,21 +189,28 @@ static inline bool hw_gate_owns(const struct hw_monitor *m, const struct hw_devi
 	return m->gate.all || hw_partitions_has(&m->gate.owned, hw_device_partition(d));
 }
 
-/* Store or stream has spoken of a record. Whether that was the first word of another store: what was known of the
- * device may be what that one has lost. Behind the end of its first reading, who wrote it has told the broker as well.
- */
-static inline bool hw_gate_said(struct hw_monitor *m, uint32_t i)
+/* Whether the store has not said a word of a record since it was another one, or was emptied: its owners may have to
+ * write it yet, and whoever owns it by then may not know of it. The first word counts also with a lesser seq: what was
+ * known of the device may be what that store has lost. */
+static inline bool hw_gate_lacks(const struct hw_monitor *m, uint32_t i)
+{
+	const struct hw_reread *r = &m->gate.reread;
+	return i < r->n_lacks && r->lacks[i / 64] >> i % 64 & 1;
+}
+
+/* Store or stream has spoken of a record. Behind the end of the first reading of another store, who wrote it has told
+ * the broker as well. */
+static inline void hw_gate_said(struct hw_monitor *m, uint32_t i)
 {
 	struct hw_reread *r = &m->gate.reread;
 	uint64_t bit = UINT64_C(1) << i % 64;
 	if (i < r->n)
 		r->said[i / 64] |= bit;
-	if (i >= r->n_lacks || !(r->lacks[i / 64] & bit))
-		return false;
+	if (!hw_gate_lacks(m, i))
+		return;
 	r->lacks[i / 64] &= ~bit;
 	if (!r->other)
 		hw_monitor_at(m, i)->flags &= (uint16_t)~HW_FLAG_TOUCHED;
-	return true;
 }
 
 /* Whether keys live so long that of two looks less than a timeout apart the second may leave its refresh out: as

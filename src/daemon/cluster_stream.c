@@ -169,7 +169,7 @@ static void on_fenced(void *arg, bool known, bool marked)
 	s->reading = HW_CLUSTER_READ;
 	if (!known)
 		return;
-	s->keeps |= s->emptied || s->unmarked || !marked;
+	s->keeps |= s->emptied || !marked;
 	s->emptied = false;
 	if (hw_monitor_reread_begin(a->monitor, s->keeps) < 0) {
 		s->reading = HW_CLUSTER_STARVES;
@@ -198,7 +198,7 @@ bool hw_app_cluster_reloaded(struct hw_app *a)
 		return false;
 	struct hw_cluster_stream *s = stream_of(a);
 	bool again = s->reading == HW_CLUSTER_REREADS;
-	s->unmarked = !hw_redis_is_marked(a->redis);
+	s->keeps |= !hw_redis_is_marked(a->redis); /* by which it is found to have been emptied */
 	s->reading = again && (s->keeping || !s->emptied) ? HW_CLUSTER_ENDS : HW_CLUSTER_READ;
 	hw_app_soon(a);
 	return again;

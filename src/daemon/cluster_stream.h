@@ -35,7 +35,6 @@ struct hw_cluster_stream {
 	bool keeps;           /* ... and nothing forgotten by it */
 	bool keeping;         /* so it is with the reading under way */
 	bool emptied;         /* the store was, since it was read last */
-	bool unmarked;        /* ... or may have been: Redis had refused the mark by which that is found */
 	bool followed;        /* to its end, since it began or began anew */
 	bool server;          /* it is another Redis's; the hashes may have been read from the one before */
 	struct hw_mono since; /* it is not at its end since then; 0: it is */
