@@ -202,7 +202,7 @@ def run(o):
     so_many = "%s a second" % format(round(dense[0] / dense[2]), ",d")
     refreshes(many, loaded(*dense, so_many), ("<=", 1.5))
     refreshes(seven, loaded(*dense, so_many + ", seven members reported", "of seven members"), None, None)
-    refreshes(often, loaded(*worst, "the worst interval"), None, None)
+    refreshes(often, loaded(*worst, "the worst interval"), None)
 
 
 if __name__ == "__main__":
