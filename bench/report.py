@@ -189,20 +189,25 @@ def rows(some, goals):
     return out
 
 
-def one_commit(results):
-    """The commit that all benches were run at. ValueError if there are several: rows of one table are of one program."""
-    commits = list(dict.fromkeys(b["commit"] for b in results["benches"].values()))
-    if len(commits) > 1:
-        raise ValueError("the results are of several commits (%s): run all benches at one" % ", ".join(commits))
-    return commits[0] if commits else "?"
+def which_commits(results):
+    """"commit 0123456"; or, where benches were run at several, each with its benches, so that no row seems to be of the same
+    program as another."""
+    names = {}
+    for name, b in results["benches"].items():
+        names.setdefault(b["commit"], []).append(name)
+    if len(names) < 2:
+        return "commit " + (next(iter(names)) if names else "?")
+    return "commits " + ", ".join("%s (%s)" % (commit, ", ".join(of)) for commit, of in names.items())
 
 
 def how_many_runs(results):
-    """"2 to 3 runs (memory: 1)"."""
+    """"medians of 2 to 3 runs (memory: 1)", or "one run of each"."""
     n = {name: len(b["seconds"]) for name, b in results["benches"].items() if b["seconds"]}
-    several = sorted(set(n.values()) - {1}) or [len(n) and 1]
+    several = sorted(set(n.values()) - {1})
+    if not several:
+        return "one run of each" if n else "no run"
     once = [name for name in n if n[name] == 1 < several[0]]
-    text = " to ".join(map(str, dict.fromkeys((several[0], several[-1])))) + " runs"
+    text = "medians of " + " to ".join(map(str, dict.fromkeys((several[0], several[-1])))) + " runs"
     return text + (" (%s: 1)" % ", ".join(once) if once else "")
 
 
@@ -211,9 +216,9 @@ def section(results, picture):
     path of the drawing, as the page names it."""
     benches, every = results["benches"].values(), figures(results)
     dates = sorted({b["date"] for b in benches}) or ["never"]
-    out = ["%s. Medians of %s, %s, commit %s; %s. Where a goal says \"every run\", the worst one is judged." % (
+    out = ["%s; %s, %s, %s; %s. Where a goal says \"every run\", the worst one is judged." % (
         machine_line(results), how_many_runs(results), " to ".join(dict.fromkeys((dates[0], dates[-1]))),
-        one_commit(results), closing(results)), "", "| | conditions | median | min - max | goal | |",
+        which_commits(results), closing(results)), "", "| | conditions | median | min - max | goal | |",
         "|---|---|--:|--:|--:|---|"]
     out += rows([f for f in every if f["goal"]], True)
     out += ["", "![Each goal, and how far it was met or missed; what grows with the number of devices](%s)" % picture,

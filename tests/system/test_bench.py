@@ -149,7 +149,7 @@ def test_the_page_names_the_machine_and_each_goal():
              fig("raw", 7)] for v in (20, 22)]
     section = report.section(results(*runs), "p.svg")
     assert section.startswith(report.BEGIN) and section.endswith(report.END)
-    assert "Medians of 2 runs, 2026-01-02, commit abcdef1; 1 goals met, 1 missed." in section
+    assert "; medians of 2 runs, 2026-01-02, commit abcdef1; 1 goals met, 1 missed." in section
     assert "A <fast> & small CPU" in section
     judged, besides = section.split("](p.svg)")
     assert "| fast | 1 M devices | 21x | 20 - 22 | >= 15 | met |" in judged
@@ -160,11 +160,10 @@ def test_the_page_names_the_machine_and_each_goal():
     assert len(heads) == 2 and {line.count("|") for line in rows} == {line.count("|") for line in heads}
 
 
-def test_rows_of_several_commits_make_no_table():
+def test_rows_of_several_commits_say_of_which():
     r = results([fig("a", 1)])
     r["benches"]["other"] = dict(r["benches"]["core"], commit="1234567")
-    with pytest.raises(ValueError, match="several commits"):
-        report.section(r, "p.svg")
+    assert "; one run of each, 2026-01-02, commits abcdef1 (core), 1234567 (other); " in report.section(r, "p.svg")
 
 
 def test_a_section_takes_the_place_of_the_one_before():
@@ -270,7 +269,7 @@ def test_nothing_is_begun_that_would_not_end_in_time(tmp_path, monkeypatch, caps
     assert 2 <= len(r["benches"]["quick"]["seconds"]) <= 3
     assert "slow          not run again" in capsys.readouterr().err
     r["benches"]["slow"]["seconds"] = [2.0] * 4
-    assert report.how_many_runs(r) == ("%d to 4 runs" % len(r["benches"]["quick"]["seconds"]))
+    assert report.how_many_runs(r) == ("medians of %d to 4 runs" % len(r["benches"]["quick"]["seconds"]))
     r["benches"]["slow"]["seconds"] = [2.0]
     assert report.how_many_runs(r).endswith("runs (slow: 1)")
 
