@@ -81,8 +81,8 @@ static void print_transition(const struct hw_ctl *ctl, const cJSON *t, int64_t l
 	if (hw_words_true(t, "found"))
 		found = has_room(ctl, FOUND) ? "  (read back after a gap)" : "  (gap)";
 	int used = put_when(ctl, hw_member_int(t, "time_ms"), SECONDS) + 22 + (int)strlen(found);
-	printf("  %s%-9s%s  %9s", hw_paint(&ctl->screen, hw_state_paint(state)), state, hw_paint(&ctl->screen, HW_PLAIN),
-	       lasted_ms > 0 ? hw_text_span(lasted_ms, span) : "");
+	printf("  %s%-9s%s  %9s", hw_paint(&ctl->screen, hw_state_paint(state)), state,
+	       hw_paint(&ctl->screen, HW_PLAIN), lasted_ms > 0 ? hw_text_span(lasted_ms, span) : "");
 	if (has_room(ctl, REASON))
 		used += printf("  %-9s", hw_member_text(t, "reason"));
 	if (has_room(ctl, NODE)) {
