@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ctl/history.h"
+#include "ctl/words.h"
 
 /* Below so many columns this is left out. */
 enum {
@@ -19,8 +20,9 @@ enum {
 	BETWEEN = 100,       /* MTBF and MTTR */
 	SEEN = 60,
 	OUTAGES = 46,
-	NODE = 60,
-	REASON = 46,
+	NODE = 76,
+	REASON = 52,
+	FOUND = 100, /* more than a word for it */
 	SECONDS = 60 /* of a transition's time, and the year */
 };
 
@@ -72,25 +74,31 @@ void hw_show_device_head(const struct hw_ctl *ctl, const cJSON *answer)
 	putchar('\n');
 }
 
-void hw_show_transitions(const struct hw_ctl *ctl, const cJSON *rows, int64_t *before_ms)
+static void print_transition(const struct hw_ctl *ctl, const cJSON *t, int64_t lasted_ms)
 {
 	char span[HW_SPAN_MAX];
+	const char *state = hw_member_text(t, "state"), *found = "";
+	if (hw_words_true(t, "found"))
+		found = has_room(ctl, FOUND) ? "  (read back after a gap)" : "  (gap)";
+	int used = put_when(ctl, hw_member_int(t, "time_ms"), SECONDS) + 22 + (int)strlen(found);
+	printf("  %s%-9s%s  %9s", hw_paint(&ctl->screen, hw_state_paint(state)), state,
+	       hw_paint(&ctl->screen, HW_PLAIN), lasted_ms > 0 ? hw_text_span(lasted_ms, span) : "");
+	if (has_room(ctl, REASON))
+		used += printf("  %-9s", hw_member_text(t, "reason"));
+	if (has_room(ctl, NODE)) {
+		fputs("  ", stdout);
+		hw_text_print_rest(stdout, &ctl->screen, (size_t)used + 2, hw_member_text(t, "node"));
+	}
+	puts(found);
+}
+
+void hw_show_transitions(const struct hw_ctl *ctl, const cJSON *rows, int64_t *before_ms)
+{
 	const cJSON *t;
 	cJSON_ArrayForEach(t, rows)
 	{
 		int64_t at_ms = hw_member_int(t, "time_ms");
-		const char *state = hw_member_text(t, "state");
-		put_when(ctl, at_ms, SECONDS);
-		printf("  %s%-9s%s  %9s", hw_paint(&ctl->screen, hw_state_paint(state)), state,
-		       hw_paint(&ctl->screen, HW_PLAIN),
-		       *before_ms > at_ms ? hw_text_span(*before_ms - at_ms, span) : "");
-		if (has_room(ctl, REASON))
-			printf("  %-9s", hw_member_text(t, "reason"));
-		if (has_room(ctl, NODE)) {
-			fputs("  ", stdout);
-			put_text(ctl, t, "node");
-		}
-		puts(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(t, "found")) ? "  (read back after a gap)" : "");
+		print_transition(ctl, t, *before_ms - at_ms);
 		*before_ms = at_ms;
 	}
 }

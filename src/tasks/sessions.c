@@ -328,6 +328,8 @@ static void on_glance(void *arg, const redisReply *reply)
 	struct hw_told_device d;
 	struct hw_place id;
 	const redisReply *page = read_glance(s, reply);
+	s->later |=
+		reply && !page; /* Redis refuses something now: nothing of what has happened tells when it does not */
 	if (!done_asking(s) || s->asleep_ms || !page)
 		return;
 	if (is_trimmed(s)) {

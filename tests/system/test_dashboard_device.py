@@ -2,6 +2,7 @@
 """The dashboard's pages of a device, a group and the unreliable devices, in a real browser. Needs what test_dashboard.py needs;
 with axe-core beside playwright-core, that is asked what it finds as well."""
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,23 @@ def test_groups_and_who_is_unreliable_change_by_themselves(env, browser):
         wait_until(lambda: "No history" not in page(one) and one.run('return await page.locator("#page table:visible").count()'), what="it to be there again")
     say_nothing(b, also=QUIET)
     say_nothing(c, also=QUIET)
+
+
+@needs_history
+def test_a_history_that_stands_still_is_named(env, browser):
+    """The monitor answers: the page does not say that it does not."""
+    d = start_with_past(env)
+    d.history.proc.send_signal(signal.SIGSTOP)
+    pages = [(browser(), "#/group/pumps"), (browser(), "#/unreliable"), (browser(), "#/device/flappy")]
+    for b, route in pages:
+        visit(b, d, route)
+    for b, route in pages:
+        wait_until(lambda: "No history: heartwheel-history does not answer." in page(b), 60, "the page to name it")
+        assert "Not known while" not in page(b) and "systemctl" not in page(b)
+    d.history.proc.send_signal(signal.SIGCONT)
+    for b, route in pages:
+        wait_until(lambda: "No history" not in page(b), 60, "it to be there again")
+        say_nothing(b, also=QUIET)
 
 
 @needs_history

@@ -104,6 +104,39 @@ def test_what_heartwheel_tasks_told_stands_below(env, browser, web):
     say_nothing(b, ["503", "404"])
 
 
+def test_heartwheel_tasks_away_behind_a_restart_of_the_monitor(env, browser, web):
+    """The monitor says the same as before it was away; who is silent after that is heartwheel-tasks. Stopped, it is no trouble."""
+    server = web(500)
+    t = Tasks(env, watch="yes", notify={"webhook": server.url, "notify_interval": "100ms"}).start()
+    d = start(env, tasks={"socket": t.socket}, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
+    Node(t, "anna").send("pump-7", 0.5)
+    b = browser()
+    b.open(d.url)
+    visit(b, d, "#/notify")
+    failed = "Nobody is told of tasks through webhook"
+    wait_until(lambda: failed in trouble(b) and "failed after 3 tries" in page(b), 40, "the failure")
+    d.stop()
+    wait_until(lambda: b.text("#watching") == "No answer", 15, "the page to know")
+    asked = 'state.requests.filter((r) => r.endsWith("notify")).length'
+    n = b.run("return " + asked)
+    wait_until(lambda: b.run("return " + asked) >= n + 4, what="both to have been asked in vain")
+    assert failed in trouble(b)
+    d.start()
+    wait_until(lambda: b.text("#watching") != "No answer", 15, "the monitor to be back")
+    t.proc.send_signal(signal.SIGSTOP)
+    wait_until(lambda: trouble(b) == "heartwheel-tasks does not answer: what it has told since is not shown.", what="it to be named")
+    axe_finds_nothing(b)
+    t.proc.send_signal(signal.SIGCONT)
+    wait_until(lambda: failed in trouble(b), what="it to be back")
+    t.stop()
+    wait_until(lambda: trouble(b) == "heartwheel-tasks is not running: what it told before is shown.", what="it to be missed")
+    assert link(b) == "Notifications" and b.get('document.querySelector("#page .old").getAttribute("aria-label")') == "By heartwheel-tasks"
+    axe_finds_nothing(b)
+    t.start()
+    wait_until(lambda: trouble(b) == "" and "By heartwheel-tasks" not in page(b), 30, "the new one, which has told nothing")
+    say_nothing(b, ["503", "404", "ERR_", "Failed to load", "net::"])
+
+
 def test_that_nobody_is_told_stands_there_while_the_monitor_is_away(env, browser, web):
     server = web(500)
     d = start(env, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL,

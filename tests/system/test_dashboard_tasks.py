@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The dashboard's page of tasks, in a real browser, through heartwheeld to a real heartwheel-tasks. Needs what test_dashboard.py
 needs."""
+import signal
 import time
 
 import pytest
@@ -127,6 +128,39 @@ def test_what_is_shown_while_heartwheel_tasks_is_away_is_old(env, browser):
     wait_until(lambda: "The monitor does not answer: this is what was known last." in page(b), what="the page to say what is old")
     assert len(old_cards(b)) == 4 and "Not known" not in page(b)
     say_nothing(b, ["503", "404", "ERR_", "Failed to load", "net::"])
+
+
+def test_who_stands_still_is_named(env, browser):
+    """heartwheel-tasks, while the monitor answers; else the monitor."""
+    tasks = Tasks(env).start()
+    d = start(env, tasks={"socket": tasks.socket}, timeout="1h")
+    says(env, d, env.topic("pump-2"), "pump-2", '{"online":false}', "offline")
+    alice = Sender(tasks)
+    alice.task(alice.submit("pump-2", "set"))
+    b, other = browser(), browser()
+    for one, where in ((b, "#/tasks"), (other, "#/device/pump-2")):
+        one.open(d.url)
+        visit(one, d, where)
+    wait_until(lambda: rows(b, "Waiting") and rows(other, "Tasks"), what="one that waits")
+    tasks.proc.send_signal(signal.SIGSTOP)
+    says(env, d, env.topic("pump-2"), "pump-2", "", "online")  # which makes the device's page look again
+    silent = "heartwheel-tasks does not answer: this is what was known last."
+    wait_until(lambda: silent in page(b) and silent in page(other), 60, "both pages to name it")
+    assert len(old_cards(b)) == 4 and old_cards(other) == ["Tasks"] and "The monitor does not answer" not in page(b)
+    axe_finds_nothing(b)
+    b.run("await page.reload()")
+    wait_until(lambda: "No tasks: heartwheel-tasks does not answer." in page(b), 60, "a page that is opened now to name it")
+    assert "Not known" not in page(b) and "systemctl" not in page(b)
+    tasks.proc.send_signal(signal.SIGCONT)
+    wait_until(lambda: [r[:2] for r in rows(b, "Waiting")] == [["pump-2", "set"]] and old_cards(b) == [], 60, "tasks to be back")
+    d.proc.send_signal(signal.SIGSTOP)
+    try:
+        wait_until(lambda: "The monitor does not answer: this is what was known last." in page(b), 60, "the monitor to be named")
+        assert "heartwheel-tasks does not answer" not in page(b)
+    finally:
+        d.proc.send_signal(signal.SIGCONT)
+    wait_until(lambda: old_cards(b) == [], 60, "both to be back")
+    say_nothing(b, ["503", "404", "ERR_"])
 
 
 def test_the_tasks_of_a_device_come_back(env, browser):

@@ -11,7 +11,7 @@ import pytest
 from hw_build import HEARTWHEELCTL
 from hw_history import BUILT, History, Scribe, Sqlite, wait_read
 from hw_screen import Terminal
-from hw_wait import now_ms
+from hw_wait import now_ms, wait_until
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
 DAY = 86_400_000
@@ -79,6 +79,32 @@ def test_a_line_stays_one_on_a_narrow_terminal(kept, columns):
             assert len(lines) == head + 5 + (args[0] == "uptime"), "%s at %d columns:\n%s" % (args, columns, t.text)
             if args[0] == "outages":  # an id of two letters has room beside its group, and one of forty is worth more than that
                 assert lines[head].endswith("d0 (g0)"), t.text
+        finally:
+            t.close()
+
+
+def test_transitions_on_a_narrow_terminal(env):
+    """A node has a long name, and what was read back after a gap says so: a line stays one all the same."""
+    env.own_redis()
+    s = Scribe(env, 1, devices=1)
+    s.now = now_ms() - DAY
+    node = {"node": "monitor-a.plant-7.example.com"}
+    s.write([{**s.next(), **node} for _ in range(4)])
+    h = History(env, Sqlite(env.own_dir("db"))).start()
+    wait_read(h, env)
+    h.stop()
+    s.write([{**s.next(), **node} for _ in range(4)])
+    env.redis.xtrim(s.stream, maxlen=0, approximate=False)
+    h.start()
+    wait_until(lambda: "after a gap" in ctl("history", "d0", conf=h.conf).stdout, what="the last one to be read back")
+    for columns in (40, 46, 52, 60, 76, 80, 99, 100, 120):
+        t = Terminal([str(HEARTWHEELCTL), "-c", str(h.conf), "history", "d0"], 40, columns, TERM="linux", LC_ALL="C.UTF-8", TZ="UTC")
+        try:
+            assert os.WEXITSTATUS(t.wait()) == 0
+            lines = [l for l in t.lines if l]
+            lines = lines[[l.split()[0] == "TIME" for l in lines].index(True) + 1:]
+            assert len(lines) == 5 and lines[0].endswith("  (read back after a gap)" if columns >= 100 else "  (gap)"), "%d columns:\n%s" % (columns, t.text)
+            assert all(l.endswith(".com") for l in lines[1:]) or columns < 76, t.text
         finally:
             t.close()
 

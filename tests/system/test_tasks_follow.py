@@ -126,6 +126,24 @@ def test_a_follower_gets_each_transition_until_it_acknowledges(tasks, env):
     assert not env.redis.exists("s:ol:" + me, "s:s:" + me, "s:t:" + me)
 
 
+def test_what_redis_refuses_for_a_while_comes_then(env):
+    """Although nothing more happens, which would make it look."""
+    env.own_redis()
+    tasks = Tasks(env).start()
+    follower, device = Sender(tasks, env.root + "-f"), env.root + "-d"
+    follower.wait(follower.ask("follow", {"ids": [device]}), "complete")
+    tasks.set_online(device, True)
+    wait_until(lambda: events(follower) == [(device, "online")], what="the first")
+    ack(follower, heard(follower)[0]["msg_id"])
+    wait_until(lambda: offset(tasks, follower.name) == heard(follower)[0]["msg_id"], what="the ack")
+    env.redis.execute_command("ACL", "SETUSER", "default", "-exists")
+    tasks.set_online(device, False)
+    wait_until(lambda: "exists" in tasks.log().lower(), what="Redis to refuse it")
+    throughout(lambda: len(events(follower)) == 1, 2)
+    env.redis.execute_command("ACL", "SETUSER", "default", "+exists")
+    wait_until(lambda: events(follower) == [(device, "online"), (device, "offline")], what="the second")
+
+
 @pytest.mark.parametrize("instances", ["one", "several"])
 def test_what_is_not_acknowledged_comes_again(env, instances):
     """Also where it is asked each second whether another instance has heard an ack."""

@@ -3,9 +3,8 @@
 // may not run, or stand still: nothing of the daemon's own waits for that.
 
 import { card, table } from "./device.js";
-import { UNKNOWN, ask, clock, count, element, isAway, moment, setClass, setText, visible } from "./text.js";
+import { UNKNOWN, ask, clock, count, element, isAway, isNotRunning, moment, setClass, setText, visible } from "./text.js";
 
-const TASKS_SILENT = "heartwheel-tasks does not answer: what it has told since is not shown.";
 const EVERY_MS = 2000, TASKS_PATIENCE = 5000, TASKS_AGAIN_MS = 15000;
 const CHANNELS = [["Channel"], ["Where"], ["Template", "wide"], ["Sent"], ["Failed"], ["Waiting"]], ENTRIES = [["When"], ["Channel"], ["What"], ["Result"]];
 const KINDS = { exec: "the program", webhook: "the web server" };
@@ -56,7 +55,7 @@ async function askTasks() {
 	if (performance.now() < tasksAgain)
 		return null;
 	const answer = await ask("v1/tasks/notify", TASKS_PATIENCE).catch((error) => {
-		if (isAway(error))
+		if (isAway(error) || (error.status === 503 && !isNotRunning(error)))
 			throw error;
 		tasksAgain = performance.now() + TASKS_AGAIN_MS;
 		return null;
@@ -76,7 +75,6 @@ function fill(p, answer) {
 		return;
 	p.said = text;
 	mark(answer);
-	p.away = false;
 	p.aside.hidden = !bad;
 	setText(p.aside, bad);
 	p.empty.hidden = answer.channels.length > 0;
@@ -93,8 +91,7 @@ async function follow(p) {
 			if (answer && p.isStill())
 				fill(p, answer);
 		} catch (error) {
-			p.away = isAway(error);
-			if (!p.away) {
+			if (!isAway(error)) {
 				p.aside.hidden = false;
 				setText(p.aside, error.message);
 				p.said = "again";
@@ -107,9 +104,8 @@ async function follow(p) {
 
 // Not before it has told something: most have no tasks of others to tell of.
 function fillTasks(p, answer) {
-	const text = JSON.stringify(answer), bad = trouble(answer, " of tasks");
-	p.taskAside.hidden = !bad;
-	setText(p.taskAside, bad);
+	const text = JSON.stringify(answer);
+	tellTasks(p, trouble(answer, " of tasks"), false);
 	if (text === p.taskSaid)
 		return;
 	p.taskSaid = text;
@@ -118,18 +114,25 @@ function fillTasks(p, answer) {
 	p.taskEntries.replaceChildren(...answer.notifications.map(entry));
 }
 
+// `old`: what is shown is from before.
+function tellTasks(p, text, old) {
+	p.taskAside.hidden = !text;
+	setText(p.taskAside, text);
+	setClass(p.taskCard, "old", old);
+}
+
 async function followTasks(p) {
 	while (p.isStill()) {
 		try {
 			const answer = document.hidden ? null : await askTasks();
 			if (answer && p.isStill())
 				fillTasks(p, answer);
-		} catch {
-			if (!p.away) {
-				p.taskAside.hidden = false;
-				setText(p.taskAside, TASKS_SILENT);
-			} else if (p.taskAside.textContent === TASKS_SILENT) // else what it says is from before
-				p.taskAside.hidden = true;
+			else if (!answer && !tasksThere && p.taskSaid)
+				tellTasks(p, p.taskCard.hidden ? "" : "heartwheel-tasks is not running: what it told before is shown.", true);
+		} catch (error) {
+			if (!isAway(error))
+				tellTasks(p, `${error.message}: what it has told since is not shown.`, true);
+			// else it is from before, as the page says above
 		}
 		await new Promise((done) => setTimeout(done, EVERY_MS));
 	}
@@ -138,7 +141,7 @@ async function followTasks(p) {
 // Elements for the page, which fill themselves while isStill().
 export function notify(isStill) {
 	const p = { isStill, said: "", channels: element("tbody"), entries: element("tbody"), note: element("p", { class: "note" }, "Looking …"),
-		aside: element("p", { class: "trouble", role: "alert", hidden: true }), away: false, taskSaid: "", taskChannels: element("tbody"),
+		aside: element("p", { class: "trouble", role: "alert", hidden: true }), taskSaid: "", taskChannels: element("tbody"),
 		taskEntries: element("tbody"), taskAside: element("p", { class: "trouble", role: "alert", hidden: true }) };
 	p.empty = card("How to be told", ...howTo());
 	p.empty.hidden = true;

@@ -109,9 +109,17 @@ export const isNotRunning = (error) => error.message.endsWith(" is not running")
 export const UNKNOWN = "Not known while the monitor does not answer.";
 
 const NOT_THERE = "The monitor does not answer: it was stopped, or the network between is away";
+const BEHIND = { "v1/tasks": "heartwheel-tasks", "v1/history": "heartwheel-history" }, ASIDE_MS = 3000;
+
+// Why no answer has come: where it is one of the daemons behind the monitor that is silent, that answers for itself.
+async function silence(path, error) {
+	const name = BEHIND[/^v1\/\w+/.exec(path)?.[0]];
+	const answers = name && error.name === "TimeoutError" && await get("v1/status", { signal: AbortSignal.timeout(ASIDE_MS) }).then(() => true, () => false);
+	return answers ? Object.assign(new Error(`${name} does not answer`), { status: 503 }) : new Error(NOT_THERE);
+}
 
 export async function ask(path, patience = 15000) {
-	const answer = await get(path, { signal: AbortSignal.timeout(patience) }).catch(() => { throw new Error(NOT_THERE); });
+	const answer = await get(path, { signal: AbortSignal.timeout(patience) }).catch(async (error) => { throw await silence(path, error); });
 	const body = await answer.json();
 	if (!answer.ok)
 		throw Object.assign(new Error(body.error ?? `the monitor answers ${answer.status}`), { status: answer.status });
