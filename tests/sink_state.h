@@ -14,6 +14,15 @@ static inline bool sink_is_idle(const struct hw_redis *r)
 	       !r->mark.in_flight && (!r->up || r->link.in_flight == 0);
 }
 
+/* The ring has no room left, but for the time that it takes to pass over what is there. */
+static inline void sink_fill(struct hw_redis *r)
+{
+	const struct hw_edge e = {.given_up = true};
+	while (hw_edges_push(&r->sink.edges, &e) == 0)
+		;
+	hw_plan_pump(r);
+}
+
 /* Owes the store a full rewrite of a device's current state, without an edge. */
 static inline void sink_rewrite(struct hw_redis *r, struct hw_ref device)
 {

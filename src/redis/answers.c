@@ -177,8 +177,19 @@ void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg)
 
 /* --- refreshes and rewrites -------------------------------------------------------------------------------------- */
 
+/* What fails for its own sake is told, and left to the next refresh. An edge is given up then: what is tried once more
+ * is a rewrite without an entry. */
+static void item_failed(struct hw_redis *r, const struct hw_call *c, unsigned i, const char *error)
+{
+	hw_refusal_trouble(r, error);
+	if (c->kind != HW_CALL_REWRITE || !c->items[i].untold)
+		return;
+	r->stats->edges_dropped++;
+	hw_dues_add(r, &r->sink.rewrite, c->items[i].ref.index);
+}
+
 /* After an answer without an error of the whole: the call is over. Returns the first item's error that is about Redis
- * as a whole, of which it has put all such items back; others are told, and left to the next refresh. */
+ * as a whole, of which it has put all such items back. */
 static const char *settle_items(struct hw_redis *r, const struct hw_call *c, const redisReply *reply)
 {
 	const char *global = NULL;
@@ -192,14 +203,27 @@ static const char *settle_items(struct hw_redis *r, const struct hw_call *c, con
 			continue;
 		}
 		if (!hw_trouble_is_global(hw_trouble_of(error))) {
-			hw_refusal_trouble(r, error);
-			r->stats->edges_dropped += c->kind == HW_CALL_REWRITE && c->items[i].untold;
+			item_failed(r, c, i, error);
 			continue;
 		}
 		hw_call_put_back(r, c, i);
 		global = global ? global : error;
 	}
 	return global;
+}
+
+/* An item was written now, with its place in the stream if it has one, or had been before. */
+static void item_written(struct hw_redis *r, enum hw_call_kind kind, const struct hw_call *c, unsigned i,
+                         const redisReply *item)
+{
+	struct hw_redis_stats *st = r->stats;
+	const struct hw_edge *edge = kind == HW_CALL_REWRITE && c->items[i].untold ? &c->items[i].edge : NULL;
+	if (edge)
+		hw_sink_keep(r, edge);
+	if (edge && item->type == REDIS_REPLY_STATUS)
+		tell_event(r, &edge->t, item);
+	*(edge ? &st->edges_written : kind == HW_CALL_REWRITE ? &st->rewrites : &st->refreshes) += 1;
+	r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
 }
 
 static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisReply *reply)
@@ -221,14 +245,8 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 		bool entered = item->type == REDIS_REPLY_STATUS;
 		if (item->type != REDIS_REPLY_INTEGER && !entered)
 			continue;
-		bool untold = rewrite && c->items[i].untold;
-		if (entered && untold)
-			tell_event(r, &c->items[i].t, item);
 		if (entered || item->integer == 0) {
-			*(untold    ? &r->stats->edges_written
-			  : rewrite ? &r->stats->rewrites
-			            : &r->stats->refreshes) += 1;
-			r->ops->on_confirmed(r->arg, c->items[i].ref, c->items[i].seq);
+			item_written(r, kind, c, i, item);
 		} else if (rewrite) {
 			newer(r, c->items[i].ref, c->items[i].seq, (uint64_t)item->integer);
 		} else if (hw_registry_get(hw_monitor_registry(r->m), c->items[i].ref)) {

@@ -138,14 +138,14 @@ static bool call_dues(struct hw_redis *r, enum hw_call_kind kind)
 	while (!is_full(r, c) && (d = hw_dues_take(r, q, rewrite, &c->items[c->n].ref))) {
 		uint32_t index = c->items[c->n].ref.index;
 		if (!is_ours(r, c, d, 0)) {
-			s->marks[index] &= (uint8_t)~HW_MARK_FULL;
+			s->marks[index] &= (uint8_t) ~(HW_MARK_FULL | (rewrite ? HW_MARK_UNTOLD : 0));
 			hw_tokens_drop(r, c->items[c->n].ref, d->seq);
 			continue;
 		}
 		c->items[c->n].seq = d->seq;
 		if (rewrite) {
 			bool untold = s->marks[index] & HW_MARK_UNTOLD;
-			hw_item_rewrite(r, d, c->items[c->n].ref, now, untold, &c->items[c->n].t);
+			hw_item_rewrite(r, d, c->items[c->n].ref, now, untold, &c->items[c->n].edge);
 			c->items[c->n].untold = untold;
 			s->marks[index] &= (uint8_t) ~(HW_MARK_FULL | HW_MARK_UNTOLD);
 		} else {

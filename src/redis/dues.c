@@ -57,6 +57,13 @@ bool hw_dues_add(struct hw_redis *r, struct hw_dues *q, uint32_t index)
 	return true;
 }
 
+/* What was left to a rewrite that is not sent is no edge of a later one. */
+static void pass_over(struct hw_redis *r, uint32_t index, bool rewrite)
+{
+	if (rewrite)
+		r->sink.marks[index] &= (uint8_t)~HW_MARK_UNTOLD;
+}
+
 /*
  * The next device on a queue that is there, whose state the store is to know, and that no other node has taken over
  * since; NULL if there is none. A rewrite waits for the answer to its device's edges: should they fail and it not, they
@@ -76,11 +83,14 @@ const struct hw_device *hw_dues_take(struct hw_redis *r, struct hw_dues *q, bool
 		}
 		const struct hw_device *d = index < hw_registry_bound(devices) ? hw_registry_at(devices, index) : NULL;
 		if (!d || hw_device_state(d) == HW_STATE_PROVISIONAL ||
-		    (hw_device_state(d) == HW_STATE_FORGOTTEN && !rewrite))
+		    (hw_device_state(d) == HW_STATE_FORGOTTEN && !rewrite)) {
+			pass_over(r, index, rewrite);
 			continue;
+		}
 		*ref = hw_registry_ref(devices, index);
 		if (hw_monitor_owns(r->m, d))
 			return d;
+		pass_over(r, index, rewrite);
 		hw_tokens_drop(r, *ref, d->seq);
 	}
 	return NULL;

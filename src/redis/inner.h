@@ -82,10 +82,10 @@ struct hw_call {
 	struct {
 		struct hw_ref ref;
 		uint64_t seq;
-		uint64_t at;            /* HW_CALL_EDGES: its place in the ring */
-		bool stateless;         /* no device's state: nothing is confirmed */
-		bool untold;            /* HW_CALL_REWRITE: it is an edge, */
-		struct hw_transition t; /* ... this one */
+		uint64_t at;         /* HW_CALL_EDGES: its place in the ring */
+		bool stateless;      /* no device's state: nothing is confirmed */
+		bool untold;         /* HW_CALL_REWRITE: it is an edge, */
+		struct hw_edge edge; /* ... this one */
 	} items[HW_CALL_ITEMS];
 };
 
@@ -220,6 +220,11 @@ struct hw_redis {
 	hw_redis_nodes_seen *on_nodes; /* beside.c */
 };
 
+/* redis.c */
+/* The id of what is sent again of a device that was forgotten (edges.h): all that is left of it then. NULL: it needs
+ * none, or there is no memory. The caller owns it. */
+uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *t);
+
 /* refusal.c */
 /* Tells of an error reply if its turn has come; returns its kind. */
 enum hw_trouble hw_refusal_trouble(struct hw_redis *r, const char *reply);
@@ -295,15 +300,17 @@ void hw_sink_lost(struct hw_redis *r);
 void hw_sink_send_again(struct hw_redis *r);
 /* All before this place in the ring is confirmed. */
 void hw_sink_confirm(struct hw_redis *r, uint64_t place);
+/* So is an edge that was in no ring. */
+void hw_sink_keep(struct hw_redis *r, const struct hw_edge *e);
 
 /* items.c: append one item and its keys to the call under construction */
 /* A transition, as `kind` "E" (an edge, with an entry in the stream) or "W" (a rewrite). `payload`: the outbox gets the
  * device's status. */
 void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device *d, const struct hw_transition *t,
                    bool payload);
-/* `untold`: as the edge that it is, which is left in `t`. */
+/* `untold`: as the edge that it is, which is left in `edge`. */
 void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now, bool untold,
-                     struct hw_transition *t);
+                     struct hw_edge *edge);
 /* Whether a refresh of it would be a plain one: that its key lives on is all. */
 bool hw_item_is_plain(const struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);
 void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t index, struct hw_now now);

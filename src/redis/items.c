@@ -162,9 +162,11 @@ void hw_item_forgotten(struct hw_redis *r, const struct hw_edge *f)
  * remember it after a restart. One that is an edge says what that would have said.
  */
 void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_ref ref, struct hw_now now, bool untold,
-                     struct hw_transition *t)
+                     struct hw_edge *edge)
 {
+	struct hw_transition *t = &edge->t;
 	bool just_heard = untold && hw_device_state(d) == HW_STATE_ONLINE;
+	*edge = (struct hw_edge){.epoch = r->sink.tokens.epoch};
 	*t = (struct hw_transition){
 		.device = ref,
 		.state = hw_device_state(d),

@@ -120,7 +120,8 @@ static void refused(struct hw_redis *r, const char *error)
 		hw_redis_link_fail(&r->link, error); /* a new connection may find the new master */
 }
 
-/* Another run has the name: its mark is in the place of ours, or none is. */
+/* Another run has the name: its mark is in the place of ours, or none is. Whether Redis writes is not seen by that; but
+ * if it has refused a mark, it has written since that who has the name. */
 static void on_left(struct hw_redis *r, const redisReply *found)
 {
 	struct found f = parse(r, found);
@@ -128,6 +129,7 @@ static void on_left(struct hw_redis *r, const redisReply *found)
 		compare(r, &f);
 	r->mark.written = false;
 	r->mark.left = f.any;
+	hw_refusal_end(r, HW_REFUSED_MARK);
 }
 
 static void on_written(redisAsyncContext *ac, void *answer, void *arg)

@@ -123,8 +123,7 @@ static uint8_t *copy_id(const char *id, size_t len, const char *more)
 	return copy;
 }
 
-/* What is sent again of a device that was forgotten is all that is left of it then. */
-static uint8_t *outlive(const struct hw_redis *r, const struct hw_transition *t)
+uint8_t *hw_redis_outlive(const struct hw_redis *r, const struct hw_transition *t)
 {
 	const struct hw_device *d = hw_registry_get(hw_monitor_registry(r->m), t->device);
 	if (!r->sink.keeps || t->state != HW_STATE_FORGOTTEN || !d)
@@ -148,7 +147,7 @@ bool hw_redis_transition(struct hw_redis *r, struct hw_now now, const struct hw_
 	uint32_t index = t->device.index;
 	if (!is_ours(r, t->device, &e.epoch))
 		return false;
-	e.id = outlive(r, t);
+	e.id = hw_redis_outlive(r, t);
 	bool marked = hw_dues_have_marks(r, index);
 	if (marked && r->sink.marks[index] & HW_MARK_UNTOLD) {
 		r->stats->edges_dropped++; /* the one before */

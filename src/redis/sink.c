@@ -88,6 +88,15 @@ void hw_sink_confirm(struct hw_redis *r, uint64_t place)
 	}
 }
 
+void hw_sink_keep(struct hw_redis *r, const struct hw_edge *e)
+{
+	struct hw_edge kept = *e;
+	if (!r->sink.keeps)
+		return;
+	kept.id = hw_redis_outlive(r, &e->t);
+	hw_kept_add(&r->sink.kept, &kept, hw_clock_now().mono.ns);
+}
+
 /* Whatever the reason that the link was lost for: a master may have been another's replica meanwhile. */
 void hw_sink_send_again(struct hw_redis *r)
 {

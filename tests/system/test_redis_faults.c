@@ -393,6 +393,22 @@ START_TEST(overflow_is_made_good)
 }
 END_TEST
 
+/* The state is written even so, of a device that nothing refreshes. */
+START_TEST(overflow_that_the_stream_refuses)
+{
+	uint32_t a = rig_device(g, GROUP_PLAIN, "a");
+	online(a);
+	settle();
+	sink_fill(g->r);
+	offline(a);
+	rig_do(g, "XSETID device:events 18446744073709551615-18446744073709551615");
+	settle();
+	compare_all();
+	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_dropped, 1);
+	ck_assert_int_eq(events(), 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("redis_faults");
@@ -410,6 +426,7 @@ int main(void)
 	tcase_add_test(tc, a_pause_is_waited_for);
 	tcase_add_test(tc, a_standstill_drops_the_link);
 	tcase_add_test(tc, a_quiet_link_is_asked);
+	tcase_add_test(tc, overflow_that_the_stream_refuses);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("start");
 	tcase_add_checked_fixture(tc, fixture_serve, fixture_down);

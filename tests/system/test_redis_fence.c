@@ -285,6 +285,31 @@ START_TEST(what_is_dropped_is_told)
 }
 END_TEST
 
+/* An edge that found no room was left to its device's rewrite, and lost before its turn came: no later one is it. */
+START_TEST(what_found_no_room_is_lost_for_good)
+{
+	uint32_t a = rig_device(g, GROUP_PLAIN, "a");
+	sink_fill(g->r);
+	struct hw_transition t = online(a);
+	if (_i == 1)
+		hw_monitor_role(g->m, part_of("a"), HW_ROLE_WATCHES, 0); /* the monitor says so, */
+	else
+		g->epoch[part_of("a")] = 0; /* or who asks for tokens */
+	settle();
+	ck_assert_int_eq(events(), 0);
+	ck_assert_uint_eq(g->dropped_seq, t.seq);
+	hw_monitor_role(g->m, part_of("a"), HW_ROLE_DECIDES, OURS);
+	g->epoch[part_of("a")] = OURS;
+	sink_rewrite(g->r, ref(a));
+	settle();
+	ck_assert_uint_eq(hw_redis_stats(g->r)->rewrites, 1);
+	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_written, 0);
+	online(a);
+	settle();
+	expect_calm();
+}
+END_TEST
+
 START_TEST(an_edge_to_the_same_state_has_no_entry)
 {
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
@@ -394,6 +419,29 @@ START_TEST(no_memory)
 }
 END_TEST
 
+static bool is_refused(struct rig *rig)
+{
+	return hw_redis_refusal(rig->r) != NULL;
+}
+
+static bool is_not_refused(struct rig *rig)
+{
+	return !is_refused(rig);
+}
+
+/* A mark was refused, and by then another run has the name, which could be entered: Redis writes. */
+START_TEST(a_mark_that_was_refused_and_is_left)
+{
+	g->marking = true;
+	rig_until(g, is_marked, IDLE_MS);
+	rig_do(g, "CONFIG SET maxmemory 1");
+	rig_until(g, is_refused, IDLE_MS);
+	rig_do(g, "CONFIG SET maxmemory 0");
+	rig_do(g, "HSET device:nodes node-1 %s", "00000000000000aa 7 {}");
+	rig_until(g, is_not_refused, IDLE_MS);
+}
+END_TEST
+
 /* --- against a naive twin ----------------------------------------------------------------------------------------- */
 
 #define DEVICES 48
@@ -489,12 +537,14 @@ static Suite *make_suite(void)
 	tcase_add_test(one, nor_acknowledged_nor_forgotten);
 	tcase_add_test(one, what_was_lost_meanwhile_is_dropped);
 	tcase_add_test(one, what_is_dropped_is_told);
+	tcase_add_loop_test(one, what_found_no_room_is_lost_for_good, 0, 2);
 	tcase_add_test(one, an_edge_to_the_same_state_has_no_entry);
 	tcase_add_test(one, what_is_written_anew_has_an_entry);
 	tcase_add_test(one, the_same_seq_of_another);
 	tcase_add_test(one, owners_that_are_no_hash_are_named);
 	tcase_add_test(one, an_entry_that_was_refused_is_written_later);
 	tcase_add_test(one, no_memory);
+	tcase_add_test(one, a_mark_that_was_refused_and_is_left);
 	tcase_add_test(one, random_edges_do_what_the_twin_does);
 	tcase_set_timeout(one, 60);
 	suite_add_tcase(suite, one);

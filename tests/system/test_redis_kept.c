@@ -111,7 +111,7 @@ static void expect_again(unsigned n, unsigned lacking)
 	ck_assert_uint_eq(hw_redis_stats(g->r)->edges_dropped, 0);
 }
 
-static void forget(uint32_t i)
+static void owe_forgotten(uint32_t i)
 {
 	struct hw_id id = hw_device_id(rig_at(g, i));
 	struct hw_out out;
@@ -120,6 +120,11 @@ static void forget(uint32_t i)
 	while (hw_monitor_next(g->m, rig_now(), &budget, &out))
 		if (out.kind == HW_OUT_TRANSITION)
 			hw_redis_transition(g->r, rig_now(), &out.transition);
+}
+
+static void forget(uint32_t i)
+{
+	owe_forgotten(i);
 	settle();
 }
 
@@ -239,6 +244,28 @@ START_TEST(what_was_forgotten)
 }
 END_TEST
 
+/* Its rewrite was the edge, and is sent again as that. */
+START_TEST(what_found_no_room)
+{
+	uint32_t a = rig_device(g, GROUP_PLAIN, "a"), b = rig_device(g, GROUP_PLAIN, "b");
+	online(a);
+	settle();
+	cut_off();
+	sink_fill(g->r);
+	online(b);
+	owe_forgotten(a);
+	settle();
+	reap(a);
+	offline(b);
+	settle();
+	expect_stream("a+ b+ a! b-");
+	change_master();
+	expect_stream("a+ b+ a! b-");
+	expect_again(4, 3);
+	rig_expect(g, "offline", "HGET device:state:b state");
+}
+END_TEST
+
 /* It is not forgotten by what was said before it came back. */
 START_TEST(what_came_back_after_it_was_forgotten)
 {
@@ -351,12 +378,14 @@ int main(void)
 	tcase_add_test(c, the_same_master);
 	tcase_add_test(c, two_changes);
 	tcase_add_test(c, what_was_forgotten);
+	tcase_add_test(c, what_found_no_room);
 	tcase_add_test(c, what_came_back_after_it_was_forgotten);
 	tcase_add_test(c, the_outbox);
 	tcase_add_test(c, many_keep_their_order);
 	tcase_add_checked_fixture(n, one_of_several, tear_down);
 	tcase_add_test(n, with_the_token_that_it_was_decided_with);
 	tcase_add_test(n, what_only_the_old_master_had);
+	tcase_add_test(n, what_found_no_room);
 	tcase_add_test(n, many_keep_their_order);
 	tcase_add_checked_fixture(w, fixture_up, fixture_down);
 	tcase_add_test(w, without_sentinels_nothing_is_kept);
