@@ -161,6 +161,18 @@ START_TEST(nodes_of_several)
 }
 END_TEST
 
+/* What a line takes on the screen: no colour, and a character once. */
+static size_t columns_of(const char *line)
+{
+	size_t columns = 0;
+	for (const char *c = line; *c; c++)
+		if (*c == '\x1b')
+			c = strchr(c, 'm');
+		else
+			columns += (*c & 0xc0) != 0x80;
+	return columns;
+}
+
 /* Where there is no room for all of it: the node, its state and what it owns. */
 START_TEST(nodes_on_a_narrow_terminal)
 {
@@ -176,12 +188,7 @@ START_TEST(nodes_on_a_narrow_terminal)
 		int rows = 0;
 		for (char *save = NULL, *line = strtok_r(out, "\r\n", &save); line && rows < 4;
 		     line = strtok_r(NULL, "\r\n", &save), rows++) {
-			size_t columns = 0;
-			for (char *c = line; *c; c++)
-				if (*c == '\x1b')
-					c = strchr(c, 'm');
-				else
-					columns += (*c & 0xc0) != 0x80;
+			size_t columns = columns_of(line);
 			ck_assert_msg(columns <= (size_t)widths[i], "%d columns: %s", widths[i], line);
 		}
 		ck_assert_int_eq(rows, 4);
@@ -273,12 +280,7 @@ START_TEST(table_fits_the_terminal)
 		ck_assert_msg(strstr(out, there[i]) && !strstr(out, gone[i]), "%d columns: %s", widths[i], out);
 		for (char *save = NULL, *line = strtok_r(out, "\r\n", &save); line;
 		     line = strtok_r(NULL, "\r\n", &save)) {
-			size_t columns = 0;
-			for (char *c = line; *c; c++)
-				if (*c == '\x1b')
-					c = strchr(c, 'm');
-				else
-					columns += (*c & 0xc0) != 0x80;
+			size_t columns = columns_of(line);
 			ck_assert_uint_le(columns, (size_t)widths[i]);
 		}
 	}
@@ -297,15 +299,9 @@ START_TEST(picture_in_colour)
 		ck_assert_int_eq(ctl_on_terminal("wheel", widths[i], "C.UTF-8"), 0);
 		for (char *save = NULL, *line = strtok_r(out, "\r\n", &save); line;
 		     line = strtok_r(NULL, "\r\n", &save)) {
-			size_t columns = 0;
 			if (line[0] != ' ')
 				continue; /* only what is drawn */
-			for (char *c = line; *c; c++) {
-				if (*c == '\x1b')
-					c = strchr(c, 'm');
-				else
-					columns += (*c & 0xc0) != 0x80;
-			}
+			size_t columns = columns_of(line);
 			ck_assert_uint_le(columns, (size_t)widths[i]);
 			ck_assert_uint_ge(columns, 33);
 		}

@@ -130,13 +130,19 @@ def test_what_is_shown_while_heartwheel_tasks_is_away_is_old(env, browser):
     say_nothing(b, ["503", "404", "ERR_", "Failed to load", "net::"])
 
 
-def test_who_stands_still_is_named(env, browser):
-    """heartwheel-tasks, while the monitor answers; else the monitor."""
+def with_one_held(env):
+    """heartwheel-tasks and a monitor, with a task for a device that is offline."""
     tasks = Tasks(env).start()
     d = start(env, tasks={"socket": tasks.socket}, timeout="1h")
     says(env, d, env.topic("pump-2"), "pump-2", '{"online":false}', "offline")
     alice = Sender(tasks)
     alice.task(alice.submit("pump-2", "set"))
+    return tasks, d
+
+
+def test_who_stands_still_is_named(env, browser):
+    """heartwheel-tasks, while the monitor answers; else the monitor."""
+    tasks, d = with_one_held(env)
     b, other = browser(), browser()
     for one, where in ((b, "#/tasks"), (other, "#/device/pump-2")):
         one.open(d.url)
@@ -164,11 +170,7 @@ def test_who_stands_still_is_named(env, browser):
 
 
 def test_the_tasks_of_a_device_come_back(env, browser):
-    tasks = Tasks(env).start()
-    d = start(env, tasks={"socket": tasks.socket}, timeout="1h")
-    says(env, d, env.topic("pump-2"), "pump-2", '{"online":false}', "offline")
-    alice = Sender(tasks)
-    alice.task(alice.submit("pump-2", "set"))
+    tasks, d = with_one_held(env)
     b = browser()
     b.open(d.url)
     visit(b, d, "#/device/pump-2")
