@@ -40,6 +40,13 @@ static void set_heard(struct hw_device *d, struct hw_now now, enum hw_state stat
 		hw_device_set_heard_ms(d, ms);
 }
 
+/* A provisional device is not in the store, and one that was forgotten is known to be gone. */
+static bool is_told(const struct hw_device *d)
+{
+	enum hw_state state = hw_device_state(d);
+	return state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE;
+}
+
 static bool is_heard(const struct hw_device *d)
 {
 	bool provisional = hw_device_state(d) == HW_STATE_PROVISIONAL;
@@ -65,6 +72,20 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 		hw_monitor_arm_stored_offline(m, now, i);
 	else
 		hw_monitor_arm(m, now, i);
+}
+
+/* Of several nodes this one may lose the device before its word is written, which nobody would have then: so it is owed
+ * as a transition is, until the store has confirmed it. */
+void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
+{
+	if (m->conf.several) {
+		hw_monitor_at(m, i)->seq = stored_seq & HW_SEQ_MAX;
+		hw_monitor_emit_device(m, HW_OUT_UNWRITTEN, i);
+		return;
+	}
+	hw_monitor_adopt_seq(m, hw_registry_ref(m->registry, i), stored_seq);
+	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
+	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
 }
 
 /* The group of an entry, by its name; the first if there is none of it here. */
@@ -108,15 +129,18 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 	uint32_t i = hw_registry_find(m->registry, e->id, e->id_len);
 	bool first = i != HW_NIL && hw_gate_lacks(m, i);
 	if (i != HW_NIL)
-		hw_gate_said(m, i);
-	if (hw_gate_speaks(m, hw_partition_of(e->id, e->id_len)))
+		hw_gate_said(m, i, e->seq);
+	if (hw_gate_speaks(m, hw_partition_of(e->id, e->id_len))) {
+		if (i != HW_NIL && is_told(hw_monitor_at(m, i)) && e->seq > hw_monitor_at(m, i)->seq)
+			hw_follow_surpass(m, i, e->seq); /* of us, before another Redis' word was taken */
 		return 0;
+	}
 	if (i == HW_NIL && e->state == HW_STATE_FORGOTTEN)
 		return 0;
 	int rc = i == HW_NIL ? hw_monitor_add(m, group_of(&m->groups, e), e->id, e->id_len, &i) : 0;
 	if (rc)
 		return rc;
-	hw_gate_said(m, i);
+	hw_gate_said(m, i, e->seq);
 	if (first || e->seq >= hw_monitor_at(m, i)->seq)
 		hw_follow(m, now, i, &t);
 	return 0;
@@ -157,14 +181,12 @@ int hw_monitor_reread_begin(struct hw_monitor *m, bool other)
 	return r->said ? 0 : -ENOMEM;
 }
 
-/* A provisional device is not in the store, and one that was forgotten is known to be gone. */
 static bool is_missing(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_device *d = hw_registry_at(m->registry, i);
 	if (!d || m->gate.reread.said[i / 64] >> i % 64 & 1)
 		return false;
-	enum hw_state state = hw_device_state(d);
-	return (state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE) && !hw_gate_speaks(m, hw_device_partition(d));
+	return is_told(d) && !hw_gate_speaks(m, hw_device_partition(d));
 }
 
 static void keep_for_later(struct hw_monitor *m, uint32_t i)
@@ -275,7 +297,7 @@ void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_monitor_emit_device(m, HW_OUT_STATUS, i);
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, i); /* nor may the store have it */
 	}
-	if (d->seq == 0 && (state == HW_STATE_ONLINE || state == HW_STATE_OFFLINE))
+	if (d->seq == 0 && is_told(d))
 		hw_monitor_emit_device(m, HW_OUT_UNWRITTEN, i);
 	if (hw_state_is_gone(state))
 		take_over_gone(m, now, i);

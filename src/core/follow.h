@@ -10,6 +10,9 @@
 /* What the store says of a device that another node decides about. Of `t`, device and delay_ns are not read. */
 void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t);
 
+/* The store has a newer word of a device that this node decides about: its own is to be newer still. */
+void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq);
+
 /* The next record that is to be taken over; HW_NIL when there is none, or the budget is used up. */
 uint32_t hw_follow_next(struct hw_monitor *m, unsigned *budget);
 /* The device is this node's to decide about from now on: what was noted of it takes its way. */

@@ -87,9 +87,11 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	int rc = hw_monitor_add(m, g < 0 ? m->groups.order[0] : (uint16_t)g, s->id, s->id_len, &i);
 	if (rc)
 		return rc;
-	hw_gate_said(m, i);
+	hw_gate_said(m, i, s->seq);
 	fill_in(m, i, s);
 	set_last_seen(m, now, hw_monitor_at(m, i), s);
+	if (!m->conf.loading) /* as of one that the stream makes known: what was heard of it before may be forgotten */
+		hw_monitor_at(m, i)->last_seen_ns = hw_monitor_group_seen(m, now, hw_monitor_at(m, i)->group).ns;
 	if (s->state == HW_STATE_OFFLINE)
 		hw_monitor_arm_stored_offline(m, now, i);
 	else
@@ -177,20 +179,6 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	arm_again(m, now, i);
 }
 
-/* Of several nodes this one may lose the device before its word is written, which nobody would have then: so it is owed
- * as a transition is, until the store has confirmed it. */
-static void surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
-{
-	if (m->conf.several) {
-		hw_monitor_at(m, i)->seq = stored_seq & HW_SEQ_MAX;
-		hw_monitor_emit_device(m, HW_OUT_UNWRITTEN, i);
-		return;
-	}
-	hw_monitor_adopt_seq(m, hw_registry_ref(m->registry, i), stored_seq);
-	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
-	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
-}
-
 int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
 {
 	bool state_ok = s->state == HW_STATE_ONLINE || s->state == HW_STATE_OFFLINE;
@@ -200,7 +188,7 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	if (i == HW_NIL)
 		return load_new(m, now, s);
 	bool first = hw_gate_lacks(m, i);
-	hw_gate_said(m, i);
+	hw_gate_said(m, i, s->seq);
 	if (hw_device_state(hw_monitor_at(m, i)) == HW_STATE_PROVISIONAL) {
 		load_provisional(m, now, i, s);
 		return 0;
@@ -214,7 +202,7 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	if (s->hearsay)
 		fill_in_source(hw_monitor_at(m, i), s);
 	if (s->seq > hw_monitor_at(m, i)->seq)
-		surpass(m, i, s->seq);
+		hw_follow_surpass(m, i, s->seq);
 	return 0;
 }
 

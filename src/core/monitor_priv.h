@@ -198,15 +198,17 @@ static inline bool hw_gate_lacks(const struct hw_monitor *m, uint32_t i)
 	return i < r->n_lacks && r->lacks[i / 64] >> i % 64 & 1;
 }
 
-/* Store or stream has spoken of a record. Behind the end of the first reading of another store, who wrote it has told
+/* Store or stream has spoken of a record, with this seq. Where this node speaks, an older word is not taken, and what is
+ * known here is lacked still: it may lose the device before that is written. Behind the end of the first reading of another store, who wrote it has told
  * the broker as well. */
-static inline void hw_gate_said(struct hw_monitor *m, uint32_t i)
+static inline void hw_gate_said(struct hw_monitor *m, uint32_t i, uint64_t seq)
 {
 	struct hw_reread *r = &m->gate.reread;
+	const struct hw_device *d = hw_monitor_at(m, i);
 	uint64_t bit = UINT64_C(1) << i % 64;
 	if (i < r->n)
 		r->said[i / 64] |= bit;
-	if (!hw_gate_lacks(m, i))
+	if (!hw_gate_lacks(m, i) || (seq < d->seq && hw_gate_speaks(m, hw_device_partition(d))))
 		return;
 	r->lacks[i / 64] &= ~bit;
 	if (!r->other)

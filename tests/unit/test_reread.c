@@ -240,6 +240,59 @@ START_TEST(another_store_does_not_overrule_the_owner)
 }
 END_TEST
 
+/* It may have been heard, and forgotten, a moment ago. */
+START_TEST(what_is_read_later_has_a_timeout_from_then_on)
+{
+	int64_t at;
+	world_pass(w, 10 * TIMEOUT);
+	load(stored("a", HW_STATE_ONLINE, 5));
+	int64_t from = w->now.mono.ns;
+	role(HW_ROLE_OWNS);
+	role(HW_ROLE_DECIDES);
+	world_pass(w, 2 * TIMEOUT);
+	ck_assert_uint_eq(transitions(HW_STATE_OFFLINE), 1);
+	world_last(w, &at);
+	ck_assert_int_ge(at - from, TIMEOUT);
+}
+END_TEST
+
+/* It had taken an older word of another Redis, to which its own has been sent again since. */
+START_TEST(an_owner_outdoes_a_newer_word_of_the_stream)
+{
+	stream("a", HW_STATE_OFFLINE, 5);
+	role(HW_ROLE_OWNS);
+	role(HW_ROLE_DECIDES);
+	world_drain(w);
+	world_pass(w, S / 10);
+	size_t before = world_count(w, HW_OUT_UNWRITTEN, 0);
+	stream("a", HW_STATE_ONLINE, _i ? 5 : 6);
+	ck_assert_uint_eq(world_count(w, HW_OUT_UNWRITTEN, 0), before + !_i);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(world_device(w, "a")->seq, _i ? 5 : 6); /* it is written with a newer one */
+}
+END_TEST
+
+/* What it knows alone may be refused before it is written: then it has lost the device, and the next owner's word
+ * counts, whatever seq that has begun at. */
+START_TEST(what_another_store_lacked_of_its_owner_is_lacked_behind_that)
+{
+	role(HW_ROLE_DECIDES);
+	world_beat(w, "a", "");
+	uint64_t seq = world_device(w, "a")->seq;
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
+	if (_i % 2)
+		load(stored("a", HW_STATE_OFFLINE, seq - 9));
+	else
+		stream("a", HW_STATE_OFFLINE, seq - 9);
+	ck_assert_str_eq(gone(), "");
+	if (_i / 2) /* it was written in time */
+		stream("a", HW_STATE_ONLINE, seq);
+	role(HW_ROLE_WATCHES);
+	stream("a", HW_STATE_OFFLINE, seq - 5);
+	ck_assert(world_is(w, "a", _i / 2 ? HW_STATE_ONLINE : HW_STATE_OFFLINE));
+}
+END_TEST
+
 /* It owns it and has not decided yet, or does not own it any more. */
 START_TEST(another_store_overrules_who_has_not_decided)
 {
@@ -365,6 +418,9 @@ int main(void)
 	tcase_add_loop_test(again, an_older_word_of_the_same_store_does_not_count, 0, 2);
 	tcase_add_loop_test(again, another_store_does_not_overrule_the_owner, 0, 3);
 	tcase_add_loop_test(again, another_store_overrules_who_has_not_decided, 0, 2);
+	tcase_add_test(again, what_is_read_later_has_a_timeout_from_then_on);
+	tcase_add_loop_test(again, an_owner_outdoes_a_newer_word_of_the_stream, 0, 2);
+	tcase_add_loop_test(again, what_another_store_lacked_of_its_owner_is_lacked_behind_that, 0, 4);
 	tcase_add_loop_test(again, what_another_store_lacks_is_owed_by_who_takes_it_over, 0, 6);
 	tcase_add_loop_test(again, what_was_lacked_and_comes_in_the_next_reading_is_not_owed, 0, 4);
 	tcase_add_test(again, what_another_store_lacks_is_not_gone_at_the_next_reading_either);
