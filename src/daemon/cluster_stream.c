@@ -159,8 +159,17 @@ void hw_app_cluster_emptied(struct hw_app *a)
 		stream_of(a)->emptied = true;
 }
 
-/* Whatever became of the store by now is known: what it lacks is only forgotten if it has not been emptied. */
-static void on_fenced(void *arg, bool known, bool marked)
+/* Whether what the store lacks may be forgotten: it is the one whose stream is followed, and has not been emptied. */
+static bool is_whole(struct hw_app *a, bool marked, const char *server)
+{
+	struct hw_cluster_stream *s = stream_of(a);
+	bool whole = !s->emptied && marked && strcmp(server, hw_tail_server(s->tail)) == 0;
+	s->emptied = false;
+	return !hw_redis_doubts(a->redis) && whole;
+}
+
+/* Whatever became of the store by now is known. */
+static void on_fenced(void *arg, bool known, bool marked, const char *server)
 {
 	struct hw_app *a = arg;
 	if (!a->cluster)
@@ -169,8 +178,7 @@ static void on_fenced(void *arg, bool known, bool marked)
 	s->reading = HW_CLUSTER_READ;
 	if (!known)
 		return;
-	s->keeps |= s->emptied || !marked;
-	s->emptied = false;
+	s->keeps |= !is_whole(a, marked, server);
 	if (hw_monitor_reread_begin(a->monitor, s->keeps) < 0) {
 		s->reading = HW_CLUSTER_STARVES;
 		return;
@@ -188,8 +196,30 @@ static void begin(struct hw_app *a)
 	if (!s->wanted || s->reading != HW_CLUSTER_READ || !hw_redis_up(a->redis) || hw_app_cluster_unsays_any(a))
 		return;
 	s->reading = HW_CLUSTER_FENCES;
-	if (hw_redis_fence(a->redis, on_fenced, a) < 0)
+	if (hw_redis_fence(a->redis, true, on_fenced, a) < 0)
 		s->reading = HW_CLUSTER_READ;
+}
+
+/* It may have been emptied while it was read. */
+static void on_proven(void *arg, bool known, bool marked, const char *server)
+{
+	struct hw_app *a = arg;
+	if (!a->cluster)
+		return;
+	struct hw_cluster_stream *s = stream_of(a);
+	s->reading = HW_CLUSTER_READ;
+	if (known && is_whole(a, marked, server))
+		s->reading = HW_CLUSTER_ENDS;
+	else
+		hw_app_cluster_reread(a, known);
+	hw_app_soon(a);
+}
+
+static void prove(struct hw_app *a)
+{
+	stream_of(a)->reading = HW_CLUSTER_PROVES;
+	if (hw_redis_fence(a->redis, true, on_proven, a) < 0)
+		on_proven(a, false, false, "");
 }
 
 bool hw_app_cluster_reloaded(struct hw_app *a)
@@ -199,7 +229,10 @@ bool hw_app_cluster_reloaded(struct hw_app *a)
 	struct hw_cluster_stream *s = stream_of(a);
 	bool again = s->reading == HW_CLUSTER_REREADS;
 	s->keeps |= !hw_redis_is_marked(a->redis); /* by which it is found to have been emptied */
-	s->reading = again && (s->keeping || !s->emptied) ? HW_CLUSTER_ENDS : HW_CLUSTER_READ;
+	if (again && !s->keeping)
+		prove(a);
+	else
+		s->reading = again ? HW_CLUSTER_ENDS : HW_CLUSTER_READ;
 	hw_app_soon(a);
 	return again;
 }

@@ -25,6 +25,7 @@ enum hw_cluster_reading {
 	HW_CLUSTER_FENCES,  /* to be read again: first it is asked whether the store was emptied */
 	HW_CLUSTER_STARVES, /* there is no memory to tell what does not come: it is tried anew each second */
 	HW_CLUSTER_REREADS, /* the hashes come */
+	HW_CLUSTER_PROVES,  /* ... all came: it is asked again, before what did not is forgotten */
 	HW_CLUSTER_ENDS     /* what did not come is being forgotten, or noted */
 };
 

@@ -127,9 +127,10 @@ static void on_error(void *arg, const char *reply)
  * been written again since, and then the sink has been told, unless the answer to that is still on its way: it is
  * waited for.
  */
-static void on_fenced(void *arg, bool known, bool marked)
+static void on_fenced(void *arg, bool known, bool marked, const char *server)
 {
 	struct hw_keyspace *ks = arg;
+	(void)server;
 	if (known && !marked && ks->active)
 		ks->ops->on_loss(ks->arg);
 	hw_looks_fenced(&ks->looks, known);
@@ -141,11 +142,11 @@ static void on_mark(redisAsyncContext *ac, void *answer, void *arg)
 	const redisReply *reply = said(ks, answer);
 	(void)ac;
 	if (!reply || (reply->type != REDIS_REPLY_STRING && reply->type != REDIS_REPLY_NIL))
-		on_fenced(ks, false, false);
+		on_fenced(ks, false, false, "");
 	else if (!hw_redis_is_marking(ks->store))
-		on_fenced(ks, true, reply->type == REDIS_REPLY_STRING || !hw_redis_is_marked(ks->store));
-	else if (hw_redis_fence(ks->store, on_fenced, ks) != 0)
-		on_fenced(ks, false, false);
+		on_fenced(ks, true, reply->type == REDIS_REPLY_STRING || !hw_redis_is_marked(ks->store), "");
+	else if (hw_redis_fence(ks->store, false, on_fenced, ks) != 0)
+		on_fenced(ks, false, false, "");
 }
 
 static int fence(void *arg)

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "redis/inner.h"
+#include "redis/run_id.h"
 
 struct found {
 	bool any, ours;
@@ -60,6 +61,7 @@ static void compare(struct hw_redis *r, const struct found *f)
 		k->written = k->left = false; /* tell it once */
 		r->ops->on_emptied(r->arg);
 	} else if (!f->ours) {
+		k->doubted = true;
 		hw_refusal_tell(r, &k->stranger_told_ms,
 		                "another run has written this monitor's mark: either a second monitor has the same "
 		                "node_id, or Redis was restored from a copy");
@@ -68,6 +70,8 @@ static void compare(struct hw_redis *r, const struct found *f)
 			         */
 	} else if (f->ms >= k->written_ms) {
 		return;
+	} else {
+		k->doubted = true;
 	}
 	hw_plan_sweep(r);
 }
@@ -127,10 +131,13 @@ static void on_left(struct hw_redis *r, const redisReply *found)
 	struct found f = parse(r, found);
 	if (!f.any)
 		compare(r, &f);
+	r->mark.doubted = true;
 	r->mark.written = false;
 	r->mark.left = f.any;
 	hw_refusal_end(r, HW_REFUSED_MARK);
 }
+
+static void put(struct hw_redis *r);
 
 static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 {
@@ -153,22 +160,27 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 	hw_refusal_end(r, HW_REFUSED_MARK);
 	struct found f = parse(r, reply);
 	compare(r, &f);
+	if (!f.any && !k->sent_new) {
+		put(r); /* it was not, by a run that has missed its own by now */
+		return;
+	}
+	if (k->left && !k->written_ms)
+		k->doubted = false; /* the name is ours from now on; nothing has been asked meanwhile */
 	k->written = true;
 	k->left = false;
 	k->written_ms = k->sent_ms;
 }
 
-void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
+static void put(struct hw_redis *r)
 {
 	struct hw_mark *k = &r->mark;
 	char mark[64];
-	if (!blind && !hw_load_pending(r) && k->read)
-		k->saw_ms = now.wall_ms;
 	if (!r->up || k->in_flight || hw_scripts_loading(&r->scripts))
 		return;
 	int n = snprintf(mark, sizeof(mark), "%016" PRIx64 " %" PRId64, r->conf.run_mark, k->saw_ms);
 	if (k->canaries)
 		n += snprintf(mark + n, sizeof(mark) - (size_t)n, " %016" PRIx64, k->canaries);
+	bool new = !hw_redis_is_marked(r);
 	struct hw_eval *e = &k->eval;
 	hw_eval_begin(e);
 	hw_eval_key(e, r->keys.monitor, strlen(r->keys.monitor));
@@ -176,12 +188,22 @@ void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
 	if (r->ops->owner)
 		hw_eval_key(e, r->keys.nodes, strlen(r->keys.nodes));
 	hw_eval_arg(e, mark, (size_t)n);
+	hw_eval_arg(e, new ? "1" : "0", 1);
 	if (r->ops->owner)
 		hw_eval_arg(e, r->conf.node_id, strlen(r->conf.node_id));
 	if (hw_scripts_call(&r->scripts, HW_SCRIPT_MARK, e, on_written, r) != 0)
 		return; /* the next second will do */
 	k->in_flight = true;
+	k->sent_new = new;
 	k->sent_ms = k->saw_ms;
+}
+
+void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
+{
+	struct hw_mark *k = &r->mark;
+	if (!blind && !hw_load_pending(r) && k->read)
+		k->saw_ms = now.wall_ms;
+	put(r);
 }
 
 void hw_redis_keep_canaries(struct hw_redis *r, uint64_t canaries)
@@ -209,36 +231,71 @@ bool hw_redis_is_marking(const struct hw_redis *r)
 	return r->mark.in_flight;
 }
 
+bool hw_redis_doubts(struct hw_redis *r)
+{
+	bool doubted = r->mark.doubted;
+	r->mark.doubted = false;
+	return doubted;
+}
+
 /* --- the fence --------------------------------------------------------------------------------------------------- */
 
 struct fence {
 	struct hw_redis *r;
 	hw_redis_fenced *fn;
 	void *arg;
+	unsigned answers; /* that are awaited */
+	bool known, there;
 };
+
+static void answered(struct fence *f, const char *server)
+{
+	if (--f->answers > 0)
+		return;
+	f->fn(f->arg, f->known, f->known && (f->there || !hw_redis_is_marked(f->r)), server);
+	free(f);
+}
 
 static void on_fence(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct fence f = *(struct fence *)arg;
+	struct fence *f = arg;
 	const redisReply *reply = answer;
 	(void)ac;
-	free(arg);
 	if (reply)
-		hw_redis_link_got(&f.r->link);
-	bool known = reply && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL);
-	f.fn(f.arg, known, known && (reply->type == REDIS_REPLY_STRING || !hw_redis_is_marked(f.r)));
+		hw_redis_link_got(&f->r->link);
+	f->known = reply && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL);
+	if (f->known) {
+		struct found found = parse(f->r, reply);
+		f->there = found.any && (found.ours || !f->r->mark.written); /* another's says nothing of ours */
+	}
+	answered(f, "");
 }
 
-int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg)
+static void on_server(redisAsyncContext *ac, void *answer, void *arg)
 {
-	const char *argv[] = {"GET", r->keys.monitor};
-	const size_t len[] = {3, strlen(r->keys.monitor)};
+	struct fence *f = arg;
+	const redisReply *reply = answer;
+	char id[HW_RUN_ID + 1] = "";
+	(void)ac;
+	if (reply) {
+		hw_redis_link_got(&f->r->link);
+		hw_run_id(reply, id);
+	}
+	answered(f, id);
+}
+
+int hw_redis_fence(struct hw_redis *r, bool who, hw_redis_fenced *fn, void *arg)
+{
+	const char *mark[] = {"GET", r->keys.monitor}, *server[] = {"INFO", "server"};
+	const size_t mark_len[] = {3, strlen(r->keys.monitor)}, server_len[] = {4, 6};
 	struct fence *f = r->up ? malloc(sizeof(*f)) : NULL;
 	if (!f)
 		return r->up ? -ENOMEM : -ENOTCONN;
-	*f = (struct fence){r, fn, arg};
-	int rc = hw_redis_link_command(&r->link, on_fence, f, 2, argv, len);
+	*f = (struct fence){.r = r, .fn = fn, .arg = arg, .answers = who ? 2 : 1};
+	int rc = hw_redis_link_command(&r->link, on_fence, f, 2, mark, mark_len);
 	if (rc != 0)
 		free(f);
+	else if (who && hw_redis_link_command(&r->link, on_server, f, 2, server, server_len) != 0)
+		f->answers--;
 	return rc;
 }

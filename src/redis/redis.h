@@ -203,13 +203,17 @@ uint64_t hw_redis_old_canaries(const struct hw_redis *r);
 bool hw_redis_is_marked(const struct hw_redis *r);
 /* Whether a mark is on its way: if Redis was emptied before, that is known when its answer is here. */
 bool hw_redis_is_marking(const struct hw_redis *r);
+/* Whether another run's mark, or an older one of ours, has been in its place since this was asked last: between the two
+ * the store may have been emptied, and it was not told. */
+bool hw_redis_doubts(struct hw_redis *r);
 /*
  * Asks for the mark after all that was sent before, so that `fn` is called after on_emptied() for whatever had happened
- * by now. `marked`: it is there, or cannot be yet. `known` is false if the link was lost. 0; or -ENOTCONN or -ENOMEM
- * and fn is not called. It is called by hw_redis_free() at the latest.
+ * by now. `marked`: it is there, or cannot be yet. `known` is false if the link was lost. `who`: `server` is the run id
+ * of the Redis that answers (run_id.h), by INFO; "" if it does not tell. 0; or -ENOTCONN or -ENOMEM and fn is not called. It is called
+ * by hw_redis_free() at the latest.
  */
-typedef void hw_redis_fenced(void *arg, bool known, bool marked);
-int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg);
+typedef void hw_redis_fenced(void *arg, bool known, bool marked, const char *server);
+int hw_redis_fence(struct hw_redis *r, bool who, hw_redis_fenced *fn, void *arg);
 const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r);
 
 #endif

@@ -16,9 +16,9 @@
 #include "link/trouble.h"
 #include "redis/keys.h"
 #include "redis/page.h"
+#include "redis/run_id.h"
 
 #define WAIT_MS   "1000" /* far below HW_LINK_SILENCE_MS */
-#define RUN_ID    40
 #define AGAIN_MS  1000 /* after an error */
 #define PAGE_TEXT "200"
 _Static_assert(HW_EVENTS_PAGE == 200, "PAGE_TEXT");
@@ -38,7 +38,7 @@ struct hw_tail {
 	bool denied; /* for want of a right the stream was not read when that was tried last */
 	enum hw_tail_gap gap;
 	struct hw_event_id place;
-	char server[RUN_ID + 1]; /* whom the place is of; "": nobody's yet */
+	char server[HW_RUN_ID + 1]; /* whom the place is of; "": nobody's yet */
 	struct event *again;
 	struct hw_tail_stats stats;
 };
@@ -217,23 +217,12 @@ static void find_end(struct hw_tail *t, enum hw_tail_gap gap)
 
 /* --- connecting --------------------------------------------------------------------------------------------------- */
 
-/* The server's run id; "" if it does not tell. */
-static void run_id_of(const redisReply *info, char id[RUN_ID + 1])
-{
-	static const char name[] = "\nrun_id:";
-	const char *at = info->type == REDIS_REPLY_STRING ? strstr(info->str, name) : NULL;
-	size_t len = at ? strcspn(at + strlen(name), "\r\n") : 0;
-	id[0] = '\0';
-	if (len == RUN_ID)
-		snprintf(id, RUN_ID + 1, "%.*s", RUN_ID, at + strlen(name));
-}
-
 /* Who does not say who it is counts as another one each time. */
 static void on_server(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_tail *t = arg;
 	const redisReply *reply = answer;
-	char id[RUN_ID + 1], text[HW_TROUBLE_TEXT];
+	char id[HW_RUN_ID + 1], text[HW_TROUBLE_TEXT];
 	(void)ac;
 	if (!reply)
 		return;
@@ -243,12 +232,13 @@ static void on_server(redisAsyncContext *ac, void *answer, void *arg)
 		hw_redis_link_fail(&t->link, reply->str);
 		return;
 	}
-	run_id_of(reply, id);
+	hw_run_id(reply, id);
 	bool other = t->server[0] && strcmp(id, t->server) != 0;
 	snprintf(t->server, sizeof(t->server), "%s", id[0] ? id : "?");
-	if (other && t->started && !t->in_gap)
-		t->gap = HW_TAIL_SERVER;
-	t->in_gap |= other && t->started;
+	if (other && t->started) {
+		t->gap = HW_TAIL_SERVER; /* also of one that was found at the server before */
+		t->in_gap = true;
+	}
 	hw_redis_link_settled(&t->link);
 	t->up = true;
 	t->stats.connects++;
@@ -295,6 +285,11 @@ void hw_tail_from(struct hw_tail *t, struct hw_event_id place)
 struct hw_event_id hw_tail_place(const struct hw_tail *t)
 {
 	return t->place;
+}
+
+const char *hw_tail_server(const struct hw_tail *t)
+{
+	return t->server;
 }
 
 bool hw_tail_at_end(const struct hw_tail *t)

@@ -308,6 +308,7 @@ static void start(struct nw_world *w, struct nw_host *h)
 	h->starts++;
 	h->looped = h->started = w->t;
 	memset(h->heard, 0, sizeof(h->heard));
+	memset(h->knew, 0, sizeof(h->knew));
 	memset(h->heard_sight, 0, sizeof(h->heard_sight));
 	memset(h->missed, 0, sizeof(h->missed));
 	memset(h->bye, 0, sizeof(h->bye));

@@ -453,13 +453,19 @@ static void check_owners(struct nw_world *w)
 	}
 }
 
-static enum hw_state view_of(const struct nw_host *h, int device)
+static const struct hw_device *device_of(const struct nw_host *h, int device)
 {
 	char id[16];
 	int len = snprintf(id, sizeof(id), "dev-%d", device);
 	const struct hw_registry *r = hw_monitor_registry(h->app->monitor);
 	uint32_t i = hw_registry_find(r, id, (size_t)len);
-	return i == HW_NIL ? HW_STATE_FORGOTTEN : hw_device_state(hw_registry_at(r, i));
+	return i == HW_NIL ? NULL : hw_registry_at(r, i);
+}
+
+static enum hw_state view_of(const struct nw_host *h, int device)
+{
+	const struct hw_device *d = device_of(h, device);
+	return d ? hw_device_state(d) : HW_STATE_FORGOTTEN;
 }
 
 static void check_views(struct nw_world *w, int device, enum hw_state truth)
@@ -469,6 +475,21 @@ static void check_views(struct nw_world *w, int device, enum hw_state truth)
 		if (h->app && hw_nodes_is_member(nodes_of(h)) && view_of(h, device) != truth)
 			nw_breach(w, "8: in the end %s has dev-%d as %s", nw_names[h->name], device,
 			          hw_state_name(view_of(h, device)));
+	}
+}
+
+/* Nobody is told to forget a device: what a node has as Redis does it keeps, whatever becomes of that. */
+static void check_memory(struct nw_world *w)
+{
+	for (int i = 0; i < w->plan.hosts; i++) {
+		struct nw_host *h = &w->host[i];
+		for (int d = 0; d < w->plan.devices && h->app; d++) {
+			const struct hw_device *has = device_of(h, d);
+			bool knows = view_of(h, d) == HW_STATE_ONLINE || view_of(h, d) == HW_STATE_OFFLINE;
+			if (h->knew[d] && !knows)
+				nw_breach(w, "8: %s forgets dev-%d", nw_names[h->name], d);
+			h->knew[d] |= knows && has->seq && has->seq == w->redis[w->master].d.device[d].seq;
+		}
 	}
 }
 
@@ -498,4 +519,5 @@ void nw_oracle_step(struct nw_world *w)
 	wait_for_edges(w);
 	check_deaths(w);
 	check_owned(w);
+	check_memory(w);
 }

@@ -332,10 +332,17 @@ static void mark(struct nw_redis *r, int name, bool put, struct nw_mark *m)
 	const struct nw_member *holder = &r->d.member[name];
 	struct nw_mark was = r->d.mark[name];
 	bool left = put && holder->there && holder->run != m->run;
-	if (put && !left)
+	if (put && !left && (was.there || m->anew))
 		r->d.mark[name] = *m;
+	was.anew = m->anew;
 	*m = was;
 	m->left = left;
+}
+
+const char *nw_redis_run(int instance)
+{
+	static const char *const runs[NW_INSTANCES] = {"0", "1", "2", "3", "4", "5", "6", "7"};
+	return instance < 0 ? "" : runs[instance];
 }
 
 /* --- requests ---------------------------------------------------------------------------------------------------- */

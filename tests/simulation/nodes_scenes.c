@@ -16,7 +16,8 @@ const char *nw_scene_name(enum nw_scene s)
 	static const char *const names[NW_SCENES] = {"none",         "claimant dies", "verdict lost",   "links part",
 	                                             "late edge",    "deaf pause",    "newest is gone", "debts wait",
 	                                             "new devices",  "namesake",      "mute cut",       "link first",
-	                                             "flushed load", "late goodbye",  "one knows",      "starved"};
+	                                             "flushed load", "late goodbye",  "one knows",      "starved",
+	                                             "late mark"};
 	return names[s];
 }
 
@@ -445,12 +446,46 @@ static void starved(struct nw_world *w)
 	one_knows(w);
 }
 
+static bool sends_mark(const struct nw_world *w, int host)
+{
+	const struct nw_wire *wire = &w->host[host].wire[NW_TO_REDIS + NW_L_SINK];
+	bool any = false;
+	for (size_t i = 0; i < wire->n; i++)
+		any |= wire->ring[(wire->head + i) % wire->cap].what == NW_MARK;
+	return any;
+}
+
+/* 10.2. A mark is on its way while Redis is emptied, and arrives over a link that is lost by then. Who sent it finds it
+ * behind that, and alone knows what the second, which is dead, had told of: before it has claimed that it follows a
+ * stream that has no place of its own any more, and reads all again. */
+static void late_mark(struct nw_world *w)
+{
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		turn_those_of(w, SECOND);
+		stays(w, FIRST, NW_L_SINK, 0); /* what was read over the first link is read again over the next one */
+		next(w, 0);
+	} else if (w->stage == 1 && are_offline(w)) {
+		hold(w, FIRST, NW_TO_REDIS + NW_L_SINK, true);
+		next(w, 2 * HW_NS_PER_S);
+	} else if (w->stage == 2 && sends_mark(w, FIRST)) {
+		nw_redis_flush(w);
+		nw_oracle_flush(w);
+		die(w, SECOND);
+		stays(w, FIRST, NW_L_SINK, 0);
+		hold(w, FIRST, NW_TO_REDIS + NW_L_CLUSTER, true);
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 3 && has_passed(w, 100)) {
+		hold(w, FIRST, NW_TO_REDIS + NW_L_SINK, false);
+		next(w, 4 * HW_NS_PER_S);
+	}
+}
+
 void nw_scene_step(struct nw_world *w)
 {
 	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
 		NULL,           claimant_dies, verdict_lost, links_part, late_edge, deaf_pause,
 		newest_is_gone, debts_wait,    new_devices,  namesake,   mute_cut,  link_first,
-		flushed_load,   late_goodbye,  one_knows,    starved};
+		flushed_load,   late_goodbye,  one_knows,    starved,    late_mark};
 	if (w->scene)
 		scenes[w->scene](w);
 }

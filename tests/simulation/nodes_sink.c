@@ -58,7 +58,7 @@ struct hw_redis {
 	uint64_t devices;
 
 	struct {
-		bool read, written, left, in_flight;
+		bool read, written, left, doubted, in_flight;
 		int64_t old_ms, saw_ms, sent_ms, written_ms;
 	} mark;
 	struct nw_looking *looking; /* owned, in the order of the asking */
@@ -491,21 +491,46 @@ static void compare(struct hw_redis *r, const struct nw_mark *found)
 		r->ops->on_emptied(r->arg);
 	} else if (found->run == r->conf.run_mark && found->ms >= r->mark.written_ms) {
 		return;
+	} else {
+		r->mark.doubted = true;
 	}
 	r->sweep = r->h->w->lie != NW_LIE_COMPARE;
+}
+
+static void put(struct hw_redis *r)
+{
+	if (!r->up || r->mark.in_flight)
+		return;
+	struct nw_mark *m = nw_alloc(sizeof(*m));
+	*m = (struct nw_mark){.there = true, .run = r->conf.run_mark, .ms = r->mark.saw_ms};
+	m->anew = !hw_redis_is_marked(r) || r->h->w->lie == NW_LIE_MARK;
+	r->mark.in_flight = true;
+	r->mark.sent_ms = r->mark.saw_ms;
+	nw_link_ask(r->h, NW_L_SINK, (struct nw_msg){.what = NW_MARK, .body = m});
 }
 
 void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
 {
 	if (!blind)
 		r->mark.saw_ms = now.wall_ms;
-	if (!r->up || r->mark.in_flight)
+	put(r);
+}
+
+static void on_marked(struct hw_redis *r, const struct nw_mark *found)
+{
+	r->mark.in_flight = false;
+	if (!found->left || !found->there)
+		compare(r, found);
+	if (!found->left && !found->there && !found->anew) {
+		put(r);
 		return;
-	struct nw_mark *m = nw_alloc(sizeof(*m));
-	*m = (struct nw_mark){.there = true, .run = r->conf.run_mark, .ms = r->mark.saw_ms};
-	r->mark.in_flight = true;
-	r->mark.sent_ms = r->mark.saw_ms;
-	nw_link_ask(r->h, NW_L_SINK, (struct nw_msg){.what = NW_MARK, .body = m});
+	}
+	r->mark.doubted |= found->left;
+	if (!found->left && r->mark.left && !r->mark.written_ms)
+		r->mark.doubted = false;
+	r->mark.written = !found->left;
+	r->mark.left = found->left && found->there;
+	r->mark.written_ms = r->mark.sent_ms;
 }
 
 bool hw_redis_is_marked(const struct hw_redis *r)
@@ -513,8 +538,16 @@ bool hw_redis_is_marked(const struct hw_redis *r)
 	return r->mark.written || r->mark.left;
 }
 
-int hw_redis_fence(struct hw_redis *r, hw_redis_fenced *fn, void *arg)
+bool hw_redis_doubts(struct hw_redis *r)
 {
+	bool doubted = r->mark.doubted;
+	r->mark.doubted = false;
+	return doubted;
+}
+
+int hw_redis_fence(struct hw_redis *r, bool who, hw_redis_fenced *fn, void *arg)
+{
+	(void)who;
 	struct nw_looking *l, **end = &r->looking;
 	if (!r->up)
 		return -ENOTCONN;
@@ -532,7 +565,7 @@ static void looked(struct hw_redis *r, bool known, bool marked)
 	struct nw_looking l = *r->looking;
 	free(r->looking);
 	r->looking = l.next;
-	l.fn(l.arg, known, marked);
+	l.fn(l.arg, known, marked, nw_redis_run(r->h->link[NW_L_SINK].instance));
 }
 
 /* --- up and down ------------------------------------------------------------------------------------------------- */
@@ -604,14 +637,10 @@ void nw_sink_answer(struct nw_host *h, struct nw_msg *msg)
 	if (msg->what == NW_CALL) {
 		answer_call(r, msg->body);
 	} else if (msg->what == NW_MARK) {
-		r->mark.in_flight = false;
-		if (!found->left || !found->there)
-			compare(r, found);
-		r->mark.written = !found->left;
-		r->mark.left = found->left && found->there;
-		r->mark.written_ms = r->mark.sent_ms;
+		on_marked(r, found);
 	} else if (msg->what == NW_LOOK) {
-		looked(r, true, found->there || !hw_redis_is_marked(r));
+		bool there = found->there && (found->run == r->conf.run_mark || !r->mark.written);
+		looked(r, true, there || !hw_redis_is_marked(r));
 	} else {
 		answer_load(r, msg);
 	}

@@ -90,17 +90,26 @@ static struct hw_event event_of(const struct nw_entry *e, char id[16])
 	                         .epoch = e->token.epoch};
 }
 
+/* The other way by which who owns a device finds out that the store has a newer word of it. */
+static bool is_withheld(const struct hw_tail *t, const struct nw_entry *e)
+{
+	const struct nw_world *w = t->h->w;
+	return w->lie == NW_LIE_NEWER && hw_nodes_owns(t->h->app->cluster->nodes, w->part[e->device]);
+}
+
 static void tell_page(struct hw_tail *t, const struct nw_range *g)
 {
 	struct hw_event events[NW_PAGE];
 	char id[NW_PAGE][16];
+	size_t n = 0;
 	for (size_t i = 0; i < g->n; i++)
-		events[i] = event_of(&g->entry[i], id[i]);
-	struct hw_event_page page = {.events = events, .n = g->n, .last = g->last, .ok = true, .more = g->more};
+		if (!is_withheld(t, &g->entry[i]))
+			events[n++] = event_of(&g->entry[i], id[i]);
+	struct hw_event_page page = {.events = events, .n = n, .last = g->last, .ok = true, .more = g->more};
 	if (t->h->w->lie == NW_LIE_STREAM)
 		page.n = 0;
 	for (size_t i = 0; i < page.n; i++)
-		nw_trace(t->h->w, "%s: reads that dev-%d is %s, seq %d", nw_names[t->h->name], g->entry[i].device,
+		nw_trace(t->h->w, "%s: reads that %s is %s, seq %d", nw_names[t->h->name], events[i].id,
 		         hw_state_name(events[i].state), (int)events[i].seq);
 	t->ops->on_page(t->arg, &page);
 }
@@ -145,9 +154,10 @@ void nw_tail_up(struct nw_host *h, int server)
 	struct hw_tail *t = h->tail;
 	bool other = t->server >= 0 && server != t->server;
 	t->server = server;
-	if (other && t->started && !t->in_gap)
-		t->gap = HW_TAIL_SERVER;
-	t->in_gap |= other && t->started;
+	if (other && t->started) {
+		t->gap = HW_TAIL_SERVER; /* also of one that was found at the server before */
+		t->in_gap = true;
+	}
 	t->up = true;
 	t->busy = true;
 	t->ops->on_link(t->arg, true, "following");
@@ -170,6 +180,11 @@ void hw_tail_from(struct hw_tail *t, struct hw_event_id place)
 	t->moved = true;
 	if (t->up)
 		read_on(t);
+}
+
+const char *hw_tail_server(const struct hw_tail *t)
+{
+	return nw_redis_run(t->server);
 }
 
 bool hw_tail_at_end(const struct hw_tail *t)

@@ -137,6 +137,7 @@ struct nw_member {
 
 struct nw_mark {
 	bool there, left; /* left: another run has the name, nothing was put there */
+	bool anew;        /* to be put where there is none, too */
 	uint64_t run;
 	int64_t ms;
 };
@@ -313,6 +314,7 @@ struct nw_host {
 	int64_t unasked;                                    /* ns in which it could not, and no barrier told it so */
 	int64_t mute_since;                                 /* its publisher is not connected; or now */
 	int64_t heard[NW_DEVICES], heard_sight[NW_DEVICES]; /* world's time and `sight` then; 0: never in this run */
+	bool knew[NW_DEVICES];                              /* as online or offline */
 	int64_t bye[NW_DEVICES], false_bye[NW_DEVICES];     /* a goodbye was taken: genuine, or not */
 	int64_t missed[NW_DEVICES],
 		missed_sight[NW_DEVICES]; /* a heartbeat went by that it will never read; as heard */
@@ -373,6 +375,7 @@ enum nw_lie {
 	NW_LIE_REWRITE, /* a device that is written anew, in another state, has no entry */
 	NW_LIE_RELINK,  /* hashes that were read from the Redis before are not read again */
 	NW_LIE_SAME,    /* a claim of what a run of the same name had is given the token that that one had */
+	NW_LIE_MARK,    /* a mark is put where there is none by a run that had its own there */
 	NW_LIES
 };
 
@@ -394,6 +397,7 @@ enum nw_scene {
 	NW_LATE_GOODBYE,
 	NW_ONE_KNOWS,
 	NW_STARVED,
+	NW_LATE_MARK,
 	NW_SCENES
 };
 
@@ -504,6 +508,8 @@ const char *nw_payload(const struct nw_text *t);
 int nw_name_of(const char *node, size_t len);
 
 /* Redis */
+/* Which run of Redis it is; "" of none (-1). */
+const char *nw_redis_run(int instance);
 void nw_redis_serve(struct nw_world *w, struct nw_host *h, enum nw_links k, struct nw_msg *msg);
 void nw_redis_snapshot(struct nw_world *w);
 void nw_redis_failover(struct nw_world *w);

@@ -147,6 +147,7 @@ static const struct {
 	SCENE(NW_LIE_FLUSHED, NW_DEBTS_WAIT, '8'),
 	SCENE(NW_LIE_FOLLOW, NW_NEW_DEVICES, '5'),
 	SCENE(NW_LIE_JOIN, NW_NAMESAKE, '7'),
+	SCENE(NW_LIE_MARK, NW_LATE_MARK, '8'),
 };
 
 START_TEST(test_each_lie_is_told)

@@ -9,6 +9,7 @@
 #include "../sink_state.h"
 #include "heartwheel/partition.h"
 #include "nodes/claims.h"
+#include "redis/script.h"
 #include "redis_fixture.h"
 
 #define OURS 50 /* the epoch with which all is ours at first */
@@ -442,6 +443,125 @@ START_TEST(a_mark_that_was_refused_and_is_left)
 }
 END_TEST
 
+/* --- whether the store was emptied -------------------------------------------------------------------------------- */
+
+/* A mark that was sent before, and arrives behind that, is not put there. */
+START_TEST(a_mark_is_no_new_one_where_there_was_one)
+{
+	const char *script = hw_script_text(HW_SCRIPT_MARK), *key = "device:monitor:node-1";
+	rig_expect(g, NULL, "EVAL %s 2 %s x %s 0", script, key, "00000000000000aa 7");
+	rig_expect(g, NULL, "GET %s", key);
+	rig_expect(g, NULL, "EVAL %s 2 %s x %s 1", script, key, "00000000000000aa 7");
+	rig_expect(g, "00000000000000aa 7", "EVAL %s 2 %s x %s 0", script, key, "00000000000000aa 8");
+	rig_expect(g, "00000000000000aa 8", "GET %s", key);
+}
+END_TEST
+
+static struct {
+	unsigned calls;
+	bool known, marked;
+	char server[64];
+} fence;
+
+static void on_fence(void *arg, bool known, bool marked, const char *server)
+{
+	(void)arg;
+	fence.calls++;
+	fence.known = known;
+	fence.marked = marked;
+	snprintf(fence.server, sizeof(fence.server), "%s", server);
+}
+
+static bool is_fenced(struct rig *rig)
+{
+	(void)rig;
+	return fence.calls > 0;
+}
+
+static void ask_fence(bool who)
+{
+	fence.calls = 0;
+	ck_assert_int_eq(hw_redis_fence(g->r, who, on_fence, NULL), 0);
+	rig_until(g, is_fenced, IDLE_MS);
+	ck_assert_uint_eq(fence.calls, 1);
+}
+
+static void mark(void)
+{
+	g->marking = true;
+	rig_until(g, is_marked, IDLE_MS);
+	g->marking = false;
+	rig_until(g, rig_is_idle, IDLE_MS);
+}
+
+START_TEST(the_fence_tells_who_answers)
+{
+	char want[128];
+	mark();
+	ask_fence(true);
+	ck_assert(fence.known && fence.marked);
+	ck_assert_uint_eq(strlen(fence.server), 40);
+	redisReply *info = rig_ask(g, "INFO server");
+	snprintf(want, sizeof(want), "run_id:%s", fence.server);
+	ck_assert(strstr(info->str, want));
+	freeReplyObject(info);
+	ask_fence(false);
+	ck_assert_str_eq(fence.server, "");
+	rig_do(g, "ACL SETUSER default -info");
+	ask_fence(true);
+	ck_assert(fence.known && fence.marked);
+	ck_assert_str_eq(fence.server, "");
+}
+END_TEST
+
+/* The mark is gone; or another run has put its own there since. */
+START_TEST(the_fence_misses_the_mark)
+{
+	mark();
+	if (_i)
+		rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 7");
+	else
+		rig_do(g, "FLUSHALL");
+	ask_fence(true);
+	ck_assert(fence.known && !fence.marked);
+}
+END_TEST
+
+START_TEST(a_fence_whose_link_is_lost)
+{
+	mark();
+	fence.calls = 0;
+	ck_assert_int_eq(hw_redis_fence(g->r, true, on_fence, NULL), 0);
+	rig_kill_server(g);
+	rig_until(g, is_fenced, IDLE_MS);
+	ck_assert_uint_eq(fence.calls, 1);
+	ck_assert(!fence.known);
+}
+END_TEST
+
+static bool doubts(struct rig *rig)
+{
+	return hw_redis_doubts(rig->r);
+}
+
+/* It may have been emptied before another's came. Once the name is ours at last, nothing of ours was there to miss. */
+START_TEST(anothers_mark_in_its_place_is_doubted)
+{
+	mark();
+	ck_assert(!hw_redis_doubts(g->r));
+	if (_i == 0) {
+		rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 7");
+	} else {
+		rig_do(g, "HSET device:nodes node-1 %s", "00000000000000aa 7 {}");
+		rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 7");
+	}
+	g->marking = true;
+	rig_until(g, doubts, IDLE_MS);
+	g->marking = false;
+	ck_assert(_i == 1 || !hw_redis_doubts(g->r));
+}
+END_TEST
+
 /* --- against a naive twin ----------------------------------------------------------------------------------------- */
 
 #define DEVICES 48
@@ -545,6 +665,11 @@ static Suite *make_suite(void)
 	tcase_add_test(one, an_entry_that_was_refused_is_written_later);
 	tcase_add_test(one, no_memory);
 	tcase_add_test(one, a_mark_that_was_refused_and_is_left);
+	tcase_add_test(one, a_mark_is_no_new_one_where_there_was_one);
+	tcase_add_test(one, the_fence_tells_who_answers);
+	tcase_add_loop_test(one, the_fence_misses_the_mark, 0, 2);
+	tcase_add_test(one, a_fence_whose_link_is_lost);
+	tcase_add_loop_test(one, anothers_mark_in_its_place_is_doubted, 0, 2);
 	tcase_add_test(one, random_edges_do_what_the_twin_does);
 	tcase_set_timeout(one, 60);
 	suite_add_tcase(suite, one);

@@ -290,6 +290,24 @@ START_TEST(another_server)
 }
 END_TEST
 
+/* A place was missing, and its stream's end could not be had, at the server before. */
+START_TEST(another_server_within_a_gap)
+{
+	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	write_entries(0, 0, "5-1");
+	follow_to(1);
+	rig_do(g, "ACL SETUSER default -xrevrange");
+	rig_do(g, "DEL device:events");
+	until(has_trouble);
+	ck_assert_uint_eq(w.gaps, 0);
+	rig_kill_server(g);
+	until(is_away);
+	rig_serve_again(g, NULL);
+	until(has_gap);
+	ck_assert_int_eq(w.gap, HW_TAIL_SERVER);
+}
+END_TEST
+
 /* Who may not ask which server it is takes each connection for another one's. */
 START_TEST(a_server_that_does_not_say_who_it_is)
 {
@@ -369,6 +387,7 @@ int main(void)
 	tcase_add_test(one, deleted_and_begun_anew_with_lower_places);
 	tcase_add_test(one, a_place_that_never_was);
 	tcase_add_test(one, another_server);
+	tcase_add_test(one, another_server_within_a_gap);
 	tcase_add_test(one, a_server_that_does_not_say_who_it_is);
 	tcase_add_test(one, another_type_is_named);
 	tcase_add_test(one, the_right_to_read_is_taken_away);
