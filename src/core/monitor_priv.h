@@ -198,9 +198,9 @@ static inline bool hw_gate_lacks(const struct hw_monitor *m, uint32_t i)
 	return i < r->n_lacks && r->lacks[i / 64] >> i % 64 & 1;
 }
 
-/* Store or stream has spoken of a record, with this seq. Where this node speaks, an older word is not taken, and what is
- * known here is lacked still: it may lose the device before that is written. Behind the end of the first reading of another store, who wrote it has told
- * the broker as well. */
+/* Store or stream has spoken of a record, with this seq. Where this node speaks, an older word is not taken, and what
+ * is known here is lacked still: it may lose the device before that is written. Behind the end of the first reading of
+ * another store, who wrote it has told the broker as well. */
 static inline void hw_gate_said(struct hw_monitor *m, uint32_t i, uint64_t seq)
 {
 	struct hw_reread *r = &m->gate.reread;

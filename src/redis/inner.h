@@ -167,7 +167,7 @@ struct hw_mark {
 	int64_t written_ms; /* in the mark that Redis confirmed last */
 	bool written;       /* Redis has confirmed a mark of this run */
 	bool left;          /* ... or has left that of another one, which has our name */
-	bool doubted;       /* what was in its place was another's, or older: the store may have been another meanwhile */
+	bool doubted; /* what was in its place was another's, or older: the store may have been another meanwhile */
 	bool in_flight;
 	int64_t sent_ms;          /* in the mark that is in flight */
 	bool sent_new;            /* ... which may be put where there is none */

@@ -209,8 +209,8 @@ bool hw_redis_doubts(struct hw_redis *r);
 /*
  * Asks for the mark after all that was sent before, so that `fn` is called after on_emptied() for whatever had happened
  * by now. `marked`: it is there, or cannot be yet. `known` is false if the link was lost. `who`: `server` is the run id
- * of the Redis that answers (run_id.h), by INFO; "" if it does not tell. 0; or -ENOTCONN or -ENOMEM and fn is not called. It is called
- * by hw_redis_free() at the latest.
+ * of the Redis that answers (run_id.h), by INFO; "" if it does not tell. 0; or -ENOTCONN or -ENOMEM and fn is not
+ * called. It is called by hw_redis_free() at the latest.
  */
 typedef void hw_redis_fenced(void *arg, bool known, bool marked, const char *server);
 int hw_redis_fence(struct hw_redis *r, bool who, hw_redis_fenced *fn, void *arg);

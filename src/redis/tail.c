@@ -19,7 +19,7 @@
 #include "redis/run_id.h"
 
 #define WAIT_MS   "1000" /* far below HW_LINK_SILENCE_MS */
-#define AGAIN_MS  1000 /* after an error */
+#define AGAIN_MS  1000   /* after an error */
 #define PAGE_TEXT "200"
 _Static_assert(HW_EVENTS_PAGE == 200, "PAGE_TEXT");
 

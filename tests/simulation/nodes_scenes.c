@@ -13,11 +13,10 @@ enum { FIRST, SECOND, THIRD };
 
 const char *nw_scene_name(enum nw_scene s)
 {
-	static const char *const names[NW_SCENES] = {"none",         "claimant dies", "verdict lost",   "links part",
-	                                             "late edge",    "deaf pause",    "newest is gone", "debts wait",
-	                                             "new devices",  "namesake",      "mute cut",       "link first",
-	                                             "flushed load", "late goodbye",  "one knows",      "starved",
-	                                             "late mark"};
+	static const char *const names[NW_SCENES] = {
+		"none",           "claimant dies", "verdict lost", "links part", "late edge", "deaf pause",
+		"newest is gone", "debts wait",    "new devices",  "namesake",   "mute cut",  "link first",
+		"flushed load",   "late goodbye",  "one knows",    "starved",    "late mark"};
 	return names[s];
 }
 
