@@ -157,13 +157,13 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 		on_left(r, reply->element[0]);
 		return;
 	}
-	hw_refusal_end(r, HW_REFUSED_MARK);
 	struct found f = parse(r, reply);
 	compare(r, &f);
 	if (!f.any && !k->sent_new) {
-		put(r); /* it was not, by a run that has missed its own by now */
+		put(r); /* it was not put, by a run that has missed its own by now */
 		return;
 	}
+	hw_refusal_end(r, HW_REFUSED_MARK);
 	if (k->left && !k->written_ms)
 		k->doubted = false; /* the name is ours from now on; nothing has been asked meanwhile */
 	k->written = true;

@@ -457,6 +457,18 @@ START_TEST(a_mark_is_no_new_one_where_there_was_one)
 }
 END_TEST
 
+/* Not even where it is not put: a master that became a replica, and lacks it, is no store that was emptied. */
+START_TEST(a_mark_is_refused_by_a_replica)
+{
+	const char *script = hw_script_text(HW_SCRIPT_MARK);
+	rig_do(g, "REPLICAOF 127.0.0.1 1");
+	redisReply *reply = rig_ask(g, "EVAL %s 2 device:monitor:node-1 x %s 0", script, "00000000000000aa 7");
+	ck_assert_int_eq(reply->type, REDIS_REPLY_ERROR);
+	ck_assert(strstr(reply->str, "READONLY"));
+	freeReplyObject(reply);
+}
+END_TEST
+
 static struct {
 	unsigned calls;
 	bool known, marked;
@@ -666,6 +678,7 @@ static Suite *make_suite(void)
 	tcase_add_test(one, no_memory);
 	tcase_add_test(one, a_mark_that_was_refused_and_is_left);
 	tcase_add_test(one, a_mark_is_no_new_one_where_there_was_one);
+	tcase_add_test(one, a_mark_is_refused_by_a_replica);
 	tcase_add_test(one, the_fence_tells_who_answers);
 	tcase_add_loop_test(one, the_fence_misses_the_mark, 0, 2);
 	tcase_add_test(one, a_fence_whose_link_is_lost);

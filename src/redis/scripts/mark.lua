@@ -27,5 +27,7 @@ if KEYS[3] then
 end
 if old or ARGV[2] == '1' then
 	redis.call('SET', KEYS[1], ARGV[1])
+else
+	redis.call('DEL', KEYS[1]) -- a Redis that does not write says so
 end
 return old
