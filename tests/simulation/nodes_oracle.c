@@ -462,7 +462,7 @@ static const struct hw_device *device_of(const struct nw_host *h, int device)
 	return i == HW_NIL ? NULL : hw_registry_at(r, i);
 }
 
-static enum hw_state view_of(const struct nw_host *h, int device)
+enum hw_state nw_view(const struct nw_host *h, int device)
 {
 	const struct hw_device *d = device_of(h, device);
 	return d ? hw_device_state(d) : HW_STATE_FORGOTTEN;
@@ -472,23 +472,32 @@ static void check_views(struct nw_world *w, int device, enum hw_state truth)
 {
 	for (int i = 0; i < w->plan.hosts; i++) {
 		const struct nw_host *h = &w->host[i];
-		if (h->app && hw_nodes_is_member(nodes_of(h)) && view_of(h, device) != truth)
+		if (h->app && hw_nodes_is_member(nodes_of(h)) && nw_view(h, device) != truth)
 			nw_breach(w, "8: in the end %s has dev-%d as %s", nw_names[h->name], device,
-			          hw_state_name(view_of(h, device)));
+			          hw_state_name(nw_view(h, device)));
 	}
 }
 
-/* Nobody is told to forget a device: what a node has as Redis does it keeps, whatever becomes of that. */
+/* Whether a Redis has just this of a device. */
+static bool is_stored(const struct nw_world *w, int device, uint64_t seq)
+{
+	bool any = false;
+	for (int i = 0; i < w->instances; i++)
+		any |= w->redis[i].up && seq != 0 && w->redis[i].d.device[device].seq == seq;
+	return any;
+}
+
+/* Nobody is told to forget a device: what a node has as a Redis does it keeps, whatever becomes of that. */
 static void check_memory(struct nw_world *w)
 {
 	for (int i = 0; i < w->plan.hosts; i++) {
 		struct nw_host *h = &w->host[i];
 		for (int d = 0; d < w->plan.devices && h->app; d++) {
 			const struct hw_device *has = device_of(h, d);
-			bool knows = view_of(h, d) == HW_STATE_ONLINE || view_of(h, d) == HW_STATE_OFFLINE;
+			bool knows = nw_view(h, d) == HW_STATE_ONLINE || nw_view(h, d) == HW_STATE_OFFLINE;
 			if (h->knew[d] && !knows)
 				nw_breach(w, "8: %s forgets dev-%d", nw_names[h->name], d);
-			h->knew[d] |= knows && has->seq && has->seq == w->redis[w->master].d.device[d].seq;
+			h->knew[d] |= knows && is_stored(w, d, has->seq);
 		}
 	}
 }

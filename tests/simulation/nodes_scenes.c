@@ -4,6 +4,7 @@
  * made for a rule without which it ends in a breach. Two or three nodes have shared the devices, and then what happens
  * to the first (FIRST) or the second of them happens at the moment that it needs.
  */
+#include "daemon/cluster_stream.h"
 #include "nodes_world.h"
 
 #define SETTLED_NS (12 * HW_NS_PER_S) /* the nodes have shared the devices by then */
@@ -13,10 +14,11 @@ enum { FIRST, SECOND, THIRD };
 
 const char *nw_scene_name(enum nw_scene s)
 {
-	static const char *const names[NW_SCENES] = {
-		"none",           "claimant dies", "verdict lost", "links part", "late edge", "deaf pause",
-		"newest is gone", "debts wait",    "new devices",  "namesake",   "mute cut",  "link first",
-		"flushed load",   "late goodbye",  "one knows",    "starved",    "late mark"};
+	static const char *const names[NW_SCENES] = {"none",         "claimant dies",  "verdict lost",   "links part",
+	                                             "late edge",    "deaf pause",     "newest is gone", "debts wait",
+	                                             "new devices",  "namesake",       "mute cut",       "link first",
+	                                             "flushed load", "late goodbye",   "one knows",      "starved",
+	                                             "late mark",    "flushed reread", "two masters"};
 	return names[s];
 }
 
@@ -479,12 +481,71 @@ static void late_mark(struct nw_world *w)
 	}
 }
 
+static bool sends_load(const struct nw_world *w, int host)
+{
+	const struct nw_wire *wire = &w->host[host].wire[NW_TO_REDIS + NW_L_SINK];
+	bool any = false;
+	for (size_t i = 0; i < wire->n; i++)
+		any |= wire->ring[(wire->head + i) % wire->cap].what == NW_LOAD;
+	return any;
+}
+
+/* 10.2. Redis is emptied once the first has found that it is not, and reads it again; and the second, which had written
+ * what it lacks from then on, is dead. */
+static void flushed_reread(struct nw_world *w)
+{
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		turn_those_of(w, SECOND);
+		stays(w, FIRST, NW_L_SINK, 0); /* what was read over the first link is read again over the next one */
+		next(w, 0);
+	} else if (w->stage == 1 && are_offline(w) && has_passed(w, 2000)) {
+		hw_app_cluster_reread(w->host[FIRST].app, false);
+		next(w, 2 * HW_NS_PER_S);
+	} else if (w->stage == 2 && sends_load(w, FIRST)) {
+		nw_redis_flush(w);
+		nw_oracle_flush(w);
+		die(w, SECOND);
+		next(w, 4 * HW_NS_PER_S);
+	}
+}
+
+static bool are_seen_online(const struct nw_world *w, int host)
+{
+	bool all = true;
+	for (int d = 0; d < w->plan.devices; d++)
+		all &= !w->theirs[d] || nw_view(&w->host[host], d) == HW_STATE_ONLINE;
+	return all;
+}
+
+/* 10.6. Devices that were never there beat; the second writes of them to the old master, whose stream the first follows
+ * still. What that reads then is the new one, which has nothing of them yet. */
+static void two_masters(struct nw_world *w)
+{
+	if (w->stage == 0) {
+		for (int d = 0; d < w->plan.devices; d += 2)
+			w->device[d].alive = w->device[d].wills = false;
+		next(w, 0);
+	} else if (w->stage == 1 && w->t > SETTLED_NS) {
+		for (int d = 0; d < w->plan.devices; d += 2)
+			w->theirs[d] = owns(w, SECOND, d);
+		fail_over(w, 0);
+		stays(w, FIRST, NW_L_TAIL, 8000);
+		stays(w, SECOND, NW_L_SINK, 8000);
+		stays(w, SECOND, NW_L_CLUSTER, 8000);
+		turn_those_of(w, SECOND);
+		next(w, 8 * HW_NS_PER_S);
+	} else if (w->stage == 2 && are_seen_online(w, FIRST) && w->host[FIRST].link[NW_L_SINK].up) {
+		hw_app_cluster_reread(w->host[FIRST].app, false);
+		next(w, 8 * HW_NS_PER_S);
+	}
+}
+
 void nw_scene_step(struct nw_world *w)
 {
 	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
-		NULL,           claimant_dies, verdict_lost, links_part, late_edge, deaf_pause,
-		newest_is_gone, debts_wait,    new_devices,  namesake,   mute_cut,  link_first,
-		flushed_load,   late_goodbye,  one_knows,    starved,    late_mark};
+		NULL,       claimant_dies, verdict_lost, links_part,     late_edge,  deaf_pause,   newest_is_gone,
+		debts_wait, new_devices,   namesake,     mute_cut,       link_first, flushed_load, late_goodbye,
+		one_knows,  starved,       late_mark,    flushed_reread, two_masters};
 	if (w->scene)
 		scenes[w->scene](w);
 }

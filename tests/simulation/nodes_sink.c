@@ -10,6 +10,7 @@
 
 #include "nodes_world.h"
 #include "redis/redis.h"
+#include "redis/tail.h"
 
 #define EDGE_CALLS 2
 #define RECORDS    64
@@ -540,7 +541,7 @@ bool hw_redis_is_marked(const struct hw_redis *r)
 
 bool hw_redis_doubts(struct hw_redis *r)
 {
-	bool doubted = r->mark.doubted;
+	bool doubted = r->mark.doubted && r->h->w->lie != NW_LIE_DOUBT;
 	r->mark.doubted = false;
 	return doubted;
 }
@@ -563,9 +564,12 @@ int hw_redis_fence(struct hw_redis *r, bool who, hw_redis_fenced *fn, void *arg)
 static void looked(struct hw_redis *r, bool known, bool marked)
 {
 	struct nw_looking l = *r->looking;
+	const char *server = nw_redis_run(r->h->link[NW_L_SINK].instance);
 	free(r->looking);
 	r->looking = l.next;
-	l.fn(l.arg, known, marked, nw_redis_run(r->h->link[NW_L_SINK].instance));
+	if (r->h->w->lie == NW_LIE_WHO)
+		server = hw_tail_server(r->h->tail);
+	l.fn(l.arg, known, marked, server);
 }
 
 /* --- up and down ------------------------------------------------------------------------------------------------- */
@@ -639,8 +643,9 @@ void nw_sink_answer(struct nw_host *h, struct nw_msg *msg)
 	} else if (msg->what == NW_MARK) {
 		on_marked(r, found);
 	} else if (msg->what == NW_LOOK) {
-		bool there = found->there && (found->run == r->conf.run_mark || !r->mark.written);
-		looked(r, true, there || !hw_redis_is_marked(r));
+		bool ours = found->run == r->conf.run_mark || !r->mark.written || r->h->w->lie == NW_LIE_DOUBT;
+		bool proves = r->h->app->cluster->stream.reading == HW_CLUSTER_PROVES && r->h->w->lie == NW_LIE_PROVE;
+		looked(r, true, proves || (found->there && ours) || !hw_redis_is_marked(r));
 	} else {
 		answer_load(r, msg);
 	}

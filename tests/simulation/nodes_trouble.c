@@ -14,9 +14,10 @@ const char *nw_trouble_name(enum nw_trouble k)
 const char *nw_lie_name(enum nw_lie k)
 {
 	static const char *const names[NW_LIES] = {
-		"none",   "evict",   "barrier", "ack",     "confirm", "peers", "will",   "epoch",   "twice",  "count",
-		"kept",   "restore", "follow",  "compare", "flushed", "claim", "gone",   "gate",    "fence",  "join",
-		"silent", "release", "sweep",   "reread",  "stall",   "newer", "stream", "rewrite", "relink", "same"};
+		"none",    "evict",  "barrier", "ack",     "confirm", "peers",   "will",  "epoch", "twice",
+		"count",   "kept",   "restore", "follow",  "compare", "flushed", "claim", "gone",  "gate",
+		"fence",   "join",   "silent",  "release", "sweep",   "reread",  "stall", "newer", "stream",
+		"rewrite", "relink", "same",    "mark",    "doubt",   "who",     "prove"};
 	return names[k];
 }
 

@@ -376,6 +376,9 @@ enum nw_lie {
 	NW_LIE_RELINK,  /* hashes that were read from the Redis before are not read again */
 	NW_LIE_SAME,    /* a claim of what a run of the same name had is given the token that that one had */
 	NW_LIE_MARK,    /* a mark is put where there is none by a run that had its own there */
+	NW_LIE_DOUBT,   /* another run's mark says as much of the store as ours */
+	NW_LIE_WHO,     /* whoever answers is taken for the Redis whose stream is followed */
+	NW_LIE_PROVE,   /* a store that is emptied while it is read is not found to be */
 	NW_LIES
 };
 
@@ -398,6 +401,8 @@ enum nw_scene {
 	NW_ONE_KNOWS,
 	NW_STARVED,
 	NW_LATE_MARK,
+	NW_FLUSHED_REREAD,
+	NW_TWO_MASTERS,
 	NW_SCENES
 };
 
@@ -598,6 +603,8 @@ void nw_oracle_connects(struct nw_world *w, struct nw_host *h);
 void nw_oracle_failover(struct nw_world *w);
 void nw_oracle_flush(struct nw_world *w);
 void nw_oracle_step(struct nw_world *w);
+/* What a host has a device as. */
+enum hw_state nw_view(const struct nw_host *h, int device);
 void nw_oracle_end(struct nw_world *w);
 
 #endif
