@@ -158,9 +158,11 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	}
 	struct found f = parse(r, reply);
-	compare(r, &f);
-	if (!f.any && !k->sent_new) {
-		put(r); /* it was not put, by a run that has missed its own by now */
+	bool is_put = f.any || k->sent_new;
+	int64_t ms = k->sent_ms;
+	compare(r, &f); /* which may send the next one */
+	if (!is_put) {
+		put(r); /* by a run that has missed its own by now */
 		return;
 	}
 	hw_refusal_end(r, HW_REFUSED_MARK);
@@ -168,7 +170,7 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 		k->doubted = false; /* the name is ours from now on; nothing has been asked meanwhile */
 	k->written = true;
 	k->left = false;
-	k->written_ms = k->sent_ms;
+	k->written_ms = ms;
 }
 
 static void put(struct hw_redis *r)

@@ -291,9 +291,13 @@ static void on_trouble(void *arg, const char *what)
 	snprintf(g->trouble, sizeof(g->trouble), "%s", what);
 }
 
+/* As the daemon does: the mark has to be there to be missed once more. */
 static void on_emptied(void *arg)
 {
-	((struct rig *)arg)->emptied++;
+	struct rig *g = arg;
+	g->emptied++;
+	if (g->marking)
+		hw_redis_seen(g->r, rig_now(), g->blind);
 }
 
 static void on_sent_again(void *arg, uint32_t n, uint32_t lacking)
