@@ -163,7 +163,7 @@ void hw_app_cluster_emptied(struct hw_app *a)
 static bool is_whole(struct hw_app *a, bool marked, const char *server)
 {
 	struct hw_cluster_stream *s = stream_of(a);
-	bool whole = !s->emptied && marked && strcmp(server, hw_tail_server(s->tail)) == 0;
+	bool whole = !s->emptied && marked && *server && strcmp(server, hw_tail_server(s->tail)) == 0;
 	s->emptied = false;
 	return !hw_redis_doubts(a->redis) && whole;
 }
@@ -200,7 +200,7 @@ static void begin(struct hw_app *a)
 		s->reading = HW_CLUSTER_READ;
 }
 
-/* It may have been emptied while it was read. */
+/* While it was read it may have been emptied, or another Redis has taken its place, also on the stream. */
 static void on_proven(void *arg, bool known, bool marked, const char *server)
 {
 	struct hw_app *a = arg;
@@ -208,7 +208,7 @@ static void on_proven(void *arg, bool known, bool marked, const char *server)
 		return;
 	struct hw_cluster_stream *s = stream_of(a);
 	s->reading = HW_CLUSTER_READ;
-	if (known && is_whole(a, marked, server))
+	if (known && is_whole(a, marked, server) && !s->keeps)
 		s->reading = HW_CLUSTER_ENDS;
 	else
 		hw_app_cluster_reread(a, known);

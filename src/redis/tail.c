@@ -289,7 +289,7 @@ struct hw_event_id hw_tail_place(const struct hw_tail *t)
 
 const char *hw_tail_server(const struct hw_tail *t)
 {
-	return t->server;
+	return t->in_gap && t->gap == HW_TAIL_SERVER ? "" : t->server;
 }
 
 bool hw_tail_at_end(const struct hw_tail *t)

@@ -64,7 +64,7 @@ void hw_tail_free(struct hw_tail *t);
 void hw_tail_from(struct hw_tail *t, struct hw_event_id place);
 /* Up to where it has been told. */
 struct hw_event_id hw_tail_place(const struct hw_tail *t);
-/* The run id of the Redis that it is of; "" before that is known, "?" if it does not tell. */
+/* The run id of the Redis that it is of; "" before that is known, or told as a gap; "?" if it does not tell. */
 const char *hw_tail_server(const struct hw_tail *t);
 /* Whether that was the end when it was looked at last. */
 bool hw_tail_at_end(const struct hw_tail *t);

@@ -14,11 +14,11 @@ enum { FIRST, SECOND, THIRD };
 
 const char *nw_scene_name(enum nw_scene s)
 {
-	static const char *const names[NW_SCENES] = {"none",         "claimant dies",  "verdict lost",   "links part",
-	                                             "late edge",    "deaf pause",     "newest is gone", "debts wait",
-	                                             "new devices",  "namesake",       "mute cut",       "link first",
-	                                             "flushed load", "late goodbye",   "one knows",      "starved",
-	                                             "late mark",    "flushed reread", "two masters"};
+	static const char *const names[NW_SCENES] = {
+		"none",       "claimant dies",  "verdict lost",   "links part",   "late edge",
+		"deaf pause", "newest is gone", "debts wait",     "new devices",  "namesake",
+		"mute cut",   "link first",     "flushed load",   "late goodbye", "one knows",
+		"starved",    "late mark",      "flushed reread", "two masters",  "moved reading"};
 	return names[s];
 }
 
@@ -540,12 +540,74 @@ static void two_masters(struct nw_world *w)
 	}
 }
 
+static bool has_read_of_theirs(const struct nw_world *w, int host)
+{
+	bool all = true;
+	for (int d = 0; d < w->plan.devices; d++)
+		all &= !w->theirs[d] || w->host[host].knew[d];
+	return all;
+}
+
+static void turn_one(struct nw_world *w, int host)
+{
+	for (int d = 0; d < w->plan.devices; d += 2)
+		if (!w->theirs[d] && owns(w, host, d)) {
+			nw_fleet_turn(w, d);
+			return;
+		}
+}
+
+static int64_t mark_of(const struct nw_world *w, int host)
+{
+	return w->redis[w->master].d.mark[w->host[host].name].ms;
+}
+
+/* 10.6. What the first reads again for a gap it begins to read from one Redis and ends to read from the next one, which
+ * has its last mark, and lacks what the second, which is dead, has written behind that. */
+static void moved_reading(struct nw_world *w)
+{
+	const struct nw_host *first = &w->host[FIRST];
+	if (w->stage == 0) {
+		for (int d = 0; d < w->plan.devices; d += 2)
+			w->device[d].alive = w->device[d].wills = false;
+		next(w, 0);
+	} else if (w->stage == 1 && w->t > SETTLED_NS) {
+		bool one = false;
+		for (int d = 0; d < w->plan.devices; d += 2) {
+			w->theirs[d] = one && owns(w, SECOND, d);
+			one |= owns(w, SECOND, d);
+		}
+		stays(w, FIRST, NW_L_SINK, 0); /* what was read over the first link is read again over the next one */
+		next(w, 0);
+	} else if (w->stage == 2 && has_passed(w, 1500)) {
+		w->marked = mark_of(w, FIRST);
+		next(w, 0);
+	} else if (w->stage == 3 && mark_of(w, FIRST) != w->marked) {
+		turn_those_of(w, SECOND);
+		next(w, 0);
+	} else if (w->stage == 4 && has_read_of_theirs(w, FIRST)) {
+		w->redis[w->master].d.first = w->redis[w->master].d.n_entries;
+		turn_one(w, SECOND);
+		w->moved_ns = w->t - w->since;
+		next(w, 0);
+	} else if (w->stage == 5 && first->app->cluster->stream.reading == HW_CLUSTER_REREADS &&
+	           !first->app->cluster->stream.keeping) {
+		fail_over(w, w->moved_ns + w->t - w->since);
+		die(w, SECOND);
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 6 && w->seed % 2 == 0 && !first->link[NW_L_TAIL].up &&
+	           first->link[NW_L_TAIL].instance == w->master) {
+		hold(w, FIRST, NW_TO_REDIS + NW_L_TAIL, true); /* it follows the next one, and has not told so */
+		next(w, 4 * HW_NS_PER_S);
+	}
+}
+
 void nw_scene_step(struct nw_world *w)
 {
 	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
-		NULL,       claimant_dies, verdict_lost, links_part,     late_edge,  deaf_pause,   newest_is_gone,
-		debts_wait, new_devices,   namesake,     mute_cut,       link_first, flushed_load, late_goodbye,
-		one_knows,  starved,       late_mark,    flushed_reread, two_masters};
+		NULL,       claimant_dies, verdict_lost, links_part,     late_edge,   deaf_pause,   newest_is_gone,
+		debts_wait, new_devices,   namesake,     mute_cut,       link_first,  flushed_load, late_goodbye,
+		one_knows,  starved,       late_mark,    flushed_reread, two_masters, moved_reading};
 	if (w->scene)
 		scenes[w->scene](w);
 }

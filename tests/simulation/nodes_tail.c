@@ -184,7 +184,7 @@ void hw_tail_from(struct hw_tail *t, struct hw_event_id place)
 
 const char *hw_tail_server(const struct hw_tail *t)
 {
-	return nw_redis_run(t->server);
+	return nw_redis_run(t->in_gap && t->gap == HW_TAIL_SERVER ? -1 : t->server);
 }
 
 bool hw_tail_at_end(const struct hw_tail *t)

@@ -403,6 +403,7 @@ enum nw_scene {
 	NW_LATE_MARK,
 	NW_FLUSHED_REREAD,
 	NW_TWO_MASTERS,
+	NW_MOVED_READING,
 	NW_SCENES
 };
 
@@ -452,11 +453,12 @@ struct nw_world {
 	int64_t switched;       /* Redis failed over, or was emptied, last then */
 	enum nw_lie lie;
 	enum nw_scene scene;
-	int stage;               /* of the scene; */
-	int64_t since;           /* begun then, */
-	uint64_t claimed;        /* when so many partitions had been claimed; */
-	bool theirs[NW_DEVICES]; /* it is about these */
-	int64_t starved;         /* nobody finds memory for reading all again until then */
+	int stage;                /* of the scene; */
+	int64_t since;            /* begun then, */
+	uint64_t claimed;         /* when so many partitions had been claimed; */
+	bool theirs[NW_DEVICES];  /* it is about these */
+	int64_t marked, moved_ns; /* the mark that it begins behind; how long it lasted by then */
+	int64_t starved;          /* nobody finds memory for reading all again until then */
 	struct nw_plan plan;
 	struct nw_host host[NW_HOSTS];
 	struct nw_redis redis[NW_INSTANCES];

@@ -19,6 +19,7 @@ static struct {
 	enum hw_tail_gap gap;
 	struct hw_event_id gap_from, last;
 	char trouble[512], why[512];
+	char server[2][64];    /* which it is of, when the link went and when it came */
 	uint64_t events, next; /* how many came; the number that the next one must have */
 	bool disorder;
 	char node[16];
@@ -29,6 +30,7 @@ static void on_link(void *arg, bool up, const char *why)
 {
 	(void)arg;
 	*(up ? &w.ups : &w.downs) += 1;
+	snprintf(w.server[up], sizeof(w.server[up]), "%s", w.tail ? hw_tail_server(w.tail) : "");
 	snprintf(w.why, sizeof(w.why), "%s", why);
 }
 
@@ -290,6 +292,24 @@ START_TEST(another_server)
 }
 END_TEST
 
+/* Until that is told it is nobody's stream. */
+START_TEST(another_server_is_told_before_it_is_followed)
+{
+	hw_tail_from(w.tail, (struct hw_event_id){0, 0});
+	write_entries(0, 0, "5-1");
+	follow_to(1);
+	ck_assert_uint_eq(strlen(w.server[true]), 40);
+	rig_kill_server(g);
+	until(is_away);
+	ck_assert_str_eq(w.server[false], w.server[true]);
+	rig_serve_again(g, NULL);
+	until(has_gap);
+	ck_assert_str_eq(w.server[true], "");
+	ck_assert_uint_eq(strlen(hw_tail_server(w.tail)), 40);
+	ck_assert_str_ne(hw_tail_server(w.tail), w.server[false]);
+}
+END_TEST
+
 /* A place was missing, and its stream's end could not be had, at the server before. */
 START_TEST(another_server_within_a_gap)
 {
@@ -387,6 +407,7 @@ int main(void)
 	tcase_add_test(one, deleted_and_begun_anew_with_lower_places);
 	tcase_add_test(one, a_place_that_never_was);
 	tcase_add_test(one, another_server);
+	tcase_add_test(one, another_server_is_told_before_it_is_followed);
 	tcase_add_test(one, another_server_within_a_gap);
 	tcase_add_test(one, a_server_that_does_not_say_who_it_is);
 	tcase_add_test(one, another_type_is_named);
