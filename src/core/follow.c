@@ -74,6 +74,17 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 		hw_monitor_arm(m, now, i);
 }
 
+void hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	bool lost = is_told(d) && t->seq < d->seq && hw_device_state(d) != t->state;
+	if (t->seq < d->seq && !first)
+		return;
+	hw_follow(m, now, i, t);
+	if (lost)
+		d->flags |= HW_FLAG_TOUCHED;
+}
+
 /* Of several nodes this one may lose the device before its word is written, which nobody would have then: so it is owed
  * as a transition is, until the store has confirmed it. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
@@ -141,8 +152,7 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 	if (rc)
 		return rc;
 	hw_gate_said(m, i, e->seq);
-	if (first || e->seq >= hw_monitor_at(m, i)->seq)
-		hw_follow(m, now, i, &t);
+	hw_follow_stored(m, now, i, &t, first);
 	return 0;
 }
 

@@ -7,9 +7,13 @@
 
 #include "monitor_priv.h"
 
-/* What the store says of a device that another node decides about. Of `t`, device and delay_ns are not read. */
+/* What is so from now on of a device that another node decides about. Of `t`, device and delay_ns are not read. */
 void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t);
 
+/* What the store says of one, where that is not older than what is known; `first`: in any case, for what is known may
+ * be what that store has lost. Whose word that was has told the broker: whoever takes the device over owes what it is
+ * now. */
+void hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first);
 /* The store has a newer word of a device that this node decides about: its own is to be newer still. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq);
 

@@ -172,10 +172,9 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	fill_in_extra(m, i, s);
 	fill_in_timeout(m, i, s->own_timeout_ms);
 	fill_in_source(d, s);
-	if (first || s->seq >= d->seq) {
+	if (first || s->seq >= d->seq)
 		set_once(d, s->once);
-		hw_follow(m, now, i, &t);
-	}
+	hw_follow_stored(m, now, i, &t, first);
 	arm_again(m, now, i);
 }
 

@@ -56,6 +56,7 @@ static void put_in(struct hw_app *a, struct hw_now now, const struct hw_event *e
 		               rc == -ENOSPC ? "the table is full; raise [monitor] max_devices" : strerror(-rc));
 	hw_control_event(a->control, e);
 	reap(a, e);
+	hw_app_drain(a, now, 0);
 }
 
 static void on_page(void *arg, const struct hw_event_page *page)

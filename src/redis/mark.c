@@ -283,6 +283,7 @@ static void on_server(redisAsyncContext *ac, void *answer, void *arg)
 		hw_redis_link_got(&f->r->link);
 		hw_run_id(reply, id);
 	}
+	f->known &= reply != NULL;
 	answered(f, id);
 }
 

@@ -334,6 +334,27 @@ START_TEST(what_another_store_lacks_is_owed_by_who_takes_it_over)
 }
 END_TEST
 
+/* Its last word was lost with the store before, and the broker has it still. */
+START_TEST(what_another_store_has_in_another_state_is_owed_by_who_takes_it_over)
+{
+	stream("a", HW_STATE_OFFLINE, 9);
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
+	if (_i % 2)
+		load(stored("a", HW_STATE_ONLINE, 5));
+	else
+		stream("a", HW_STATE_ONLINE, 5);
+	ck_assert_str_eq(gone(), "");
+	if (_i / 2) /* and its owner has told of it anew */
+		stream("a", HW_STATE_OFFLINE, 6);
+	role(HW_ROLE_OWNS);
+	role(HW_ROLE_DECIDES);
+	world_drain(w);
+	world_pass(w, S / 10);
+	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), _i / 2 == 0);
+	ck_assert(world_is(w, "a", _i / 2 ? HW_STATE_OFFLINE : HW_STATE_ONLINE));
+}
+END_TEST
+
 /* The word that the store lacked at the end of one reading comes in the next, from the stream or in its hash: who wrote
  * it has told the broker. In a reading of another store still, its hash may be as old as what was noted. */
 START_TEST(what_was_lacked_and_comes_in_the_next_reading_is_not_owed)
@@ -421,6 +442,7 @@ int main(void)
 	tcase_add_test(again, what_is_read_later_has_a_timeout_from_then_on);
 	tcase_add_loop_test(again, an_owner_outdoes_a_newer_word_of_the_stream, 0, 2);
 	tcase_add_loop_test(again, what_another_store_lacked_of_its_owner_is_lacked_behind_that, 0, 4);
+	tcase_add_loop_test(again, what_another_store_has_in_another_state_is_owed_by_who_takes_it_over, 0, 4);
 	tcase_add_loop_test(again, what_another_store_lacks_is_owed_by_who_takes_it_over, 0, 6);
 	tcase_add_loop_test(again, what_was_lacked_and_comes_in_the_next_reading_is_not_owed, 0, 4);
 	tcase_add_test(again, what_another_store_lacks_is_not_gone_at_the_next_reading_either);
