@@ -18,19 +18,21 @@ attend()
 }
 
 # run NAME SECONDS LOG COMMAND...: the log goes to a file; what it says of failures, and its end, are shown only if the
-# command failed
+# command failed. Last, how long it took, and how much of that the processors worked for it: what waits may run beside
+# what works.
 run()
 {
-	local name=$1 limit=$2 log=$3 rc began=$SECONDS
+	local name=$1 limit=$2 log=$3 rc began=$SECONDS TIMEFORMAT='%0U %0S'
 	shift 3
 	printf -- '--- %s\n' "$name"
-	attend timeout -k 20 "$limit" "$@" >"$log" 2>&1
+	{ time attend timeout -k 20 "$limit" "$@" >"$log" 2>&1; } 2>"$log.time"
 	rc=$?
 	if [ "$rc" -eq 124 ]; then
 		printf '%s was ended: it took longer than %s s\n' "$name" "$limit"
 	fi
 	[ "$rc" -eq 0 ] || show_failure "$log"
-	printf '    %s: %d s\n' "$name" $((SECONDS - began))
+	printf '    %s: %d s' "$name" $((SECONDS - began))
+	awk 'NF == 2 { worked = $1 + $2 } END { printf ", processors %d s\n", worked }' "$log.time"
 	return "$rc"
 }
 
@@ -170,7 +172,7 @@ test_build()
 {
 	local dir=$1 prefix=$2 limit=$3 rc kind logs
 	rm -f "$dir"/tests/*/*.log "$dir"/tests/*/*.trs
-	run "${prefix}make check" 900 "$dir/check.out" make -C "$dir" -k -j4 check VERBOSE=1
+	run "${prefix}make check" 900 "$dir/check.out" make -C "$dir" -k -j6 check VERBOSE=1
 	rc=$?
 	for kind in unit property simulation system fuzz; do
 		mapfile -t logs < <(compgen -G "$dir/tests/$kind/*.log")
