@@ -5,7 +5,7 @@
 #   $results  a file with a line "NAME: N passed, N failed, N skipped" for each suite so far;
 #             beside it $results.names, with the names of what was skipped or flaky
 
-aside=''
+asides=()
 
 # attend COMMAND...: runs it and waits. A wait, unlike a command, ends when a signal comes; stop_parts then ends the
 # command. Nothing that takes longer than a moment may be run otherwise: a trap waits for a command's end.
@@ -47,38 +47,44 @@ show_failure()
 }
 
 # aside FUNCTION...: one after the other, in the background and with less priority, while the caller goes on with
-# what waits more than it works. What they say is shown by rejoin. Not for what measures, nor beside it.
+# what waits more than it works. What they say is shown by rejoin. Several may be called before that: with nice=5 for what
+# waits, which then goes before what works. Not for what measures, nor beside it.
 aside()
 {
-	: >"$results.aside"
-	: >"$results.aside.names"
+	local out=$results.aside${#asides[@]}
+	: >"$out"
+	: >"$out.names"
 	printf -- '--- aside, shown later: %s\n' "$*"
 	set -m
-	quietly "$@" >"$results.aside.out" 2>&1 </dev/null &
-	aside=$!
+	quietly "$out" "$@" >"$out.out" 2>&1 </dev/null &
+	asides+=("$!")
 	set +m
 }
 
 quietly()
 {
-	local part results=$results.aside
+	local part results=$1
+	shift
 	trap 'stop_parts; exit 143' TERM
-	renice -n 10 -p "$BASHPID" >/dev/null
+	renice -n "${nice-10}" -p "$BASHPID" >/dev/null
 	for part; do "$part"; done
 	exit 0
 }
 
-# Waits for what runs aside, and shows it.
+# Waits for all that runs aside, and shows it.
 rejoin()
 {
-	local rc began=$SECONDS
-	wait "$aside"
-	rc=$?
-	aside=''
-	cat "$results.aside.out"
-	cat "$results.aside" >>"$results"
-	cat "$results.aside.names" >>"$results.names"
-	[ "$rc" -eq 0 ] || note 'what runs aside' "$rc"
+	local rc n out began=$SECONDS
+	for n in "${!asides[@]}"; do
+		wait "${asides[n]}"
+		rc=$?
+		out=$results.aside$n
+		cat "$out.out"
+		cat "$out" >>"$results"
+		cat "$out.names" >>"$results.names"
+		[ "$rc" -eq 0 ] || note 'what runs aside' "$rc"
+	done
+	asides=()
 	printf '    waited for it: %d s\n' $((SECONDS - began))
 }
 
@@ -185,7 +191,7 @@ test_build()
 	# What make check says beyond the programs' own results: a program that does not build has no log.
 	grep -q "^# TOTAL:" "$dir/check.out" && [ "$rc" -eq 0 ] || grep -qE '^(FAIL|ERROR): ' "$dir/check.out" ||
 		note "${prefix}make check" 1
-	run "${prefix}system tests" "$limit" "$dir/pytest.out" sh "$top/tests/tools/system-tests.sh" "$dir" -n "${4-6}" \
+	run "${prefix}system tests" "$limit" "$dir/pytest.out" sh "$top/tests/tools/system-tests.sh" "$dir" -n "$4" \
 		--ignore "$top/tests/system/test_detection.py" "$top/tests/system"
 	tally $? "${prefix}system tests" pytest "$dir/pytest.out"
 }
