@@ -90,7 +90,8 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	hw_gate_said(m, i, s->seq);
 	fill_in(m, i, s);
 	set_last_seen(m, now, hw_monitor_at(m, i), s);
-	if (!m->conf.loading) /* as of one that the stream makes known: what was heard of it before may be forgotten */
+	/* Read later it is as one that the stream makes known: what was heard of it before may be forgotten. */
+	if (m->conf.several && !m->conf.loading)
 		hw_monitor_at(m, i)->last_seen_ns = hw_monitor_group_seen(m, now, hw_monitor_at(m, i)->group).ns;
 	if (s->state == HW_STATE_OFFLINE)
 		hw_monitor_arm_stored_offline(m, now, i);
