@@ -53,14 +53,13 @@ static void expect_order(const struct hw_edges *q, uint64_t first, uint64_t n, i
 START_TEST(as_the_twin)
 {
 	struct sim_random random = {seed_of_run()};
-	const unsigned steps = getenv("HW_VALGRIND") ? STEPS / 10 : STEPS;
 	static int64_t confirmed[STEPS + 1];
 	struct hw_kept k = {0};
 	int64_t now = 0;
 	uint64_t in = 0, out = 0;
-	for (unsigned step = 0; step < steps; step++) {
+	for (unsigned step = 0; step < STEPS; step++) {
 		struct hw_edge e = edge(in);
-		now += (int64_t)sim_below(&random, step / (steps / 6) % 2 ? 300 : 4) * HW_NS_PER_MS;
+		now += (int64_t)sim_below(&random, step / 10000 % 2 ? 300 : 4) * HW_NS_PER_MS;
 		confirmed[in++] = now;
 		hw_kept_add(&k, &e, now);
 		if (sim_below(&random, 50) == 0) {
