@@ -447,12 +447,12 @@ static void starved(struct nw_world *w)
 	one_knows(w);
 }
 
-static bool sends_mark(const struct nw_world *w, int host)
+static bool sends(const struct nw_world *w, int host, enum nw_what what)
 {
 	const struct nw_wire *wire = &w->host[host].wire[NW_TO_REDIS + NW_L_SINK];
 	bool any = false;
 	for (size_t i = 0; i < wire->n; i++)
-		any |= wire->ring[(wire->head + i) % wire->cap].what == NW_MARK;
+		any |= wire->ring[(wire->head + i) % wire->cap].what == what;
 	return any;
 }
 
@@ -468,7 +468,7 @@ static void late_mark(struct nw_world *w)
 	} else if (w->stage == 1 && are_offline(w)) {
 		hold(w, FIRST, NW_TO_REDIS + NW_L_SINK, true);
 		next(w, 2 * HW_NS_PER_S);
-	} else if (w->stage == 2 && sends_mark(w, FIRST)) {
+	} else if (w->stage == 2 && sends(w, FIRST, NW_MARK)) {
 		nw_redis_flush(w);
 		nw_oracle_flush(w);
 		die(w, SECOND);
@@ -479,15 +479,6 @@ static void late_mark(struct nw_world *w)
 		hold(w, FIRST, NW_TO_REDIS + NW_L_SINK, false);
 		next(w, 4 * HW_NS_PER_S);
 	}
-}
-
-static bool sends_load(const struct nw_world *w, int host)
-{
-	const struct nw_wire *wire = &w->host[host].wire[NW_TO_REDIS + NW_L_SINK];
-	bool any = false;
-	for (size_t i = 0; i < wire->n; i++)
-		any |= wire->ring[(wire->head + i) % wire->cap].what == NW_LOAD;
-	return any;
 }
 
 /* 10.2. Redis is emptied once the first has found that it is not, and reads it again; and the second, which had written
@@ -501,7 +492,7 @@ static void flushed_reread(struct nw_world *w)
 	} else if (w->stage == 1 && are_offline(w) && has_passed(w, 2000)) {
 		hw_app_cluster_reread(w->host[FIRST].app, false);
 		next(w, 2 * HW_NS_PER_S);
-	} else if (w->stage == 2 && sends_load(w, FIRST)) {
+	} else if (w->stage == 2 && sends(w, FIRST, NW_LOAD)) {
 		nw_redis_flush(w);
 		nw_oracle_flush(w);
 		die(w, SECOND);
