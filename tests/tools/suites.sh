@@ -178,7 +178,7 @@ test_build()
 {
 	local dir=$1 prefix=$2 limit=$3 rc kind logs
 	rm -f "$dir"/tests/*/*.log "$dir"/tests/*/*.trs
-	run "${prefix}make check" 900 "$dir/check.out" make -C "$dir" -k -j6 check VERBOSE=1
+	run "${prefix}make check" 900 "$dir/check.out" make -C "$dir" -k -j4 check VERBOSE=1
 	rc=$?
 	for kind in unit property simulation system fuzz; do
 		mapfile -t logs < <(compgen -G "$dir/tests/$kind/*.log")
