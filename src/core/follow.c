@@ -74,15 +74,16 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 		hw_monitor_arm(m, now, i);
 }
 
-void hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first)
+bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
-	bool lost = is_told(d) && t->seq < d->seq && hw_device_state(d) != t->state;
-	if (t->seq < d->seq && !first)
-		return;
+	bool older = t->seq < d->seq, lost = older && is_told(d) && hw_device_state(d) != t->state;
+	if (older && !first)
+		return false;
 	hw_follow(m, now, i, t);
 	if (lost)
 		d->flags |= HW_FLAG_TOUCHED;
+	return true;
 }
 
 /* Of several nodes this one may lose the device before its word is written, which nobody would have then: so it is owed

@@ -3,6 +3,7 @@
 #ifndef HW_FOLLOW_H
 #define HW_FOLLOW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "monitor_priv.h"
@@ -12,8 +13,8 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 
 /* What the store says of one, where that is not older than what is known; `first`: in any case, for what is known may
  * be what that store has lost. Whose word that was has told the broker: whoever takes the device over owes what it is
- * now. */
-void hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first);
+ * now. Whether it is so. */
+bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first);
 /* The store has a newer word of a device that this node decides about: its own is to be newer still. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq);
 

@@ -26,6 +26,9 @@ static int64_t age_ms(int64_t wall_ms, int64_t then_ms)
  * clock; neither is silence. And the store may have been told of the last heartbeats no more than that they came. But
  * of one that was online no more than a timeout can have been silence, so at most that counts: of the three that bound
  * a death (monitor.h) two are left to be seen, and a device that beats is heard in them.
+ *
+ * One of several nodes reads later, too: then it is as with one that the stream makes known, for what was heard of it
+ * before may be forgotten.
  */
 static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_device *d, const struct hw_stored *s)
 {
@@ -37,6 +40,8 @@ static void set_last_seen(struct hw_monitor *m, struct hw_now now, struct hw_dev
 		silence_ms = most_ms;
 	/* The seeing clock began at `started`; what it showed then is not asked of it, for it forgets old periods. */
 	d->last_seen_ns = m->started.ns - silence_ms * HW_NS_PER_MS;
+	if (m->conf.several && !m->conf.loading)
+		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
 	int64_t heard_ms = s->last_seen_ms;
 	if (s->state == HW_STATE_ONLINE)
 		heard_ms += now.mono.ns / HW_NS_PER_MS - now.wall_ms;
@@ -90,9 +95,6 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	hw_gate_said(m, i, s->seq);
 	fill_in(m, i, s);
 	set_last_seen(m, now, hw_monitor_at(m, i), s);
-	/* Read later it is as one that the stream makes known: what was heard of it before may be forgotten. */
-	if (m->conf.several && !m->conf.loading)
-		hw_monitor_at(m, i)->last_seen_ns = hw_monitor_group_seen(m, now, hw_monitor_at(m, i)->group).ns;
 	if (s->state == HW_STATE_OFFLINE)
 		hw_monitor_arm_stored_offline(m, now, i);
 	else
@@ -173,9 +175,8 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	fill_in_extra(m, i, s);
 	fill_in_timeout(m, i, s->own_timeout_ms);
 	fill_in_source(d, s);
-	if (first || s->seq >= d->seq)
+	if (hw_follow_stored(m, now, i, &t, first))
 		set_once(d, s->once);
-	hw_follow_stored(m, now, i, &t, first);
 	arm_again(m, now, i);
 }
 

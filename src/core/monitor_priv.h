@@ -13,8 +13,8 @@
 #include "heartwheel/monitor.h"
 #include "sight.h"
 
-#define HW_OUTS       1024 /* what inputs may cause between two drains: at most 3 a message, entry or element of a batch */
-#define HW_ELEMENTS   128                  /* of batches that are taken between two drains */
+#define HW_OUTS       1024 /* what inputs may cause between two drains: at most 3 a message or element of a batch */
+#define HW_ELEMENTS   128  /* of batches that are taken between two drains */
 #define HW_ARM_MAX_NS (3600 * HW_NS_PER_S) /* an online device is looked at, and refreshed, at least this often */
 /* own_timeout_ms of a provisional device that asked for the group's timeout, whatever is stored. */
 #define HW_OWN_TIMEOUT_OVER (-1)

@@ -56,7 +56,6 @@ static void put_in(struct hw_app *a, struct hw_now now, const struct hw_event *e
 		               rc == -ENOSPC ? "the table is full; raise [monitor] max_devices" : strerror(-rc));
 	hw_control_event(a->control, e);
 	reap(a, e);
-	hw_app_drain(a, now, 0);
 }
 
 static void on_page(void *arg, const struct hw_event_page *page)
@@ -64,8 +63,9 @@ static void on_page(void *arg, const struct hw_event_page *page)
 	struct hw_app *a = arg;
 	struct hw_cluster_stream *s = stream_of(a);
 	struct hw_now now = hw_app_now();
-	for (size_t i = 0; i < page->n; i++)
+	for (size_t i = 0; i < page->n; i++) /* which cause one thing each at most */
 		put_in(a, now, &page->events[i]);
+	hw_app_drain(a, now, 0);
 	s->followed |= !page->more;
 	if (!page->more)
 		s->since.ns = 0;

@@ -167,7 +167,7 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 	}
 	hw_refusal_end(r, HW_REFUSED_MARK);
 	if (k->left && !k->written_ms)
-		k->doubted = false; /* the name is ours from now on; nothing has been asked meanwhile */
+		k->doubted = false; /* it was another's since this run began: there was nothing of ours to miss */
 	k->written = true;
 	k->left = false;
 	k->written_ms = ms;

@@ -264,17 +264,29 @@ static bool are_told_online(const struct nw_world *w)
 	return all;
 }
 
+/* Every second one was never there. */
+static void lack_half(struct nw_world *w)
+{
+	for (int d = 0; d < w->plan.devices; d += 2)
+		w->device[d].alive = w->device[d].wills = false;
+	next(w, 0);
+}
+
+/* Of those, what this host owns. */
+static void pick_those_of(struct nw_world *w, int host)
+{
+	for (int d = 0; d < w->plan.devices; d += 2)
+		w->theirs[d] = owns(w, host, d);
+}
+
 /* 10.6. Devices that were never there beat once, while the first has no reader; what the second writes of them is on
  * its way to the first, on the stream, when that claims them. */
 static void new_devices(struct nw_world *w)
 {
 	if (w->stage == 0) {
-		for (int d = 0; d < w->plan.devices; d += 2)
-			w->device[d].alive = w->device[d].wills = false;
-		next(w, 0);
+		lack_half(w);
 	} else if (w->stage == 1 && w->t > SETTLED_NS) {
-		for (int d = 0; d < w->plan.devices; d += 2)
-			w->theirs[d] = owns(w, SECOND, d);
+		pick_those_of(w, SECOND);
 		nw_mqtt_drop(w, &w->host[FIRST], true);
 		hold(w, FIRST, NW_FROM_REDIS + NW_L_TAIL, true);
 		turn_those_of(w, SECOND);
@@ -513,12 +525,9 @@ static bool are_seen_online(const struct nw_world *w, int host)
 static void two_masters(struct nw_world *w)
 {
 	if (w->stage == 0) {
-		for (int d = 0; d < w->plan.devices; d += 2)
-			w->device[d].alive = w->device[d].wills = false;
-		next(w, 0);
+		lack_half(w);
 	} else if (w->stage == 1 && w->t > SETTLED_NS) {
-		for (int d = 0; d < w->plan.devices; d += 2)
-			w->theirs[d] = owns(w, SECOND, d);
+		pick_those_of(w, SECOND);
 		fail_over(w, 0);
 		stays(w, FIRST, NW_L_TAIL, 8000);
 		stays(w, SECOND, NW_L_SINK, 8000);
@@ -537,6 +546,15 @@ static bool has_read_of_theirs(const struct nw_world *w, int host)
 	for (int d = 0; d < w->plan.devices; d++)
 		all &= !w->theirs[d] || w->host[host].knew[d];
 	return all;
+}
+
+static void spare_one(struct nw_world *w)
+{
+	for (int d = 0; d < w->plan.devices; d++)
+		if (w->theirs[d]) {
+			w->theirs[d] = false;
+			return;
+		}
 }
 
 static void turn_one(struct nw_world *w, int host)
@@ -559,15 +577,10 @@ static void moved_reading(struct nw_world *w)
 {
 	const struct nw_host *first = &w->host[FIRST];
 	if (w->stage == 0) {
-		for (int d = 0; d < w->plan.devices; d += 2)
-			w->device[d].alive = w->device[d].wills = false;
-		next(w, 0);
+		lack_half(w);
 	} else if (w->stage == 1 && w->t > SETTLED_NS) {
-		bool one = false;
-		for (int d = 0; d < w->plan.devices; d += 2) {
-			w->theirs[d] = one && owns(w, SECOND, d);
-			one |= owns(w, SECOND, d);
-		}
+		pick_those_of(w, SECOND);
+		spare_one(w);
 		stays(w, FIRST, NW_L_SINK, 0); /* what was read over the first link is read again over the next one */
 		next(w, 0);
 	} else if (w->stage == 2 && has_passed(w, 1500)) {

@@ -556,7 +556,7 @@ static bool doubts(struct rig *rig)
 	return hw_redis_doubts(rig->r);
 }
 
-/* It may have been emptied before another's came. Once the name is ours at last, nothing of ours was there to miss. */
+/* It may have been emptied before another's came. */
 START_TEST(anothers_mark_in_its_place_is_doubted)
 {
 	mark();
@@ -571,6 +571,38 @@ START_TEST(anothers_mark_in_its_place_is_doubted)
 	rig_until(g, doubts, IDLE_MS);
 	g->marking = false;
 	ck_assert(_i == 1 || !hw_redis_doubts(g->r));
+}
+END_TEST
+
+static bool is_left(struct rig *rig)
+{
+	(void)rig;
+	return hw_redis_is_marked(g->r);
+}
+
+static bool has_our_mark(struct rig *rig)
+{
+	redisReply *mark = rig_ask(rig, "GET device:monitor:node-1");
+	bool ours = mark->type == REDIS_REPLY_STRING && strcmp(mark->str, "00000000000000aa 7") != 0;
+	freeReplyObject(mark);
+	return ours;
+}
+
+/* Another run has had the name since this one began, and the name is ours at last: nothing of ours was there to miss.
+ */
+START_TEST(a_name_that_is_waited_for_is_not_doubted)
+{
+	rig_do(g, "HSET device:nodes node-1 %s", "00000000000000aa 7 {}");
+	rig_do(g, "SET device:monitor:node-1 %s", "00000000000000aa 7");
+	g->marking = true;
+	rig_until(g, is_left, IDLE_MS);
+	rig_do(g, "DEL device:nodes");
+	rig_until(g, has_our_mark, IDLE_MS);
+	g->marking = false;
+	rig_until(g, rig_is_idle, IDLE_MS);
+	ask_fence(false);
+	ck_assert(fence.known && fence.marked);
+	ck_assert(!hw_redis_doubts(g->r));
 }
 END_TEST
 
@@ -683,6 +715,7 @@ static Suite *make_suite(void)
 	tcase_add_loop_test(one, the_fence_misses_the_mark, 0, 2);
 	tcase_add_test(one, a_fence_whose_link_is_lost);
 	tcase_add_loop_test(one, anothers_mark_in_its_place_is_doubted, 0, 2);
+	tcase_add_test(one, a_name_that_is_waited_for_is_not_doubted);
 	tcase_add_test(one, random_edges_do_what_the_twin_does);
 	tcase_set_timeout(one, 60);
 	suite_add_tcase(suite, one);
