@@ -55,12 +55,18 @@ static unsigned count(const struct hw_control_nodes *n, const char *state)
 
 /* --- what a node says of itself */
 
-/* What one of them does not say is nothing to compare by. */
+/* What one of them does not say is nothing to compare by. Only texts and numbers can be equal: the time of
+ * cJSON_Compare() doubles with each level of nested objects. */
 static bool differ(const cJSON *ours, const cJSON *theirs, const char *key)
 {
 	const cJSON *a = cJSON_GetObjectItemCaseSensitive(ours, key);
 	const cJSON *b = cJSON_GetObjectItemCaseSensitive(theirs, key);
-	return a && b && !cJSON_Compare(a, b, true);
+	if (!a || !b)
+		return false;
+	if (cJSON_IsString(a) && cJSON_IsString(b))
+		return strcmp(a->valuestring, b->valuestring) != 0;
+	return !cJSON_IsNumber(a) || !cJSON_IsNumber(b) || a->valuedouble < b->valuedouble ||
+	       a->valuedouble > b->valuedouble;
 }
 
 static unsigned differences(const cJSON *ours, const cJSON *theirs)

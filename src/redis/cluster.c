@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "heartwheel/bounds.h"
 #include "nodes/claims.h"
 #include "redis/places.h"
 
@@ -180,7 +181,7 @@ static int read_member(const redisReply *node, const redisReply *text, struct hw
 	const char *at = text->str + RUN_DIGITS, *end = text->str + text->len;
 	if (at == end || *at++ != ' ' || hw_claims_number(&at, end, COUNT_MAX, &m->count) < 0)
 		return -EINVAL;
-	if (end - at < 2 || at[0] != ' ' || at[1] != '{')
+	if (end - at < 2 || at[0] != ' ' || at[1] != '{' || !hw_bounds_json(at + 1, (size_t)(end - at - 1)))
 		return -EINVAL;
 	m->node = node->str;
 	read_json(at + 1, (size_t)(end - at - 1), m);

@@ -170,6 +170,24 @@ START_TEST(odd_entries)
 }
 END_TEST
 
+/* A member's object that nests deeper than any node writes is none, and the others are read. */
+START_TEST(an_object_that_nests_too_deep)
+{
+	char bytes[512], nested[128];
+	int deep = snprintf(nested, sizeof(nested), "0000000000000010 7 {\"name\":%s1%s}",
+	                    "{\"a\":{\"a\":{\"a\":{\"a\":{"
+	                    "\"a\":{\"a\":{\"a\":{\"a\":",
+	                    "}}}}}}}}");
+	int len = snprintf(bytes, sizeof(bytes),
+	                   "*6\r\n$4\r\nDONE\r\n" DIGEST "*4\r\n$1\r\na\r\n$%d\r\n%s\r\n"
+	                   "$1\r\nb\r\n$21\r\n0000000000000010 7 {}\r\n*-1\r\n*-1\r\n*-1\r\n",
+	                   deep, nested);
+	ck_assert_int_eq(take(bytes, (size_t)len), 0);
+	ck_assert_uint_eq(answer.nodes.n_members, 1);
+	ck_assert_uint_eq(answer.unusable, 1);
+}
+END_TEST
+
 START_TEST(more_members_than_there_is_room_for)
 {
 	char bytes[8192];
@@ -232,6 +250,7 @@ int main(void)
 	tcase_add_test(one, a_sound_answer);
 	tcase_add_test(one, what_is_no_answer);
 	tcase_add_test(one, odd_entries);
+	tcase_add_test(one, an_object_that_nests_too_deep);
 	tcase_add_test(one, more_members_than_there_is_room_for);
 	tcase_add_test(one, bytes_that_are_changed_at_random);
 	suite_add_tcase(suite, one);
