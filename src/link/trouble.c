@@ -83,6 +83,7 @@ const char *hw_trouble_name(enum hw_trouble k)
 	                                                    [HW_TROUBLE_CROSSSLOT] = "CROSSSLOT",
 	                                                    [HW_TROUBLE_MOVED] = "MOVED",
 	                                                    [HW_TROUBLE_CLUSTERDOWN] = "CLUSTERDOWN",
+	                                                    [HW_TROUBLE_WRONGTYPE] = "WRONGTYPE",
 	                                                    [HW_TROUBLE_OTHER] = "other"};
 	return (unsigned)k < HW_TROUBLE_KINDS ? names[k] : NULL;
 }

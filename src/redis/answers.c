@@ -31,10 +31,9 @@ static const char *item_error(const redisReply *item)
 	return item->str ? item->str : "ERR no answer";
 }
 
-/* The whole call fared badly. */
-static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *error)
+/* A call is sent again. `whole`: the error is not one item's alone, so nothing can be written. */
+static void call_failed(struct hw_redis *r, enum hw_call_kind kind, const char *error, bool whole)
 {
-	bool whole = error == nonsense || hw_trouble_is_global(hw_trouble_of(error));
 	enum hw_trouble trouble = whole ? hw_refusal_begin(r, HW_HOLD(kind), error) : hw_refusal_trouble(r, error);
 	hw_plan_retry(r, HW_HOLD(kind));
 	if (trouble == HW_TROUBLE_NOSCRIPT)
@@ -148,7 +147,7 @@ static void edge_failed(struct hw_redis *r, uint64_t place, const char *error)
 			count_poison(r, place, error);
 	}
 	s->rewind = true;
-	call_failed(r, HW_CALL_EDGES, error);
+	call_failed(r, HW_CALL_EDGES, error, global);
 }
 
 void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg)
@@ -164,7 +163,7 @@ void hw_call_on_edges(redisAsyncContext *ac, void *answer, void *arg)
 	hw_call_undo(r, c); /* c is still as it was, but nobody's: it is used up before anything is sent */
 	if (error) {
 		r->sink.rewind = true;
-		call_failed(r, HW_CALL_EDGES, error);
+		call_failed(r, HW_CALL_EDGES, error, true);
 		return;
 	}
 	time_call(r, c);
@@ -234,7 +233,7 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 	const char *error = call_error(reply, c);
 	if (error) {
 		hw_call_undo(r, c);
-		call_failed(r, kind, error);
+		call_failed(r, kind, error, true);
 		return;
 	}
 	error = settle_items(r, c, reply);
@@ -256,7 +255,7 @@ static void dues_answered(struct hw_redis *r, struct hw_call *c, const redisRepl
 		}
 	}
 	if (error) {
-		call_failed(r, kind, error);
+		call_failed(r, kind, error, true);
 		return;
 	}
 	hw_refusal_end(r, HW_HOLD(kind));

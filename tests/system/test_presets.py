@@ -34,11 +34,16 @@ FLEETS = {
         "id": "livingroom", "topic": "livingroom/status", "will": "offline", "birth": "online",
         "beats": [("livingroom/sensor/uptime/state", "1234"), ("livingroom/binary_sensor/door/state", "ON"),
                   ("livingroom/light/lamp/state", js(state="ON", brightness=255)),
-                  ("livingroom/climate/ac/mode/state", "cool"), ("livingroom/cover/blind/position/state", "70")] +
+                  ("livingroom/climate/ac/mode/state", "cool"), ("livingroom/cover/blind/position/state", "70"),
+                  ("livingroom/valve/water/position/state", "40"), ("livingroom/fan/roof/oscillation/state", "oscillate_on"),
+                  ("livingroom/fan/roof/speed_level/state", "3")] +
                  [("livingroom/%s/x/state" % c, "1")
-                  for c in ("switch", "fan", "cover", "number", "select", "text", "lock", "valve")],
+                  for c in ("switch", "fan", "cover", "number", "select", "text", "lock", "valve", "event", "update",
+                            "alarm_control_panel", "datetime", "date", "time")],
         "deaf": [("livingroom/light/lamp/command", js(state="OFF")), ("livingroom/switch/relay/command", "ON"),
                  ("livingroom/climate/ac/mode/command", "heat"), ("livingroom/cover/blind/position/command", "10"),
+                 ("livingroom/valve/water/position/command", "10"), ("livingroom/fan/roof/oscillation/command", "oscillate_off"),
+                 ("livingroom/alarm_control_panel/x/command", "DISARM"), ("livingroom/datetime/x/command", "{}"),
                  ("homeassistant/status", "online"), ("homeassistant/sensor/bedroom/state", "21.5")]},
     "shelly": {
         "id": "shelly1pm-AABBCC", "topic": "shellies/shelly1pm-AABBCC/online", "will": "false", "birth": "true",

@@ -84,6 +84,27 @@ def test_redis_answers_and_refuses_writes(env, word, refuse, allow, beating):
     assert len(said(d)) == 1 and len([x for x in d.log().splitlines() if "connected to Redis" in x and "debug:" not in x]) == 1
 
 
+@pytest.mark.parametrize("key", ["offline", "outbox", "events"])
+def test_a_shared_key_of_another_type_refuses_writes(env, key):
+    """No transition can be written while another program's value stands in the place of a shared key."""
+    env.own_redis()
+    env.check_events = False
+    d = env.daemon(timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
+    env.beat("before")
+    env.wait_store("before", "online")
+    env.redis.delete(env.key(key))
+    env.redis.set(env.key(key), "something else")
+    env.beat("x")
+    wait_until(lambda: d.status()["redis"] != "up", 5, "the status to say that nothing can be written")
+    throughout(lambda: verify_refusal(d, "WRONGTYPE"), 3)
+    assert len(said(d)) == 1 and env.key(key) in said(d)[0], said(d)
+    check = d.ctl("check")
+    assert check.returncode != 0 and "WRONGTYPE" in check.stdout, check
+    env.redis.delete(env.key(key))
+    verify_writable(d)
+    env.wait_store("x", "online")
+
+
 def test_a_cluster_is_told_before_anybody_beats(env):
     env.own_redis(options=["--cluster-enabled", "yes", "--cluster-port", free_port()])
     env.redis.execute_command("CLUSTER", "ADDSLOTS", *range(16384))
