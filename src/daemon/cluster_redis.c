@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cluster_priv.h"
+#include "heartwheel/print.h"
 #include "turn.h"
 #include "wake.h"
 
@@ -82,8 +83,8 @@ static void call(struct hw_app *a, const struct hw_nodes_order *o, const struct 
 static void tell_all(struct hw_app *a, const char *what)
 {
 	char text[80];
-	int n = snprintf(text, sizeof(text), "%s%s", what, a->start->node_id);
-	hw_app_cluster_send(a, all, text, (size_t)n);
+	size_t n = hw_print(text, sizeof(text), "%s%s", what, a->start->node_id);
+	hw_app_cluster_send(a, all, text, n);
 }
 
 static void ask_with_tables(struct hw_app *a, const struct hw_nodes_order *o, const char *json)
@@ -193,17 +194,18 @@ int hw_app_cluster_send(struct hw_app *a, const char *node, const char *text, si
 {
 	struct hw_cluster_redis *r = redis_of(a);
 	char channel[256];
-	int n = snprintf(channel, sizeof(channel), "%snode:%s", r->keys.prefix, node);
+	size_t n = hw_print(channel, sizeof(channel), "%snode:%s", r->keys.prefix, node);
 	const char *argv[] = {"PUBLISH", channel, text};
-	const size_t lens[] = {7, (size_t)n, len};
+	const size_t lens[] = {7, n, len};
 	return r->up ? hw_redis_link_command(&r->link, on_sent, a, 3, argv, lens) : -ENOTCONN;
 }
 
-/* Who is told of by such a word; NULL: it is another word, or it is about ourselves. */
-static const char *said_by(const struct hw_app *a, const char *text, const char *word)
+/* The other member that sent this word; NULL: it is another word, or from this node, or from no member. */
+static const char *said_by(struct hw_app *a, const char *text, const char *word)
 {
 	size_t n = strlen(word);
-	return strncmp(text, word, n) == 0 && strcmp(text + n, a->start->node_id) != 0 ? text + n : NULL;
+	bool is = strncmp(text, word, n) == 0 && strcmp(text + n, a->start->node_id) != 0;
+	return is && hw_app_cluster_is_from_member(a, text + n) ? text + n : NULL;
 }
 
 static void heard_by_all(struct hw_app *a, const char *text)
@@ -257,10 +259,10 @@ static void on_hear_ready(void *arg)
 	struct hw_app *a = arg;
 	struct hw_cluster_redis *r = redis_of(a);
 	char ours[256], theirs[256];
-	int n = snprintf(ours, sizeof(ours), "%snode:%s", r->keys.prefix, a->start->node_id);
-	int m = snprintf(theirs, sizeof(theirs), "%snode:%s", r->keys.prefix, all);
+	size_t n = hw_print(ours, sizeof(ours), "%snode:%s", r->keys.prefix, a->start->node_id);
+	size_t m = hw_print(theirs, sizeof(theirs), "%snode:%s", r->keys.prefix, all);
 	const char *argv[] = {"SUBSCRIBE", ours, theirs};
-	const size_t len[] = {9, (size_t)n, (size_t)m};
+	const size_t len[] = {9, n, m};
 	if (hw_redis_link_command(&r->hear, on_message, a, 3, argv, len) != 0)
 		hw_redis_link_fail(&r->hear, "out of memory");
 }

@@ -17,10 +17,12 @@ static const char *const words[] = {
 	[HW_FORGOTTEN] = "forgotten", [HW_FORGOTTEN_UNKNOWN] = "unknown", [HW_FORGOTTEN_UNOWNED] = "unowned"};
 #define N_WORDS (sizeof(words) / sizeof(*words))
 
+#define RUN_TEXT 17 /* bytes of a run id as text, with its NUL */
+
 /* A JSON text holds its numbers as doubles. */
-static void run_text(const struct hw_app *a, char text[17])
+static void run_text(const struct hw_app *a, char text[RUN_TEXT])
 {
-	snprintf(text, 17, "%016" PRIx64, a->run_mark);
+	snprintf(text, RUN_TEXT, "%016" PRIx64, a->run_mark);
 }
 
 static const char *text_of(const cJSON *j, const char *key)
@@ -43,7 +45,7 @@ static int send_json(struct hw_app *a, const char *node, cJSON *j)
 
 static int ask_to_forget(struct hw_app *a, const char *owner, uint64_t ticket, const char *id, size_t len)
 {
-	char run[17], name[HW_ID_MAX + 1];
+	char run[RUN_TEXT], name[HW_ID_MAX + 1];
 	cJSON *j = cJSON_CreateObject();
 	run_text(a, run);
 	snprintf(name, sizeof(name), "%.*s", (int)len, id);
@@ -85,14 +87,15 @@ static enum hw_forgotten forget_here(struct hw_app *a, const char *id, size_t le
 
 static void take_request(struct hw_app *a, const cJSON *said)
 {
-	const char *from = text_of(said, "from"), *id = text_of(said, "id");
+	const char *from = text_of(said, "from"), *id = text_of(said, "id"), *run = text_of(said, "run");
 	const cJSON *ticket = cJSON_GetObjectItemCaseSensitive(said, "ticket");
-	if (!*from || !*id || !cJSON_IsNumber(ticket))
+	if (strlen(run) != RUN_TEXT - 1 || !hw_id_valid(id, strlen(id)) || !cJSON_IsNumber(ticket))
 		return;
 	enum hw_forgotten what = forget_here(a, id, strlen(id));
 	cJSON *j = cJSON_CreateObject();
 	cJSON_AddStringToObject(j, "answer", "forget");
-	cJSON_AddStringToObject(j, "run", text_of(said, "run"));
+	cJSON_AddStringToObject(j, "from", a->start->node_id);
+	cJSON_AddStringToObject(j, "run", run);
 	cJSON_AddNumberToObject(j, "ticket", ticket->valuedouble);
 	cJSON_AddStringToObject(j, "what", words[what]);
 	send_json(a, from, j);
@@ -102,7 +105,7 @@ static void take_request(struct hw_app *a, const cJSON *said)
 static void take_answer(struct hw_app *a, const cJSON *said)
 {
 	const cJSON *ticket = cJSON_GetObjectItemCaseSensitive(said, "ticket");
-	char run[17];
+	char run[RUN_TEXT];
 	run_text(a, run);
 	if (strcmp(text_of(said, "run"), run) != 0 || !cJSON_IsNumber(ticket) ||
 	    !(ticket->valuedouble >= 0 && ticket->valuedouble < 9e15))
@@ -112,12 +115,28 @@ static void take_answer(struct hw_app *a, const cJSON *said)
 			hw_control_forgotten(a->control, (uint64_t)ticket->valuedouble, (enum hw_forgotten)i);
 }
 
+bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from)
+{
+	if (hw_members_find(hw_nodes_members(a->cluster->nodes), from))
+		return true;
+	hw_log_limited(
+		a->log, HW_LIMIT_CLUSTER_STRANGER, HW_LOG_WARNING,
+		"nodes: a message on %snode:* from '%.64s', which is no member, is ignored; check which users may "
+		"publish there",
+		a->cluster->redis.keys.prefix, from);
+	return false;
+}
+
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len)
 {
 	cJSON *said = cJSON_ParseWithLength(text, len);
-	if (strcmp(text_of(said, "ask"), "forget") == 0)
+	bool asks = strcmp(text_of(said, "ask"), "forget") == 0,
+	     answers = strcmp(text_of(said, "answer"), "forget") == 0;
+	if ((asks || answers) && !hw_app_cluster_is_from_member(a, text_of(said, "from")))
+		;
+	else if (asks)
 		take_request(a, said);
-	else if (strcmp(text_of(said, "answer"), "forget") == 0)
+	else if (answers)
 		take_answer(a, said);
 	else
 		hw_log(a->log, HW_LOG_DEBUG, "nodes: asked for what is not known: %.*s", (int)(len < 100 ? len : 100),

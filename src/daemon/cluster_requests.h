@@ -3,19 +3,25 @@
  * What one node asks of another on its channel, device:node:NODE_ID, and is answered: JSON objects,
  *
  *     {"ask":"forget","from":NODE_ID,"run":RUN,"ticket":N,"id":ID}
- *     {"answer":"forget","run":RUN,"ticket":N,"what":"forgotten" or "unknown" or "unowned"}
+ *     {"answer":"forget","from":NODE_ID,"run":RUN,"ticket":N,"what":"forgotten" or "unknown" or "unowned"}
  *
- * the latter on the channel of who asked; `run` is the mark of its run, so that no later one takes it for its own.
+ * the latter on the channel of the node that asked. `run` is the id of that node's run: a later run ignores the answer.
+ * `from` names the sender, which must be a member: whoever else may publish there cannot forget a device.
  */
 #ifndef HW_CLUSTER_REQUESTS_H
 #define HW_CLUSTER_REQUESTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "control/control.h"
 
 struct hw_app;
+
+/* Whether a member of the cluster has the name `from`. If none has, this is logged: the message is to have no effect.
+ */
+bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from);
 
 /* Something was published on our own channel that is no sign between nodes (cluster_redis.c). Borrowed. */
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len);

@@ -108,7 +108,7 @@ def test_an_owner_that_does_not_answer(env, mirror):
     owner.signal(signal.SIGSTOP)
     at = now_ms()
     # What an earlier run was answered is nothing to this one.
-    stale = {"answer": "forget", "run": "0123456789abcdef", "ticket": 1, "what": "forgotten"}
+    stale = {"answer": "forget", "from": owner.node, "run": "0123456789abcdef", "ticket": 1, "what": "forgotten"}
     timer = threading.Timer(.5, lambda: env.redis.publish(env.key("node", d.node), json.dumps(stale)))
     timer.start()
     a = d.forget(device)
@@ -127,27 +127,29 @@ GARBAGE = ["", "x", "{", "[]", "1", "null", "\0", "{}", '{"ask":"forget"}', '{"a
 
 
 def test_what_anybody_may_publish(env, mirror):
-    m = mirror(n=1)
+    """Nothing that is no member's has an effect, however long its name is; a member's request behind all of it is done."""
+    m = mirror(n=2)
     d = m.nodes[0]
-    env.beat("a")
-    wait_until(lambda: d.device("a"))
-    for text in GARBAGE:
-        assert env.redis.publish(env.key("node", d.node), text) == 1
-    env.redis.publish(env.key("node", d.node), json.dumps({"ask": "forget", "from": "x", "run": "1", "ticket": 1, "id": "a"}))
-    wait_until(lambda: not d.device("a"))  # it came behind all of them
-    assert d.get("/readyz").status == 200
-
-
-def test_a_node_of_another_name(env, mirror):
-    m = mirror(n=1)
-    d = m.nodes[0]
-    other = env.configure(node=env.node + "-x", **{**m.configuration(env.node + "-x"), "cluster": {"mode": "mirror", "lease": "1s", "name": "x"}})
-    other.start(seeing=False)
-    wait_until(lambda: other.get("/readyz").status == 503 and "another name" in other.get("/readyz").body.decode(), 10)
-    for one in (d, other):
-        wait_until(lambda: "has another name: they cannot watch one fleet together" in one.log())
-    wait_until(lambda: d.get("/readyz").status == 503)
-    # Neither hands anything over to the other.
-    throughout(lambda: m.shares() == {d.node: PARTITIONS}, 4)
-    other.stop()
-    wait_until(lambda: d.get("/readyz").status == 200)
+    device, owner = owned_by_another(m, d)
+    other, _ = owned_by_another(m, owner)
+    channel, ask = env.key("node", owner.node), {"ask": "forget", "run": "0123456789abcdef", "ticket": 1, "id": device}
+    stranger = [json.dumps(dict(ask, **{"from": name})) for name in ("x", "x" * 240, "x" * 2000, "x" * 200000, d.node + "x", "*", "")]
+    for text in GARBAGE + stranger + ["self" * 1000]:
+        assert env.redis.publish(channel, text) == 1
+    for text in ("attend " + "x" * 2000, "left " + "x" * 2000, "attend ", "left", "x" * 200000):
+        assert env.redis.publish(env.key("node", "*"), text) == 2
+    env.redis.publish(channel, json.dumps(dict(ask, **{"from": d.node, "id": "no device " + "x" * 5000})))
+    assert d.forget(other).status == 204  # both have read what came before
+    assert owner.device(device) and d.device(device)
+    assert not [e for _, e in env.redis.xrange(env.key("events")) if e["id"] == device and e["state"] == "forgotten"]
+    assert "is no member, is ignored" in owner.log()
+    heard = env.redis.pubsub()
+    heard.subscribe(env.key("node", d.node))
+    env.redis.publish(channel, json.dumps(dict(ask, **{"from": d.node})))
+    wait_until(lambda: not any(n.device(device) for n in m.nodes))
+    answers = []
+    wait_until(lambda: answers.append(heard.get_message(ignore_subscribe_messages=True)) or any(
+        a and json.loads(a["data"]).get("what") == "forgotten" for a in answers if a and a["data"] != "self"))
+    heard.close()
+    for n in m.nodes:
+        assert n.get("/readyz").status == 200

@@ -9,6 +9,7 @@
 #include "../random.h"
 #include "../suite.h"
 #include "heartwheel/payload.h"
+#include "heartwheel/print.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 #define B(s)     s, sizeof(s) - 1
@@ -101,6 +102,26 @@ START_TEST(quote)
 }
 END_TEST
 
+/* What does not fit is cut, and the length is that of what stands in the buffer. */
+START_TEST(print_cuts)
+{
+	char *none = malloc(0), text[8];
+	for (size_t cap = 1; cap < 12; cap++) {
+		char *buf = malloc(cap);
+		ck_assert_uint_eq(hw_print(buf, cap, "%s-%d", "abc", 1234), cap < 9 ? cap - 1 : 8);
+		ck_assert_uint_eq(strlen(buf), cap < 9 ? cap - 1 : 8);
+		free(buf);
+	}
+	ck_assert_uint_eq(hw_print(none, 0, "%s", "abc"), 0);
+	size_t n = 0;
+	for (int i = 0; i < 9; i++)
+		n += hw_print(text + n, sizeof(text) - n, "ab");
+	ck_assert_uint_eq(n, 7);
+	ck_assert_str_eq(text, "abababa");
+	free(none);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("json_text");
@@ -110,6 +131,7 @@ int main(void)
 	tcase_add_loop_test(tc, number, 0, COUNT(numbers));
 	tcase_add_test(tc, random_numbers);
 	tcase_add_loop_test(tc, quote, 0, COUNT(quotes));
+	tcase_add_test(tc, print_cuts);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
