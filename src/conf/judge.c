@@ -12,6 +12,7 @@
 #include "conf/errors.h"
 #include "conf/table.h"
 #include "conf/value.h"
+#include "heartwheel/print.h"
 
 #define SHOWN 48
 
@@ -137,14 +138,14 @@ static int set_enum(const struct hw_conf_option *o, const char *text, void *fiel
 			*(int *)field = c->value;
 			return 0;
 		}
-	at = (size_t)snprintf(why, cap, "'%s' is unknown: give", hw_conf_shown(text, shown, sizeof(shown)));
+	at = hw_print(why, cap, "'%s' is unknown: give", hw_conf_shown(text, shown, sizeof(shown)));
 	for (c = o->choices; c->name && at < cap; c++)
 		if (*c->name)
-			at += (size_t)snprintf(why + at, cap - at, "%s %s",
-			                       c == o->choices || !c[-1].name[0] ? ""
-			                       : c[1].name                       ? ","
-			                                                         : " or",
-			                       c->name);
+			at += hw_print(why + at, cap - at, "%s %s",
+			               c == o->choices || !c[-1].name[0] ? ""
+			               : c[1].name                       ? ","
+			                                                 : " or",
+			               c->name);
 	return -EINVAL;
 }
 

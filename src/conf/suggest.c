@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "conf/draft.h"
+#include "heartwheel/print.h"
 
 #define NAME_LEN 32 /* no key is as long */
 #define EDITS    2
@@ -75,8 +76,7 @@ void hw_conf_sections_of(const struct hw_conf_table *t, const char *key, char *b
 	for (size_t i = 0; i < t->n_options && at < cap; i++) {
 		const struct hw_conf_option *o = &t->options[i];
 		if (strcmp(o->key, key) == 0)
-			at += (size_t)snprintf(buf + at, cap - at, "%s[%s%s]", at ? " or " : "", o->section,
-			                       tail(o->section));
+			at += hw_print(buf + at, cap - at, "%s[%s%s]", at ? " or " : "", o->section, tail(o->section));
 	}
 }
 
@@ -116,10 +116,10 @@ void hw_conf_unknown_section(const struct hw_conf_table *t, const char *name, ch
 		snprintf(why, cap, "unknown section: did you mean [%s%s]?", near, tail(near));
 		return;
 	}
-	at = (size_t)snprintf(why, cap, "unknown section; there are");
+	at = hw_print(why, cap, "unknown section; there are");
 	for (size_t i = 0; i < t->n_options && at < cap; i++) {
 		const char *section = t->options[i].section;
 		if (hw_conf_option_find(t, section, NULL) == (int)i)
-			at += (size_t)snprintf(why + at, cap - at, " [%s%s]", section, tail(section));
+			at += hw_print(why + at, cap - at, " [%s%s]", section, tail(section));
 	}
 }

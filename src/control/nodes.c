@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "control/parts.h"
+#include "heartwheel/print.h"
 #include "http/json.h"
 #include "http/metrics.h"
 
@@ -239,20 +240,17 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 	if (!hw_nodes_of(c, &nodes))
 		return n;
 	if (!nodes.member)
-		n += (size_t)snprintf(why + n, cap - n, "%snot a member of the nodes '%.64s'", n ? "; " : "",
-		                      nodes.name);
+		n += hw_print(why + n, cap - n, "%snot a member of the nodes '%.64s'", n ? "; " : "", nodes.name);
 	if (nodes.denied)
-		n += (size_t)snprintf(why + n, cap - n, "%sthe event stream may not be read", n ? "; " : "");
+		n += hw_print(why + n, cap - n, "%sthe event stream may not be read", n ? "; " : "");
 	const char *owner = c->ops->standby ? c->ops->standby(c->arg) : NULL;
 	if (owner && *owner)
-		n += (size_t)snprintf(why + n, cap - n, "%sstanding by: '%.64s' owns the fleet", n ? "; " : "", owner);
+		n += hw_print(why + n, cap - n, "%sstanding by: '%.64s' owns the fleet", n ? "; " : "", owner);
 	else if (owner)
-		n += (size_t)snprintf(why + n, cap - n, "%sstanding by: no node is known to own the fleet",
-		                      n ? "; " : "");
+		n += hw_print(why + n, cap - n, "%sstanding by: no node is known to own the fleet", n ? "; " : "");
 	const struct hw_control_node *other = stranger(&nodes, &what);
 	if (other)
-		n += (size_t)snprintf(why + n, cap - n, "%snode '%.64s' is of another %s", n ? "; " : "", other->node,
-		                      what);
+		n += hw_print(why + n, cap - n, "%snode '%.64s' is of another %s", n ? "; " : "", other->node, what);
 	return n;
 }
 

@@ -10,6 +10,7 @@
 
 #include "control/nodes.h"
 #include "control/parts.h"
+#include "heartwheel/print.h"
 #include "http/json.h"
 #include "http/metrics.h"
 #include "http/usage.h"
@@ -137,15 +138,15 @@ void hw_serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 	(void)rest;
 	c->ops->status(c->arg, &s);
 	if (b.blind && !hw_stands_by(c))
-		n += (size_t)snprintf(why + n, sizeof(why) - n, "blind: %s", hw_cause_name(b.cause));
+		n += hw_print(why + n, sizeof(why) - n, "blind: %s", hw_cause_name(b.cause));
 	if (s.loading)
-		n += (size_t)snprintf(why + n, sizeof(why) - n, "%sloading devices from the store", n ? "; " : "");
+		n += hw_print(why + n, sizeof(why) - n, "%sloading devices from the store", n ? "; " : "");
 	if (s.store == HW_REDIS_REFUSES)
-		n += (size_t)snprintf(why + n, sizeof(why) - n, "%sRedis: %.600s", n ? "; " : "", s.redis);
+		n += hw_print(why + n, sizeof(why) - n, "%sRedis: %.600s", n ? "; " : "", s.redis);
 	if (s.owed_oldest_ms > OWED_MAX_MS)
-		n += (size_t)snprintf(why + n, sizeof(why) - n,
-		                      "%s%" PRIu64 " devices' states owed, the oldest for %" PRId64 " s", n ? "; " : "",
-		                      s.owed, s.owed_oldest_ms / 1000);
+		n += hw_print(why + n, sizeof(why) - n,
+		              "%s%" PRIu64 " devices' states owed, the oldest for %" PRId64 " s", n ? "; " : "", s.owed,
+		              s.owed_oldest_ms / 1000);
 	n = hw_nodes_trouble(c, why, n, sizeof(why));
 	if (n == 0)
 		reply_ok(req);

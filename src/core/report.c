@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The fields that devices report, and how they are written as JSON. See report.h. */
 #include "heartwheel/report.h"
+#include "heartwheel/print.h"
 
 #include <float.h>
 #include <math.h>
@@ -260,9 +261,9 @@ int hw_number_text(double v, char *buf, size_t cap)
 {
 	int n = 0;
 	if (!isfinite(v))
-		return snprintf(buf, cap, "null"); /* what JSON has for it */
+		return (int)hw_print(buf, cap, "null"); /* what JSON has for it */
 	for (int digits = 15; digits <= 17; digits++) {
-		n = snprintf(buf, cap, "%.*g", digits, v);
+		n = (int)hw_print(buf, cap, "%.*g", digits, v);
 		if (strtod(buf, NULL) == v)
 			break;
 	}

@@ -11,6 +11,7 @@
 
 #include "ctl/ctl.h"
 #include "ctl/words.h"
+#include "heartwheel/print.h"
 
 /* What can be said is worth more than that something cannot: UNKNOWN does not hide CRITICAL. */
 enum level { OK, WARNING, UNKNOWN, CRITICAL };
@@ -32,12 +33,11 @@ struct check {
 static void __attribute__((format(printf, 3, 4))) say(struct check *c, enum level level, const char *format, ...)
 {
 	va_list args;
-	if (c->len + 2 < sizeof(c->line) && c->len > 0)
-		c->len += (size_t)snprintf(c->line + c->len, sizeof(c->line) - c->len, "; ");
+	if (c->len > 0)
+		c->len += hw_print(c->line + c->len, sizeof(c->line) - c->len, "; ");
 	va_start(args, format);
-	int n = vsnprintf(c->line + c->len, sizeof(c->line) - c->len, format, args);
+	c->len += hw_vprint(c->line + c->len, sizeof(c->line) - c->len, format, args);
 	va_end(args);
-	c->len = strnlen(c->line, c->len + (n > 0 ? (size_t)n : 0));
 	c->level = level > c->level ? level : c->level;
 }
 
@@ -79,11 +79,10 @@ static void name_offline(struct check *c, int64_t offline)
 	}
 	if (path.text && hw_client_ask(c->ctl->client, "GET", path.text, &a) == 0 && a.code == 200)
 		cJSON_ArrayForEach(device, cJSON_GetObjectItemCaseSensitive(a.json, "devices")) if (n++ < NAMED_MAX)
-			c->len += (size_t)snprintf(c->line + c->len, sizeof(c->line) - c->len, "%s%.255s",
-		                                   n == 1 ? " (" : ", ", hw_member_text(device, "id"));
+			c->len += hw_print(c->line + c->len, sizeof(c->line) - c->len, "%s%.255s", n == 1 ? " (" : ", ",
+		                           hw_member_text(device, "id"));
 	if (n > 0)
-		c->len +=
-			(size_t)snprintf(c->line + c->len, sizeof(c->line) - c->len, "%s)", offline > n ? ", ..." : "");
+		c->len += hw_print(c->line + c->len, sizeof(c->line) - c->len, "%s)", offline > n ? ", ..." : "");
 	hw_path_fini(&path);
 	hw_answer_fini(&a);
 }

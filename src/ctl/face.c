@@ -9,6 +9,7 @@
 
 #include "ctl/ctl.h"
 #include "ctl/words.h"
+#include "heartwheel/print.h"
 
 #define NARROW   60  /* columns below which what matters less is left out */
 #define WIDE     130 /* columns from which on the list has the groups and the changes beside it */
@@ -149,9 +150,9 @@ static const char *alarm_words(const struct hw_face *f, const struct hw_board *b
 static void draw_title(const struct hw_face *f, const struct hw_board *b)
 {
 	char up[HW_SPAN_MAX], clock[HW_SPAN_MAX], right[128], words[HW_WORDS_MAX];
-	int width = snprintf(right, sizeof(right), "up %s  %s ",
-	                     hw_text_span(hw_member_int(b->status, "uptime_s") * 1000, up),
-	                     hw_text_time(hw_wall_ms(), clock));
+	int width = (int)hw_print(right, sizeof(right), "up %s  %s ",
+	                          hw_text_span(hw_member_int(b->status, "uptime_s") * 1000, up),
+	                          hw_text_time(hw_wall_ms(), clock));
 	fill(0, 0, COLS, A_REVERSE);
 	int taken = putf(f, 0, 0, COLS, A_REVERSE, " heartwheel  %s  %s", hw_member_text(b->status, "node"),
 	                 hw_member_text(b->status, "version"));

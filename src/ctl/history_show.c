@@ -10,6 +10,7 @@
 
 #include "ctl/history.h"
 #include "ctl/words.h"
+#include "heartwheel/print.h"
 
 /* Below so many columns this is left out. */
 enum {
@@ -233,10 +234,10 @@ static void print_stream(const struct hw_ctl *ctl, const cJSON *s)
 	const cJSON *lag_s = cJSON_GetObjectItemCaseSensitive(s, "lag_s");
 	int64_t lag_ms = cJSON_IsNumber(lag_s) ? (int64_t)(lag_s->valuedouble * 1e3) : 0;
 	bool behind = hw_member_int(s, "lag_entries") > 0;
-	int at = snprintf(text, sizeof(text), "%s entries read, the last one %s",
-	                  hw_text_count(hw_member_int(s, "n"), n), hw_member_text(s, "at"));
+	size_t at = hw_print(text, sizeof(text), "%s entries read, the last one %s",
+	                     hw_text_count(hw_member_int(s, "n"), n), hw_member_text(s, "at"));
 	if (behind)
-		snprintf(text + at, sizeof(text) - (size_t)at, "; %s wait, for %s",
+		snprintf(text + at, sizeof(text) - at, "; %s wait, for %s",
 		         hw_text_count(hw_member_int(s, "lag_entries"), lag), hw_text_span(lag_ms, span));
 	const char *stream = hw_member_text(s, "stream");
 	const char *title = strcmp(stream, "device:events") == 0  ? "events"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/ctl.h"
+#include "heartwheel/print.h"
 
 enum { COL_NODE, COL_STATE, COL_SINCE, COL_OWNS, COL_DEVICES, COL_OWED, COL_VERSION, COLS };
 #define GAP 2
@@ -191,7 +192,7 @@ static void note_differences(const struct hw_ctl *ctl, const cJSON *node)
 	char text[256] = "";
 	size_t n = 0;
 	cJSON_ArrayForEach(what, cJSON_GetObjectItemCaseSensitive(node, "differs")) if (cJSON_IsString(what) && n < 200)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%.20s", n ? ", " : "", what->valuestring);
+		n += hw_print(text + n, sizeof(text) - n, "%s%.20s", n ? ", " : "", what->valuestring);
 	if (n > 0)
 		note(ctl, HW_WARN,
 		     format_text("node %s differs from this one: %s", hw_member_text(node, "node"), text));

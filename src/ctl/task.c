@@ -17,6 +17,7 @@
 
 #include "conf/conf.h"
 #include "ctl/other.h"
+#include "heartwheel/print.h"
 
 #define WAIT_MAX_S 50 /* of one request */
 #define PATIENCE_S 20 /* beyond what it waits by itself */
@@ -90,9 +91,9 @@ static bool make_id(char id[40])
 	unsigned char random[12];
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return false;
-	int n = snprintf(id, 40, "ctl-");
+	size_t n = hw_print(id, 40, "ctl-");
 	for (size_t i = 0; i < sizeof(random); i++)
-		n += snprintf(id + n, 3, "%02x", random[i]);
+		n += hw_print(id + n, 3, "%02x", random[i]);
 	return true;
 }
 

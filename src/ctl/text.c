@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "heartwheel/print.h"
+
 void hw_screen_init(struct hw_screen *s)
 {
 	struct winsize size = {0};
@@ -270,8 +272,8 @@ enum hw_paint hw_state_paint(const char *state)
 char *hw_text_count(int64_t n, char *buf)
 {
 	char digits[HW_SPAN_MAX];
-	int len = snprintf(digits, sizeof(digits), "%" PRId64, n), at = 0;
-	for (int i = 0; i < len; i++) {
+	size_t len = hw_print(digits, sizeof(digits), "%" PRId64, n), at = 0;
+	for (size_t i = 0; i < len; i++) {
 		if (i > 0 && (len - i) % 3 == 0 && digits[i - 1] != '-')
 			buf[at++] = ',';
 		buf[at++] = digits[i];
@@ -299,9 +301,9 @@ char *hw_text_span(int64_t ms, char *buf)
 	while (i < 3 && s < units[i].s)
 		i++;
 	int64_t rest = i < 3 ? s % units[i].s / units[i + 1].s : 0;
-	int n = snprintf(buf, HW_SPAN_MAX, "%" PRId64 "%c", s / units[i].s, units[i].name);
+	size_t n = hw_print(buf, HW_SPAN_MAX, "%" PRId64 "%c", s / units[i].s, units[i].name);
 	if (rest > 0)
-		snprintf(buf + n, HW_SPAN_MAX - (size_t)n, "%" PRId64 "%c", rest, units[i + 1].name);
+		snprintf(buf + n, HW_SPAN_MAX - n, "%" PRId64 "%c", rest, units[i + 1].name);
 	return buf;
 }
 

@@ -9,6 +9,7 @@
 #include "cluster_show.h"
 #include "control/nodes.h"
 #include "heartwheel/fnv.h"
+#include "heartwheel/print.h"
 
 void hw_app_hold_strangers(const struct hw_app *a, struct hw_cluster_answer *answer)
 {
@@ -24,10 +25,10 @@ void hw_app_hold_strangers(const struct hw_app *a, struct hw_cluster_answer *ans
 static size_t add_difference(const struct hw_control_node *node, unsigned bits, char *text, size_t n, size_t cap)
 {
 	bool first = true;
-	n += (size_t)snprintf(text + n, cap - n, "%s'%s' has another ", n ? "; " : "", node->node);
+	n += hw_print(text + n, cap - n, "%s'%s' has another ", n ? "; " : "", node->node);
 	for (unsigned i = 0; hw_control_difference(i); i++)
 		if (bits & 1u << i) {
-			n += (size_t)snprintf(text + n, cap - n, "%s%s", first ? "" : ", ", hw_control_difference(i));
+			n += hw_print(text + n, cap - n, "%s%s", first ? "" : ", ", hw_control_difference(i));
 			first = false;
 		}
 	return n;

@@ -10,6 +10,7 @@
 
 #include "cluster_priv.h"
 #include "heartwheel/fnv.h"
+#include "heartwheel/print.h"
 
 /* --- our own entry ------------------------------------------------------------------------------------------------ */
 
@@ -238,7 +239,7 @@ void hw_app_cluster_leaves(struct hw_app *a, const char *node)
 static bool is_publisher_of(const char *id, const char *node)
 {
 	char end[sizeof("--pub") + HW_NODE_ID_MAX];
-	size_t len = strlen(id), n = (size_t)snprintf(end, sizeof(end), "-%s-pub", node);
+	size_t len = strlen(id), n = hw_print(end, sizeof(end), "-%s-pub", node);
 	return len > n && strcmp(id + len - n, end) == 0;
 }
 

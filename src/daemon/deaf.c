@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "debts.h"
+#include "heartwheel/print.h"
 #include "presence.h"
 
 #define PAYLOAD_MAX 512
@@ -58,10 +59,10 @@ void hw_app_canary(struct hw_app *a, const struct hw_out *out)
 {
 	char by[PAYLOAD_MAX / 2], payload[PAYLOAD_MAX];
 	hw_json_quote(a->start->node_id, strlen(a->start->node_id), by, sizeof(by));
-	int len = snprintf(payload, sizeof(payload), "{\"by\":%s,\"seq\":%lld,\"canary\":true}", by,
-	                   (long long)out->canary.seq);
+	size_t len = hw_print(payload, sizeof(payload), "{\"by\":%s,\"seq\":%lld,\"canary\":true}", by,
+	                      (long long)out->canary.seq);
 	uint64_t token = (uint64_t)out->canary.group << 16 | out->canary.filter;
-	hw_publisher_canary(a->publisher, out->canary.topic, payload, (size_t)len, token);
+	hw_publisher_canary(a->publisher, out->canary.topic, payload, len, token);
 }
 
 /* A refusal has the broker's reason; without one it never went out. */

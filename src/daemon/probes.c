@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
 #include "http/ask.h"
 #include "wake.h"
 
@@ -67,14 +68,14 @@ static bool publish(struct hw_app *a, struct hw_now now, struct hw_ref ref, int6
 	hw_json_quote(id.text, id.len, name, sizeof(name));
 	hw_probe_id(a->monitor, ref, msg_id);
 	snprintf(topic, sizeof(topic), "nodes/%.*s/pending", (int)id.len, id.text);
-	int len = snprintf(payload, sizeof(payload),
-	                   "{\"sender\":%s,\"receiver\":%s,\"msg_id\":\"%s\",\"action\":\"%s\",\"time\":%.3f,"
-	                   "\"exp\":%.3f,\"payload\":null}",
-	                   by, name, msg_id, g->probe, (double)now.wall_ms / 1e3,
-	                   (double)(now.wall_ms + left_ns / HW_NS_PER_MS) / 1e3);
+	size_t len = hw_print(payload, sizeof(payload),
+	                      "{\"sender\":%s,\"receiver\":%s,\"msg_id\":\"%s\",\"action\":\"%s\",\"time\":%.3f,"
+	                      "\"exp\":%.3f,\"payload\":null}",
+	                      by, name, msg_id, g->probe, (double)now.wall_ms / 1e3,
+	                      (double)(now.wall_ms + left_ns / HW_NS_PER_MS) / 1e3);
 	const struct hw_publication what = {.topic = topic,
 	                                    .payload = payload,
-	                                    .len = (size_t)len,
+	                                    .len = len,
 	                                    .expiry_s = (uint32_t)(left_ns / HW_NS_PER_S + 1),
 	                                    .token = HW_PROBE_TOKEN};
 	return a->publisher && !a->stopping && hw_publisher_publish(a->publisher, &what);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
+
 void hw_sheet_begin(struct hw_sheet *s, struct evbuffer *out, bool csv)
 {
 	s->out = out;
@@ -62,7 +64,7 @@ void hw_sheet_text(struct hw_sheet *s, const char *key, const char *text, size_t
 {
 	char quoted[1024];
 	if (s->csv && is_formula(text, len) && len < sizeof(quoted))
-		put_field(s, quoted, (size_t)snprintf(quoted, sizeof(quoted), "'%.*s", (int)len, text));
+		put_field(s, quoted, hw_print(quoted, sizeof(quoted), "'%.*s", (int)len, text));
 	else if (s->csv)
 		put_field(s, text, len);
 	else
@@ -73,7 +75,7 @@ void hw_sheet_int(struct hw_sheet *s, const char *key, int64_t v)
 {
 	char text[32];
 	if (s->csv)
-		put_field(s, text, (size_t)snprintf(text, sizeof(text), "%" PRId64, v));
+		put_field(s, text, hw_print(text, sizeof(text), "%" PRId64, v));
 	else
 		hw_json_int(&s->j, key, v);
 }
@@ -98,8 +100,7 @@ void hw_sheet_seconds(struct hw_sheet *s, const char *key, int64_t ms)
 {
 	char text[32];
 	if (s->csv)
-		put_field(s, text,
-		          (size_t)snprintf(text, sizeof(text), "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000)));
+		put_field(s, text, hw_print(text, sizeof(text), "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000)));
 	else
 		hw_json_number(&s->j, key, (double)ms / 1e3);
 }
@@ -113,7 +114,7 @@ void hw_sheet_ratio(struct hw_sheet *s, const char *key, int64_t over, int64_t u
 	}
 	double v = (double)over / (double)under / unit;
 	if (s->csv)
-		put_field(s, text, (size_t)snprintf(text, sizeof(text), "%.*f", decimals, v));
+		put_field(s, text, hw_print(text, sizeof(text), "%.*f", decimals, v));
 	else
 		hw_json_number(&s->j, key, v);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "heartwheel/payload.h"
+#include "heartwheel/print.h"
 
 static void flush(struct hw_json *j)
 {
@@ -120,15 +121,15 @@ void hw_json_text(struct hw_json *j, const char *key, const char *text)
 void hw_json_int(struct hw_json *j, const char *key, int64_t v)
 {
 	char digits[24];
-	int n = snprintf(digits, sizeof(digits), "%" PRId64, v);
-	value(j, key, digits, (size_t)n);
+	size_t n = hw_print(digits, sizeof(digits), "%" PRId64, v);
+	value(j, key, digits, n);
 }
 
 void hw_json_uint(struct hw_json *j, const char *key, uint64_t v)
 {
 	char digits[24];
-	int n = snprintf(digits, sizeof(digits), "%" PRIu64, v);
-	value(j, key, digits, (size_t)n);
+	size_t n = hw_print(digits, sizeof(digits), "%" PRIu64, v);
+	value(j, key, digits, n);
 }
 
 void hw_json_number(struct hw_json *j, const char *key, double v)
@@ -144,8 +145,8 @@ void hw_json_number(struct hw_json *j, const char *key, double v)
 void hw_json_element(struct hw_json *j, uint64_t v)
 {
 	char digits[24];
-	int n = snprintf(digits, sizeof(digits), "%s%" PRIu64, j->fresh ? "" : ",", v);
-	put(j, digits, (size_t)n);
+	size_t n = hw_print(digits, sizeof(digits), "%s%" PRIu64, j->fresh ? "" : ",", v);
+	put(j, digits, n);
 	j->fresh = false;
 }
 

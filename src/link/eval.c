@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
+
 /* Room for `more` bytes at the end, or NULL. */
 static char *room(struct hw_eval *e, struct hw_bytes *b, size_t more)
 {
@@ -144,16 +146,16 @@ size_t hw_eval_size(const struct hw_eval *e)
 const char *hw_eval_end(struct hw_eval *e, const char sha[HW_SHA_LEN], size_t *len)
 {
 	char count[16];
-	int count_len = snprintf(count, sizeof(count), "%u", e->n_keys);
+	size_t count_len = hw_print(count, sizeof(count), "%u", e->n_keys);
 	char *to = e->failed ? NULL : room(e, &e->whole, hw_eval_size(e) + 160);
 	if (!to)
 		return NULL;
-	int head = snprintf(to, 160, "*%u\r\n$7\r\nEVALSHA\r\n$%d\r\n%.*s\r\n$%d\r\n%s\r\n", 3 + e->n_keys + e->n_args,
-	                    HW_SHA_LEN, HW_SHA_LEN, sha, count_len, count);
+	size_t head = hw_print(to, 160, "*%u\r\n$7\r\nEVALSHA\r\n$%d\r\n%.*s\r\n$%d\r\n%s\r\n",
+	                       3 + e->n_keys + e->n_args, HW_SHA_LEN, HW_SHA_LEN, sha, (int)count_len, count);
 	memcpy(to + head, e->keys.at, e->keys.len);
 	if (e->args.len)
 		memcpy(to + head + e->keys.len, e->args.at, e->args.len);
-	*len = (size_t)head + hw_eval_size(e);
+	*len = head + hw_eval_size(e);
 	return to;
 }
 

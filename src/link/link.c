@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "heartwheel/print.h"
 #include "link/hooks.h"
 #include "link/sentinel.h"
 
@@ -323,9 +324,9 @@ static void on_selected(redisAsyncContext *ac, void *answer, void *arg)
 static void select_db(struct hw_redis_link *l)
 {
 	char db[16];
-	int len = snprintf(db, sizeof(db), "%d", l->conf.at.db);
+	size_t len = hw_print(db, sizeof(db), "%d", l->conf.at.db);
 	const char *argv[] = {"SELECT", db};
-	const size_t lens[] = {6, (size_t)len};
+	const size_t lens[] = {6, len};
 	if (l->conf.at.db == 0)
 		selected(l);
 	else if (hw_redis_link_command(l, on_selected, l, 2, argv, lens) != 0)

@@ -8,13 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
+
 #define MARK_DIGITS   16
 #define NUMBER_AT     (MARK_DIGITS + 1)
 #define NUMBER_DIGITS 20
 
 size_t hw_barrier_print(const struct hw_barrier *b, char to[HW_BARRIER_MAX])
 {
-	return (size_t)snprintf(to, HW_BARRIER_MAX, "%016" PRIx64 " %" PRIu64, b->mark, b->number);
+	return hw_print(to, HW_BARRIER_MAX, "%016" PRIx64 " %" PRIu64, b->mark, b->number);
 }
 
 bool hw_barrier_parse(const void *payload, size_t len, struct hw_barrier *b)

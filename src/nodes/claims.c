@@ -4,14 +4,16 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "heartwheel/print.h"
+
 #define EPOCH_MAX (UINT64_MAX / 2)
 
 /* "7:" or "7-9:", behind `sep` unless it is the first. */
 static size_t put_range(char *at, size_t cap, unsigned from, unsigned to, const char *sep)
 {
 	if (from == to)
-		return (size_t)snprintf(at, cap, "%s%u:", sep, from);
-	return (size_t)snprintf(at, cap, "%s%u-%u:", sep, from, to);
+		return hw_print(at, cap, "%s%u:", sep, from);
+	return hw_print(at, cap, "%s%u-%u:", sep, from, to);
 }
 
 size_t hw_claims_text(const uint64_t epochs[HW_PARTITIONS], char buf[HW_CLAIMS_TEXT])
@@ -24,7 +26,7 @@ size_t hw_claims_text(const uint64_t epochs[HW_PARTITIONS], char buf[HW_CLAIMS_T
 		if (epochs[from] == 0)
 			continue;
 		len += put_range(buf + len, HW_CLAIMS_TEXT - len, from, to, len > 0 ? "," : "");
-		len += (size_t)snprintf(buf + len, HW_CLAIMS_TEXT - len, "%" PRIu64, epochs[from]);
+		len += hw_print(buf + len, HW_CLAIMS_TEXT - len, "%" PRIu64, epochs[from]);
 	}
 	return len;
 }
@@ -40,7 +42,7 @@ size_t hw_known_text(const struct hw_token tokens[HW_PARTITIONS], char buf[HW_KN
 		if (t->epoch == 0)
 			continue;
 		len += put_range(buf + len, HW_KNOWN_TEXT - len, from, to, len > 0 ? " " : "");
-		len += (size_t)snprintf(buf + len, HW_KNOWN_TEXT - len, "%" PRIu64 ":%s", t->epoch, t->node);
+		len += hw_print(buf + len, HW_KNOWN_TEXT - len, "%" PRIu64 ":%s", t->epoch, t->node);
 	}
 	return len;
 }
@@ -139,7 +141,7 @@ size_t hw_record_text(const struct hw_record *r, char buf[HW_RECORD_TEXT])
 	buf[0] = '\0';
 	if (r->token.epoch == 0)
 		return 0;
-	return (size_t)snprintf(buf, HW_RECORD_TEXT, "%" PRIu64 " %s%s", r->token.epoch, r->token.node, mark);
+	return hw_print(buf, HW_RECORD_TEXT, "%" PRIu64 " %s%s", r->token.epoch, r->token.node, mark);
 }
 
 int hw_record_parse(const char *text, size_t len, struct hw_record *out)

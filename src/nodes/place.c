@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "heartwheel/print.h"
+
 #define PRIME1 UINT64_C(0x9e3779b185ebca87)
 #define PRIME2 UINT64_C(0xc2b2ae3d27d4eb4f)
 #define PRIME3 UINT64_C(0x165667b19e3779f9)
@@ -61,6 +63,5 @@ uint64_t hw_xxh64(const void *data, size_t len)
 uint64_t hw_partition_weight(unsigned p, const char *node)
 {
 	char text[96];
-	int len = snprintf(text, sizeof(text), "%u %s", p, node);
-	return hw_xxh64(text, (size_t)len < sizeof(text) ? (size_t)len : sizeof(text) - 1);
+	return hw_xxh64(text, hw_print(text, sizeof(text), "%u %s", p, node));
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
 #include "notify/words.h"
 
 #define ALL HW_STATES /* in `seen`: into whatever state */
@@ -154,8 +155,8 @@ static size_t say_counts(const struct hw_digest *d, char *out, size_t cap)
 	out[0] = '\0';
 	for (size_t k = 0; k < sizeof(order) / sizeof(*order); k++)
 		if (d->count[order[k]])
-			n += (size_t)snprintf(out + n, cap - n, "%s%s %s", n ? ", " : "",
-			                      hw_words_number(d->count[order[k]], count), hw_state_name(order[k]));
+			n += hw_print(out + n, cap - n, "%s%s %s", n ? ", " : "",
+			              hw_words_number(d->count[order[k]], count), hw_state_name(order[k]));
 	return n;
 }
 
@@ -199,7 +200,7 @@ static void say_summary(const struct hw_digest *d, char out[HW_DIGEST_SUMMARY])
 		n = strlen(out);
 	}
 	if (d->blind) {
-		n += (size_t)snprintf(out + n, HW_DIGEST_SUMMARY - n, "%smonitor ", n ? "; " : "");
+		n += hw_print(out + n, HW_DIGEST_SUMMARY - n, "%smonitor ", n ? "; " : "");
 		say_blind(d->blind_begun, d->blind_cause, d->blind_ms, out + n, HW_DIGEST_SUMMARY - n);
 	}
 }
@@ -209,12 +210,12 @@ static char *say_now(const struct hw_digest *d)
 	const struct hw_monitor_stats *s = hw_monitor_stats(d->m);
 	struct hw_blindness is = hw_monitor_blindness(d->m);
 	char text[320], online[32], offline[32];
-	int n = snprintf(text, sizeof(text), "Now %s online, %s offline",
-	                 hw_words_number(s->count[HW_STATE_ONLINE], online),
-	                 hw_words_number(s->count[HW_STATE_OFFLINE], offline));
+	size_t n = hw_print(text, sizeof(text), "Now %s online, %s offline",
+	                    hw_words_number(s->count[HW_STATE_ONLINE], online),
+	                    hw_words_number(s->count[HW_STATE_OFFLINE], offline));
 	if (is.blind) {
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "; monitor ");
-		say_blind(true, is.cause, 0, text + n, sizeof(text) - (size_t)n);
+		n += hw_print(text + n, sizeof(text) - n, "; monitor ");
+		say_blind(true, is.cause, 0, text + n, sizeof(text) - n);
 	}
 	return strdup(text);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "heartwheel/print.h"
 #include "heartwheel/utf8.h"
 #include "http/buffer.h"
 
@@ -47,8 +48,8 @@ size_t hw_words_show(const char *text, size_t len, char *out, size_t cap)
 const char *hw_words_number(uint64_t n, char buf[32])
 {
 	char digits[24];
-	int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n), at = 0;
-	for (int i = 0; i < len; i++) {
+	size_t len = hw_print(digits, sizeof(digits), "%llu", (unsigned long long)n), at = 0;
+	for (size_t i = 0; i < len; i++) {
 		if (i > 0 && (len - i) % 3 == 0)
 			buf[at++] = ',';
 		buf[at++] = digits[i];
@@ -72,9 +73,9 @@ const char *hw_words_span(int64_t ms, char buf[48])
 	while (i < 3 && s < units[i].s)
 		i++;
 	int64_t rest = i < 3 ? s % units[i].s / units[i + 1].s : 0;
-	int n = snprintf(buf, 48, "%lld %s", (long long)(s / units[i].s), units[i].name);
+	size_t n = hw_print(buf, 48, "%lld %s", (long long)(s / units[i].s), units[i].name);
 	if (rest > 0)
-		snprintf(buf + n, 48 - (size_t)n, " %lld %s", (long long)rest, units[i + 1].name);
+		snprintf(buf + n, 48 - n, " %lld %s", (long long)rest, units[i + 1].name);
 	return buf;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
 #include "link/clock.h"
 #include "link/link.h"
 #include "link/trouble.h"
@@ -460,7 +461,7 @@ static void on_hear_ready(void *arg)
 	size_t len[HW_KEYSPACE_EVENTS + 2] = {9, strlen(ks->self)};
 	char names[HW_KEYSPACE_EVENTS][64];
 	for (unsigned e = 0; e < HW_KEYSPACE_EVENTS; e++) {
-		len[first + (int)e] = (size_t)snprintf(names[e], sizeof(names[e]), "%s%s", ks->channel, events[e].name);
+		len[first + (int)e] = hw_print(names[e], sizeof(names[e]), "%s%s", ks->channel, events[e].name);
 		argv[first + (int)e] = names[e];
 	}
 	ks->confirmed = 0;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
 #include "heartwheel/topic.h"
 #include "redis/inner.h"
 
@@ -106,10 +107,10 @@ static unsigned json(const redisReply *e, char **to, unsigned bit)
 	char *object = malloc(e->len + 16);
 	if (!object)
 		return 0;
-	int head = snprintf(object, 16, "{\"data\":");
+	size_t head = hw_print(object, 16, "{\"data\":");
 	memcpy(object + head, e->str, e->len);
-	object[(size_t)head + e->len] = '}';
-	hw_payload_decode(&p, object, (size_t)head + e->len + 1);
+	object[head + e->len] = '}';
+	hw_payload_decode(&p, object, head + e->len + 1);
 	bool good = !p.malformed && (p.report.has & HW_HAS_DATA) && p.report.data;
 	if (good) {
 		*to = p.report.data;

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
 #include "redis/inner.h"
 #include "redis/run_id.h"
 
@@ -179,9 +180,9 @@ static void put(struct hw_redis *r)
 	char mark[64];
 	if (!r->up || k->in_flight || hw_scripts_loading(&r->scripts))
 		return;
-	int n = snprintf(mark, sizeof(mark), "%016" PRIx64 " %" PRId64, r->conf.run_mark, k->saw_ms);
+	size_t n = hw_print(mark, sizeof(mark), "%016" PRIx64 " %" PRId64, r->conf.run_mark, k->saw_ms);
 	if (k->canaries)
-		n += snprintf(mark + n, sizeof(mark) - (size_t)n, " %016" PRIx64, k->canaries);
+		n += hw_print(mark + n, sizeof(mark) - n, " %016" PRIx64, k->canaries);
 	bool new = !hw_redis_is_marked(r);
 	struct hw_eval *e = &k->eval;
 	hw_eval_begin(e);
@@ -189,7 +190,7 @@ static void put(struct hw_redis *r)
 	hw_eval_key(e, r->keys.offline, strlen(r->keys.offline));
 	if (r->ops->owner)
 		hw_eval_key(e, r->keys.nodes, strlen(r->keys.nodes));
-	hw_eval_arg(e, mark, (size_t)n);
+	hw_eval_arg(e, mark, n);
 	hw_eval_arg(e, new ? "1" : "0", 1);
 	if (r->ops->owner)
 		hw_eval_arg(e, r->conf.node_id, strlen(r->conf.node_id));

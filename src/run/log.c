@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "heartwheel/print.h"
+
 #define LINE_MAX_BYTES 2048
 #define LIMIT_NS       (INT64_C(10) * 1000 * 1000 * 1000)
 
@@ -124,10 +126,8 @@ static void write_line(struct hw_log *l, enum hw_log_level level, const char *te
 	clock_gettime(CLOCK_REALTIME, &t);
 	gmtime_r(&t.tv_sec, &tm);
 	size_t n = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
-	int more = snprintf(line + n, sizeof(line) - n, ".%03ldZ %s: %s\n", t.tv_nsec / 1000000,
-	                    hw_log_levels[level].name, text);
-	if (more > 0)
-		n += (size_t)more < sizeof(line) - n ? (size_t)more : sizeof(line) - n - 1;
+	n += hw_print(line + n, sizeof(line) - n, ".%03ldZ %s: %s\n", t.tv_nsec / 1000000, hw_log_levels[level].name,
+	              text);
 	ssize_t written = write(l->fd >= 0 ? l->fd : STDERR_FILENO, line, n);
 	(void)written; /* nowhere to complain to */
 }

@@ -9,6 +9,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "heartwheel/print.h"
+
 int hw_pidfile_lock(const char *path, const struct hw_user *u, pid_t *holder)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -33,10 +35,10 @@ int hw_pidfile_lock(const char *path, const struct hw_user *u, pid_t *holder)
 int hw_pidfile_write(int fd)
 {
 	char text[32];
-	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	size_t n = hw_print(text, sizeof(text), "%ld\n", (long)getpid());
 	if (ftruncate(fd, 0) < 0)
 		return -errno;
-	return pwrite(fd, text, (size_t)n, 0) == n ? 0 : -EIO;
+	return pwrite(fd, text, n, 0) == (ssize_t)n ? 0 : -EIO;
 }
 
 void hw_pidfile_remove(const char *path, int fd)

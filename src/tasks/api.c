@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "heartwheel/print.h"
 #include "http/access.h"
 #include "http/usage.h"
 #include "link/clock.h"
@@ -313,8 +314,8 @@ const char *hw_api_desk_error(const struct hw_tasks_app *a, int rc)
 struct hw_text hw_api_sender(struct evhttp_request *req, char buf[HW_API_SENDER_MAX])
 {
 	const char *user = evhttp_find_header(evhttp_request_get_input_headers(req), HW_USER_HEADER);
-	int len = snprintf(buf, HW_API_SENDER_MAX, "%s%.64s", user ? "user:" : "local", user ? user : "");
-	return (struct hw_text){buf, (size_t)len};
+	size_t len = hw_print(buf, HW_API_SENDER_MAX, "%s%.64s", user ? "user:" : "local", user ? user : "");
+	return (struct hw_text){buf, len};
 }
 
 static void on_up(void *arg, bool up)

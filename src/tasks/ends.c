@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
 #include "heartwheel/report.h"
 #include "notify/telling.h"
 #include "notify/words.h"
@@ -54,10 +55,10 @@ static void say(const struct hw_told_task *t, char out[SUMMARY_MAX])
 	show(t->action, action);
 	show(t->sender, sender);
 	show(t->receiver, receiver);
-	int n = snprintf(out, SUMMARY_MAX, "task %s%s%sfrom %s to %s: ", *action ? "'" : "", action,
-	                 *action ? "' " : "", sender, receiver);
+	size_t n = hw_print(out, SUMMARY_MAX, "task %s%s%sfrom %s to %s: ", *action ? "'" : "", action,
+	                    *action ? "' " : "", sender, receiver);
 	char *at = out + n;
-	size_t cap = SUMMARY_MAX - (size_t)n;
+	size_t cap = SUMMARY_MAX - n;
 	hw_words_span(t->waited_ms, span);
 	if (how_of(t) == UNTAKEN)
 		snprintf(at, cap, "nobody took it within %s", span);
@@ -77,8 +78,8 @@ static void say_counts(const struct hw_tasks_ends *e, char *out, size_t cap)
 	out[0] = '\0';
 	for (int k = 0; k < HOWS; k++)
 		if (e->of[k])
-			n += (size_t)snprintf(out + n, cap - n, "%s%s %s", n ? ", " : "",
-			                      hw_words_number(e->of[k], count), hows[k]);
+			n += hw_print(out + n, cap - n, "%s%s %s", n ? ", " : "", hw_words_number(e->of[k], count),
+			              hows[k]);
 }
 
 static void say_summary(const struct hw_tasks_ends *e, char out[SUMMARY_MAX])

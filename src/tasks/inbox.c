@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
 #include "tasks/allow.h"
 #include "tasks/app.h"
 #include "tasks/turn.h"
@@ -220,10 +221,10 @@ static void on_cancelled(void *arg, const struct hw_desk_said *said)
 	char value[96];
 	struct hw_notice n = {.msg_id = q->msg_id, .task = &said->task, .state = c->was, .time_ms = said->now_ms};
 	if (said->rc == 0 && c->verdict == HW_TASK_DONE) {
-		int len = snprintf(value, sizeof(value), "{\"was\":\"%s\",\"tries\":%u}", hw_task_state_name(c->was),
-		                   c->tries);
+		size_t len = hw_print(value, sizeof(value), "{\"was\":\"%s\",\"tries\":%u}", hw_task_state_name(c->was),
+		                      c->tries);
 		n.state = HW_TASK_CANCELLED;
-		n.value = (struct hw_text){value, (size_t)len};
+		n.value = (struct hw_text){value, len};
 		(void)hw_tasks_notify(q->inbox->app, q->sender, HW_TOPIC_COMPLETE, &n, NULL, NULL);
 	} else if (said->rc == 0 && (c->verdict == HW_TASK_OVER || c->verdict == HW_TASK_RUNNING)) {
 		n.why = c->verdict == HW_TASK_OVER ? "it has ended" : "the device has it: cancel by force";
@@ -238,15 +239,15 @@ static void on_queried(void *arg, const struct hw_task_id *task, const struct hw
 {
 	struct asking *q = arg;
 	char value[160];
-	int len = snprintf(value, sizeof(value), "{\"state\":\"%s\",\"tries\":%u,\"at\":%.3f,\"exp\":%.3f}",
-	                   r->rc ? "" : hw_task_state_name(r->state), r->tries, (double)r->at_ms / 1e3,
-	                   (double)r->exp_ms / 1e3);
+	size_t len = hw_print(value, sizeof(value), "{\"state\":\"%s\",\"tries\":%u,\"at\":%.3f,\"exp\":%.3f}",
+	                      r->rc ? "" : hw_task_state_name(r->state), r->tries, (double)r->at_ms / 1e3,
+	                      (double)r->exp_ms / 1e3);
 	const struct hw_notice n = {.msg_id = q->msg_id,
 	                            .task = task,
 	                            .receiver = r->receiver,
 	                            .state = r->state,
 	                            .time_ms = hw_tasks_store_now_ms(q->inbox->app->store),
-	                            .value = {value, (size_t)len}};
+	                            .value = {value, len}};
 	if (r->rc == 0)
 		(void)hw_tasks_notify(q->inbox->app, q->sender, HW_TOPIC_COMPLETE, &n, NULL, NULL);
 	else if (r->rc == -ENOENT)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
 #include "heartwheel/topic.h"
 #include "link/clock.h"
 #include "tasks/app.h"
@@ -149,8 +150,10 @@ static void tell_again(struct hw_tasks_watch *w)
 static int name_it(struct hw_tasks_watch *w, struct hw_text sender, struct hw_text msg_id, struct hw_task_id *task)
 {
 	char name[HW_ID_MAX + 2];
-	int len = snprintf(name, sizeof(name), "/%.*s", (int)sender.len, sender.at);
-	return hw_tasks_store_name(w->app->store, (struct hw_text){name, (size_t)len}, msg_id, task);
+	if (sender.len > HW_ID_MAX)
+		return -EINVAL;
+	size_t len = hw_print(name, sizeof(name), "/%.*s", (int)sender.len, sender.at);
+	return hw_tasks_store_name(w->app->store, (struct hw_text){name, len}, msg_id, task);
 }
 
 static bool is_us(const struct hw_tasks_watch *w, struct hw_text name)
@@ -299,7 +302,7 @@ bool hw_tasks_watch_count(const struct hw_tasks_watch *w, uint64_t *n)
 static int listen_to(struct hw_tasks_watch *w, const char *word)
 {
 	char filter[2 * HW_CONF_TEXT_MAX];
-	int len = snprintf(filter, sizeof(filter), "%s/+/%s/+", w->app->conf->root, word);
+	size_t len = hw_print(filter, sizeof(filter), "%s/+/%s/+", w->app->conf->root, word);
 	int rc = hw_tasks_broker_listen(w->app->broker, filter, false, on_message, w);
 	filter[len - 2] = '\0';
 	return rc ? rc : hw_tasks_broker_listen(w->app->broker, filter, false, on_message, w);

@@ -83,6 +83,7 @@ grep -E '^(include/|src/core/|src/nodes/)' "$work/own" | xargs grep -nE \
 verdict 'core and nodes are pure: no clock, socket, log, thread'
 
 # Arrows only go down: each part, and the parts that it may include. heartwheelctl and bench stand apart.
+# heartwheel/print.h is for all.
 cat >"$work/arrows" <<'END'
 conf    conf
 nodes   nodes heartwheel
@@ -102,7 +103,7 @@ END
 		$(grep -E '^(include/|src/core/)' "$work/own") /dev/null
 	while read -r part may; do
 		grep -nE '#include "[a-z]+/' $(grep "^src/$part/" "$work/own") /dev/null |
-			grep -vE "#include \"($(echo "$may" | tr ' ' '|'))/"
+			grep -vE "#include \"(heartwheel/print\.h|($(echo "$may" | tr ' ' '|'))/)"
 	done <"$work/arrows"
 } >"$work/out" 2>/dev/null
 verdict 'includes only go down'
@@ -127,6 +128,23 @@ xargs awk -v list="$work/c" '
 	}' <"$work/c" >"$work/includes"
 tsort <"$work/includes" 2>&1 >/dev/null | sed 's/^tsort: //; s/^-: input contains a loop:/a circle:/' >"$work/out"
 verdict 'no files include each other in a circle'
+
+# The length that snprintf() returns may be longer than the buffer: it is compared within ten lines, or hw_print() is used.
+# shellcheck disable=SC2016 # for awk
+grep -v '^include/heartwheel/print.h$' "$work/own" | xargs awk '
+	/(\(size_t\)|\(int\)|\+=|return|[(,]) *v?snprintf\(/ { print FILENAME ":" FNR ": the result of snprintf as a length: use hw_print()" }
+	open && $0 ~ "(^|[^_[:alnum:]])" name " ([<>]=?) " { open = 0 }
+	open && (--open == 0 || /^}/) {
+		open = 0
+		print at ": the result of snprintf is not compared with the size of the buffer: use hw_print()"
+	}
+	match($0, /[_[:alnum:]]+ = v?snprintf\(/) {
+		name = substr($0, RSTART)
+		sub(/ .*/, "", name)
+		at = FILENAME ":" FNR
+		open = 10
+	}' >"$work/out"
+verdict 'no unchecked result of snprintf is used as a length'
 
 xargs grep -LE '^/\* SPDX-License-Identifier: MIT \*/' <"$work/c" >"$work/out"
 grep -E '(\.sh|\.py|^quickstart|^\.ci/run)$' "$work/files" | xargs grep -L 'SPDX-License-Identifier: MIT' >>"$work/out"
