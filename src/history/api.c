@@ -119,7 +119,11 @@ static void serve_metrics(void *arg, struct evhttp_request *req, const char *res
 	              (double)v.gaps);
 	hw_metric_one(b, "history_lost_total", "counter", "Entries that were lost in them, as far as it is known",
 	              (double)v.lost);
-	hw_metric_one(b, "history_unusable_total", "counter", "Entries that could not be read", (double)v.unusable);
+	hw_metric_family(b, "history_unusable_total", "counter",
+	                 "Entries that were skipped (fields, time, seq) or corrected (text)");
+	for (int i = 0; i < HW_ODD_KINDS; i++)
+		hw_metric_labelled(b, "history_unusable_total", "kind", hw_clerk_odd_name((enum hw_source_odd)i),
+		                   (double)v.odd[i]);
 	hw_metric_one(b, "history_yielded_total", "counter", "Batches that another worker was quicker with",
 	              (double)v.yielded);
 	hw_metric_one(b, "history_sql_losses_total", "counter", "Times that SQL went away", (double)v.sql_losses);

@@ -19,6 +19,7 @@
 
 #include "history/ledger.h"
 #include "link/clock.h"
+#include "link/trouble.h"
 
 #define LINES_MAX     64
 #define AGAIN_MAX_S   60
@@ -65,6 +66,7 @@ struct hw_clerk {
 	int64_t hashes_at_ms;                     /* monotonic: not before, as they were refused */
 	bool emptied;                             /* of the gap: hw_ledger_owes() */
 	bool half_told, redis_told;
+	int64_t odd_told_ms[HW_ODD_KINDS]; /* monotonic */
 };
 
 /* --- what it says ------------------------------------------------------------------------------------------------- */
@@ -240,16 +242,35 @@ static void tell_gap(struct hw_clerk *c, enum hw_stream stream, const struct hw_
 		    lost, part_names[stream]);
 }
 
+/* Each kind at most once in 10 s. */
+static void tell_odd(struct hw_clerk *c, int part, const struct hw_source_page *p)
+{
+	static const char *const whats[HW_ODD_KINDS] = {
+		[HW_ODD_FIELDS] = "skipped: a field is missing or makes no sense",
+		[HW_ODD_TIME] = "skipped: the time is negative or more than a day ahead of Redis' clock",
+		[HW_ODD_SEQ] = "skipped: seq is missing or more than a day ahead of Redis' clock",
+		[HW_ODD_TEXT] = "kept with a corrected text: it was no UTF-8, or too long"};
+	char at[HW_EVENT_ID_TEXT];
+	hw_event_id_text(p->odd_at, at);
+	for (int i = 0; i < HW_ODD_KINDS; i++)
+		if (p->odd[i] && hw_trouble_due_again(&c->odd_told_ms[i], mono_ms()))
+			say(c, HW_LOG_WARNING, "%s: %" PRIu64 " entries %s; one is at %s", part_names[part], p->odd[i],
+			    whats[i], at);
+}
+
 static void account(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t fresh, double s)
 {
 	static const enum hw_clerk_rows kinds[] = {HW_ROWS_SIGHT, HW_ROWS_TRANSITION, HW_ROWS_TASK};
-	int64_t now_ms = hw_clock_now().wall_ms, lag_ms = now_ms - (int64_t)p->to.at.ms;
+	int64_t now_ms = hw_clock_now().wall_ms;
+	int64_t lag_ms = p->to.at.ms < (uint64_t)now_ms ? now_ms - (int64_t)p->to.at.ms : 0;
+	tell_odd(c, (int)stream, p);
 	pthread_mutex_lock(&c->lock);
 	c->view.place[stream] = c->place[stream];
 	c->view.rows[kinds[stream]] += fresh;
-	c->view.unusable += p->unusable;
+	for (int i = 0; i < HW_ODD_KINDS; i++)
+		c->view.odd[i] += p->odd[i];
 	c->view.owes = c->owes_ms != 0;
-	c->view.lag_ms[stream] = p->more && lag_ms > 0 ? lag_ms : 0;
+	c->view.lag_ms[stream] = p->more ? lag_ms : 0;
 	if (!p->more)
 		c->view.lag_entries[stream] = 0;
 	if (p->gap.any) {
@@ -289,7 +310,8 @@ static int put_more(struct hw_clerk *c, enum hw_stream stream, struct hw_source_
 		rc = hw_ledger_move(c->ledger, stream, &next.from, &next.to) == 1 ? 0 : -EIO;
 		if (rc == 0)
 			rc = put(c, stream, &next, fresh);
-		next.unusable += p->unusable;
+		for (int i = 0; i < HW_ODD_KINDS; i++)
+			next.odd[i] += p->odd[i];
 		*p = next;
 	}
 	return rc;
@@ -418,6 +440,15 @@ static int find_forgotten(struct hw_clerk *c, int64_t gap_ms)
 	return rc;
 }
 
+static void account_hashes(struct hw_clerk *c, const struct hw_source_page *p)
+{
+	tell_odd(c, HASHES, p);
+	pthread_mutex_lock(&c->lock);
+	for (int i = 0; i < HW_ODD_KINDS; i++)
+		c->view.odd[i] += p->odd[i];
+	pthread_mutex_unlock(&c->lock);
+}
+
 /*
  * After a gap each device's hash tells its last transition. A hash and the stream's entry are written at once, so what
  * a hash says and the stream does not, once it has been read to its end behind the hash, is what was lost.
@@ -431,6 +462,8 @@ static int read_back(struct hw_clerk *c)
 	do {
 		rc = hw_source_scan(c->source, cursor, &page);
 		note_refusal(c, HASHES, rc);
+		if (rc == 0)
+			account_hashes(c, &page);
 		struct hw_entry *kept = rc == 0 && page.n > 0 ? malloc(page.n * sizeof(*kept)) : NULL;
 		if (rc || (page.n > 0 && !kept))
 			return rc ? rc : -ENOTCONN;
@@ -554,6 +587,12 @@ void hw_clerk_look(struct hw_clerk *c, struct hw_clerk_view *out)
 const char *hw_clerk_rows_name(enum hw_clerk_rows kind)
 {
 	static const char *const names[] = {"transition", "found", "sight", "task"};
+	return names[kind];
+}
+
+const char *hw_clerk_odd_name(enum hw_source_odd kind)
+{
+	static const char *const names[HW_ODD_KINDS] = {"fields", "time", "seq", "text"};
 	return names[kind];
 }
 

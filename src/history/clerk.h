@@ -41,7 +41,7 @@ struct hw_clerk_view {
 	int64_t lag_entries[HW_STREAMS]; /* -1: Redis does not tell */
 	int64_t lag_ms[HW_STREAMS];
 	int64_t gaps, lost; /* of all that SQL holds */
-	uint64_t rows[HW_ROWS_KINDS], unusable, yielded, sql_losses;
+	uint64_t rows[HW_ROWS_KINDS], odd[HW_ODD_KINDS], yielded, sql_losses;
 	struct hw_histogram batch;
 	bool owes; /* hashes are to be read back */
 };
@@ -54,5 +54,6 @@ void hw_clerk_free(struct hw_clerk *c);
 void hw_clerk_look(struct hw_clerk *c, struct hw_clerk_view *out);
 /* The names of rows, as the metrics have them. */
 const char *hw_clerk_rows_name(enum hw_clerk_rows kind);
+const char *hw_clerk_odd_name(enum hw_source_odd kind);
 
 #endif

@@ -172,6 +172,20 @@ void hw_ledger_close(struct hw_ledger *l)
 
 /* --- places ------------------------------------------------------------------------------------------------------- */
 
+/* The greatest ids of a stream are longer than their column: these are written in hexadecimal digits. */
+static void place_text(struct hw_event_id at, char buf[HW_EVENT_ID_TEXT])
+{
+	if (hw_event_id_text(at, buf) > HW_ENTRY_WORD)
+		snprintf(buf, HW_EVENT_ID_TEXT, "x%" PRIx64 "-%" PRIx64, at.ms, at.n);
+}
+
+static int place_parse(const char *text, size_t len, struct hw_event_id *out)
+{
+	if (len > 0 && *text == 'x')
+		return sscanf(text, "x%" SCNx64 "-%" SCNx64, &out->ms, &out->n) == 2 ? 0 : -EINVAL;
+	return hw_event_id_parse(text, len, out);
+}
+
 int hw_ledger_place(struct hw_ledger *l, enum hw_stream stream, struct hw_place *out)
 {
 	struct hw_sql_stmt *q = l->q[PLACE];
@@ -180,7 +194,7 @@ int hw_ledger_place(struct hw_ledger *l, enum hw_stream stream, struct hw_place 
 	int rc = hw_sql_step(q) == 1 ? 0 : -EIO;
 	if (rc == 0) {
 		const char *at = hw_sql_column_text(q, 0, &len);
-		if (hw_event_id_parse(at, len, &out->at) != 0)
+		if (place_parse(at, len, &out->at) != 0)
 			rc = -EIO;
 		out->n = hw_sql_column_int(q, 1);
 	}
@@ -192,8 +206,8 @@ int hw_ledger_move(struct hw_ledger *l, enum hw_stream stream, const struct hw_p
 {
 	char old[HW_EVENT_ID_TEXT], new[HW_EVENT_ID_TEXT];
 	struct hw_sql_stmt *q = l->q[MOVE];
-	hw_event_id_text(from->at, old);
-	hw_event_id_text(to->at, new);
+	place_text(from->at, old);
+	place_text(to->at, new);
 	hw_sql_text(q, 1, new);
 	hw_sql_int(q, 2, to->n);
 	hw_sql_text(q, 3, stream_names[stream]);
@@ -442,8 +456,8 @@ int hw_ledger_gap(struct hw_ledger *l, enum hw_stream stream, const struct hw_ga
 {
 	char after[HW_EVENT_ID_TEXT], before[HW_EVENT_ID_TEXT];
 	struct hw_sql_stmt *q = l->q[GAP_NEW];
-	hw_event_id_text(gap->after, after);
-	hw_event_id_text(gap->before, before);
+	place_text(gap->after, after);
+	place_text(gap->before, before);
 	hw_sql_text(q, 1, stream_names[stream]);
 	hw_sql_text(q, 2, after);
 	hw_sql_text(q, 3, before);

@@ -14,6 +14,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "heartwheel/bounds.h"
+#include "heartwheel/topic.h"
+#include "link/clock.h"
 #include "link/link.h"
 #include "link/trouble.h"
 
@@ -35,6 +38,7 @@ struct hw_source {
 	bool linked, up, timed_out;
 	unsigned awaited; /* answers that have not come */
 	int failed;       /* of the answers that were awaited: 0 or -errno */
+	int64_t redis_ms; /* Redis' clock with the answer that is read; 0: it does not tell */
 	char why[HW_TROUBLE_TEXT + 200];
 };
 
@@ -130,6 +134,7 @@ struct question {
 	reader *read; /* NULL: only that it is no error counts */
 	void *arg;
 	bool one_of_many; /* a key that holds something else says nothing of the others: it is not read */
+	bool may_fail;    /* an error is no answer, and no failure */
 };
 
 /* The first refusal of several has the reason. */
@@ -153,7 +158,8 @@ static void on_answer(redisAsyncContext *ac, void *answer, void *arg)
 		return;
 	}
 	hw_redis_link_got(&s->link);
-	if (reply->type == REDIS_REPLY_ERROR && q->one_of_many && hw_trouble_of(reply->str) == HW_TROUBLE_WRONGTYPE)
+	if (reply->type == REDIS_REPLY_ERROR &&
+	    (q->may_fail || (q->one_of_many && hw_trouble_of(reply->str) == HW_TROUBLE_WRONGTYPE)))
 		return;
 	if (reply->type == REDIS_REPLY_ERROR)
 		refused(s, reply->str);
@@ -191,9 +197,36 @@ static int answers(struct hw_source *s)
 
 static int ask(struct hw_source *s, reader *read, void *arg, int argc, const char **argv)
 {
-	struct question q = {s, read, arg, false};
+	struct question q = {.s = s, .read = read, .arg = arg};
 	send_question(&q, argc, argv);
 	return answers(s);
+}
+
+/* --- the clock ---------------------------------------------------------------------------------------------------- */
+
+static bool read_clock(void *arg, const redisReply *reply)
+{
+	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->type == REDIS_REPLY_STRING)
+		*(int64_t *)arg = strtoll(reply->element[0]->str, NULL, 10) * 1000;
+	return true;
+}
+
+/* Redis' clock comes with the answer to what is asked next. `q` must live as long. */
+static void send_clock(struct hw_source *s, struct question *q)
+{
+	s->redis_ms = 0;
+	*q = (struct question){.s = s, .read = read_clock, .arg = &s->redis_ms, .may_fail = true};
+	send_question(q, 1, (const char *[]){"TIME"});
+}
+
+/* What times are compared with: the later one of Redis' clock and ours, as either may be behind. If Redis does not tell
+ * its clock, an entry's place does. */
+static int64_t clock_ms(const struct hw_source *s, struct hw_event_id at)
+{
+	int64_t ours = hw_clock_now().wall_ms, theirs = s->redis_ms;
+	if (theirs == 0 && at.ms <= INT64_MAX)
+		theirs = (int64_t)at.ms;
+	return theirs > ours ? theirs : ours;
 }
 
 /* --- entries ------------------------------------------------------------------------------------------------------ */
@@ -203,19 +236,15 @@ static bool is_text(const redisReply *r)
 	return r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS;
 }
 
-static void copy(char *to, size_t cap, const redisReply *from)
-{
-	size_t len = from->len < cap - 1 ? from->len : cap - 1;
-	memcpy(to, from->str, len);
-	to[len] = '\0';
-}
-
+/* A decimal number; -1 for anything else. */
 static void take_number(int64_t *to, const redisReply *from)
 {
-	*to = strtoll(from->str, NULL, 10);
+	bool good = from->len > 0 && from->len <= 18 && strspn(from->str, "0123456789") == from->len;
+	*to = good ? strtoll(from->str, NULL, 10) : -1;
 }
 
-static void take_field(enum hw_stream stream, struct hw_entry *e, const char *name, const redisReply *v)
+/* Returns false if a text had to be corrected. */
+static bool take_field(enum hw_stream stream, struct hw_entry *e, const char *name, const redisReply *v)
 {
 	static const struct {
 		const char *name[HW_STREAMS];
@@ -227,33 +256,54 @@ static void take_field(enum hw_stream stream, struct hw_entry *e, const char *na
 		{{"node", "node", "sender"}, TEXT(node)},
 		{{"", "group", "task"}, TEXT(group)},
 		{{"state", "state", "state"}, TEXT(state)},
-		{{"cause", "reason", "why"}, TEXT(why)},
+		{{"", "reason", "why"}, TEXT(why)},
+		{{"cause", "", ""}, offsetof(struct hw_entry, why), HW_ENTRY_WORD + 1},
 		{{"from_ms", "time_ms", "time_ms"}, NUMBER(time_ms)},
 		{{"to_ms", "last_seen_ms", ""}, NUMBER(last_seen_ms)},
 		{{"", "seq", ""}, NUMBER(seq)},
 	};
+	bool same = true;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
-		if (strcmp(fields[i].name[stream], name) != 0)
+		if (!*fields[i].name[stream] || strcmp(fields[i].name[stream], name) != 0)
 			continue;
 		if (fields[i].size)
-			copy((char *)e + fields[i].at, fields[i].size, v);
+			same &= hw_bounds_text((char *)e + fields[i].at, fields[i].size, v->str, v->len);
 		else
 			take_number((int64_t *)((char *)e + fields[i].at), v);
 	}
+	return same;
 }
 
-/* Whether it says what an entry of its stream has to. */
-static bool is_whole(enum hw_stream stream, const struct hw_entry *e)
+static bool is_state(const char *state)
 {
-	if (!*e->state || e->time_ms <= 0)
-		return false;
+	return strcmp(state, "online") == 0 || strcmp(state, "offline") == 0 || strcmp(state, "forgotten") == 0;
+}
+
+/* What keeps an entry from being kept; HW_ODD_KINDS: nothing. A name is not corrected: it would be another's. */
+static enum hw_source_odd odd_of(enum hw_stream stream, struct hw_entry *e, int64_t now_ms, bool same_names)
+{
+	if (!*e->state || !same_names)
+		return HW_ODD_FIELDS;
+	if (e->time_ms <= 0 || !hw_bounds_time(e->time_ms, now_ms))
+		return HW_ODD_TIME;
+	if (!hw_bounds_time(e->last_seen_ms, now_ms)) {
+		if (stream == HW_STREAM_SIGHT)
+			return HW_ODD_TIME;
+		e->last_seen_ms = 0;
+	}
 	if (stream == HW_STREAM_SIGHT)
-		return *e->node && e->last_seen_ms > 0;
+		return *e->node && e->last_seen_ms > 0 ? HW_ODD_KINDS : HW_ODD_FIELDS;
 	if (stream == HW_STREAM_TASKS)
-		return *e->group && *e->id;
-	return *e->id && e->seq > 0 &&
-	       (strcmp(e->state, "online") == 0 || strcmp(e->state, "offline") == 0 ||
-	        strcmp(e->state, "forgotten") == 0);
+		return *e->group && *e->id ? HW_ODD_KINDS : HW_ODD_FIELDS;
+	if (!hw_id_valid(e->id, strlen(e->id)) || !is_state(e->state))
+		return HW_ODD_FIELDS;
+	return e->seq > 0 && hw_bounds_seq((uint64_t)e->seq, now_ms) ? HW_ODD_KINDS : HW_ODD_SEQ;
+}
+
+static void note_odd(struct hw_source_page *p, enum hw_source_odd odd, struct hw_event_id at)
+{
+	p->odd[odd]++;
+	p->odd_at = at;
 }
 
 /* The id of an entry of a reply; false: it is none. */
@@ -263,20 +313,30 @@ static bool id_of(const redisReply *r, struct hw_event_id *at)
 	       hw_event_id_parse(r->element[0]->str, r->element[0]->len, at) == 0;
 }
 
-/* Appends an entry to the page, or counts it as unusable. */
+static bool is_name(enum hw_stream stream, const char *field)
+{
+	return strcmp(field, stream == HW_STREAM_EVENTS ? "id" : "receiver") == 0 || strcmp(field, "task") == 0;
+}
+
+/* Appends an entry to the page, or counts it as odd. */
 static void take_entry(struct hw_source *s, enum hw_stream stream, struct hw_event_id at, const redisReply *fields,
                        struct hw_source_page *p)
 {
 	struct hw_entry *e = &s->entries[p->n];
+	bool same_names = true, same = true;
 	memset(e, 0, sizeof(*e));
 	e->at = at;
-	for (size_t i = 0; fields->type == REDIS_REPLY_ARRAY && i + 1 < fields->elements; i += 2)
-		if (is_text(fields->element[i]) && is_text(fields->element[i + 1]))
-			take_field(stream, e, fields->element[i]->str, fields->element[i + 1]);
-	if (is_whole(stream, e))
-		p->n++;
-	else
-		p->unusable++;
+	for (size_t i = 0; fields->type == REDIS_REPLY_ARRAY && i + 1 < fields->elements; i += 2) {
+		const redisReply *name = fields->element[i], *value = fields->element[i + 1];
+		if (is_text(name) && is_text(value) && !take_field(stream, e, name->str, value))
+			*(is_name(stream, name->str) ? &same_names : &same) = false;
+	}
+	enum hw_source_odd odd = odd_of(stream, e, clock_ms(s, at), same_names);
+	p->n += odd == HW_ODD_KINDS;
+	if (odd == HW_ODD_KINDS && !same)
+		odd = HW_ODD_TEXT;
+	if (odd != HW_ODD_KINDS)
+		note_odd(p, odd, at);
 }
 
 /* --- a page ------------------------------------------------------------------------------------------------------- */
@@ -414,9 +474,10 @@ static int look(struct hw_source *s, struct reading *r)
 {
 	char from[HW_EVENT_ID_TEXT], count[16];
 	const char *key = s->keys[r->stream];
-	struct question aside = {.s = s}, whole = {.s = s, .read = read_whole, .arg = r};
+	struct question clock, aside = {.s = s}, whole = {.s = s, .read = read_whole, .arg = r};
 	hw_event_id_text(r->page->from.at, from);
 	snprintf(count, sizeof(count), "%u", s->page + 1);
+	send_clock(s, &clock);
 	send_question(&aside, 1, (const char *[]){"MULTI"});
 	send_question(&aside, 3, (const char *[]){"XINFO", "STREAM", key});
 	send_question(&aside, 6, (const char *[]){"XRANGE", key, "-", "+", "COUNT", count});
@@ -430,10 +491,12 @@ int hw_source_read(struct hw_source *s, enum hw_stream stream, const struct hw_p
 	char at[HW_EVENT_ID_TEXT], count[16];
 	*out = (struct hw_source_page){.entries = s->entries, .from = *from, .to = *from};
 	struct reading r = {.s = s, .stream = stream, .page = out};
+	struct question clock;
 	if (from->n < 0 || from->at.ms == 0)
 		return look(s, &r);
 	hw_event_id_text(from->at, at);
 	snprintf(count, sizeof(count), "%u", s->page + 1);
+	send_clock(s, &clock);
 	int rc = ask(s, read_page, &r, 6, (const char *[]){"XRANGE", s->keys[stream], at, "+", "COUNT", count});
 	return rc == 0 && r.gone ? look(s, &r) : rc;
 }
@@ -515,12 +578,12 @@ static bool read_hash(void *arg, const redisReply *reply)
 	const size_t sizes[] = {sizeof(e->state), sizeof(e->why), sizeof(e->group), sizeof(e->node)};
 	for (size_t i = 0; i < 4; i++)
 		if (is_text(v[i]))
-			copy(texts[i], sizes[i], v[i]);
+			hw_bounds_text(texts[i], sizes[i], v[i]->str, v[i]->len);
 	int64_t *const numbers[] = {&e->time_ms, &e->last_seen_ms, &e->seq};
 	for (size_t i = 0; i < 3; i++)
 		if (is_text(v[4 + i]))
 			take_number(numbers[i], v[4 + i]);
-	e->at = (struct hw_event_id){(uint64_t)e->time_ms, 0};
+	e->at = (struct hw_event_id){e->time_ms > 0 ? (uint64_t)e->time_ms : 0, 0};
 	return true;
 }
 
@@ -531,6 +594,8 @@ int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *
 	*out = (struct hw_source_page){.entries = s->entries};
 	snprintf(count, sizeof(count), "%u", s->page / 4 + 1);
 	snprintf(at, sizeof(at), "%s", cursor);
+	struct question clock;
+	send_clock(s, &clock);
 	int rc = ask(s, read_keys, &c, 6, (const char *[]){"SCAN", at, "MATCH", s->state_match, "COUNT", count});
 	struct question *q = rc == 0 && c.n > 0 ? calloc(c.n, sizeof(*q)) : NULL;
 	if (rc || !q)
@@ -538,7 +603,7 @@ int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *
 	for (size_t i = 0; i < c.n; i++) {
 		char key[KEY_MAX + HW_ENTRY_NAME];
 		snprintf(key, sizeof(key), "%s%s", s->state_prefix, s->entries[i].id);
-		q[i] = (struct question){s, read_hash, &s->entries[i], true};
+		q[i] = (struct question){.s = s, .read = read_hash, .arg = &s->entries[i], .one_of_many = true};
 		send_question(&q[i], 9,
 		              (const char *[]){"HMGET", key, "state", "reason", "group", "node", "since", "last_seen",
 		                               "seq"});
@@ -546,10 +611,12 @@ int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *
 	rc = answers(s);
 	free(q);
 	for (size_t i = 0; rc == 0 && i < c.n; i++) {
-		if (!is_whole(HW_STREAM_EVENTS, &s->entries[i]))
-			out->unusable++;
+		struct hw_entry *e = &s->entries[i];
+		enum hw_source_odd odd = odd_of(HW_STREAM_EVENTS, e, clock_ms(s, (struct hw_event_id){0, 0}), true);
+		if (odd != HW_ODD_KINDS)
+			note_odd(out, odd, e->at);
 		else if (out->n++ != i)
-			s->entries[out->n - 1] = s->entries[i];
+			s->entries[out->n - 1] = *e;
 	}
 	return rc;
 }
@@ -570,7 +637,7 @@ int hw_source_has(struct hw_source *s, const struct hw_entry *devices, bool *has
 		return -ENOTCONN;
 	for (size_t i = 0; i < n; i++) {
 		snprintf(key, sizeof(key), "%s%s", s->state_prefix, devices[i].id);
-		q[i] = (struct question){s, read_has, &has[i], true};
+		q[i] = (struct question){.s = s, .read = read_has, .arg = &has[i], .one_of_many = true};
 		has[i] = true;
 		send_question(&q[i], 3, (const char *[]){"HMGET", key, "seq"});
 	}

@@ -28,15 +28,19 @@ struct hw_source_conf {
 	unsigned page; /* entries that are asked for at once: Redis does nothing else meanwhile */
 };
 
+/* What is wrong with an entry or a hash: it is skipped, except that a text is corrected. */
+enum hw_source_odd { HW_ODD_FIELDS, HW_ODD_TIME, HW_ODD_SEQ, HW_ODD_TEXT, HW_ODD_KINDS };
+
 /* What is behind a place. */
 struct hw_source_page {
 	struct hw_entry *entries; /* the source's, until the next page */
 	size_t n;
-	uint64_t unusable;    /* entries that could not be read: they are passed over */
-	struct hw_place from; /* the place that was asked for */
-	struct hw_place to;   /* and the one behind the page */
-	struct hw_gap gap;    /* before the page */
-	bool more;            /* the page is full */
+	uint64_t odd[HW_ODD_KINDS]; /* how many of each; see heartwheel/bounds.h for the bounds */
+	struct hw_event_id odd_at;  /* one of them */
+	struct hw_place from;       /* the place that was asked for */
+	struct hw_place to;         /* and the one behind the page */
+	struct hw_gap gap;          /* before the page */
+	bool more;                  /* the page is full */
 };
 
 /* Does not connect yet. `conf` is copied. NULL without memory. */

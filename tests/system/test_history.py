@@ -524,3 +524,60 @@ def test_what_the_monitor_writes_arrives(env):
     wait_until(lambda: db.rows("SELECT COUNT(*) FROM sight WHERE cause = 'stopped'") == [(1,)], what="the stop")
     check_outages(db)
     h.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hostile_entries_are_skipped_and_the_rest_is_kept(env, redis, kind):
+    """Whatever another program writes into the streams: no entry stops the worker, and each is counted and logged."""
+    db, s = database(env, kind), Scribe(env, 19)
+    h = History(env, db, batch=100).start()
+    s.write([s.entry("d1", "online", s.now), s.entry("d2", "online", s.now + 1)])
+    good = s.entry("d1", "offline", s.now + 2)
+
+    def hostile(**fields):
+        env.redis.xadd(s.stream, {**good, **fields})
+    hostile(id="x", time_ms=1, seq=1)                                          # an outage from 1970 ...
+    hostile(id="x", state="online", time_ms=2**63 - 1, seq=2)                  # ... that never ends
+    hostile(time_ms=-5), hostile(time_ms="12x"), hostile(time_ms=now_ms() + 2 * DAY)
+    hostile(seq=2**48 - 1), hostile(seq=2**64), hostile(seq=0)
+    hostile(id=b"\xff\xfe"), hostile(id="y" * 300), hostile(state="odd")
+    hostile(id="z", reason=b"a\xffb", group=b"\xc3" * 300, node=b"n\x00", last_seen_ms=2**62)
+    s.saw("blind", s.now, s.now + 9, cause="c" * 41)
+    s.saw("blind", s.now + 10, s.now + 19, cause=b"\xe2\x28\xa1")
+    s.saw("blind", s.now + 20, 2**63 - 1, cause="link")
+    env.redis.xadd(s.tasks, {"task": "t0", "receiver": "d1", "sender": "a", "state": "sent", "time_ms": s.now})
+    env.redis.xadd(s.tasks, {"task": "t1", "receiver": "d1", "sender": b"\xff", "state": "failed", "time_ms": s.now, "why": b"\xfe" * 400})
+    env.redis.xadd(s.tasks, {"task": "t2", "receiver": "d1", "sender": "a", "state": "sent", "time_ms": 2**63 - 1})
+    s.write([good, s.entry("d2", "offline", s.now + 3)])
+    for stream in ("device:events", "device:sight", "task:events"):
+        wait_read(h, env, stream)
+    assert dict(db.rows("SELECT id, state FROM device WHERE id LIKE 'd%'")) == {"d1": "offline", "d2": "offline"}
+    assert db.rows("SELECT reason, last_seen_ms FROM transition t JOIN device d ON d.dev = t.dev WHERE d.id = 'z'") == [("a?b", 0)]
+    assert db.rows("SELECT from_ms, cause FROM sight ORDER BY from_ms") == [(s.now, "c" * 40), (s.now + 10, "?(?")]
+    assert db.rows("SELECT task, sender, why FROM task ORDER BY task") == [("t0", "a", ""), ("t1", "?", "?" * 255)]
+    m = h.metrics()
+    assert [m.get("history_unusable_total", kind=k) for k in ("fields", "time", "seq", "text")] == [3, 6, 3, 4]
+    assert "more than a day ahead of Redis' clock; one is at" in h.log(), h.log()
+    # The greatest place there is: it is longer than its column, and the worker resumes behind it.
+    env.redis.xadd(s.stream, s.entry("d1", "online", s.now + 4), id="%d-%d" % (2**64 - 1, 2**64 - 1))
+    wait_read(h, env)
+    h.stop()
+    h.start()
+    wait_read(h, env)
+    assert dict(db.rows("SELECT id, state FROM device"))["d1"] == "online" and h.metrics().get("history_sql_losses_total") == 0
+    env.redis.delete(s.stream)
+    s.write([s.entry("d1", "offline", s.now + 5)])
+    wait_read(h, env)
+    assert dict(db.rows("SELECT id, state FROM device"))["d1"] == "offline"
+    h.stop()
+
+
+def test_without_the_right_to_ask_redis_for_its_clock_times_are_checked_all_the_same(env, redis):
+    db, s = database(env), Scribe(env, 20)
+    h = History(env, db, batch=100, redis=allow(env, "-time")).start()
+    s.some(50)
+    env.redis.xadd(s.stream, {**s.next(), "time_ms": now_ms() + 2 * DAY})
+    s.some(1)
+    wait_read(h, env)
+    assert in_sql(db).items() >= dict(list(s.written.items())[:50]).items()
+    assert h.metrics().get("history_unusable_total", kind="time") == 1 and h.status()["redis"] == "up"
