@@ -203,6 +203,7 @@ int hw_link_open(struct hw_link *l)
 	static bool tls_is_set_up; /* under the gate */
 	const struct hw_mqtt_conf *c = &l->conf;
 	hw_why_begin(&l->why);
+	l->guard = (struct hw_guard){0};
 	l->up_ns = 0;
 	l->m = mosquitto_new(c->client_id, c->session_s == 0, l);
 	if (!l->m) {
@@ -248,11 +249,16 @@ bool hw_link_wants_write(const struct hw_link *l)
  * The library reads one packet a call, or several when TLS or messages in flight say so. EAGAIN without a callback in
  * between is what tells that nothing is left: neither FIONREAD nor poll() knows what TLS has decrypted already.
  */
-enum hw_link_read hw_link_read_one(struct hw_link *l)
+static enum hw_link_read read_one(struct hw_link *l)
 {
+	bool guarded = l->conf.protocol == 5 && hw_link_is_bare(l);
+	enum hw_guard_answer may = guarded ? hw_guard_check(&l->guard, mosquitto_socket(l->m), &l->why) : HW_GUARD_PASS;
+	if (may != HW_GUARD_PASS)
+		return may == HW_GUARD_WAIT ? HW_LINK_DRAINED : HW_LINK_LOST;
 	uint64_t before = l->progress;
 	errno = 0;
 	int rc = mosquitto_loop_read(l->m, 1), err = errno;
+	hw_guard_has_read(&l->guard, l->progress != before);
 	if (rc || mosquitto_socket(l->m) < 0) {
 		hw_link_lost(l, rc, err);
 		return HW_LINK_LOST;
@@ -260,20 +266,33 @@ enum hw_link_read hw_link_read_one(struct hw_link *l)
 	return err == EAGAIN && l->progress == before ? HW_LINK_DRAINED : HW_LINK_MORE;
 }
 
-enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget)
+enum hw_link_read hw_link_read_one(struct hw_link *l)
 {
-	if (l->state == HW_LINK_OPENING)
-		budget = 1; /* a TLS handshake has no callbacks to tell progress by */
+	enum hw_link_read got = read_one(l);
+	l->guard.sound = 0; /* the next one may be read past the library */
+	return got;
+}
+
+static enum hw_link_read read_some(struct hw_link *l, unsigned budget)
+{
 	for (unsigned i = 0; i < budget; i++) {
 		if (l->has_room && !l->has_room(l->owner))
 			return HW_LINK_NO_ROOM;
-		enum hw_link_read got = hw_link_read_one(l);
+		enum hw_link_read got = read_one(l);
 		if (got != HW_LINK_MORE)
 			return got;
 	}
-	if (l->state == HW_LINK_OPEN)
-		mosquitto_log_callback_set(l->m, NULL);
 	return HW_LINK_MORE;
+}
+
+enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget)
+{
+	/* A TLS handshake has no callbacks to tell progress by. */
+	enum hw_link_read got = read_some(l, l->state == HW_LINK_OPENING ? 1 : budget);
+	l->guard.sound = 0;
+	if (got == HW_LINK_MORE && l->state == HW_LINK_OPEN)
+		mosquitto_log_callback_set(l->m, NULL);
+	return got;
 }
 
 int hw_link_write(struct hw_link *l)

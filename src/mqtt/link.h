@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "mqtt/backoff.h"
+#include "mqtt/guard.h"
 #include "mqtt/mqtt.h"
 #include "mqtt/why.h"
 
@@ -50,6 +51,7 @@ struct hw_link {
 
 	struct mosquitto *m;
 	enum hw_link_state state;
+	struct hw_guard guard;
 	struct hw_granted granted;
 	uint64_t progress; /* counted up by every callback: tells a read that brought something from one that did not */
 	int64_t opened_ns, up_ns; /* 0: not */
@@ -76,7 +78,8 @@ int hw_link_socket(const struct hw_link *l);
 bool hw_link_wants_write(const struct hw_link *l);
 /* Reads about `budget` packets. Callbacks run in here. */
 enum hw_link_read hw_link_read(struct hw_link *l, unsigned budget);
-/* One packet, by the library, or as much of it as there is. */
+/* One packet, by the library, or as much of it as there is. Unlike hw_link_read() it may be mixed with reads past the
+ * library. */
 enum hw_link_read hw_link_read_one(struct hw_link *l);
 /* 0, or -1 with `why`. */
 int hw_link_write(struct hw_link *l);

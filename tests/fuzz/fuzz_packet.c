@@ -10,6 +10,7 @@
 
 #include "fuzz.h"
 #include "mqtt/packet.h"
+#include "mqtt/properties.h"
 
 static bool inside(const void *part, size_t len, const uint8_t *at, size_t n)
 {
@@ -35,6 +36,23 @@ static enum hw_packet_kind look(const uint8_t *bytes, size_t n, bool v5, struct 
 	}
 	free(own);
 	return kind;
+}
+
+/* More bytes change a cut packet's answer alone. A cut packet asks for more bytes than there are. */
+static void check_beginning(const uint8_t *bytes, size_t n)
+{
+	struct hw_packet_check c;
+	enum hw_packet_soundness before = HW_PACKET_CUT;
+	for (size_t i = 0; i <= n && i < 64; i++) {
+		uint8_t *own = malloc(i ? i : 1);
+		MUST(own);
+		memcpy(own, bytes, i);
+		enum hw_packet_soundness s = hw_packet_check(own, i, &c);
+		free(own);
+		MUST(before == HW_PACKET_CUT || s == before);
+		MUST(s != HW_PACKET_CUT || c.need > i);
+		before = s;
+	}
 }
 
 /* An acknowledgement says so as soon as its reason is there, and then whatever follows. */
@@ -71,6 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool v5 = data[0] & 1;
 	struct hw_packet p;
 	look_ack(data + 1, size - 1, v5);
+	check_beginning(data + 1, size - 1);
 	for (data++, size--; look(data, size, v5, &p) == HW_PACKET_MESSAGE; data += p.size, size -= p.size)
 		check_beginnings(data, p.size, v5);
 	return 0;

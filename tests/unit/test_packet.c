@@ -14,6 +14,7 @@
 #include "../random.h"
 #include "../suite.h"
 #include "mqtt/packet.h"
+#include "mqtt/properties.h"
 
 #define RANDOM_PACKETS 3000
 
@@ -86,6 +87,63 @@ START_TEST(test_retained)
 	struct hw_packet p;
 	ck_assert_int_eq(look("\x31\x05\0\1a\0x", 7, true, &p), HW_PACKET_MESSAGE);
 	ck_assert(p.retained);
+}
+END_TEST
+
+/* --- what the library may read */
+
+START_TEST(test_check)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		enum hw_packet_soundness soundness;
+		size_t size, need; /* need: of a cut one */
+		int property;      /* of an unsound one */
+	} cases[] = {
+		{"", 0, HW_PACKET_CUT, 0, 1, 0},
+		{"\x20", 1, HW_PACKET_CUT, 0, 2, 0},
+		{"\x20\x80", 2, HW_PACKET_CUT, 0, 3, 0},
+		{"\x20\x80\x80\x80\x80", 5, HW_PACKET_UNSOUND, 0, 0, -1},
+		{"\x20\2\0\1", 4, HW_PACKET_SOUND, 4, 0, 0}, /* of a broker without MQTT 5 */
+		{"\x20\3\0\0\0", 5, HW_PACKET_SOUND, 5, 0, 0},
+		{"\x20\3\0\0", 4, HW_PACKET_CUT, 5, 5, 0},
+		{"\x20\6\0\0\3\x21\0\x14", 8, HW_PACKET_SOUND, 8, 0, 0},
+		{"\x20\6\0\0\3\x21\0\x14more", 12, HW_PACKET_SOUND, 8, 0, 0},
+		{"\x20\6\0\0\4\x21\0\x14", 8, HW_PACKET_UNSOUND, 8, 0, -1}, /* properties beyond the end */
+		{"\x20\6\0\0\2\x21\0\x14", 8, HW_PACKET_UNSOUND, 8, 0, -1}, /* a value beyond the properties */
+		{"\x20\6\0\0\3\x20\0\x14", 8, HW_PACKET_UNSOUND, 8, 0, 32},
+		{"\x20\7\0\0\4\x80\1\0\x14", 9, HW_PACKET_UNSOUND, 9, 0, 128},
+		{"\x30\x08\0\1a\2\1\1xy", 10, HW_PACKET_SOUND, 10, 0, 0},
+		{"\x30\x08\0\1a\2\1\1", 8, HW_PACKET_SOUND, 10, 0, 0}, /* the payload is to come */
+		{"\x30\x08\0\1a\2\1", 7, HW_PACKET_CUT, 10, 8, 0},
+		{"\x30\x08\0\1a\2\0\1xy", 10, HW_PACKET_UNSOUND, 10, 0, 0},
+		{"\x32\x0a\0\1a\0\1\2\1\1xy", 12, HW_PACKET_SOUND, 12, 0, 0},
+		{"\x34\x0a\0\1a\0\1\2\1\1xy", 12, HW_PACKET_UNSOUND, 12, 0, -1},
+		{"\x40\2\0\1", 4, HW_PACKET_SOUND, 4, 0, 0},
+		{"\x40\3\0\1\x10", 5, HW_PACKET_SOUND, 5, 0, 0},
+		{"\x40\x0b\0\1\0\7\x1f\0\4text", 13, HW_PACKET_SOUND, 13, 0, 0},
+		{"\x40\x0b\0\1\0\7\x1e\0\4text", 13, HW_PACKET_UNSOUND, 13, 0, 30},
+		{"\x90\x0c\0\1\7\x26\0\1a\0\1bxy", 14, HW_PACKET_SOUND, 14, 0, 0},
+		{"\xb0\2\0\1", 4, HW_PACKET_UNSOUND, 4, 0, -1},
+		{"\xd0\0", 2, HW_PACKET_SOUND, 2, 0, 0},
+		{"\xe0\0", 2, HW_PACKET_SOUND, 2, 0, 0},
+		{"\xe0\4\0\2\x7f\0", 6, HW_PACKET_UNSOUND, 6, 0, 127},
+		{"\x82\0", 2, HW_PACKET_UNSOUND, 2, 0, -1}, /* a client's */
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct hw_packet_check c;
+		char *block = malloc(cases[i].n ? cases[i].n : 1);
+		memcpy(block, cases[i].bytes, cases[i].n);
+		enum hw_packet_soundness s = hw_packet_check(block, cases[i].n, &c);
+		free(block);
+		ck_assert_msg(s == cases[i].soundness, "case %zu: %d", i, (int)s);
+		ck_assert_msg(c.size == cases[i].size, "case %zu: size %zu", i, c.size);
+		if (s == HW_PACKET_CUT)
+			ck_assert_msg(c.need == cases[i].need, "case %zu: need %zu", i, c.need);
+		if (s == HW_PACKET_UNSOUND)
+			ck_assert_msg(c.property == cases[i].property, "case %zu: property %d", i, c.property);
+	}
 }
 END_TEST
 
@@ -278,6 +336,7 @@ int main(void)
 	TCase *t = tcase_create("packet");
 	tcase_add_test(t, test_cases);
 	tcase_add_test(t, test_retained);
+	tcase_add_test(t, test_check);
 	tcase_add_test(t, test_random);
 	tcase_add_test(t, test_garbage);
 	tcase_add_test(t, test_acks);
