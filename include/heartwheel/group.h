@@ -111,6 +111,24 @@ void hw_groups_fini(struct hw_groups *g);
  */
 int hw_groups_set(struct hw_groups *g, const struct hw_group_spec *specs, size_t n);
 
+/*
+ * The same in two steps: the draft allocates everything, and its installation cannot fail. So a caller can allocate
+ * what else depends on the groups between the two. `next` is the table as it will be, with the contents that the groups
+ * will have; only groups that stay have other addresses there than after the installation.
+ */
+struct hw_groups_draft {
+	struct hw_groups next;
+	struct hw_group **fresh; /* owned */
+	size_t n;
+};
+
+/* As hw_groups_set(), but the table stays as it is. On 0 the caller owes hw_groups_install() or
+ * hw_groups_draft_fini(). */
+int hw_groups_draft(const struct hw_groups *g, const struct hw_group_spec *specs, size_t n, struct hw_groups_draft *d);
+/* `g` must not have changed since the draft, which is used up. */
+void hw_groups_install(struct hw_groups *g, struct hw_groups_draft *d);
+void hw_groups_draft_fini(struct hw_groups_draft *d);
+
 /* The index of the group of that name, retired ones included, or -1. */
 int hw_groups_find(const struct hw_groups *g, const char *name);
 

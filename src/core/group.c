@@ -238,7 +238,7 @@ static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_
 	return rc;
 }
 
-/* Everything that can fail, but for the growth of the table: makes fresh[0 .. n), for the caller to free. */
+/* Makes fresh[0 .. n), for the caller to free. */
 static int build(struct hw_group **fresh, const struct hw_group_spec *specs, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -252,60 +252,80 @@ static int build(struct hw_group **fresh, const struct hw_group_spec *specs, siz
 	return 0;
 }
 
-static int grow(struct hw_groups *g, const struct hw_group_spec *specs, size_t n)
+/* The table as it is to be: of a group that stays or is new, the fresh one. */
+static int lay_out(const struct hw_groups *g, struct hw_groups_draft *d)
 {
+	struct hw_groups *next = &d->next;
 	size_t total = g->n;
-	for (size_t i = 0; i < n; i++)
-		total += hw_groups_find(g, specs[i].name) < 0;
+	for (size_t i = 0; i < d->n; i++)
+		total += hw_groups_find(g, d->fresh[i]->name) < 0;
 	if (total > HW_GROUPS_MAX)
 		return -ENOSPC;
-	struct hw_group **all = realloc(g->all, (total ? total : 1) * sizeof(*all));
-	if (!all)
+	next->all = calloc(total ? total : 1, sizeof(*next->all));
+	next->order = calloc(d->n ? d->n : 1, sizeof(*next->order));
+	if (!next->all || !next->order)
 		return -ENOMEM;
-	g->all = all;
+	for (size_t i = 0; i < g->n; i++)
+		next->all[next->n++] = g->all[i];
+	for (size_t i = 0; i < d->n; i++) {
+		int at = hw_groups_find(g, d->fresh[i]->name);
+		next->order[next->n_order++] = (uint16_t)(at < 0 ? (int)next->n++ : at);
+		next->all[next->order[i]] = d->fresh[i];
+	}
 	return 0;
 }
 
-/* Cannot fail. What was in the table before is left in `fresh`. */
-static void install(struct hw_groups *g, struct hw_group **fresh, size_t n, uint16_t *order)
+int hw_groups_draft(const struct hw_groups *g, const struct hw_group_spec *specs, size_t n, struct hw_groups_draft *d)
+{
+	*d = (struct hw_groups_draft){.fresh = calloc(n ? n : 1, sizeof(*d->fresh)), .n = n};
+	int rc = d->fresh ? build(d->fresh, specs, n) : -ENOMEM;
+	if (rc == 0)
+		rc = lay_out(g, d);
+	if (rc != 0)
+		hw_groups_draft_fini(d);
+	return rc;
+}
+
+void hw_groups_draft_fini(struct hw_groups_draft *d)
+{
+	for (size_t i = 0; d->fresh && i < d->n; i++)
+		group_free(d->fresh[i]);
+	free(d->fresh);
+	free(d->next.all);
+	free(d->next.order);
+	*d = (struct hw_groups_draft){.n = 0};
+}
+
+void hw_groups_install(struct hw_groups *g, struct hw_groups_draft *d)
 {
 	for (size_t i = 0; i < g->n; i++) {
 		g->all[i]->retired = true;
 		g->all[i]->probes = 0; /* the file does not ask for them any more */
 	}
-	for (size_t i = 0; i < n; i++) {
-		int at = hw_groups_find(g, fresh[i]->name);
-		if (at < 0) {
-			at = (int)g->n++;
-			g->all[at] = fresh[i];
-			fresh[i] = NULL;
-		} else {
+	for (size_t i = 0; i < d->n; i++) {
+		size_t at = d->next.order[i];
+		if (at < g->n) {
 			struct hw_group was = *g->all[at];
-			*g->all[at] = *fresh[i];
-			*fresh[i] = was;
+			*g->all[at] = *d->fresh[i];
+			*d->fresh[i] = was;
+			d->next.all[at] = g->all[at];
+		} else {
+			d->fresh[i] = NULL;
 		}
-		order[i] = (uint16_t)at;
 	}
+	free(g->all);
 	free(g->order);
-	g->order = order;
-	g->n_order = n;
+	*g = d->next;
+	d->next = (struct hw_groups){.n = 0};
+	hw_groups_draft_fini(d);
 }
 
 int hw_groups_set(struct hw_groups *g, const struct hw_group_spec *specs, size_t n)
 {
-	struct hw_group **fresh = calloc(n ? n : 1, sizeof(*fresh));
-	uint16_t *order = calloc(n ? n : 1, sizeof(*order));
-	int rc = fresh && order ? build(fresh, specs, n) : -ENOMEM;
+	struct hw_groups_draft d;
+	int rc = hw_groups_draft(g, specs, n, &d);
 	if (rc == 0)
-		rc = grow(g, specs, n);
-	if (rc == 0) {
-		install(g, fresh, n, order);
-		order = NULL;
-	}
-	for (size_t i = 0; fresh && i < n; i++)
-		group_free(fresh[i]);
-	free(fresh);
-	free(order);
+		hw_groups_install(g, &d);
 	return rc;
 }
 

@@ -16,10 +16,10 @@
 
 /* --- configuration ----------------------------------------------------------- */
 
-/* Grows the arrays that go along with the groups. */
-static int fit_groups(struct hw_monitor *m, size_t was)
+/* Grows the arrays that go along with the groups: there will be `n`. */
+static int fit_groups(struct hw_monitor *m, size_t n)
 {
-	size_t n = m->groups.n;
+	size_t was = m->groups.n;
 	struct hw_group_stats *stats = realloc(m->group_stats, n * sizeof(*stats));
 	if (!stats)
 		return -ENOMEM;
@@ -61,18 +61,24 @@ void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_
 		set_pace(m);
 }
 
+/* Without memory all stays as it is: nothing that can fail comes after something was put in place. */
 static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_group_spec *specs, size_t n)
 {
-	size_t was = m->groups.n;
-	int rc = hw_groups_set(&m->groups, specs, n);
+	struct hw_groups_draft draft;
+	int rc = hw_groups_draft(&m->groups, specs, n, &draft);
+	if (rc)
+		return rc;
+	rc = fit_groups(m, draft.next.n);
 	if (!rc)
-		rc = fit_groups(m, was);
-	if (!rc)
-		rc = hw_hearing_configure(&m->hearing, &m->sight, &m->groups, m->conf.canaries ? m->conf.node : NULL,
+		rc = hw_hearing_configure(&m->hearing, &m->sight, &draft.next, m->conf.canaries ? m->conf.node : NULL,
 		                          now.mono);
-	if (!rc)
-		set_pace(m);
-	return rc;
+	if (rc) {
+		hw_groups_draft_fini(&draft);
+		return rc;
+	}
+	hw_groups_install(&m->groups, &draft);
+	set_pace(m);
+	return 0;
 }
 
 /* A single node decides about everything. */
