@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "heartwheel/json.h"
+#include "heartwheel/json_tree.h"
 #include "heartwheel/utf8.h"
 
 /* --- by cJSON ----------------------------------------------------------------- */
@@ -81,15 +82,9 @@ __attribute__((constructor)) static void set_hooks(void)
 /* The value that is the whole of the text, or NULL with `*rc`. */
 static cJSON *parse(const char *text, size_t len, int *rc)
 {
-	const char *end = NULL;
 	starved = false;
-	cJSON *v = cJSON_ParseWithLengthOpts(text, len, &end, 0);
+	cJSON *v = hw_json_tree(text, len);
 	*rc = v ? 0 : starved ? -ENOMEM : -EINVAL;
-	if (v && end != text + len) {
-		cJSON_Delete(v);
-		*rc = -EINVAL;
-		return NULL;
-	}
 	return v;
 }
 
@@ -117,7 +112,6 @@ int hw_object_open_tree(struct hw_object *o, const char *text, size_t len)
 	*o = (struct hw_object){.tree = NULL};
 	while (len > 0 && is_space((unsigned char)text[len - 1]))
 		len--;
-	/* cJSON before 1.7.18 reads past a comma at the end (CVE-2023-53154): not with a brace or a quote there. */
 	if (len > 0 && text[len - 1] == (text[0] == '{' ? '}' : '"') && scan((const unsigned char *)text, len))
 		o->tree = parse(text, len, &rc);
 	if (o->tree)

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "heartwheel/json_tree.h"
+
 #define ANSWER_MAX (64 * 1024 * 1024)
 #define TIMEOUT_S  30L
 
@@ -179,7 +181,7 @@ static int ask(struct hw_client *c, const char *method, const char *path, const 
 	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &a->code);
 	snprintf(a->next, sizeof(a->next), "%s", c->next);
 	a->text = c->body.len > 0 ? c->body.text : NULL;
-	a->json = c->body.len > 0 ? cJSON_ParseWithLength(c->body.text, c->body.len) : NULL;
+	a->json = hw_json_tree(c->body.text, c->body.len);
 	return 0;
 }
 
@@ -225,7 +227,7 @@ static size_t on_stream(char *bytes, size_t size, size_t n, void *arg)
 /* What an answer that is not a stream says. */
 static void read_refusal(struct hw_client *c, long code)
 {
-	cJSON *json = c->body.len > 0 ? cJSON_ParseWithLength(c->body.text, c->body.len) : NULL;
+	cJSON *json = hw_json_tree(c->body.text, c->body.len);
 	const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "error"));
 	if (why)
 		snprintf(c->why, sizeof(c->why), "%s", why);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "ctl/client.h"
+#include "heartwheel/json_tree.h"
 
 #define ANSWER_S 10L
 #define SILENT_S 60L /* a comment comes each 15 s */
@@ -143,7 +144,7 @@ static void end(struct hw_live *l, struct transfer *t, CURLcode rc)
 		l->ops->on_end(l->arg, code);
 		return;
 	}
-	cJSON *json = rc == CURLE_OK && t->body.len > 0 ? cJSON_ParseWithLength(t->body.text, t->body.len) : NULL;
+	cJSON *json = rc == CURLE_OK ? hw_json_tree(t->body.text, t->body.len) : NULL;
 	l->ops->on_answer(l->arg, (unsigned)(t - l->all), rc == CURLE_OK ? code : 0, json);
 }
 

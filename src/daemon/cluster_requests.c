@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cluster_priv.h"
+#include "heartwheel/json_tree.h"
 #include "heartwheel/registry.h"
 #include "turn.h"
 #include "wake.h"
@@ -129,7 +130,7 @@ bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from)
 
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len)
 {
-	cJSON *said = cJSON_ParseWithLength(text, len);
+	cJSON *said = hw_json_tree(text, len);
 	bool asks = strcmp(text_of(said, "ask"), "forget") == 0,
 	     answers = strcmp(text_of(said, "answer"), "forget") == 0;
 	if ((asks || answers) && !hw_app_cluster_is_from_member(a, text_of(said, "from")))

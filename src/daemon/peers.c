@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "heartwheel/json_tree.h"
 #include "heartwheel/report.h"
 #include "nodes/claims.h"
 
@@ -52,7 +53,7 @@ static uint64_t number_of(const cJSON *j, const char *key)
 
 int hw_peer_claims(const char *payload, size_t len, const char *cluster, uint64_t claims[HW_PARTITIONS], uint64_t *seq)
 {
-	cJSON *j = len ? cJSON_ParseWithLength(payload, len) : NULL;
+	cJSON *j = hw_json_tree(payload, len);
 	*seq = 0;
 	memset(claims, 0, HW_PARTITIONS * sizeof(*claims));
 	if (!cJSON_IsObject(j)) {
@@ -71,7 +72,7 @@ int hw_peer_claims(const char *payload, size_t len, const char *cluster, uint64_
 int hw_peer_known(const char *payload, size_t len, const char *cluster, struct hw_token known[HW_PARTITIONS],
                   uint64_t *seq)
 {
-	cJSON *j = len ? cJSON_ParseWithLength(payload, len) : NULL;
+	cJSON *j = hw_json_tree(payload, len);
 	*seq = 0;
 	memset(known, 0, HW_PARTITIONS * sizeof(*known));
 	if (!cJSON_IsObject(j)) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "heartwheel/bounds.h"
+#include "heartwheel/json_tree.h"
 #include "nodes/claims.h"
 #include "redis/places.h"
 
@@ -163,7 +164,7 @@ static int run_of(const char *text, size_t len, uint64_t *run)
 /* What it says of itself that src/nodes needs. A lease that no configuration admits is none. */
 static void read_json(const char *json, size_t len, struct hw_member_entry *m)
 {
-	cJSON *object = cJSON_ParseWithLength(json, len);
+	cJSON *object = hw_json_tree(json, len);
 	const cJSON *state = cJSON_GetObjectItemCaseSensitive(object, "state");
 	const cJSON *lease = cJSON_GetObjectItemCaseSensitive(object, "lease_ms");
 	m->ready = cJSON_IsString(state) && strcmp(state->valuestring, "ready") == 0;

@@ -83,7 +83,7 @@ grep -E '^(include/|src/core/|src/nodes/)' "$work/own" | xargs grep -nE \
 verdict 'core and nodes are pure: no clock, socket, log, thread'
 
 # Arrows only go down: each part, and the parts that it may include. heartwheelctl and bench stand apart.
-# heartwheel/print.h is for all.
+# heartwheel/json_tree.h and heartwheel/print.h are for all.
 cat >"$work/arrows" <<'END'
 conf    conf
 nodes   nodes heartwheel
@@ -103,7 +103,7 @@ END
 		$(grep -E '^(include/|src/core/)' "$work/own") /dev/null
 	while read -r part may; do
 		grep -nE '#include "[a-z]+/' $(grep "^src/$part/" "$work/own") /dev/null |
-			grep -vE "#include \"(heartwheel/print\.h|($(echo "$may" | tr ' ' '|'))/)"
+			grep -vE "#include \"(heartwheel/(json_tree|print)\.h|($(echo "$may" | tr ' ' '|'))/)"
 	done <"$work/arrows"
 } >"$work/out" 2>/dev/null
 verdict 'includes only go down'
@@ -145,6 +145,10 @@ grep -v '^include/heartwheel/print.h$' "$work/own" | xargs awk '
 		open = 10
 	}' >"$work/out"
 verdict 'no unchecked result of snprintf is used as a length'
+
+grep -v '^include/heartwheel/json_tree.h$' "$work/own" | xargs grep -n 'cJSON_ParseWithLength' |
+	sed 's/:[^:]*$/: use hw_json_tree()/' >"$work/out"
+verdict 'texts of a given length are parsed by hw_json_tree() alone'
 
 xargs grep -LE '^/\* SPDX-License-Identifier: MIT \*/' <"$work/c" >"$work/out"
 grep -E '(\.sh|\.py|^quickstart|^\.ci/run)$' "$work/files" | xargs grep -L 'SPDX-License-Identifier: MIT' >>"$work/out"

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "../suite.h"
 #include "daemon/peers.h"
@@ -123,6 +125,42 @@ START_TEST(what_is_known)
 }
 END_TEST
 
+/* A payload has no NUL, and the byte behind it may be on no page. */
+START_TEST(nothing_is_read_behind_a_payload)
+{
+	static const char *const texts[] = {"{\"online\":true,",
+	                                    "{\"known\":\"\", \n",
+	                                    "{\"a\":1",
+	                                    "{\"a",
+	                                    "{\"a\\",
+	                                    "{\"a\\u12",
+	                                    "{",
+	                                    "[1,",
+	                                    "1,",
+	                                    "1",
+	                                    "-",
+	                                    "tru",
+	                                    "\"",
+	                                    "\xef\xbb",
+	                                    "\xef\xbb\xbf",
+	                                    " ",
+	                                    ",",
+	                                    ",,"};
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct hw_token known[HW_PARTITIONS];
+	ck_assert(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		size_t len = strlen(texts[i]);
+		char *at = pages + page - len;
+		memcpy(at, texts[i], len);
+		ck_assert_int_eq(hw_peer_claims(at, len, "fleet", claims, &seq), -EINVAL);
+		ck_assert_int_eq(hw_peer_known(at, len, "fleet", known, &seq), -EINVAL);
+	}
+	munmap(pages, 2 * page);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("peers");
@@ -131,6 +169,7 @@ int main(void)
 	tcase_add_test(t, presences);
 	tcase_add_test(t, in_the_place_of_another);
 	tcase_add_test(t, what_is_known);
+	tcase_add_test(t, nothing_is_read_behind_a_payload);
 	suite_add_tcase(s, t);
 	return suite_run(s);
 }
