@@ -138,6 +138,8 @@ struct hw_out {
 			int64_t length_ns; /* of one that is over, on the monitor's seeing clock */
 			int64_t bound_ns;  /* of one that began: how long it lasts if nothing comes; INT64_MAX: until
 			                      then */
+			int64_t others_ns; /* the same if the group's other filters bring its devices' heartbeats;
+			                      INT64_MAX: these make no difference */
 			const char *topic; /* of the canary; valid until the next call; NULL: none is sent */
 			enum hw_canary_answer answer;
 		} deaf;

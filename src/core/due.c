@@ -85,15 +85,22 @@ static struct hw_out canary_out(const struct hw_monitor *m, enum hw_out_kind kin
 	                                  .answer = f->answer}};
 }
 
+static int64_t until_ns(struct hw_mono then, struct hw_now now)
+{
+	return then.ns == INT64_MAX ? INT64_MAX : then.ns - now.mono.ns;
+}
+
 static struct hw_out deaf_out(const struct hw_monitor *m, struct hw_now now, size_t filter)
 {
 	const struct hw_hearing_filter *f = &m->hearing.filter[filter];
 	struct hw_mono bound = hw_hearing_bound(&m->hearing, filter);
+	struct hw_mono others = hw_hearing_bound_by_others(&m->hearing, now.mono, filter);
 	return (struct hw_out){.kind = HW_OUT_DEAF,
 	                       .deaf = {.begun = true,
 	                                .group = f->group,
 	                                .filter = f->index,
-	                                .bound_ns = bound.ns == INT64_MAX ? INT64_MAX : bound.ns - now.mono.ns,
+	                                .bound_ns = until_ns(bound, now),
+	                                .others_ns = until_ns(others, now),
 	                                .topic = hw_hearing_may_ask(&m->hearing, filter) ? f->canary : NULL,
 	                                .answer = f->answer}};
 }
@@ -106,8 +113,17 @@ static struct hw_out deaf_over(struct hw_monitor *m, uint16_t group)
 	return (struct hw_out){.kind = HW_OUT_DEAF, .deaf = {.group = group, .length_ns = b->until.ns - b->since.ns}};
 }
 
+static void count_heard(struct hw_monitor *m, struct hw_now now)
+{
+	for (size_t g = 0; m->hearing.deaf_groups && g < m->hearing.n_groups; g++)
+		if (hw_hearing_is_deaf(&m->hearing, (uint16_t)g))
+			hw_hearing_count(&m->hearing, now.mono, (uint16_t)g, m->group_stats[g].heartbeats,
+			                 m->group_stats[g].count[HW_STATE_ONLINE]);
+}
+
 static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out *out)
 {
+	count_heard(m, now);
 	struct hw_hearing_do todo = hw_hearing_step(&m->hearing, &m->sight, now.mono);
 	if (todo.what == HW_HEARING_NOTHING)
 		return false;

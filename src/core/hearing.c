@@ -13,6 +13,22 @@ struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t k)
 	return hw_canary_can_be_had(h, k) ? HW_MONO_NEVER : hw_hearing_believed_at(h, k);
 }
 
+/* Whether it is the canary alone that is lost, perhaps, and not what devices publish on the filter: the broker has not
+ * said that it took the canary. */
+static bool may_be_unsent(const struct hw_hearing_filter *f)
+{
+	return f->ever && f->answer != HW_CANARY_TAKEN;
+}
+
+struct hw_mono hw_hearing_bound_by_others(const struct hw_hearing *h, struct hw_mono now, size_t k)
+{
+	const struct hw_hearing_filter *f = &h->filter[k];
+	const struct hw_hearing_group *g = &h->group[f->group];
+	if (g->n < 2 || !may_be_unsent(f))
+		return HW_MONO_NEVER;
+	return hw_mono_later(hw_mono_add(now, g->timeout_ns), hw_hearing_believed_at(h, k));
+}
+
 /* --- deaf, and not any more ----------------------------------------------------- */
 
 static void count_deaf(struct hw_hearing *h, struct hw_mono since, struct hw_mono now, bool begins)
@@ -44,8 +60,11 @@ static bool deafen(struct hw_hearing *h, const struct hw_sight *s, struct hw_mon
 	f->retry = now;
 	f->tell.ns = 0; /* the deafness is told, and why */
 	hw_blind_begin(&g->blind, HW_CAUSE_DEAF, (struct hw_mono){seen.ns}, true);
-	if (g->deaf_filters++ == 0)
+	if (g->deaf_filters++ == 0) {
 		count_deaf(h, since, now, true);
+		g->counted.ns = 0;
+		g->heard = false;
+	}
 	g->need.ns = 0;
 	h->clocks_differ = true;
 	hw_hearing_wake(h);
@@ -181,6 +200,19 @@ enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_s
 	return all;
 }
 
+/* A device that is online sends at least one heartbeat in each timeout. So a group of which half as many come is not
+ * deaf as a whole. */
+void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, uint64_t heartbeats, uint32_t online)
+{
+	struct hw_hearing_group *g = &h->group[group];
+	int64_t timeouts = g->counted.ns ? (now.ns - g->counted.ns) / g->timeout_ns : 0;
+	if (g->counted.ns && timeouts == 0)
+		return;
+	g->heard = timeouts > 0 && 2 * (heartbeats - g->heartbeats) >= (uint64_t)timeouts * online;
+	g->counted = now;
+	g->heartbeats = heartbeats;
+}
+
 /* --- steps ---------------------------------------------------------------------- */
 
 /* The filters of groups that are to be judged owe a canary: now, or once the next barrier is sent. */
@@ -210,6 +242,9 @@ static int64_t retry_ns(const struct hw_hearing_group *g)
 static void end_if_over(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
+	/* One filter's canary does not deny what the group's devices prove. */
+	if (h->group[f->group].heard && may_be_unsent(f))
+		f->ever = false;
 	if (hw_hearing_last(h, k).ns > f->last_then.ns) {
 		/* The right is new: from now on it can be had, or be had again. */
 		f->due |= (!f->ever || f->lost.ns) && hw_hearing_may_ask(h, k);

@@ -73,6 +73,10 @@ enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_s
                                          uint16_t group, struct hw_mono need, uint32_t online, int64_t *wait_ns,
                                          size_t *filter);
 
+/* While a group is deaf: how many heartbeats of its devices have come so far, on whichever filter, and how many devices
+ * are online. */
+void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, uint64_t heartbeats, uint32_t online);
+
 /* Call until it asks for nothing. */
 struct hw_hearing_do hw_hearing_step(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now);
 /* The first moment at which hw_hearing_step() may have something to do. */
@@ -80,6 +84,8 @@ struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight
 
 /* When this deafness ends if nothing ever comes; INT64_MAX: never. */
 struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t filter);
+/* The same if the group's devices are heard on other filters until then; INT64_MAX: that makes no difference. */
+struct hw_mono hw_hearing_bound_by_others(const struct hw_hearing *h, struct hw_mono now, size_t filter);
 
 static inline bool hw_hearing_is_deaf(const struct hw_hearing *h, uint16_t group)
 {

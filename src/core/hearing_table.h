@@ -36,7 +36,7 @@ struct hw_hearing_filter {
 	struct hw_mono gap;    /* when that was sent, the filter had brought something last then */
 	bool mute;             /* the one that was missed is lost, and whatever was published with it */
 	bool own;              /* the canary's topic is nobody else's: it names the monitor */
-	bool due, ever;        /* ever: one came back in this run */
+	bool due, ever;        /* ever: one came back in this run, and nothing has shown since that none is needed */
 	enum hw_canary_answer answer;
 	bool told;                /* that a right is missing, since one was back last; or it is about to be, */
 	struct hw_mono tell;      /* ... then; 0: it is not to be told */
@@ -51,8 +51,11 @@ struct hw_hearing_group {
 	bool asked;      /* a device of it is to be judged */
 	int64_t timeout_ns;
 	unsigned deaf_filters;
-	bool over;           /* it hears again, which was not told yet */
-	struct hw_mono need; /* what goodbyes that wait for a canary need proven; 0: none waits */
+	struct hw_mono counted; /* while deaf: since then its devices' heartbeats are counted; 0: not yet */
+	uint64_t heartbeats;    /* ... when it had had so many */
+	bool heard;             /* for a timeout at least every other online device of it could have been heard */
+	bool over;              /* it hears again, which was not told yet */
+	struct hw_mono need;    /* what goodbyes that wait for a canary need proven; 0: none waits */
 	struct hw_blind blind;
 };
 

@@ -87,13 +87,18 @@ static void tell_begun(struct hw_app *a, const struct hw_out *out)
 {
 	const struct hw_group *g = group_of(a, out->deaf.group);
 	const char *filter = g->heartbeat[out->deaf.filter].filter;
-	char right[1024], until[64] = "";
+	char right[1024], until[128] = "";
 	say_right(a, out->deaf.topic, filter, out->deaf.answer, right, sizeof(right));
 	if (out->deaf.bound_ns != INT64_MAX)
 		snprintf(until, sizeof(until), ", for %.1f s at most", (double)out->deaf.bound_ns / 1e9);
+	else if (out->deaf.others_ns != INT64_MAX)
+		snprintf(until, sizeof(until), ", or until its other filters have brought its heartbeats for %.1f s",
+		         (double)out->deaf.others_ns / 1e9);
 	hw_log(a->log, HW_LOG_ERROR,
-	       "blind (deaf): group '%s' hears nothing on %s, and nobody of it is judged until something comes%s; %s",
-	       g->name, filter, until, right);
+	       "blind (deaf): no message on %s although the broker works; devices of group '%s' are not judged until "
+	       "one "
+	       "arrives%s; %s",
+	       filter, g->name, until, right);
 }
 
 void hw_app_tell_blind(struct hw_app *a, struct hw_now now)

@@ -21,10 +21,12 @@ HOLD = 2.5 * TIMEOUT  # by then everybody would be called offline by who does no
 PROTOCOLS = pytest.mark.parametrize("protocol", ["3.1.1", "5"])
 
 
-def acl(read=True, canary=True):
+def acl(read=True, canary=True, status=True):
     """What the monitor may; the fleet's user may write what it wants."""
     lines = ["user fleet", "topic write nodes/#", "user dashboard", "topic read #", "user heartwheel",
-             "topic readwrite heartwheel/+/barrier", "topic write heartwheel/+/status", "topic write nodes/+/status"]
+             "topic readwrite heartwheel/+/barrier", "topic write heartwheel/+/status", "topic read nodes/+/status"]
+    if status:
+        lines.append("topic write nodes/+/status")
     if read:
         lines.append("topic read nodes/+/heartbeat")
     if canary:
@@ -117,7 +119,7 @@ def test_the_right_to_read_is_taken_and_given_back(env, protocol, restarts):
             f.is_deaf()
             f.stays_deaf()
             line, = [l for l in f.d.log()[n:].splitlines() if "blind (deaf)" in l]
-            assert re.search(r"group 'default' hears nothing on nodes/\+/heartbeat, .* allow heartwheel to read", line), line
+            assert re.search(r"no message on nodes/\+/heartbeat although .* group 'default' .* allow heartwheel to read", line), line
             assert [l for l in f.d.log()[n:].splitlines() if " error: " in l] == [line], "one line says it all"
             f.set_acl(acl())
             f.hears()
@@ -190,6 +192,27 @@ def test_without_the_right_to_write_a_canary(env, protocol):
         f.client.publish(env.topic("loner"), b"")
         wait_until(lambda: f.d.state("loner") == "online")
         wait_until(lambda: f.d.state("loner") == "offline", 4 * TIMEOUT, "one that died alone to be found")
+
+
+@PROTOCOLS
+def test_only_the_right_to_write_the_status_topic_is_lost(env, protocol):
+    """The devices are heard on the other filter all the time: who dies is found, and nobody else."""
+    with Fleet(env, protocol, group={"heartbeat": ["nodes/{id}/heartbeat", "nodes/{id}/status"]}) as f:
+        wait_until(lambda: f.d.metrics().get("own_messages_total") >= 2, 10, "the canaries to come back")
+        f.set_acl(acl(status=False))
+        f.client.publish(env.topic("loner"), b"")
+        wait_until(lambda: f.d.state("loner") == "online")
+        wait_until(lambda: f.d.state("loner") == "offline", 45, "the death of one device to be found")
+        assert f.d.status()["online"] == len(DEVICES) and f.false_offlines() == 1
+        line, = lines(f.d, r"blind \(deaf\)")
+        assert re.search(r"no message on nodes/\+/status although the broker works; devices of group 'default' are not judged "
+                         r"until one arrives, or until its other filters have brought its heartbeats for [\d.]+ s; .* allow "
+                         r"heartwheel to ", line), line
+        wait_until(lambda: not f.d.status()["blind"], 5)
+        f.client.publish(env.topic("loner"), b"")
+        wait_until(lambda: f.d.state("loner") == "online")
+        wait_until(lambda: f.d.state("loner") == "offline", 4 * TIMEOUT, "the next death to be found in time")
+        assert len(lines(f.d, r"blind \(deaf\)")) == 1 and f.false_offlines() == 2
 
 
 # --- real deaths

@@ -312,6 +312,75 @@ START_TEST(test_all_died_while_it_was_deaf)
 }
 END_TEST
 
+static void live_on(const char *const *ids, int64_t seconds)
+{
+	for (int64_t k = 0; k < seconds; k += 2) {
+		beat_all(ids);
+		world_pass(w, 2 * S);
+	}
+}
+
+/* Only the canary of a filter is lost (its topic may not be written any more) while another filter brings heartbeats:
+ * after a timeout that is believed, and the silent are offline a timeout later. Whoever beats stays online. The broker
+ * says that it refuses the canary (1), or not (0). */
+START_TEST(test_a_lost_canary_does_not_deny_what_other_filters_bring)
+{
+	static const char *const others[] = {"b", "c", NULL};
+	live(_i < 2 ? 4 : 600);
+	w->deny = "status";
+	w->refuses = _i % 2 == 1;
+	live_on(others, 14);
+	ck_assert(deaf());
+	ck_assert_int_eq(last_of(HW_OUT_DEAF)->deaf.bound_ns, INT64_MAX);
+	ck_assert_int_ge(last_of(HW_OUT_DEAF)->deaf.others_ns, 10 * S);
+	ck_assert_int_le(last_of(HW_OUT_DEAF)->deaf.others_ns, 20 * S);
+	ck_assert_uint_eq(offline(), 0);
+	live_on(others, 14);
+	ck_assert(!deaf());
+	ck_assert_uint_eq(offline(), 0);
+	live_on(others, 12);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	ck_assert_uint_eq(offline(), 1);
+	/* From then on nothing of it holds back a death, nor that of all. */
+	live_on(others, 60);
+	int64_t died = w->now.mono.ns - 2 * S, at;
+	world_pass(w, 13 * S);
+	ck_assert_uint_eq(offline(), 3);
+	world_last(w, &at);
+	ck_assert_int_le(at - died, 11 * S);
+	ck_assert_uint_eq(told(HW_OUT_DEAF), 2);
+	ck_assert_uint_eq(hw_monitor_canaries(w->m), 0); /* the next run need not expect it either */
+}
+END_TEST
+
+/* The broker has taken the canary, so that it is the right to read that is missing: what else comes bounds nothing. Nor
+ * do a few messages of the many that devices which are online would send. */
+START_TEST(test_what_other_filters_bring_bounds_nothing)
+{
+	static const char *const others[] = {"b", "c", NULL}, *const few[] = {NULL};
+	live(20);
+	w->deny = "status";
+	if (_i == 0) {
+		for (int k = 0; k < 100; k++) {
+			beat_all(others);
+			hw_monitor_canary_answer(w->m, 0, 1, HW_CANARY_TAKEN);
+			world_pass(w, 2 * S);
+		}
+	} else {
+		live_on(others, 8);
+		world_pass(w, 4 * S);
+		ck_assert(deaf());
+		for (int k = 0; k < 10; k++) {
+			live_on(few, 20);
+			world_beat(w, "b", "");
+		}
+	}
+	ck_assert(deaf());
+	ck_assert_uint_eq(offline(), 0);
+	ck_assert_uint_eq(told(HW_OUT_DEAF), 1);
+}
+END_TEST
+
 /* A filter on which only canaries come was heard ten minutes ago: its deafness goes back to then, but not by so much
  * are deaths found later that happen in it. */
 START_TEST(test_deafness_that_is_found_out_late_postpones_by_its_length_alone)
@@ -319,10 +388,7 @@ START_TEST(test_deafness_that_is_found_out_late_postpones_by_its_length_alone)
 	static const char *const others[] = {"b", "c", NULL};
 	live(600);
 	w->deny = "status";
-	for (int k = 0; k < 10; k++) {
-		beat_all(others);
-		world_pass(w, 2 * S);
-	}
+	live_on(others, 16);
 	ck_assert(deaf());
 	w->deny = NULL;
 	world_pass(w, 6 * S);
@@ -617,6 +683,8 @@ int main(void)
 	tcase_add_test(tc, test_a_heartbeat_ends_it_and_silence_counts_anew);
 	tcase_add_test(tc, test_all_died_while_it_was_deaf);
 	tcase_add_test(tc, test_deafness_that_is_found_out_late_postpones_by_its_length_alone);
+	tcase_add_loop_test(tc, test_a_lost_canary_does_not_deny_what_other_filters_bring, 0, 4);
+	tcase_add_loop_test(tc, test_what_other_filters_bring_bounds_nothing, 0, 2);
 	tcase_add_loop_test(tc, test_deafness_begins_no_earlier_than_the_clock_of_its_subscription, 0, 2);
 	tcase_add_test(tc, test_deafness_that_recurs_postpones_for_ever_nothing);
 	tcase_add_test(tc, test_goodbyes_are_void_while_deaf);

@@ -27,6 +27,7 @@ struct world {
 	bool swallow;     /* barriers do not come back */
 	unsigned back_on; /* on which sources they do: a bit each; at first on source 0 */
 	const char *deny; /* canaries on topics with this in them do not come back; NULL: all do */
+	bool refuses;     /* ... and the broker says that it refuses them */
 	struct {
 		uint64_t number;
 		int64_t at_ns;
@@ -76,7 +77,10 @@ static inline struct hw_monitor_conf world_conf(void)
 static inline void world_take_canary(struct world *w, const struct hw_out *out)
 {
 	w->canaries++;
-	if (w->swallow || (w->deny && strstr(out->canary.topic, w->deny)))
+	bool denied = w->deny && strstr(out->canary.topic, w->deny);
+	if (denied && w->refuses)
+		hw_monitor_canary_answer(w->m, out->canary.group, out->canary.filter, HW_CANARY_REFUSED);
+	if (w->swallow || denied)
 		return;
 	world_must(w->n_out < WORLD_BARRIERS && strlen(out->canary.topic) < sizeof(w->out[0].topic));
 	strcpy(w->out[w->n_out].topic, out->canary.topic);
