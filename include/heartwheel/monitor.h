@@ -488,6 +488,8 @@ const struct hw_group *hw_monitor_group_of(const struct hw_monitor *m, const str
 const struct hw_blind *hw_monitor_blind(const struct hw_monitor *m);
 /* Whether it is blind for nothing but the grace after a loss: what devices send is read. */
 bool hw_monitor_in_grace(const struct hw_monitor *m);
+/* When the last barrier that is back on every source was sent; {0}: none is back, or it is not known any more. */
+struct hw_mono hw_monitor_barrier_back(const struct hw_monitor *m);
 /* For how much longer, in that case, if nothing comes between; or -1. */
 int64_t hw_monitor_grace_left_ms(const struct hw_monitor *m, struct hw_mono now);
 

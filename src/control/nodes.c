@@ -186,14 +186,23 @@ bool hw_stands_by(const struct hw_control *c)
 	return c->ops->standby && c->ops->standby(c->arg);
 }
 
-/* Where one node alone knows the fleet: whether another one does, and which. */
-static void write_standby(struct hw_json *j, const struct hw_control *c)
+static const char *state_of(const struct hw_control_nodes *n, const char *node)
+{
+	for (size_t i = 0; i < n->n; i++)
+		if (strcmp(n->at[i].node, node) == 0)
+			return n->at[i].state;
+	return NULL;
+}
+
+/* Where one node alone knows the fleet: whether another one does, which, and whether that one hears the fleet. */
+static void write_standby(struct hw_json *j, const struct hw_control *c, const struct hw_control_nodes *n)
 {
 	if (!c->ops->standby)
 		return;
-	const char *owner = c->ops->standby(c->arg);
-	hw_json_bool(j, "standing_by", owner != NULL);
-	hw_json_text(j, "owner", owner ? (*owner ? owner : NULL) : own_name(c));
+	const char *other = c->ops->standby(c->arg), *owner = other ? (*other ? other : NULL) : own_name(c);
+	hw_json_bool(j, "standing_by", other != NULL);
+	hw_json_text(j, "owner", owner);
+	hw_json_text(j, "owner_state", owner ? state_of(n, owner) : NULL);
 }
 
 void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
@@ -215,7 +224,7 @@ void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
 	hw_json_uint(j, "partitions", n.partitions);
 	hw_json_uint(j, "owned", n.owned);
 	hw_json_uint(j, "unowned", n.unowned);
-	write_standby(j, c);
+	write_standby(j, c, &n);
 	hw_json_close(j, '}');
 }
 
@@ -233,6 +242,25 @@ static const struct hw_control_node *stranger(const struct hw_control_nodes *n, 
 	return NULL;
 }
 
+static size_t standby_trouble(const struct hw_control *c, const struct hw_control_nodes *nodes, char *why, size_t n,
+                              size_t cap)
+{
+	const struct hw_control_node *self = hw_control_nodes_self(nodes);
+	const char *owner = c->ops->standby ? c->ops->standby(c->arg) : NULL;
+	if (!owner)
+		return n;
+	const char *state = state_of(nodes, owner), *sep = n ? "; " : "";
+	if (*owner)
+		n += hw_print(why + n, cap - n, "%sstanding by: '%.64s' owns the fleet%s", sep, owner,
+		              state && strcmp(state, "blind") == 0 ? " and does not hear it" : "");
+	else
+		n += hw_print(why + n, cap - n, "%sstanding by: no node is known to own the fleet", sep);
+	if (self && strcmp(self->state, "blind") == 0)
+		n += hw_print(why + n, cap - n,
+		              "; no barrier comes back from the broker, so this node cannot take over");
+	return n;
+}
+
 size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t cap)
 {
 	struct hw_control_nodes nodes;
@@ -243,11 +271,7 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 		n += hw_print(why + n, cap - n, "%snot a member of the nodes '%.64s'", n ? "; " : "", nodes.name);
 	if (nodes.denied)
 		n += hw_print(why + n, cap - n, "%sthe event stream may not be read", n ? "; " : "");
-	const char *owner = c->ops->standby ? c->ops->standby(c->arg) : NULL;
-	if (owner && *owner)
-		n += hw_print(why + n, cap - n, "%sstanding by: '%.64s' owns the fleet", n ? "; " : "", owner);
-	else if (owner)
-		n += hw_print(why + n, cap - n, "%sstanding by: no node is known to own the fleet", n ? "; " : "");
+	n = standby_trouble(c, &nodes, why, n, cap);
 	const struct hw_control_node *other = stranger(&nodes, &what);
 	if (other)
 		n += hw_print(why + n, cap - n, "%snode '%.64s' is of another %s", n ? "; " : "", other->node, what);

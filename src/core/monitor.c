@@ -263,6 +263,11 @@ bool hw_monitor_in_grace(const struct hw_monitor *m)
 	return hw_sight_in_grace(&m->sight);
 }
 
+struct hw_mono hw_monitor_barrier_back(const struct hw_monitor *m)
+{
+	return hw_sight_mark(&m->sight);
+}
+
 int64_t hw_monitor_grace_left_ms(const struct hw_monitor *m, struct hw_mono now)
 {
 	struct hw_mono end = hw_sight_grace_end(&m->sight);

@@ -141,10 +141,9 @@ static void check_monitor(struct check *c, const cJSON *s, const cJSON *group)
 /* A node that another one stands in for knows of no device. */
 static void check_standby(struct check *c, const cJSON *cluster)
 {
-	if (hw_member_has(cluster, "owner"))
-		say(c, OK, "standing by: '%.80s' owns the fleet", hw_member_text(cluster, "owner"));
-	else
-		say(c, CRITICAL, "standing by, and no node is known to own the fleet");
+	char words[HW_WORDS_MAX];
+	bool well = hw_words_standby(cluster, words);
+	say(c, well ? OK : hw_member_has(cluster, "owner") ? WARNING : CRITICAL, "standing by: %s", words);
 }
 
 static void check_fleet(struct check *c, const cJSON *status, const cJSON *groups)

@@ -132,8 +132,9 @@ static const char *alarm_words(const struct hw_face *f, const struct hw_board *b
 		return words;
 	}
 	if (hw_words_true(cluster, "standing_by")) {
-		snprintf(words, HW_WORDS_MAX, "standing by: %.100s owns the fleet; ask that one",
-		         hw_member_has(cluster, "owner") ? hw_member_text(cluster, "owner") : "no node");
+		char text[HW_WORDS_MAX];
+		hw_words_standby(cluster, text);
+		snprintf(words, HW_WORDS_MAX, "standing by: %.200s", text);
 		return words;
 	}
 	if (hw_words_blind(b->status, words))

@@ -169,14 +169,12 @@ static void print_cluster(const struct hw_ctl *ctl, const cJSON *c)
 	line(ctl, "nodes", well ? HW_GOOD : HW_BAD, text);
 }
 
-/* Of the fleet it knows nothing. */
+/* It knows no device: the owner has to be asked. */
 static void print_standby(const struct hw_ctl *ctl, const cJSON *c)
 {
-	char text[512] = "for a fleet that no node owns now";
-	if (hw_member_has(c, "owner"))
-		snprintf(text, sizeof(text), "'%s' owns the fleet: ask that one for its devices",
-		         hw_member_text(c, "owner"));
-	line(ctl, "standing by", hw_member_has(c, "owner") ? HW_PLAIN : HW_BAD, text);
+	char text[HW_WORDS_MAX];
+	bool well = hw_words_standby(c, text);
+	line(ctl, "standing by", well ? HW_PLAIN : HW_BAD, text);
 }
 
 static void print_fleet(const struct hw_ctl *ctl, const cJSON *s)

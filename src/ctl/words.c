@@ -76,6 +76,20 @@ bool hw_words_redis_well(const cJSON *status)
 	return strcmp(redis, "up") == 0 || strcmp(redis, "off") == 0;
 }
 
+bool hw_words_standby(const cJSON *c, char *out)
+{
+	bool owned = hw_member_has(c, "owner"), hears = strcmp(hw_member_text(c, "owner_state"), "blind") != 0,
+	     able = strcmp(hw_member_text(c, "state"), "blind") != 0;
+	size_t n = hw_print(out, HW_WORDS_MAX, "no node is known to own the fleet");
+	if (owned)
+		n = hw_print(out, HW_WORDS_MAX, "'%.64s' owns the fleet%s", hw_member_text(c, "owner"),
+		             hears ? "" : " and does not hear it");
+	if (!able)
+		snprintf(out + n, HW_WORDS_MAX - n,
+		         "; this node cannot take over: no barrier comes back from the broker");
+	return owned && hears && able;
+}
+
 bool hw_words_nodes(const cJSON *c, char *out)
 {
 	int64_t lost = hw_member_int(c, "lost"), unowned = hw_member_int(c, "unowned");

@@ -21,6 +21,10 @@ double hw_words_rate(const cJSON *status);
 /* Whether Redis does what it is there for, or is not used; what else the status says of it tells why not. */
 bool hw_words_redis_well(const cJSON *status);
 
+/* Of a node that stands by: "'a' owns the fleet", and what is wrong with the owner or with this node. False if
+ * something is. */
+bool hw_words_standby(const cJSON *cluster, char *out);
+
 /* Of one of several nodes: "2 ready of 3; this one owns 131 of 256; 1 lost". False if something is wrong with them. */
 bool hw_words_nodes(const cJSON *cluster, char *out);
 

@@ -15,8 +15,11 @@
 #include "peers.h"
 
 #define SAY_AGAIN_MS 5000 /* what was refused */
-#define KNOWN        (UINT64_C(1) << 61)
-#define SERIAL       (KNOWN - 1)
+/* A node that stands by is ready while a barrier of the last four fifths of a lease came back. If the broker stands
+ * still for all nodes, no node is ready any more by the time that the owner gives the fleet up after a lease. */
+#define HEARD_LEASE_FIFTHS 4
+#define KNOWN              (UINT64_C(1) << 61)
+#define SERIAL             (KNOWN - 1)
 
 static struct hw_cluster_broker *broker_of(const struct hw_app *a)
 {
@@ -42,6 +45,10 @@ static void send_barrier(struct hw_app *a, struct hw_now now)
 	b->barrier_seq = b->acked_seq;
 	hw_publisher_barrier(a->publisher, a->run_mark, HW_CLUSTER_BARRIER + ++b->barrier);
 	hw_nodes_barrier_sent(a->cluster->nodes, now, b->barrier);
+	if (b->out)
+		return;
+	b->out = b->barrier;
+	b->sent = now.mono;
 }
 
 void hw_app_cluster_say(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
@@ -239,15 +246,47 @@ static bool is_doubtful(const struct hw_app *a, bool *lasts)
 	return *lasts || (ended && a->fleet_blind);
 }
 
+static uint64_t back_on_all(const struct hw_app *a)
+{
+	const struct hw_cluster_broker *b = broker_of(a);
+	uint64_t least = b->back[0];
+	for (unsigned i = 1; i < a->n_readers; i++)
+		least = b->back[i] < least ? b->back[i] : least;
+	return least;
+}
+
+static bool are_links_up(const struct hw_app *a)
+{
+	for (unsigned i = 0; i < a->n_readers; i++)
+		if (!a->reader[i].up)
+			return false;
+	return a->publisher_up;
+}
+
+/* One barrier is out at a time. If it is lost, the next one goes out once this node is not ready any more. */
+bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now)
+{
+	struct hw_cluster_broker *b = broker_of(a);
+	int64_t lease_ns = a->start->cluster_lease_ms * HW_NS_PER_MS, bound_ns = lease_ns * HEARD_LEASE_FIFTHS / 5;
+	if (!are_links_up(a)) {
+		b->out = 0;
+		b->heard.ns = 0;
+		return false;
+	}
+	if (b->out && now.mono.ns - b->sent.ns >= bound_ns)
+		b->out = 0;
+	if (!b->out && now.mono.ns - b->sent.ns >= lease_ns / 5)
+		send_barrier(a, now);
+	return b->heard.ns && now.mono.ns - b->heard.ns < bound_ns;
+}
+
 /* A barrier by which nothing is proven yet, but that our own words of an earlier run would have come before, needs none
  * of what is asked of the others: a broker may have nothing to retain yet. */
 static void tell_back(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);
-	uint64_t least = b->back[0];
+	uint64_t least = back_on_all(a);
 	bool lasts, recalled = hw_nodes_recalled(a->cluster->nodes);
-	for (unsigned i = 1; i < a->n_readers; i++)
-		least = b->back[i] < least ? b->back[i] : least;
 	if (!b->peers.reading || least <= b->back_told)
 		return;
 	if (is_doubtful(a, &lasts)) {
@@ -283,7 +322,12 @@ void hw_app_cluster_back(struct hw_app_reader *r, struct hw_now now, uint64_t nu
 	struct hw_app *a = r->app;
 	if (!a->cluster || number <= broker_of(a)->back[r->number])
 		return;
-	broker_of(a)->back[r->number] = number;
+	struct hw_cluster_broker *b = broker_of(a);
+	b->back[r->number] = number;
+	if (b->out && back_on_all(a) >= b->out) {
+		b->heard = b->sent;
+		b->out = 0;
+	}
 	tell_back(a, now);
 }
 

@@ -43,7 +43,11 @@ struct hw_cluster_broker {
 	uint64_t barrier_seq;          /* a presence with this number is to be read before it */
 	uint64_t back[HW_READERS_MAX]; /* the greatest that came back */
 	uint64_t back_told;
-	bool proven; /* since reader 0 asked for what is retained, a barrier counted */
+	uint64_t out; /* a barrier that is awaited, to know whether the ways to and from the broker work; 0: none */
+	struct hw_mono sent;  /* it was */
+	struct hw_mono heard; /* the last such barrier that came back on every reader was sent then; 0: none since the
+	                         links are up */
+	bool proven;          /* since reader 0 asked for what is retained, a barrier counted */
 	bool unread_told, unretained_told;
 
 	struct hw_partitions passes; /* whose statuses may go out, as the sinks know */
@@ -61,6 +65,9 @@ void hw_app_cluster_session(struct hw_app *a, struct hw_now now, bool up);
 void hw_app_cluster_answered(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev);
 /* A barrier of ours is back, with its number less HW_CLUSTER_BARRIER. */
 void hw_app_cluster_back(struct hw_app_reader *r, struct hw_now now, uint64_t number);
+/* Sends a barrier from time to time, and returns whether one of the last ones is back on every reader: its ways to and
+ * from the broker work. For a node whose core sends none because it stands by. */
+bool hw_app_cluster_broker_answers(struct hw_app *a, struct hw_now now);
 /* The monitor sees again; after a lossy blindness presences are read anew. */
 void hw_app_cluster_sees(struct hw_app *a, struct hw_now now, bool lossy);
 

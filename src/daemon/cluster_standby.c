@@ -36,12 +36,14 @@ const char *hw_app_standby_owner(const struct hw_app *a)
 void hw_app_standby_text(const struct hw_app *a, char *text, unsigned cap)
 {
 	const char *owner = hw_app_standby_owner(a);
-	if (!*owner)
+	const struct hw_member *m = *owner ? hw_members_find(hw_nodes_members(a->cluster->nodes), owner) : NULL;
+	if (!m)
 		snprintf(text, cap, "standing by, and no node is known to own the fleet");
 	else if (strcmp(owner, a->start->node_id) == 0)
 		snprintf(text, cap, "standing by, and about to own the fleet");
 	else
-		snprintf(text, cap, "standing by for '%.64s', which owns the fleet", owner);
+		snprintf(text, cap, "standing by for '%.64s', which owns the fleet%s", owner,
+		         m->ready ? "" : " and does not hear it");
 }
 
 int64_t hw_app_standby_since(const struct hw_app *a, struct hw_now now, int64_t length_ns)
@@ -69,16 +71,21 @@ bool hw_app_standby_ready(struct hw_app *a, struct hw_now now)
 		s->shy = false;
 		hw_log(a->log, HW_LOG_NOTICE, "nodes: ready to own the fleet again");
 	}
-	return a->publisher_up && !s->shy;
+	bool hears = s->fleet ? !hw_app_standby_blind(a, now) : hw_app_cluster_broker_answers(a, now);
+	return hears && !s->shy;
 }
 
-bool hw_app_standby_blind(const struct hw_app *a)
+/* The grace after a blindness does not count from the first barrier on that was sent in it and is back. */
+bool hw_app_standby_blind(struct hw_app *a, struct hw_now now)
 {
-	if (!a->publisher_up)
-		return true;
-	if (!standby_of(a)->fleet) /* what was just won is not heard yet */
-		return hw_nodes_token(a->cluster->nodes, 0).epoch != 0;
-	return hw_blind_now(hw_monitor_blind(a->monitor)) && !hw_monitor_in_grace(a->monitor);
+	struct hw_cluster_standby *s = standby_of(a);
+	if (!s->fleet) /* what was just won is not heard yet */
+		return !a->publisher_up || hw_nodes_token(a->cluster->nodes, 0).epoch != 0;
+	if (a->publisher_up && !hw_blind_now(hw_monitor_blind(a->monitor)))
+		return false;
+	if (!a->publisher_up || !hw_monitor_in_grace(a->monitor))
+		s->unheard = now.mono;
+	return hw_monitor_barrier_back(a->monitor).ns <= s->unheard.ns;
 }
 
 /* --- begin and end ------------------------------------------------------------------------------------------------ */
@@ -172,7 +179,7 @@ static bool is_anothers(const struct hw_app *a)
 static bool is_blind_for_long(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_standby *s = standby_of(a);
-	if (!hw_app_standby_blind(a))
+	if (!hw_app_standby_blind(a, now))
 		s->blind_since.ns = 0;
 	else if (!s->blind_since.ns)
 		s->blind_since = now.mono;
@@ -205,6 +212,7 @@ void hw_app_standby_turn(struct hw_app *a, struct hw_now now)
 void hw_app_standby_end(struct hw_app *a, struct hw_now now)
 {
 	standby_of(a)->ending = now.mono;
+	hw_nodes_abandon(a->cluster->nodes, now);
 	if (a->publisher)
 		hw_publisher_end(a->publisher, LINGER_MS);
 }

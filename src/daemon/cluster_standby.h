@@ -23,15 +23,16 @@
 struct hw_app;
 
 struct hw_cluster_standby {
-	bool is;           /* mode = standby */
-	bool fleet;        /* it has begun */
-	bool lost;         /* ... and some of it is not this node's any more */
-	bool over;         /* ... nor will be */
-	bool again;        /* this node has lost it and won it once more, as it knows it */
-	bool saw;          /* since it has begun a barrier came back: this node hears what comes on its links */
-	bool shy;          /* see hw_app_standby_ready() */
-	bool goes_blind;   /* it is over because this node never heard it */
-	struct hw_mono at; /* of the begin */
+	bool is;                /* mode = standby */
+	bool fleet;             /* it has begun */
+	bool lost;              /* ... and some of it is not this node's any more */
+	bool over;              /* ... nor will be */
+	bool again;             /* this node has lost it and won it once more, as it knows it */
+	bool saw;               /* since it has begun a barrier came back: this node hears what comes on its links */
+	bool shy;               /* see hw_app_standby_ready() */
+	bool goes_blind;        /* it is over because this node never heard it */
+	struct hw_mono at;      /* of the begin */
+	struct hw_mono unheard; /* the fleet was not heard at that time; later than that, its grace may have begun */
 	struct hw_mono blind_since, shy_until; /* 0: it is not */
 	struct hw_mono ending; /* since then nothing is waited for but threads and notifications; or 0 */
 };
@@ -44,12 +45,15 @@ void hw_app_standby_text(const struct hw_app *a, char *text, unsigned cap);
 /* Of a time that ends now, what was not spent standing by. */
 int64_t hw_app_standby_since(const struct hw_app *a, struct hw_now now, int64_t length_ns);
 
-/* Whether this node could take over, and whether it does not hear the fleet. The grace after a loss, in which an owner
- * hears it again, is no reason to give it to one that would begin anew. And whoever had to give it up because it had
- * never heard it, for want of a right perhaps, would be given it back at once, since the broker takes its publisher:
- * for an hour it leaves the fleet to others that are ready. */
+/*
+ * Whether this node could take over. Ready means that a barrier came back lately: a connection that carries nothing
+ * stays open for minutes. A node that gave the fleet up because it never heard it, perhaps for want of a right, is not
+ * ready for an hour while another node is.
+ */
 bool hw_app_standby_ready(struct hw_app *a, struct hw_now now);
-bool hw_app_standby_blind(const struct hw_app *a);
+/* Whether the owner does not hear the fleet. The grace after a loss is no reason to give the fleet away, once a barrier
+ * is back: the next owner would begin with a grace of its own. */
+bool hw_app_standby_blind(struct hw_app *a, struct hw_now now);
 
 /* Some partitions were won; some were lost; some are about to be released. */
 void hw_app_standby_won(struct hw_app *a);

@@ -135,6 +135,7 @@ void hw_nodes_blind(struct hw_nodes *n, struct hw_now now, bool blind)
 	if (blind && !n->blind)
 		n->blind_since = now.mono;
 	n->saw |= !blind;
+	n->gave_up &= blind;
 	n->blind = blind;
 }
 
@@ -152,6 +153,13 @@ void hw_nodes_stop(struct hw_nodes *n, struct hw_now now)
 {
 	n->stopping = true;
 	n->renew_next = now.mono;
+}
+
+void hw_nodes_abandon(struct hw_nodes *n, struct hw_now now)
+{
+	n->abandoned = true;
+	n->renew_next = now.mono;
+	hw_nodes_drop_all(n);
 }
 
 /* --- questions ------------------------------------------------------------------------------------------------ */

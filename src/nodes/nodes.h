@@ -43,8 +43,9 @@ struct hw_nodes_conf {
 #define HW_HANDOVER_BOUND_MS  10000 /* what is not settled by then is not handed over now */
 #define HW_WITHDRAWAL_MS      1000  /* a live member's own withdrawal is awaited so long */
 #define HW_EVICT_AGAIN_MS     2000
-#define HW_BEGIN_LEASES       12   /* so long a standby that has claimed may be blind before it has seen at all */
-#define HW_ALONE_AFTER_MS     5000 /* without Redis: connect to the broker all the same, to hear */
+#define HW_BEGIN_LEASES       3     /* a standby that has claimed may be blind so long before it sees at all, */
+#define HW_BEGIN_LEAST_MS     10000 /* ... and at least so long */
+#define HW_ALONE_AFTER_MS     5000  /* without Redis: connect to the broker all the same, to hear */
 
 struct hw_nodes; /* opaque */
 
@@ -162,6 +163,8 @@ void hw_nodes_blind(struct hw_nodes *n, struct hw_now now, bool blind);
 void hw_nodes_flushed(struct hw_nodes *n, struct hw_now now, unsigned p, bool clean);
 /* A clean stop begins: everything is drained at once, released, and left. */
 void hw_nodes_stop(struct hw_nodes *n, struct hw_now now);
+/* After hw_nodes_stop(): what is not settled by now is lost, and released as it is. Nothing is renewed from here on. */
+void hw_nodes_abandon(struct hw_nodes *n, struct hw_now now);
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
 

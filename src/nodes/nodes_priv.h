@@ -54,7 +54,9 @@ struct hw_nodes {
 
 	bool redis, redis_ever, connects;
 	bool member, ready, blind, stopping, stopped, left;
-	bool saw; /* since what we own was claimed */
+	bool saw;       /* since what we own was claimed */
+	bool gave_up;   /* let go while blind, and not seeing since: claims nothing */
+	bool abandoned; /* hw_nodes_abandon() */
 	bool namesake_told, tell_namesake, attend;
 	struct hw_mono renewed;    /* the last confirmed renewal was sent then */
 	struct hw_mono renew_next; /* the next is due */

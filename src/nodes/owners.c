@@ -120,10 +120,16 @@ static bool is_clean(const struct hw_nodes *n, unsigned p)
 	       part->watched_in == n->fence.begun && hw_token_compare(&part->watched, &part->stored.token) == 0;
 }
 
+/* Whether this node may claim at all. A node that let its partitions go because it was blind sees first. */
+static bool may_take(const struct hw_nodes *n)
+{
+	return n->ready && !n->gave_up && !n->stopping;
+}
+
 bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_order *out)
 {
-	if (!n->redis || !n->member || !n->ready || n->stopping || n->asked[HW_ASK_CLAIM].out ||
-	    n->asked[HW_ASK_RELEASE].out || n->members.looked.ns == INT64_MIN || hw_nodes_lapsed(n, now))
+	if (!n->redis || !n->member || !may_take(n) || n->asked[HW_ASK_CLAIM].out || n->asked[HW_ASK_RELEASE].out ||
+	    n->members.looked.ns == INT64_MIN || hw_nodes_lapsed(n, now))
 		return false;
 	claimable(n, now, &out->set);
 	if (!hw_partitions_any(&out->set))
@@ -148,7 +154,7 @@ void hw_nodes_claimed(struct hw_nodes *n, const struct hw_asked *asked, const st
 	bool same = n->fence.session && n->fence.begun == asked->begun;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		struct hw_part *part = &n->part[p];
-		if (!hw_partitions_has(&a->won, p))
+		if (!hw_partitions_has(&a->won, p) || n->abandoned)
 			continue;
 		if (hw_token_compare(&part->heard, &token) != 0) {
 			n->stats.claims_lost++;
@@ -218,6 +224,15 @@ static bool is_overdue(const struct hw_part *part, struct hw_now now)
 	return now.mono.ns - part->drained.ns >= HW_HANDOVER_BOUND_MS * HW_NS_PER_MS;
 }
 
+/* How long an owner may be blind. A standby that has claimed subscribes first, and may need longer for that. */
+static int64_t patience_ns(const struct hw_nodes *n)
+{
+	int64_t begin_ns = HW_BEGIN_LEASES * n->lease_ns, least_ns = HW_BEGIN_LEAST_MS * HW_NS_PER_MS;
+	if (n->mode != HW_NODES_STANDBY || n->saw)
+		return n->lease_ns;
+	return begin_ns > least_ns ? begin_ns : least_ns;
+}
+
 /*
  * Blind for a lease, while another is ready: it is let go as it is, with what it owes. A standby subscribes only when
  * it owns, and is blind until its grace is over: if that counted, two standbys would hand the fleet to and fro for
@@ -226,14 +241,16 @@ static bool is_overdue(const struct hw_part *part, struct hw_now now)
  */
 static void let_go(struct hw_nodes *n, struct hw_now now)
 {
-	bool other = false, begins = n->mode == HW_NODES_STANDBY && !n->saw;
-	if (!n->blind || !n->redis || now.mono.ns - n->blind_since.ns < (begins ? HW_BEGIN_LEASES : 1) * n->lease_ns)
+	bool other = false;
+	if (!n->blind || !n->redis || now.mono.ns - n->blind_since.ns < patience_ns(n))
 		return;
 	for (size_t i = 0; i < n->members.n; i++)
 		other |= is_candidate(n, &n->members.all[i]) &&
 		         (n->mode != HW_NODES_STANDBY || hw_member_is_settled(&n->members.all[i]));
-	if (other)
-		hw_nodes_drop_all(n); /* the records that are left with our name are released */
+	if (!other)
+		return;
+	n->gave_up = true;
+	hw_nodes_drop_all(n); /* the records that are left with our name are released */
 }
 
 void hw_nodes_hand_over(struct hw_nodes *n, struct hw_now now)
@@ -267,7 +284,7 @@ static bool is_left_over(const struct hw_nodes *n, unsigned p)
 {
 	const struct hw_part *part = &n->part[p];
 	return !part->epoch && !is_absent(&part->stored) && !part->stored.released &&
-	       strcmp(part->stored.token.node, n->node) == 0 && (!wants_us(n, p) || !n->ready || n->stopping);
+	       strcmp(part->stored.token.node, n->node) == 0 && (!wants_us(n, p) || !may_take(n));
 }
 
 /* Clean, unless the session in which all was acknowledged is over, or something was missed since: the broker may have

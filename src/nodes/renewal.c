@@ -20,6 +20,8 @@ bool hw_nodes_ask_renewal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 {
 	if (!n->redis || n->asked[HW_ASK_RENEWAL].out || n->stopped || now.mono.ns < n->renew_next.ns)
 		return false;
+	if (n->abandoned && settles(n))
+		return false;
 	if (n->stopping && !settles(n)) {
 		if (!n->member || n->left) {
 			n->left = true;

@@ -14,6 +14,7 @@ class Relay:
 
     def __init__(self, to, names=dict):
         self.to, self.names = to, names
+        self.refused = None  # whoever sends this is cut off
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
         self.open, self.refusing, self.pairs, self.lock = threading.Event(), False, set(), threading.Lock()
@@ -30,16 +31,19 @@ class Relay:
         if not silently:
             self.drop()
 
-    def swallow(self):
-        """Every connection ends, and who connects hears nothing: the system drops what goes beyond a full queue. The system
-        also tries again by itself, so that such a connect succeeds some time after it was mended."""
+    def swallow(self, end=True):
+        """Who connects hears nothing: the system drops what goes beyond a full queue. It also tries again by itself, so that such
+        a connect succeeds some time after it was mended. `end`: every connection ends; otherwise it carries nothing."""
         self.accepting.clear()
         self.listener.listen(0)
         self.crowd = [socket.socket() for _ in range(4)]
         for s in self.crowd:
             s.setblocking(False)
             s.connect_ex(self.listener.getsockname())
-        self.drop()
+        if end:
+            self.drop()
+        else:
+            self.open.clear()
 
     def mend(self):
         for s in self.crowd:
@@ -114,6 +118,8 @@ class Relay:
                 if is_answer:
                     for old, new in self.names().items():
                         data = data.replace(old, new)
+                elif self.refused and self.refused in data:
+                    break
                 self.open.wait()
                 sink.sendall(data)
                 time.sleep(GATHER)

@@ -297,6 +297,55 @@ def test_it_is_cut_from_the_broker(env, make, silently):
     all_in_time(m, t, m.lease + 1)
 
 
+@pytest.mark.parametrize("lease", [1.0, 5.0])
+@pytest.mark.parametrize("stuck", [False, True], ids=["silent", "stuck"])
+def test_its_way_to_the_broker_is_silent(env, make, lease, stuck):
+    """Its connections to the broker stay open and carry nothing, and no keepalive ends them soon: it lets the fleet go after a
+    lease of blindness and does not claim it again, though it is the preferred owner, and not while it waits for its threads,
+    which are stuck in a connect."""
+    m, h, t = make(2, lease=lease, cuttable=True, mqtt={"keepalive": "60s"})
+    head, (other,) = parts(m)
+    way, = m.from_broker(head)
+    if stuck:
+        way.swallow(end=False)
+    else:
+        way.cut()
+    began = time.monotonic()
+    h.kill("d0")
+    wait_until(lambda: m.members()[head.node]["state"] == "blind", 5, "it to say that it is blind")
+    wait_until(lambda: "does not hear it" in other.get("/readyz").body.decode(), what="the other to say so")
+    wait_until(lambda: m.is_shared([other]), 60, "the other to have it")
+    in_time(time.monotonic() - began, lease + 2.5, "a takeover from a silent owner")
+    t.wait()
+    before = env.redis.hgetall(env.key("owners"))
+    throughout(lambda: env.redis.hgetall(env.key("owners")) == before, 2 * m.lease, "the other to keep it")
+    way.mend()
+    m.wait_shared()
+    die_and_return(h, t, "d1")
+    h.revive("d0")
+    t.agree().agree_all([m.head()])
+
+
+def test_the_way_of_one_that_stands_by_is_silent(env, make):
+    """It is not ready, so that the fleet is not given to it, and says so; a broker that stands still for both moves nothing."""
+    m, h, t = make(2, cuttable=True, mqtt={"keepalive": "60s"})
+    head, (other,) = parts(m)
+    for d in other, head:
+        way, = m.from_broker(d)
+        way.cut()
+        if d is other:
+            wait_until(lambda: m.members()[other.node]["state"] == "blind", what="it to be ready no more")
+            assert "cannot take over" in other.ctl("status").stdout
+    before = env.redis.hgetall(env.key("owners"))
+    throughout(lambda: env.redis.hgetall(env.key("owners")) == before, 4 * m.lease, "nothing to move")
+    for d in m.nodes:
+        m.from_broker(d)[0].mend()
+    m.wait_shared()
+    assert "has lost" not in head.log()
+    die_and_return(h, t, "d1")
+    t.agree()
+
+
 def test_it_is_stopped(env, make):
     """What it had is another's at once, which starts with it as after a start."""
     m, h, t = make(2)
@@ -356,13 +405,12 @@ def test_the_broker_is_restarted(env, make):
 
 
 def test_who_cannot_hear_it_leaves_it_to_others(env, make):
-    """The one that is wanted may not read its own barriers: it does not take the fleet again and again."""
-    m, h, t = make(2, mqtt={"barrier_timeout": "500ms"})
+    """The broker cuts the preferred node off when it subscribes to the fleet: it does not take the fleet again and again."""
+    m, h, t = make(2, cuttable=True)
     head, (other,) = parts(m)
-    env.broker.acl = "topic readwrite #\ntopic deny heartwheel/%s/barrier\n" % head.node
-    env.broker.stop()
-    t.newest.clear()
-    env.broker.start()
+    way, = m.from_broker(head)
+    way.refused = b"/+/heartbeat"
+    way.drop()
     wait_until(lambda: "an hour" in head.log(), 60, "it to leave the fleet to the other")
     wait_until(lambda: m.is_shared([other]), what="the other to have it")
     before = env.redis.hgetall(env.key("owners"))
@@ -370,6 +418,24 @@ def test_who_cannot_hear_it_leaves_it_to_others(env, make):
     assert m.members()[head.node]["state"] == "blind" and m.members()[other.node]["state"] == "ready"
     other.stop()
     wait_until(lambda: m.is_shared([head]), what="it to have it, since there is no other")
+
+
+def test_who_gets_no_barrier_back_does_not_take_it(env, make):
+    """The node that is preferred may not read its own barriers: it would judge no device."""
+    m, h, t = make(2, mqtt={"barrier_timeout": "500ms"})
+    head, (other,) = parts(m)
+    env.broker.acl = "topic readwrite #\ntopic deny heartwheel/%s/barrier\n" % head.node
+    env.broker.stop()
+    t.newest.clear()
+    env.broker.start()
+    wait_until(lambda: m.is_shared([other]), 60, "the other to have it")
+    before = env.redis.hgetall(env.key("owners"))
+    throughout(lambda: env.redis.hgetall(env.key("owners")) == before, 4 * m.lease)
+    assert m.members()[head.node]["state"] == "blind" and m.members()[other.node]["state"] == "ready"
+    other.stop()
+    throughout(lambda: not m.is_shared([head]), 4 * m.lease, "nobody to have it")
+    assert "no barrier comes back" in head.ctl("status").stdout
+    assert head.metrics().get("partitions_unowned") == PARTITIONS
 
 
 def test_redis_is_away(env, make):

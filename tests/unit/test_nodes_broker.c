@@ -130,23 +130,101 @@ START_TEST(a_standby_claims_everything_or_nothing)
 }
 END_TEST
 
-/* It subscribes only when it owns: its grace, longer than the lease, must not hand the fleet on. */
+/* A node that the fleet is given to rather than to "m", or the other way round. */
+static const char *peer(bool preferred)
+{
+	static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+	size_t i = 0;
+	while ((hw_partition_weight(0, names[i]) > hw_partition_weight(0, "m")) != preferred)
+		i++;
+	return names[i];
+}
+
+/* Owner of the fleet, which it has not heard yet; and another node is ready. */
+static void begin_unheard(void)
+{
+	begin();
+	pass(LEASE_MS + 100, NULL);
+	hw_nodes_blind(n, now, true);
+	while (!owned())
+		pass(100, NULL);
+	enter(peer(false), 8, true);
+}
+
+/* It subscribes only when it owns: what it needs for that, longer than the lease, must not hand the fleet on. */
 START_TEST(a_standby_that_begins_is_not_blind_for_a_lease)
 {
-	enter("b", 7, true);
-	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		owner[p].token = hw_token_make(1700000000, "b");
-	begin();
+	begin_unheard();
+	pass(HW_BEGIN_LEASES * LEASE_MS - 300, NULL);
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+	pass(400, NULL);
+	ck_assert_uint_eq(owned(), 0);
+}
+END_TEST
+
+/* It is the preferred owner still, and its driver takes it for ready. */
+START_TEST(a_node_that_gave_up_blind_claims_only_once_it_sees)
+{
+	begin_owner();
+	hw_nodes_blind(n, now, false);
+	enter(peer(false), 8, true);
+	pass(2500, NULL);
 	hw_nodes_blind(n, now, true);
-	pass(100 * LEASE_MS, NULL);
-	leave("b");
+	pass(LEASE_MS + 100, NULL);
+	ck_assert_uint_eq(owned(), 0);
+	ck_assert_uint_eq(ordered(HW_NODES_RELEASE), HW_PARTITIONS);
+	logged = 0;
+	pass(20 * LEASE_MS, NULL);
+	ck_assert_ptr_null(last(HW_NODES_CLAIM));
+	hw_nodes_blind(n, now, false);
 	pass(1100, NULL);
 	ck_assert_uint_eq(owned(), HW_PARTITIONS);
-	enter("b", 8, true);
-	member("b")->ready = strcmp(hw_nodes_wanted(n, 0), "m") == 0;
-	pass(3 * LEASE_MS, NULL);
-	if (strcmp(hw_nodes_wanted(n, 0), "m") == 0)
-		ck_assert_uint_eq(owned(), HW_PARTITIONS);
+}
+END_TEST
+
+/* What it cannot flush is given up with the membership: no renewal keeps the others waiting for it. */
+START_TEST(a_node_that_abandons_what_it_has_leaves_at_once)
+{
+	begin_owner();
+	hw_nodes_stop(n, now);
+	pass(2000, NULL);
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+	ck_assert_ptr_null(last(HW_NODES_LEAVE));
+	logged = 0;
+	hw_nodes_abandon(n, now);
+	turn();
+	ck_assert_uint_eq(owned(), 0);
+	ck_assert_uint_eq(ordered(HW_NODES_RELEASE), HW_PARTITIONS);
+	ck_assert_ptr_nonnull(last(HW_NODES_LEAVE));
+	ck_assert_ptr_nonnull(last(HW_NODES_STOPPED));
+	ck_assert_ptr_null(last(HW_NODES_RENEW));
+}
+END_TEST
+
+/* ... nor does a claim that was under way, and that its answer says was won. */
+START_TEST(a_node_that_abandons_takes_nothing_that_was_asked_for)
+{
+	struct hw_nodes_order o;
+	begin();
+	pass(LEASE_MS - 500, NULL);
+	deaf = true;
+	pass(700, NULL);
+	ck_assert_ptr_nonnull(last(HW_NODES_CLAIM));
+	o = *last(HW_NODES_CLAIM);
+	hw_nodes_stop(n, now);
+	hw_nodes_abandon(n, now);
+	logged = 0;
+	pass(5000, NULL);
+	ck_assert_ptr_null(last(HW_NODES_RENEW));
+	deaf = false;
+	struct hw_nodes_answer a = {.serial = o.serial, .owners = owner};
+	a.result = serve(&o, &a);
+	a.members = entry;
+	a.n_members = n_entries;
+	hw_nodes_answer(n, now, &a);
+	turn();
+	ck_assert_uint_eq(owned(), 0);
+	ck_assert_uint_eq(ordered(HW_NODES_RELEASE), HW_PARTITIONS);
 }
 END_TEST
 
@@ -165,6 +243,9 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup_standby, teardown);
 	tcase_add_test(tc, a_standby_claims_everything_or_nothing);
 	tcase_add_test(tc, a_standby_that_begins_is_not_blind_for_a_lease);
+	tcase_add_test(tc, a_node_that_gave_up_blind_claims_only_once_it_sees);
+	tcase_add_test(tc, a_node_that_abandons_what_it_has_leaves_at_once);
+	tcase_add_test(tc, a_node_that_abandons_takes_nothing_that_was_asked_for);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

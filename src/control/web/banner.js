@@ -88,14 +88,15 @@ export function status(s, about) {
 }
 
 export function standby(s) {
-	const owner = s.cluster.owner;
+	const { owner, owner_state, state } = s.cluster, deaf = owner_state === "blind", able = state !== "blind";
 	silentSince = null;
 	byId("trouble").hidden = true;
-	put("banner", "", "");
+	put("banner", able ? "" : "No barrier comes back from the broker: this node cannot take over.", "bad");
 	showRedis(s);
-	setText(byId("standby"), owner ? `This node stands by. ${owner} owns the fleet: its dashboard shows the devices.`
-		: "This node stands by, and no node is known to own the fleet now.");
-	pill("Standing by", owner ? "warn" : "bad");
+	setText(byId("standby"), !owner ? "This node stands by, and no node is known to own the fleet now."
+		: deaf ? `This node stands by. ${owner} owns the fleet and does not hear it.`
+			: `This node stands by. ${owner} owns the fleet: its dashboard shows the devices.`);
+	pill("Standing by", owner && !deaf && able ? "warn" : "bad");
 	dim(false);
 	document.title = "standby heartwheel";
 	icon("icon");
