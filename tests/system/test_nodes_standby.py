@@ -135,7 +135,8 @@ def test_what_they_say(env, make):
     assert refused.returncode == 1 and head.node in refused.stderr
     assert other.ctl("nodes").stdout.count(" ready ") == 2
     assert other.request("POST", "/v1/reload").status == 200 and head.request("POST", "/v1/reload").status == 200
-    assert "seeing again" not in other.log() and "seeing again" in head.log()
+    since = other.log().rpartition("stands by again")[2]  # on a busy machine it may have had the fleet before the other started
+    assert "seeing again" not in since and "seeing again" in head.log()
     assert head.forget("d0").status == 204
 
 
