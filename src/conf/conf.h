@@ -88,5 +88,7 @@ int hw_conf_keep_restart_values(const void *from, void *to);
  * than 4095 bytes (EFBIG) or holds a NUL byte (EINVAL).
  */
 char *hw_conf_read_secret(const char *path);
+/* Whether the secret file `path` ("": none) says something else than `running`, which was read from it before. */
+bool hw_conf_secret_changed(const char *path, const char *running);
 
 #endif

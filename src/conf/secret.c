@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -54,4 +55,14 @@ char *hw_conf_read_secret(const char *path)
 	explicit_bzero(buf, sizeof(buf));
 	errno = -rc;
 	return secret;
+}
+
+bool hw_conf_secret_changed(const char *path, const char *running)
+{
+	char *now = *path ? hw_conf_read_secret(path) : NULL;
+	bool changed = now && running && strcmp(now, running) != 0;
+	if (now)
+		explicit_bzero(now, strlen(now));
+	free(now);
+	return changed;
 }

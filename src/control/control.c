@@ -154,9 +154,27 @@ int hw_control_plan(struct hw_control *c, const struct hw_http_safety *s, struct
 	return hw_http_plan(&c->http, s, out, wrong, arg);
 }
 
-void hw_control_take(struct hw_control *c, struct hw_http_plan *p)
+static bool keeps(const void *arg, struct evhttp_request *req)
 {
-	hw_http_take(&c->http, p);
+	return hw_http_still_admits(arg, req);
+}
+
+unsigned hw_close_unadmitted(struct hw_control *c)
+{
+	unsigned n = hw_hub_cut_unadmitted(c->hub);
+	if (c->tasks)
+		n += hw_pass_break_off(c->tasks, keeps, &c->http);
+	if (c->durable)
+		n += hw_pass_break_off(c->durable, keeps, &c->http);
+	return n;
+}
+
+struct hw_control_taken hw_control_take(struct hw_control *c, struct hw_http_plan *p)
+{
+	struct hw_control_taken taken;
+	hw_http_take(&c->http, p, taken.users, sizeof(taken.users));
+	taken.closed = hw_close_unadmitted(c);
+	return taken;
 }
 
 int hw_control_listen(struct hw_control *c, const char *address, bool *local)

@@ -98,7 +98,11 @@ int hw_control_secure(struct hw_control *c, const struct hw_http_safety *s, hw_h
 /* The same in two steps, of which the second cannot fail: as hw_http_plan() and hw_http_take(). */
 int hw_control_plan(struct hw_control *c, const struct hw_http_safety *s, struct hw_http_plan *out,
                     hw_http_wrong *wrong, void *arg);
-void hw_control_take(struct hw_control *c, struct hw_http_plan *p);
+struct hw_control_taken {
+	char users[512]; /* "+eve -otto": see hw_accounts_diff() */
+	unsigned closed; /* streams of users who have lost the right */
+};
+struct hw_control_taken hw_control_take(struct hw_control *c, struct hw_http_plan *p);
 /*
  * Serves a TCP address as well, for reading alone unless it has users: "127.0.0.1:8731" or "[::1]:8731". `*local`: it
  * is a loopback address. 0; -EINVAL if it is none; or -errno (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES).

@@ -601,6 +601,19 @@ void hw_serve_events(void *arg, struct evhttp_request *req, const char *rest)
 		set_lags(cl, true); /* it is served when the head is out */
 }
 
+unsigned hw_hub_cut_unadmitted(struct hw_hub *h)
+{
+	unsigned n = 0;
+	for (struct client *cl = h->first, *next; cl; cl = next) {
+		next = cl->next;
+		if (hw_http_still_admits(&h->c->http, cl->stream.req))
+			continue;
+		n++;
+		hw_stream_cut(&cl->stream); /* on_gone() frees the client */
+	}
+	return n;
+}
+
 struct hw_control_clients hw_control_clients(const struct hw_control *c)
 {
 	const struct hw_hub *h = c->hub;

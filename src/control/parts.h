@@ -107,6 +107,10 @@ void hw_history_after(const struct hw_history *h, struct hw_event_id at, struct 
 hw_http_handler hw_serve_events;
 /* Each second: what a timer that found no memory has left undone. */
 void hw_hub_tick(struct hw_hub *h);
+/* Cuts the streams of users who have lost the right to them. Returns how many there were. */
+unsigned hw_hub_cut_unadmitted(struct hw_hub *h);
+/* The same, and answers that are passed on. */
+unsigned hw_close_unadmitted(struct hw_control *c);
 
 struct hw_hub *hw_hub_new(struct hw_control *c);
 /* Once all connections are closed. */

@@ -75,6 +75,8 @@ void hw_control_tick(struct hw_control *c, struct hw_now now)
 	const struct hw_monitor_stats *stats = hw_monitor_stats(c->monitor);
 	uint64_t transitions = 0;
 	hw_http_tick(&c->http);
+	if (hw_http_token_expired(&c->http))
+		hw_close_unadmitted(c);
 	hw_hub_tick(c->hub);
 	for (int i = 0; i < HW_REASONS; i++)
 		transitions += stats->transitions[i];

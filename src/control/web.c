@@ -44,8 +44,7 @@ void hw_serve_web(void *arg, struct evhttp_request *req, const char *rest)
 	}
 	evhttp_add_header(headers, "ETag", f->etag);
 	evhttp_add_header(headers, "Cache-Control", "no-cache"); /* asked for each time, sent when it has changed */
-	evhttp_add_header(headers, "Content-Security-Policy", policy);
-	evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+	hw_reply_policy(req, policy);
 	evhttp_add_header(headers, "Referrer-Policy", "no-referrer");
 	if (has && strcmp(has, f->etag) == 0) {
 		evbuffer_free(body);

@@ -227,6 +227,9 @@ static void listen_metrics(const struct hw_app *a, struct evbuffer *b)
 	hw_metric_labelled(b, "http_refused_total", "why", "wrong_token", (double)r.wrong);
 	hw_metric_labelled(b, "http_refused_total", "why", "closed", (double)r.closed);
 	hw_metric_labelled(b, "http_refused_total", "why", "role", (double)r.may_not);
+	hw_metric_labelled(b, "http_refused_total", "why", "foreign", (double)r.foreign);
+	hw_metric_one(b, "http_closed_total", "counter", "Connections to [http] listen closed to make room for others.",
+	              (double)r.crowded);
 	hw_metric_one(b, "tls_handshakes_total", "counter", "Handshakes of TLS that were completed.",
 	              (double)r.handshakes);
 	hw_metric_one(b, "tls_handshakes_cut_total", "counter",

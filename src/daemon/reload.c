@@ -25,6 +25,8 @@ struct changes {
 	struct evbuffer *live, *restart;
 	struct evbuffer *added, *removed; /* groups, which are in `live` as well */
 	bool topics;                      /* of statuses */
+	bool users;                       /* `live` has the file of users */
+	struct hw_control_taken taken;
 };
 
 static void add_string(struct evbuffer *b, const char *text)
@@ -49,8 +51,16 @@ static void on_change(void *arg, const char *key, enum hw_conf_change change, bo
 	else if (change == HW_CONF_REMOVED)
 		add_string(c->removed, key);
 	add_string(live ? c->live : c->restart, key);
+	c->users |= strcmp(key, "http.users") == 0;
 	size_t len = strlen(key), n = sizeof(".status") - 1;
 	c->topics |= live && len > n && strcmp(key + len - n, ".status") == 0;
+}
+
+/* A password that changed in the same file: a key that another file was given has been told. */
+static void diff_secret(struct changes *c, const char *key, const char *path, const char *running)
+{
+	if (hw_conf_secret_changed(path, running))
+		on_change(c, key, HW_CONF_CHANGED, false);
 }
 
 static void changes_fini(struct changes *c)
@@ -61,7 +71,12 @@ static void changes_fini(struct changes *c)
 			evbuffer_free(all[k]);
 }
 
-/* What groups came and went is said where there were any. */
+static void users_text(const struct hw_control_taken *t, char *text, size_t cap)
+{
+	snprintf(text, cap, "%s, %u stream%s closed", t->users, t->closed, t->closed == 1 ? "" : "s");
+}
+
+/* What groups came and went, and which users, is said where there were any. */
 static void answer(struct changes *c, struct evbuffer *body)
 {
 	const struct {
@@ -78,6 +93,11 @@ static void answer(struct changes *c, struct evbuffer *body)
 		evbuffer_add_printf(body, "%c\"%s\":[", k == 0 ? '{' : ',', arrays[k].name);
 		evbuffer_add_buffer(body, arrays[k].texts);
 		evbuffer_add(body, "]", 1);
+	}
+	if (*c->taken.users) {
+		char text[sizeof(c->taken.users) + 64];
+		users_text(&c->taken, text, sizeof(text));
+		evbuffer_add_printf(body, ",\"users\":\"%s\"", text); /* names need no escape */
 	}
 	evbuffer_add(body, "}", 1);
 }
@@ -174,11 +194,18 @@ static int plan_safety(struct hw_app *a, const struct hw_settings *to, struct hw
 }
 
 /* `had_users`: before the reload. */
-static void take_safety(struct hw_app *a, struct hw_http_plan *plan, bool had_users)
+static void take_safety(struct hw_app *a, struct changes *c, struct hw_http_plan *plan, bool had_users)
 {
+	char text[sizeof(c->taken.users) + 64];
 	if (!*a->start->http_listen)
 		return;
-	hw_control_take(a->control, plan);
+	c->taken = hw_control_take(a->control, plan);
+	if (*c->taken.users) {
+		if (!c->users)
+			add_string(c->live, "http.users");
+		users_text(&c->taken, text, sizeof(text));
+		hw_log(a->log, HW_LOG_NOTICE, "reload: users: %s", text);
+	}
 	if (!*a->conf->http_users && had_users && !hw_socket_is_local(a->start->http_listen))
 		hw_log(a->log, HW_LOG_WARNING,
 		       "%s is not a loopback address: whoever reaches it can read every device's state now; see [http] "
@@ -219,15 +246,17 @@ int hw_app_reload(struct hw_app *a, struct evbuffer *body)
 		return status;
 	}
 	hw_conf_errors_fini(&errors);
-	struct changes c = {a, evbuffer_new(), evbuffer_new(), evbuffer_new(), evbuffer_new(), false};
+	struct changes c = {a, evbuffer_new(), evbuffer_new(), evbuffer_new(), evbuffer_new(), .topics = false};
 	int status = 400;
 	if (!c.live || !c.restart || !c.added || !c.removed)
 		goto memory;
 	hw_conf_diff(a->conf, to, on_change, &c);
+	diff_secret(&c, "mqtt.password_file", a->start->mqtt.password_file, a->mqtt_password);
+	diff_secret(&c, "redis.password_file", a->start->redis.password_file, a->redis_password);
 	if (hw_conf_keep_restart_values(a->conf, to) || apply(a, to))
 		goto memory;
 	to = NULL;
-	take_safety(a, &plan, had_users);
+	take_safety(a, &c, &plan, had_users);
 	if (c.topics)
 		hw_app_republish(a, hw_app_now());
 	hw_log(a->log, HW_LOG_NOTICE, "reloaded %s", a->conf->head.path);

@@ -12,6 +12,8 @@
 
 #include "conf/value.h"
 #include "heartwheel/group.h"
+#include "http/origin.h"
+#include "http/proxies.h"
 #include "names.h"
 #include "preset.h"
 #include "settings.h"
@@ -82,6 +84,16 @@ static bool is_loopback(const char *address)
 	return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0;
 }
 
+static void check_names(struct hw_conf_draft *d, const char *names)
+{
+	size_t len = 0;
+	const char *wrong = hw_origin_wrong_name(names, &len);
+	char why[160];
+	snprintf(why, sizeof(why), "'%.*s' is no host name: names are given without a scheme and without a port",
+	         (int)len, wrong ? wrong : "");
+	hw_conf_draft_require(d, !wrong, "http", "names", "names", why);
+}
+
 /* A token that goes over a network in the clear is everybody's. */
 static void check_http(struct hw_conf_draft *d, const struct hw_settings *c)
 {
@@ -96,6 +108,10 @@ static void check_http(struct hw_conf_draft *d, const struct hw_settings *c)
 	                      "http", "users", "listen",
 	                      "needs tls_cert and tls_key where listen is not a loopback address: the tokens would be "
 	                      "read on their way");
+	check_names(d, c->http_names);
+	struct hw_proxies proxies;
+	const char *why = hw_proxies_parse(&proxies, c->http_trusted_proxies);
+	hw_conf_draft_require(d, !why, "http", "trusted_proxies", "trusted_proxies", why);
 }
 
 static void check_timeouts(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_marks *marks)

@@ -10,6 +10,8 @@
 #include "conf/table.h"
 #include "heartwheel/group.h"
 #include "heartwheel/monitor.h"
+#include "http/origin.h"
+#include "http/proxies.h"
 #include "rules.h"
 #include "run/log.h"
 
@@ -69,6 +71,9 @@ static const struct hw_conf_option options[] = {
 	{"http", "users", HW_CONF_PATH, AT(http_users), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true},
 	{"http", "tls_cert", HW_CONF_PATH, AT(http_tls_cert), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true},
 	{"http", "tls_key", HW_CONF_PATH, AT(http_tls_key), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true},
+
+	{"http", "names", HW_CONF_STRING, AT(http_names), .max = HW_ORIGIN_NAMES_MAX, .dflt = "", .live = true},
+	{"http", "trusted_proxies", HW_CONF_STRING, AT(http_trusted_proxies), .max = HW_PROXIES_TEXT_MAX, .dflt = "", .live = true},
 
 	{"tasks", "socket", HW_CONF_PATH, AT(tasks_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/tasks.sock", .borrowed = true},
 	{"history", "socket", HW_CONF_PATH, AT(history_socket), .min = 1, .max = HW_CONF_SOCKET_MAX, .dflt = "/run/heartwheel/history.sock", .borrowed = true},

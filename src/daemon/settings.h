@@ -83,6 +83,8 @@ struct hw_settings {
 	char *http_socket, *http_socket_group;
 	char *http_listen; /* ADDRESS:PORT; "": nowhere */
 	char *http_users, *http_tls_cert, *http_tls_key;
+	char *http_names;           /* of `listen`: see http/origin.h */
+	char *http_trusted_proxies; /* see http/proxies.h */
 
 	/* What belongs to the other daemons is handed on to their sockets. */
 	char *tasks_socket, *history_socket;
@@ -105,6 +107,11 @@ int64_t hw_settings_probe_after_ms(const struct hw_settings_group *g);
 #define HW_PROBE_WINDOW_MS 1000
 
 /* What [http] says of the users of `listen`, and of its TLS; borrows. */
-#define HW_SETTINGS_SAFETY(c) ((struct hw_http_safety){(c)->http_users, (c)->http_tls_cert, (c)->http_tls_key})
+#define HW_SETTINGS_SAFETY(c)                                                                                          \
+	((struct hw_http_safety){.users = (c)->http_users,                                                             \
+	                         .tls_cert = (c)->http_tls_cert,                                                       \
+	                         .tls_key = (c)->http_tls_key,                                                         \
+	                         .names = (c)->http_names,                                                             \
+	                         .trusted_proxies = (c)->http_trusted_proxies})
 
 #endif

@@ -94,9 +94,33 @@ static bool reads(struct evhttp_request *req)
 	return method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD;
 }
 
+static bool has_expired(const struct hw_account *who, int64_t wall_s)
+{
+	return who->expires_s && wall_s >= who->expires_s;
+}
+
+static bool is_allowed(const struct hw_account *who, struct evhttp_request *req)
+{
+	return who->role != HW_ROLE_READ || reads(req);
+}
+
+/* The user whose token the request carries, or NULL. */
+static const struct hw_account *find_user(const struct hw_access *a, const struct pass_word *p)
+{
+	return p->token ? hw_accounts_find(&a->accounts, p->name, p->name_len, p->token, p->len) : NULL;
+}
+
+bool hw_access_still_admits(const struct hw_access *a, struct evhttp_request *req, int64_t wall_s)
+{
+	struct pass_word p;
+	read_pass_word(&p, req);
+	const struct hw_account *who = find_user(a, &p);
+	return who && !has_expired(who, wall_s) && is_allowed(who, req);
+}
+
 static bool admit(struct hw_access *a, struct evhttp_request *req, const struct hw_account *who)
 {
-	if (who->role == HW_ROLE_READ && !reads(req)) {
+	if (!is_allowed(who, req)) {
 		char why[HW_ACCOUNT_NAME_MAX + 64];
 		snprintf(why, sizeof(why), "%s may only read: this needs the role 'operate'", who->name);
 		a->stats.may_not++;
@@ -107,35 +131,48 @@ static bool admit(struct hw_access *a, struct evhttp_request *req, const struct 
 	return true;
 }
 
-bool hw_access_admit(struct hw_access *a, struct evhttp_request *req, int64_t mono_ms, int64_t wall_s)
+/* The key of the client's address; all clients whose address cannot be told have the same. */
+static void read_address(const struct hw_access *a, struct evhttp_request *req, unsigned char from[HW_IP_BYTES])
 {
-	struct pass_word p;
-	unsigned char from[16] = {0};
-	char *address = NULL;
+	const char *forwarded = evhttp_find_header(evhttp_request_get_input_headers(req), "X-Forwarded-For");
+	unsigned char client[HW_IP_BYTES] = {0};
+	char *peer = NULL;
 	ev_uint16_t port;
-	evhttp_connection_get_peer(evhttp_request_get_connection(req), &address, &port);
-	if (!address || !hw_attempts_key(address, from))
-		memset(from, 0, sizeof(from)); /* all that cannot be told apart are one */
+	evhttp_connection_get_peer(evhttp_request_get_connection(req), &peer, &port);
+	if (!peer || !hw_proxies_client(&a->proxies, peer, forwarded, client))
+		memset(client, 0, sizeof(client));
+	hw_attempts_key(client, from);
+}
+
+static bool refuse_wrong(struct hw_access *a, struct evhttp_request *req, int64_t mono_ms)
+{
+	unsigned char from[HW_IP_BYTES];
+	read_address(a, req, from);
 	int64_t closed = hw_attempts_closed(&a->attempts, from, mono_ms);
 	if (closed > 0) {
 		a->stats.closed++;
 		return refuse_closed(req, closed);
 	}
+	a->stats.wrong++;
+	if (hw_attempts_wrong(&a->attempts, from, mono_ms)) {
+		a->closings++;
+		hw_ip_text(from, a->last_closed, sizeof(a->last_closed));
+	}
+	return refuse(req, HTTP_UNAUTHORIZED, "this token is nobody's");
+}
+
+bool hw_access_admit(struct hw_access *a, struct evhttp_request *req, int64_t mono_ms, int64_t wall_s)
+{
+	struct pass_word p;
 	read_pass_word(&p, req);
 	if (!p.token) {
 		a->stats.without++;
 		return refuse(req, HTTP_UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
 	}
-	const struct hw_account *who = hw_accounts_find(&a->accounts, p.name, p.name_len, p.token, p.len);
-	if (!who) {
-		a->stats.wrong++;
-		if (hw_attempts_wrong(&a->attempts, from, mono_ms)) {
-			a->closings++;
-			snprintf(a->last_closed, sizeof(a->last_closed), "%s", address ? address : "?");
-		}
-		return refuse(req, HTTP_UNAUTHORIZED, "this token is nobody's");
-	}
-	if (who->expires_s && wall_s >= who->expires_s) {
+	const struct hw_account *who = find_user(a, &p);
+	if (!who)
+		return refuse_wrong(a, req, mono_ms);
+	if (has_expired(who, wall_s)) {
 		a->stats.without++;
 		return refuse(req, HTTP_UNAUTHORIZED, "this token has expired");
 	}

@@ -106,6 +106,12 @@ static int by_hash(const void *a, const void *b)
 	return memcmp(x->hash, y->hash, HW_TOKEN_HASH);
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const struct hw_account *const *x = a, *const *y = b;
+	return strcmp((*x)->name, (*y)->name);
+}
+
 /* NULL: it can be added. */
 static const char *conflict(const struct hw_accounts *a, const struct hw_account *one)
 {
@@ -193,6 +199,72 @@ void hw_accounts_fini(struct hw_accounts *a)
 {
 	free(a->at);
 	*a = (struct hw_accounts){0};
+}
+
+/* The accounts by name, to be freed; NULL: there are none, or there is no memory. */
+static const struct hw_account **by_names(const struct hw_accounts *a)
+{
+	const struct hw_account **list = a && a->n ? calloc(a->n, sizeof(*list)) : NULL;
+	for (size_t i = 0; list && i < a->n; i++)
+		list[i] = &a->at[i];
+	if (list)
+		qsort(list, a->n, sizeof(*list), by_name);
+	return list;
+}
+
+struct diff_text {
+	char *text;
+	size_t len, cap;
+	unsigned left_out;
+};
+
+static void add_difference(struct diff_text *d, char sign, const char *name)
+{
+	char word[HW_ACCOUNT_NAME_MAX + 3];
+	snprintf(word, sizeof(word), "%s%c%s", d->len ? " " : "", sign, name);
+	size_t n = strlen(word);
+	if (d->left_out || d->len + n + sizeof(" and 20000 more") > d->cap) {
+		d->left_out++;
+		return;
+	}
+	memcpy(d->text + d->len, word, n + 1);
+	d->len += n;
+}
+
+static bool is_same(const struct hw_account *a, const struct hw_account *b)
+{
+	return a->role == b->role && a->expires_s == b->expires_s && by_hash(a, b) == 0;
+}
+
+void hw_accounts_diff(const struct hw_accounts *from, const struct hw_accounts *to, char *text, size_t cap)
+{
+	const struct hw_account **was = by_names(from), **is = by_names(to);
+	size_t n = was ? from->n : 0, m = is ? to->n : 0;
+	struct diff_text d = {text, 0, cap, 0};
+	*text = '\0';
+	for (size_t i = 0, k = 0; i < n || k < m;) {
+		int order = i == n ? 1 : k == m ? -1 : strcmp(was[i]->name, is[k]->name);
+		if (order < 0)
+			add_difference(&d, '-', was[i]->name);
+		else if (order > 0)
+			add_difference(&d, '+', is[k]->name);
+		else if (!is_same(was[i], is[k]))
+			add_difference(&d, '~', is[k]->name);
+		i += order <= 0;
+		k += order >= 0;
+	}
+	if (d.left_out)
+		snprintf(text + d.len, cap - d.len, " and %u more", d.left_out);
+	free(was);
+	free(is);
+}
+
+bool hw_accounts_expire(const struct hw_accounts *a, int64_t from_s, int64_t to_s)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (a->at[i].expires_s > from_s && a->at[i].expires_s <= to_s)
+			return true;
+	return false;
 }
 
 bool hw_token_hash(const char *token, size_t len, unsigned char hash[HW_TOKEN_HASH])

@@ -40,6 +40,11 @@ typedef void hw_accounts_wrong(void *arg, unsigned line, const char *what);
  * not be read. */
 int hw_accounts_load(struct hw_accounts *a, const char *path, hw_accounts_wrong *wrong, void *arg);
 void hw_accounts_fini(struct hw_accounts *a);
+/* Writes the users who differ: "+eve -otto ~ann", where ann has another role, token or expiry; "" if none does. What
+ * does not fit is counted: "and 3 more". Either may be NULL: no users. `cap`: at least 32 bytes. */
+void hw_accounts_diff(const struct hw_accounts *from, const struct hw_accounts *to, char *text, size_t cap);
+/* Whether a token expires after `from_s`, and not after `to_s`. */
+bool hw_accounts_expire(const struct hw_accounts *a, int64_t from_s, int64_t to_s);
 
 /* One line without its line feed. 0, 1 if it says nothing, or -EINVAL with the reason in `*what`. */
 int hw_account_parse(struct hw_account *account, const char *line, const char **what);

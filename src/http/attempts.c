@@ -2,27 +2,13 @@
 /* See attempts.h. Cost: a walk over the addresses that were wrong of late; none where nobody was. */
 #include "http/attempts.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 
-static const unsigned char mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-bool hw_attempts_key(const char *address, unsigned char from[16])
+void hw_attempts_key(const unsigned char address[HW_IP_BYTES], unsigned char from[HW_IP_BYTES])
 {
-	char plain[INET6_ADDRSTRLEN];
-	size_t len = strcspn(address, "%"); /* an interface may follow */
-	if (len >= sizeof(plain))
-		return false;
-	memcpy(plain, address, len);
-	plain[len] = '\0';
-	memcpy(from, mapped, sizeof(mapped));
-	if (inet_pton(AF_INET, plain, from + sizeof(mapped)) == 1)
-		return true;
-	if (inet_pton(AF_INET6, plain, from) != 1)
-		return false;
-	if (memcmp(from, mapped, sizeof(mapped)) != 0)
+	memcpy(from, address, HW_IP_BYTES);
+	if (!hw_ip_is_four(address))
 		memset(from + 8, 0, 8); /* one customer's network: its host part is his to choose */
-	return true;
 }
 
 static bool is_old(const struct hw_attempt *a, int64_t now_ms)
@@ -30,7 +16,7 @@ static bool is_old(const struct hw_attempt *a, int64_t now_ms)
 	return now_ms - a->last_ms >= HW_ATTEMPTS_CLOSED_MS;
 }
 
-static size_t find(const struct hw_attempts *a, const unsigned char from[16])
+static size_t find(const struct hw_attempts *a, const unsigned char from[HW_IP_BYTES])
 {
 	size_t i = 0;
 	while (i < a->n && memcmp(a->at[i].from, from, sizeof(a->at[i].from)) != 0)
@@ -38,7 +24,7 @@ static size_t find(const struct hw_attempts *a, const unsigned char from[16])
 	return i;
 }
 
-int64_t hw_attempts_closed(const struct hw_attempts *a, const unsigned char from[16], int64_t now_ms)
+int64_t hw_attempts_closed(const struct hw_attempts *a, const unsigned char from[HW_IP_BYTES], int64_t now_ms)
 {
 	size_t i = find(a, from);
 	if (i == a->n || a->at[i].n < HW_ATTEMPTS_MAX || is_old(&a->at[i], now_ms))
@@ -47,7 +33,7 @@ int64_t hw_attempts_closed(const struct hw_attempts *a, const unsigned char from
 }
 
 /* A place for a new address: a new one, or that of who was wrong least lately. */
-static struct hw_attempt *place(struct hw_attempts *a, const unsigned char from[16])
+static struct hw_attempt *place(struct hw_attempts *a, const unsigned char from[HW_IP_BYTES])
 {
 	size_t oldest = 0;
 	if (a->n < HW_ATTEMPTS_ADDRESSES)
@@ -62,7 +48,7 @@ static struct hw_attempt *place(struct hw_attempts *a, const unsigned char from[
 	return one;
 }
 
-bool hw_attempts_wrong(struct hw_attempts *a, const unsigned char from[16], int64_t now_ms)
+bool hw_attempts_wrong(struct hw_attempts *a, const unsigned char from[HW_IP_BYTES], int64_t now_ms)
 {
 	size_t i = find(a, from);
 	struct hw_attempt *one = i < a->n ? &a->at[i] : place(a, from);

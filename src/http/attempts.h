@@ -11,12 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "http/ip.h"
+
 #define HW_ATTEMPTS_MAX       10
 #define HW_ATTEMPTS_CLOSED_MS 60000
 #define HW_ATTEMPTS_ADDRESSES 1024
 
 struct hw_attempt {
-	unsigned char from[16]; /* an IPv4 address, mapped; of an IPv6 address the network's 64 bits */
+	unsigned char from[HW_IP_BYTES]; /* an IPv4 address, mapped; of an IPv6 address the network's 64 bits */
 	int64_t last_ms;
 	unsigned n; /* wrong tokens */
 };
@@ -26,11 +28,11 @@ struct hw_attempts {
 	size_t n;
 };
 
-/* The key of a numeric address. False: it is none. */
-bool hw_attempts_key(const char *address, unsigned char from[16]);
+/* The key of an address: all addresses of one IPv6 network have the same. */
+void hw_attempts_key(const unsigned char address[HW_IP_BYTES], unsigned char from[HW_IP_BYTES]);
 /* For how long the address is closed, ms; 0: it is not. */
-int64_t hw_attempts_closed(const struct hw_attempts *a, const unsigned char from[16], int64_t now_ms);
+int64_t hw_attempts_closed(const struct hw_attempts *a, const unsigned char from[HW_IP_BYTES], int64_t now_ms);
 /* A wrong token came from it. True: that has just closed it. */
-bool hw_attempts_wrong(struct hw_attempts *a, const unsigned char from[16], int64_t now_ms);
+bool hw_attempts_wrong(struct hw_attempts *a, const unsigned char from[HW_IP_BYTES], int64_t now_ms);
 
 #endif

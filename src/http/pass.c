@@ -30,10 +30,12 @@ struct hw_pass {
 	char *name, *socket; /* owned */
 	long patience_ms;
 	struct hw_pass_stats stats;
+	struct transfer *first; /* of those under way; owned */
 };
 
 struct transfer {
 	struct hw_pass *p;
+	struct transfer *next, **prev;
 	struct evhttp_request *req;
 	CURL *easy;
 	struct curl_slist *headers;
@@ -52,6 +54,9 @@ static void end(struct transfer *t)
 	if (t->p) {
 		hw_multi_remove(&t->p->multi, t->easy);
 		t->p->stats.now--;
+		*t->prev = t->next;
+		if (t->next)
+			t->next->prev = t->prev;
 	}
 	if (t->easy)
 		curl_easy_cleanup(t->easy);
@@ -110,6 +115,7 @@ static void fail(struct transfer *t, const char *why)
 	snprintf(text, sizeof(text), "%s %s", t->p->name, why);
 	let_go(t);
 	clear(evhttp_request_get_output_headers(req));
+	hw_reply_guard(req);
 	hw_reply_error(req, HTTP_SERVUNAVAIL, text);
 }
 
@@ -312,6 +318,11 @@ static struct transfer *transfer_new(struct hw_pass *p, struct evhttp_request *r
 	t->p = p;
 	t->req = req;
 	p->stats.now++;
+	t->next = p->first;
+	t->prev = &p->first;
+	if (t->next)
+		t->next->prev = &t->next;
+	p->first = t;
 	t->easy = hw_multi_inward(p->socket);
 	t->patience = evtimer_new(p->base, on_patience, t);
 	if (t->easy && t->patience && set_up(t) == 0 && event_add(t->patience, &tv) == 0 &&
@@ -337,6 +348,21 @@ void hw_pass_on(struct hw_pass *p, struct evhttp_request *req)
 		return;
 	}
 	evhttp_connection_set_closecb(client(t), on_close, t);
+}
+
+/* One that has not begun to answer ends soon, and what it changes it may have changed already. */
+unsigned hw_pass_break_off(struct hw_pass *p, bool (*keeps)(const void *arg, struct evhttp_request *req),
+                           const void *arg)
+{
+	unsigned n = 0;
+	for (struct transfer *t = p->first, *next; t; t = next) {
+		next = t->next;
+		if (!t->begun || !client(t) || keeps(arg, t->req))
+			continue;
+		n++;
+		evhttp_connection_free(client(t)); /* on_close() ends the transfer */
+	}
+	return n;
 }
 
 const struct hw_pass_stats *hw_pass_stats(const struct hw_pass *p)

@@ -11,6 +11,7 @@
 #ifndef HW_HTTP_PASS_H
 #define HW_HTTP_PASS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct event_base;
@@ -38,6 +39,10 @@ void hw_pass_free(struct hw_pass *p);
 
 /* Answers the request by what the other program says; 503 {"error":"NAME ..."} where it says nothing. */
 void hw_pass_on(struct hw_pass *p, struct evhttp_request *req);
+
+/* Breaks off the answers under way whose request `keeps` refuses. Returns how many there were. */
+unsigned hw_pass_break_off(struct hw_pass *p, bool (*keeps)(const void *arg, struct evhttp_request *req),
+                           const void *arg);
 
 const struct hw_pass_stats *hw_pass_stats(const struct hw_pass *p);
 

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "http/reply.h"
+
 static void rewrite(struct evbuffer *out, const char *page)
 {
 	/* "100 Continue" may stand before it. */
@@ -22,7 +24,8 @@ static void rewrite(struct evbuffer *out, const char *page)
 	evbuffer_drain(out, strlen(page));
 	evbuffer_freeze(out, 1);
 	evbuffer_add_printf(out,
-	                    "%.*s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n"
+	                    "%.*s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n"
+	                    "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: " HW_REPLY_POLICY "\r\n\r\n"
 	                    "{\"error\":\"%s\"}\n",
 	                    line, status, strlen(why) + strlen("{\"error\":\"\"}\n"), why);
 }

@@ -9,6 +9,24 @@
 
 #include "http/json.h"
 
+static void set_header(struct evkeyvalq *headers, const char *name, const char *value)
+{
+	while (evhttp_remove_header(headers, name) == 0)
+		;
+	evhttp_add_header(headers, name, value);
+}
+
+void hw_reply_policy(struct evhttp_request *req, const char *policy)
+{
+	set_header(evhttp_request_get_output_headers(req), "Content-Security-Policy", policy);
+}
+
+void hw_reply_guard(struct evhttp_request *req)
+{
+	set_header(evhttp_request_get_output_headers(req), "X-Content-Type-Options", "nosniff");
+	hw_reply_policy(req, HW_REPLY_POLICY);
+}
+
 bool hw_is_head(struct evhttp_request *req)
 {
 	return evhttp_request_get_command(req) == EVHTTP_REQ_HEAD;

@@ -8,10 +8,17 @@
 
 #include <stdbool.h>
 
+/* The Content-Security-Policy of an answer that is no page. */
+#define HW_REPLY_POLICY "default-src 'none'; frame-ancestors 'none'"
+
 struct evbuffer;
 struct evhttp_request;
 struct hw_json;
 
+/* Puts the headers that each answer carries in place: a browser takes no answer for another type, or for a page. */
+void hw_reply_guard(struct evhttp_request *req);
+/* Replaces the Content-Security-Policy of the answer. */
+void hw_reply_policy(struct evhttp_request *req, const char *policy);
 /* Answers with a JSON body, which is freed. NULL: no body. */
 void hw_reply(struct evhttp_request *req, int code, struct evbuffer *body);
 /* As hw_reply(), with a content type of its own. */

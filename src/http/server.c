@@ -10,6 +10,8 @@
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,12 +19,18 @@
 #include <unistd.h>
 
 #include "http/access.h"
+#include "http/capacity.h"
+#include "http/origin.h"
 #include "http/refusal.h"
 #include "http/reply.h"
 #include "http/tls.h"
 
 #define HEADERS_MAX (16 * 1024)
 #define TIMEOUT_S   HW_HTTP_TIMEOUT_S
+#define ROOM_MS     50
+
+#define HTTP_FORBIDDEN   403
+#define HTTP_UNSUPPORTED 415
 
 static int64_t now_ms(void)
 {
@@ -58,10 +66,63 @@ static void forget_user(const struct hw_http_front *front, struct evhttp_request
 		;
 }
 
+/* The numeric address of this server that the client connected to; "" if it did not come over an address. */
+static void read_local_address(struct evhttp_request *req, char *text, size_t cap)
+{
+	struct bufferevent *bev = evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
+	struct sockaddr_storage sa = {0};
+	socklen_t len = sizeof(sa);
+	if (getsockname(bufferevent_getfd(bev), (struct sockaddr *)&sa, &len) != 0 || sa.ss_family == AF_UNIX ||
+	    getnameinfo((struct sockaddr *)&sa, len, text, (socklen_t)cap, NULL, 0, NI_NUMERICHOST) != 0)
+		*text = '\0';
+}
+
+/* A browser always sends Host; what sends none is no page. False: it has been answered. */
+static bool admit_host(struct hw_http_front *front, struct evhttp_request *req)
+{
+	struct hw_http *h = front->h;
+	const char *host = evhttp_find_header(evhttp_request_get_input_headers(req), "Host");
+	char local[INET6_ADDRSTRLEN];
+	read_local_address(req, local, sizeof(local));
+	if (!host || hw_origin_is_host(host, h->names ? h->names : "", local, front->any))
+		return true;
+	h->foreign++;
+	hw_reply_error(req, HTTP_FORBIDDEN, "the Host of this request is no name of this server: see [http] names");
+	return false;
+}
+
+/*
+ * A foreign page may make a browser send a POST with the user's Basic credentials, but not with another origin's name,
+ * and not with this content type. False: it has been answered.
+ */
+static bool admit_writer(struct hw_http *h, struct evhttp_request *req)
+{
+	enum evhttp_cmd_type method = evhttp_request_get_command(req);
+	const struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
+	const char *origin = evhttp_find_header(headers, "Origin"), *host = evhttp_find_header(headers, "Host");
+	const char *type = evhttp_find_header(headers, "Content-Type");
+	if (method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD)
+		return true;
+	if (origin && !hw_origin_may_write(origin, host ? host : "", h->names ? h->names : "")) {
+		h->foreign++;
+		hw_reply_error(req, HTTP_FORBIDDEN, "the Origin of this request is not this server: see [http] names");
+		return false;
+	}
+	if (method != EVHTTP_REQ_DELETE && (!type || !hw_origin_is_json(type))) {
+		h->foreign++;
+		hw_reply_error(req, HTTP_UNSUPPORTED, "writing needs Content-Type: application/json");
+		return false;
+	}
+	return true;
+}
+
 static void on_request(struct evhttp_request *req, void *arg)
 {
-	const struct hw_http_front *front = arg;
+	struct hw_http_front *front = arg;
 	struct hw_http *h = front->h;
+	hw_reply_guard(req);
+	if (front->remote && !admit_host(front, req))
+		return;
 	if (front->remote && h->encrypted && !is_encrypted(req)) {
 		hw_reply_error(req, HTTP_BADREQUEST, "this address speaks TLS: https");
 		return;
@@ -70,12 +131,15 @@ static void on_request(struct evhttp_request *req, void *arg)
 	/* What a user does is never taken for what is done here. */
 	if (h->believes_family && !front->remote && !is_family(req) &&
 	    evhttp_find_header(evhttp_request_get_input_headers(req), HW_USER_HEADER)) {
-		hw_reply_error(req, 403, "who passes requests on for users must run as this daemon's user, or as root");
+		hw_reply_error(req, HTTP_FORBIDDEN,
+		               "who passes requests on for users must run as this daemon's user, or as root");
 		return;
 	}
 	forget_user(front, req);
 	if (asks && !hw_http_is_open(h->table, evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req))) &&
 	    !hw_access_admit(h->access, req, now_ms(), time(NULL)))
+		return;
+	if (asks && !admit_writer(h, req))
 		return;
 	hw_http_route(h->table, h->admits, front->remote && !h->access, req, h->arg);
 }
@@ -88,6 +152,14 @@ static void pause_front(struct hw_http_front *front, int64_t ms)
 		return;
 	evconnlistener_disable(front->listener);
 	event_del(front->pending);
+}
+
+/* The address has taken its share of the descriptors. The next clients wait until connections that are closed now have
+ * given theirs back. */
+static void make_room(struct hw_http_front *front)
+{
+	front->h->crowded += hw_capacity_make_room(evconnlistener_get_fd(front->listener));
+	pause_front(front, ROOM_MS);
 }
 
 static struct bufferevent *make_bev(struct event_base *base, struct hw_http_front *front)
@@ -108,8 +180,10 @@ static struct bufferevent *make_bev(struct event_base *base, struct hw_http_fron
  */
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
-	const struct hw_http_front *front = arg;
+	struct hw_http_front *front = arg;
 	struct bufferevent *bev = make_bev(base, arg);
+	if (front->remote && hw_capacity_is_full(true))
+		make_room(front);
 	if (!bev)
 		return NULL;
 	/* evhttp wants a whole body in its input; beyond that it reads requests that have not been asked for yet. */
@@ -119,18 +193,17 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 }
 
 /*
- * Somebody connects. Without a descriptor for him the listening socket stays readable and the loop would spin: stop
+ * A client connects. Without a descriptor for it the listening socket stays readable and the loop would spin: stop
  * listening for a second. (This runs before the listener's own callback; its error callback is not told whose it is.)
  */
 static void on_pending(evutil_socket_t fd, short what, void *arg)
 {
 	struct hw_http_front *front = arg;
-	int spare = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* as much as accept() takes */
 	(void)fd;
 	(void)what;
-	if (spare >= 0)
-		close(spare);
-	else
+	if (front->remote && hw_capacity_is_full(true))
+		make_room(front);
+	else if (!front->remote && hw_capacity_is_full(false))
 		pause_front(front, 1000);
 }
 
@@ -180,6 +253,7 @@ static int start_front(struct hw_http_front *front, int fd)
 {
 	const unsigned flags = LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE;
 	int rc = start_http(front);
+	front->any = hw_socket_is_any(fd);
 	front->listener = rc == 0 ? evconnlistener_new(front->h->base, NULL, NULL, flags, 0, fd) : NULL;
 	if (!front->listener) {
 		close(fd);
@@ -256,9 +330,11 @@ int hw_http_keep(struct hw_http *h, struct hw_http_kept *out)
 	out->socket.fd = second(&h->local);
 	h->socket = (struct hw_socket){.fd = -1};
 	out->access = h->access;
+	out->names = h->names;
 	out->tls = h->tls;
 	out->encrypted = h->encrypted;
 	h->access = NULL;
+	h->names = NULL;
 	h->tls = NULL;
 	h->encrypted = false;
 	int rc = out->socket.fd < 0 ? out->socket.fd : out->remote < -1 ? out->remote : 0;
@@ -273,6 +349,7 @@ int hw_http_resume(struct hw_http *h, struct hw_http_kept *kept)
 	h->socket = kept->socket;
 	h->socket.fd = -1;
 	h->access = kept->access;
+	h->names = kept->names;
 	h->tls = kept->tls;
 	h->encrypted = kept->encrypted;
 	if (h->tls)
@@ -292,6 +369,8 @@ void hw_http_kept_fini(struct hw_http_kept *kept)
 	kept->remote = -1;
 	hw_tls_free(kept->tls);
 	free_access(kept->access);
+	free(kept->names);
+	kept->names = NULL;
 	kept->tls = NULL;
 	kept->access = NULL;
 }
@@ -310,13 +389,15 @@ static void on_wrong_line(void *arg, unsigned line, const char *what)
 }
 
 /* `*out`: NULL for none. */
-static int load_users(struct hw_access **out, const char *path, struct telling *t)
+static int load_users(struct hw_access **out, const char *path, const char *proxies, struct telling *t)
 {
 	*out = NULL;
 	if (!*path)
 		return 0;
 	struct hw_access *a = calloc(1, sizeof(*a));
 	int rc = a ? hw_accounts_load(&a->accounts, path, on_wrong_line, t) : -ENOMEM;
+	if (rc == 0 && hw_proxies_parse(&a->proxies, proxies ? proxies : ""))
+		a->proxies.n = 0; /* the program's rules have refused it */
 	if (rc == 0)
 		*out = a;
 	else
@@ -333,6 +414,7 @@ static void set_users(struct hw_http *h, struct hw_access *a)
 	if (a && old) {
 		hw_accounts_fini(&old->accounts);
 		old->accounts = a->accounts;
+		old->proxies = a->proxies;
 		free(a);
 		return;
 	}
@@ -360,14 +442,20 @@ int hw_http_plan(struct hw_http *h, const struct hw_http_safety *s, struct hw_ht
 {
 	struct telling t = {wrong, arg};
 	*out = (struct hw_http_plan){0};
-	int rc = load_users(&out->access, s->users, &t), tls = load_tls(h, s, out, &t);
+	int rc = load_users(&out->access, s->users, s->trusted_proxies, &t), tls = load_tls(h, s, out, &t);
+	out->names = strdup(s->names ? s->names : "");
+	if (!rc && !out->names)
+		rc = -ENOMEM;
 	return rc ? rc : tls;
 }
 
 /* What is connected goes on with what it has. */
-void hw_http_take(struct hw_http *h, struct hw_http_plan *p)
+void hw_http_take(struct hw_http *h, struct hw_http_plan *p, char *users, size_t cap)
 {
+	hw_accounts_diff(h->access ? &h->access->accounts : NULL, p->access ? &p->access->accounts : NULL, users, cap);
 	set_users(h, p->access);
+	free(h->names);
+	h->names = p->names;
 	h->encrypted = p->files != NULL;
 	if (p->tls)
 		h->tls = p->tls;
@@ -379,27 +467,51 @@ void hw_http_take(struct hw_http *h, struct hw_http_plan *p)
 void hw_http_plan_fini(struct hw_http_plan *p)
 {
 	free_access(p->access);
+	free(p->names);
 	hw_tls_free(p->tls);
 	hw_tls_discard(p->files);
 	*p = (struct hw_http_plan){0};
 }
 
+bool hw_http_still_admits(const struct hw_http *h, struct evhttp_request *req)
+{
+	char local[INET6_ADDRSTRLEN];
+	read_local_address(req, local, sizeof(local));
+	if (!h->access || !*local)
+		return true;
+	return hw_http_is_open(h->table, evhttp_uri_get_path(evhttp_request_get_evhttp_uri(req))) ||
+	       hw_access_still_admits(h->access, req, time(NULL));
+}
+
+bool hw_http_token_expired(struct hw_http *h)
+{
+	int64_t now = time(NULL);
+	if (!h->access)
+		return false;
+	bool expired = hw_accounts_expire(&h->access->accounts, h->access->expired_s, now);
+	h->access->expired_s = now;
+	return expired;
+}
+
 int hw_http_secure(struct hw_http *h, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg)
 {
 	struct hw_http_plan p;
+	char users[64];
 	int rc = hw_http_plan(h, s, &p, wrong, arg);
 	if (rc == 0)
-		hw_http_take(h, &p);
+		hw_http_take(h, &p, users, sizeof(users));
 	hw_http_plan_fini(&p);
 	return rc;
 }
 
 struct hw_http_refused hw_http_refused(const struct hw_http *h)
 {
-	struct hw_http_refused r = {.last_closed = ""};
+	struct hw_http_refused r = {.foreign = h->foreign, .crowded = h->crowded, .last_closed = ""};
 	if (h->access) {
 		const struct hw_access_stats *s = &h->access->stats;
-		r = (struct hw_http_refused){.without = s->without,
+		r = (struct hw_http_refused){.foreign = h->foreign,
+		                             .crowded = h->crowded,
+		                             .without = s->without,
 		                             .wrong = s->wrong,
 		                             .closed = s->closed,
 		                             .may_not = s->may_not,
@@ -420,6 +532,8 @@ void hw_http_fini(struct hw_http *h)
 	hw_socket_fini(&h->socket);
 	hw_tls_free(h->tls);
 	free_access(h->access);
+	free(h->names);
+	h->names = NULL;
 	h->tls = NULL;
 	h->access = NULL;
 }

@@ -30,6 +30,7 @@ struct hw_http_front {
 	struct event *pending;           /* somebody connects: is there a descriptor for him? */
 	struct event *again;             /* ends a pause of the listener */
 	bool remote;  /* an address: for reading alone unless there are users, and with TLS where that is set */
+	bool any;     /* an address that stands for every address of the machine */
 	bool unarmed; /* `again` could not be armed: hw_http_tick() does it */
 };
 
@@ -50,6 +51,9 @@ struct hw_http {
 	struct hw_http_front remote; /* .http NULL: none */
 	struct hw_socket socket;
 	struct hw_access *access; /* owned; NULL: whoever reaches the address may read */
+	char *names;              /* owned; host names of the address, as hw_origin_is_host() takes them; NULL: none */
+	uint64_t crowded;         /* connections of the address that were closed to make room */
+	uint64_t foreign;         /* requests that named another host, or came from a page of another origin */
 	struct hw_tls *tls;       /* owned; NULL: there never was any */
 	bool encrypted;           /* TLS on the address, from now on */
 };
@@ -66,35 +70,45 @@ int hw_http_listen_tcp(struct hw_http *h, const char *address, bool *local);
 struct hw_http_safety {
 	const char *users;              /* see accounts.h */
 	const char *tls_cert, *tls_key; /* both or none */
+	const char *names;              /* see origin.h */
+	const char *trusted_proxies;    /* see proxies.h */
 };
 /* Told of what is wrong: the key of [http], the line of the file it names (0: the file as a whole), and what. */
 typedef void hw_http_wrong(void *arg, const char *key, unsigned line, const char *what);
 /* What these files say. Zeroed: nothing; all of it is owned. */
 struct hw_http_plan {
 	struct hw_access *access;
+	char *names;
 	struct hw_tls *tls; /* where there was none before */
 	struct ssl_ctx_st *files;
 };
 /*
  * Reads these files. 0, or -errno when each thing that is wrong was told. Nothing changes before hw_http_take(), which
- * cannot fail: for requests and connections from then on. hw_http_plan_fini() in any case.
+ * cannot fail: for requests and connections from then on. It writes into `users`, of `cap` bytes (at least 32), which
+ * users differ, as hw_accounts_diff() does. hw_http_plan_fini() in any case.
  */
 int hw_http_plan(struct hw_http *h, const struct hw_http_safety *s, struct hw_http_plan *out, hw_http_wrong *wrong,
                  void *arg);
-void hw_http_take(struct hw_http *h, struct hw_http_plan *p);
+void hw_http_take(struct hw_http *h, struct hw_http_plan *p, char *users, size_t cap);
 void hw_http_plan_fini(struct hw_http_plan *p);
+/* Whether a request that was handed to a handler would be handed to it now: its user may have lost the right. For
+ * answers that last. */
+bool hw_http_still_admits(const struct hw_http *h, struct evhttp_request *req);
 /* Both at once, before hw_http_listen_tcp(). */
 int hw_http_secure(struct hw_http *h, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg);
 
 /* What was not admitted at the address since the start. */
 struct hw_http_refused {
 	uint64_t without, wrong, closed, may_not; /* see struct hw_access_stats */
+	uint64_t foreign, crowded;                /* see struct hw_http */
 	uint64_t handshakes_cut, handshakes;      /* see struct hw_tls_stats */
 	uint64_t closings;                        /* how often an address was closed for its wrong tokens */
 	const char *last_closed;                  /* the last of them; "": none */
 };
 struct hw_http_refused hw_http_refused(const struct hw_http *h);
 
+/* Whether a token has expired since the last call. */
+bool hw_http_token_expired(struct hw_http *h);
 /* Each second: handshakes that take too long, and what a timer that found no memory has left undone. */
 void hw_http_tick(struct hw_http *h);
 /*
@@ -106,6 +120,7 @@ struct hw_http_kept {
 	struct hw_socket socket;
 	int remote;               /* -1: there was none */
 	struct hw_access *access; /* as in struct hw_http, of which they are taken */
+	char *names;
 	struct hw_tls *tls;
 	bool encrypted;
 };

@@ -138,6 +138,18 @@ bool hw_socket_is_local(const char *address)
 	return parse_tcp(address, &sa, &len) == 0 && is_local(&sa);
 }
 
+bool hw_socket_is_any(int fd)
+{
+	struct sockaddr_storage sa = {0};
+	socklen_t len = sizeof(sa);
+	if (getsockname(fd, (struct sockaddr *)&sa, &len) != 0)
+		return false;
+	if (sa.ss_family == AF_INET)
+		return ((const struct sockaddr_in *)&sa)->sin_addr.s_addr == htonl(INADDR_ANY);
+	return sa.ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)&sa)->sin6_addr);
+}
+
 int hw_socket_listen_tcp(const char *address, bool *local)
 {
 	struct sockaddr_storage sa = {0};

@@ -28,6 +28,8 @@ int hw_socket_listen(struct hw_socket *s, const char *path, const char *group);
 int hw_socket_listen_tcp(const char *address, bool *local);
 /* Whether it is a loopback address. */
 bool hw_socket_is_local(const char *address);
+/* Whether a listening socket takes connections to every address of the machine. */
+bool hw_socket_is_any(int fd);
 /* Closes it (unless fd is -1: given away) and removes its file. */
 void hw_socket_fini(struct hw_socket *s);
 

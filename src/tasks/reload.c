@@ -39,6 +39,10 @@ static void tell_changes(struct hw_tasks_app *a, const struct hw_tasks_settings 
 	hw_json_key(j, live ? "changed" : "restart_needed");
 	hw_json_open(j, '[');
 	hw_conf_diff(a->conf, to, on_change, &c);
+	if (hw_conf_secret_changed(a->conf->mqtt.password_file, a->mqtt_password))
+		on_change(&c, "mqtt.password_file", HW_CONF_CHANGED, false);
+	if (hw_conf_secret_changed(a->conf->redis.password_file, a->redis_password))
+		on_change(&c, "redis.password_file", HW_CONF_CHANGED, false);
 	hw_json_close(j, ']');
 }
 

@@ -209,9 +209,10 @@ int hw_control_plan(struct hw_control *c, const struct hw_http_safety *s, struct
 	return 0;
 }
 
-void hw_control_take(struct hw_control *c, struct hw_http_plan *p)
+struct hw_control_taken hw_control_take(struct hw_control *c, struct hw_http_plan *p)
 {
 	(void)c, (void)p;
+	return (struct hw_control_taken){0};
 }
 
 void hw_http_plan_fini(struct hw_http_plan *p)

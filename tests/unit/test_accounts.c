@@ -103,11 +103,46 @@ START_TEST(test_many_users)
 }
 END_TEST
 
+static void differ(const char *from, const char *to, size_t cap, const char *wanted)
+{
+	struct hw_accounts a, b;
+	char text[64];
+	ck_assert_int_eq(load(&a, from), 0);
+	ck_assert_int_eq(load(&b, to), 0);
+	hw_accounts_diff(&a, &b, text, cap);
+	ck_assert_str_eq(text, wanted);
+	hw_accounts_fini(&a);
+	hw_accounts_fini(&b);
+}
+
+START_TEST(test_what_differs)
+{
+	char text[32];
+	struct hw_accounts a;
+	differ("", "", 64, "");
+	differ("otto:read:" ALPHA "\nrita:read:" BETA, "rita:read:" BETA "\notto:read:" ALPHA, 64, "");
+	differ("otto:read:" ALPHA, "eve:read:" ALPHA, 64, "+eve -otto");
+	differ("otto:read:" ALPHA, "otto:read:" BETA, 64, "~otto");
+	differ("otto:read:" ALPHA, "otto:operate:" ALPHA, 64, "~otto");
+	differ("otto:read:" ALPHA, "otto:read:" ALPHA ":9", 64, "~otto");
+	differ("", "otto:read:" ALPHA "\nrita:read:" BETA, 26, "+otto and 1 more");
+	ck_assert_int_eq(load(&a, "otto:read:" ALPHA ":9"), 0);
+	hw_accounts_diff(NULL, &a, text, sizeof(text));
+	ck_assert_str_eq(text, "+otto");
+	hw_accounts_diff(&a, NULL, text, sizeof(text));
+	ck_assert_str_eq(text, "-otto");
+	ck_assert(!hw_accounts_expire(&a, 7, 8) && hw_accounts_expire(&a, 8, 9) && !hw_accounts_expire(&a, 9, 10));
+	hw_accounts_fini(&a);
+}
+END_TEST
+
 /* --- addresses that guess ----------------------------------------------------------------------------------------- */
 
 static void key(const char *address, unsigned char from[16])
 {
-	ck_assert(hw_attempts_key(address, from));
+	unsigned char bytes[HW_IP_BYTES];
+	ck_assert(hw_ip_parse(address, strlen(address), bytes));
+	hw_attempts_key(bytes, from);
 }
 
 START_TEST(test_ten_wrong_tokens_close_an_address)
@@ -144,8 +179,8 @@ START_TEST(test_addresses)
 	ck_assert_mem_eq(a, b, 16);
 	key("192.0.2.2", b);
 	ck_assert_mem_ne(a, b, 16);
-	ck_assert(!hw_attempts_key("example.org", a));
-	ck_assert(!hw_attempts_key("", a));
+	ck_assert(!hw_ip_parse("example.org", 11, a));
+	ck_assert(!hw_ip_parse("", 0, a));
 }
 END_TEST
 
@@ -173,6 +208,7 @@ int main(void)
 	Suite *s = suite_create("accounts");
 	TCase *t = tcase_create("accounts");
 	tcase_add_test(t, test_whose_token);
+	tcase_add_test(t, test_what_differs);
 	tcase_add_test(t, test_every_wrong_line_is_told);
 	tcase_add_test(t, test_many_users);
 	tcase_add_test(t, test_ten_wrong_tokens_close_an_address);
