@@ -158,9 +158,10 @@ static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 	case HW_CONF_NODE_ID:
 	case HW_CONF_ID:
 		snprintf(buf, cap, "%s",
-		         strcmp(o->key, "webhook") == 0     ? "http://other/"
-		         : strcmp(o->key, "sentinels") == 0 ? "other:1"
-		                                            : "other");
+		         strcmp(o->key, "webhook") == 0           ? "http://other/"
+		         : strcmp(o->key, "sentinels") == 0       ? "other:1"
+		         : strcmp(o->key, "trusted_proxies") == 0 ? "192.0.2.1"
+		                                                  : "other");
 		break;
 	case HW_CONF_TOPIC:
 	case HW_CONF_TOPICS:
@@ -222,6 +223,8 @@ START_TEST(every_key_is_compared_and_kept)
 	                                   "notify.notify_interval",
 	                                   "http.users",
 	                                   "http.tls_cert",
+	                                   "http.names",
+	                                   "http.trusted_proxies",
 	                                   "http.tls_key",
 	                                   "mqtt.probe_rate"};
 	char value[64], expected[128];
