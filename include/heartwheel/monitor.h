@@ -159,11 +159,16 @@ enum hw_refused {
 	HW_REFUSED_MEMORY,      /* no memory for a new device */
 	HW_REFUSED_PROBE,       /* a probe's answer that no probe asked for: forged, or its silence is over */
 	HW_REFUSED_BATCH,       /* a batch that is no JSON array, or is cut off; or an element that names no device */
+	HW_REFUSED_STRANGER,    /* of several nodes: the presence of a node that is no member */
+	HW_REFUSED_EPOCH,       /* ... a token with an epoch that is too far ahead, in a presence or in Redis */
 	HW_REFUSED_KINDS
 };
 
-/* "id", "max_devices", "timeout", "stale", "retained", "monitor", "topic", "memory", "probe", "batch". */
+/* "id", "max_devices", "timeout", "stale", "retained", "monitor", "topic", "memory", "probe", "batch", "stranger",
+ * "epoch". */
 const char *hw_refused_name(enum hw_refused k);
+/* Counts what the caller has refused itself. */
+void hw_monitor_count_refused(struct hw_monitor *m, enum hw_refused k, uint64_t n);
 
 #define HW_STATES  4
 #define HW_REASONS 6

@@ -272,6 +272,9 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 	if (nodes.denied)
 		n += hw_print(why + n, cap - n, "%sthe event stream may not be read", n ? "; " : "");
 	n = standby_trouble(c, &nodes, why, n, cap);
+	if (nodes.member && nodes.orphans && !c->ops->standby)
+		n += hw_print(why + n, cap - n, "%s%u of %u partitions have no owner", n ? "; " : "", nodes.orphans,
+		              nodes.partitions);
 	const struct hw_control_node *other = stranger(&nodes, &what);
 	if (other)
 		n += hw_print(why + n, cap - n, "%snode '%.64s' is of another %s", n ? "; " : "", other->node, what);

@@ -33,6 +33,7 @@ struct hw_control_nodes {
 	bool member, lapsed; /* this node */
 	bool denied;         /* it may not read the event stream */
 	unsigned partitions, owned, unowned;
+	unsigned orphans;                            /* of those that are unowned: for longer than a handover takes */
 	uint64_t takeovers_clean, takeovers_unclean; /* partitions */
 	uint64_t claims, releases, evictions, fenced_redis, fenced_broker, peer_messages;
 	int64_t stream_lag_ms;

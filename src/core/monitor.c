@@ -315,7 +315,13 @@ int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now)
 
 const char *hw_refused_name(enum hw_refused k)
 {
-	static const char *const names[HW_REFUSED_KINDS] = {"id",      "max_devices", "timeout", "stale", "retained",
-	                                                    "monitor", "topic",       "memory",  "probe", "batch"};
+	static const char *const names[HW_REFUSED_KINDS] = {"id",       "max_devices", "timeout",  "stale",
+	                                                    "retained", "monitor",     "topic",    "memory",
+	                                                    "probe",    "batch",       "stranger", "epoch"};
 	return (unsigned)k < HW_REFUSED_KINDS ? names[k] : "unknown";
+}
+
+void hw_monitor_count_refused(struct hw_monitor *m, enum hw_refused k, uint64_t n)
+{
+	m->stats.refused[k] += n;
 }

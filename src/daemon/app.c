@@ -87,9 +87,27 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 
 /* --- each second ------------------------------------------------------------- */
 
+/* False: what was refused turned out well. */
+static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *text, size_t cap)
+{
+	const char *stranger = k == HW_REFUSED_STRANGER ? hw_app_cluster_stranger(a) : NULL;
+	text[0] = '\0';
+	if (k == HW_REFUSED_MAX_DEVICES)
+		snprintf(text, cap, ": the table is full; raise [monitor] max_devices");
+	else if (stranger)
+		snprintf(text, cap,
+		         ": '%.64s' is not a member of the nodes, and its presence is ignored; allow only the nodes to "
+		         "write heartwheel/#",
+		         stranger);
+	else if (k == HW_REFUSED_EPOCH)
+		snprintf(text, cap, ": a token's epoch is more than a day ahead of Redis' clock, and is ignored");
+	return k != HW_REFUSED_STRANGER || stranger;
+}
+
 static void tell_refused(struct hw_app *a)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
+	char why[256];
 	for (int k = 0; k < HW_REFUSED_KINDS; k++) {
 		uint64_t fresh = s->refused[k] - a->refused_told[k];
 		bool expected = k == HW_REFUSED_RETAINED || k == HW_REFUSED_MONITOR || k == HW_REFUSED_PROBE;
@@ -99,10 +117,11 @@ static void tell_refused(struct hw_app *a)
 			a->refused_quiet_s[k]--;
 			continue;
 		}
-		hw_log(a->log, expected ? HW_LOG_DEBUG : HW_LOG_WARNING, "refused %llu message%s (%s)%s",
-		       (unsigned long long)fresh, fresh == 1 ? "" : "s", hw_refused_name((enum hw_refused)k),
-		       k == HW_REFUSED_MAX_DEVICES ? ": the table is full; raise [monitor] max_devices" : "");
 		a->refused_told[k] = s->refused[k];
+		if (!explain_refused(a, (enum hw_refused)k, why, sizeof(why)))
+			continue;
+		hw_log(a->log, expected ? HW_LOG_DEBUG : HW_LOG_WARNING, "refused %llu message%s (%s)%s",
+		       (unsigned long long)fresh, fresh == 1 ? "" : "s", hw_refused_name((enum hw_refused)k), why);
 		a->refused_quiet_s[k] = 10;
 	}
 }

@@ -141,6 +141,7 @@ void hw_app_cluster_turn(struct hw_app *a, struct hw_now now)
 	struct hw_nodes_order o;
 	if (!a->cluster)
 		return;
+	hw_app_cluster_peers_turn(a, now);
 	hw_app_cluster_gate(a, now);
 	while (hw_nodes_next(a->cluster->nodes, now, &o))
 		carry_out(a, now, &o);
@@ -159,6 +160,7 @@ void hw_app_cluster_tick(struct hw_app *a, struct hw_now now)
 		hw_app_cluster_stream_tick(a);
 		hw_app_cluster_gate_tick(a);
 	}
+	hw_app_cluster_view_tick(a);
 	hw_app_tell_strangers(a);
 }
 

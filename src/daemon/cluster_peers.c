@@ -11,7 +11,7 @@
 #include "mqtt/mqtt.h"
 #include "peers.h"
 
-#define EARLY_MAX 1024
+#define EARLY_MAX 64 /* as many as may be known: HW_MEMBERS_MAX, and HW_FORMER_MAX that were members */
 
 static struct hw_cluster_peers *peers_of(const struct hw_app *a)
 {
@@ -53,8 +53,9 @@ static void tell(struct hw_app *a, struct hw_now now, const char *node, const ui
                  const struct hw_token known[HW_PARTITIONS])
 {
 	const struct hw_nodes_stats *s = hw_nodes_stats(a->cluster->nodes);
-	uint64_t lost = s->lost;
+	uint64_t lost = s->lost, impossible = s->impossible;
 	hw_nodes_presence(a->cluster->nodes, now, node, claims, known);
+	hw_monitor_count_refused(a->monitor, HW_REFUSED_EPOCH, s->impossible - impossible);
 	a->cluster->seen.fenced_broker += s->lost - lost;
 }
 
@@ -187,6 +188,28 @@ static void note_retained(struct hw_app_reader *r, struct hw_now now, const stru
 	hw_app_cluster_lossy(r, now);
 }
 
+static void pass_over(struct hw_app *a, struct hw_now now, const char *node, const struct hw_reader_event *ev)
+{
+	struct hw_cluster_peers *p = peers_of(a);
+	if (ev->payload_len == 0)
+		return;
+	snprintf(p->stranger, sizeof(p->stranger), "%s", node);
+	hw_monitor_count_refused(a->monitor, HW_REFUSED_STRANGER, 1);
+	hw_nodes_passed_over(a->cluster->nodes, now);
+}
+
+const char *hw_app_cluster_stranger(const struct hw_app *a)
+{
+	const char *node = a->cluster ? peers_of(a)->stranger : "";
+	return *node && !hw_nodes_knows(a->cluster->nodes, node) ? node : NULL;
+}
+
+void hw_app_cluster_peers_turn(struct hw_app *a, struct hw_now now)
+{
+	if (hw_nodes_rereads(a->cluster->nodes))
+		hw_app_cluster_lossy(&a->reader[0], now);
+}
+
 bool hw_app_cluster_message(struct hw_app_reader *r, struct hw_now now, const struct hw_reader_event *ev)
 {
 	char node[HW_NODE_ID_MAX + 1];
@@ -198,6 +221,10 @@ bool hw_app_cluster_message(struct hw_app_reader *r, struct hw_now now, const st
 		return true;
 	if (ev->retained)
 		note_retained(r, now, ev);
+	if (!hw_nodes_knows(a->cluster->nodes, node)) {
+		pass_over(a, now, node, ev);
+		return true;
+	}
 	int rc = ev->truncated             ? -EMSGSIZE
 	         : topic == HW_PEER_STATUS ? read_status(a, now, node, ev)
 	                                   : read_known(a, now, node, ev);

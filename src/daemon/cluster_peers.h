@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What nodes say of themselves at the broker, as reader 0 reads it: heartwheel/+/status and heartwheel/+/known.
+ * What nodes say of themselves at the broker, as reader 0 reads it: heartwheel/+/status and heartwheel/+/known. Anybody
+ * may publish there, so only members count, or those that were: what another sender says is counted and dropped. If
+ * such a sender turns out to be a member, all that is retained is read again.
  *
  * A broker may send what is retained ahead of the answer to the subscription, and src/nodes begins anew with that
  * answer: so what was claimed until then is kept, and said once more behind it. Others send it behind later messages:
@@ -36,6 +38,7 @@ struct hw_cluster_peers {
 	bool asked_for;                 /* it was asked for again, since nothing had */
 	uint64_t early_barrier;         /* the last that was sent when such a presence was read: it proves nothing */
 	bool disorder_told;
+	char stranger[HW_NODE_ID_MAX + 1]; /* the last node that is no member and said something */
 };
 
 /* A reader is subscribed, or lost. */
@@ -46,6 +49,11 @@ void hw_app_cluster_replayed(struct hw_app_reader *r, struct hw_now now);
 void hw_app_cluster_lossy(struct hw_app_reader *r, struct hw_now now);
 /* Whether a message is a node's word of itself, which then is no heartbeat; takes it, if it is. */
 bool hw_app_cluster_message(struct hw_app_reader *r, struct hw_now now, const struct hw_reader_event *ev);
+
+/* Once a turn: reads again what is retained, if something of a member was passed over. */
+void hw_app_cluster_peers_turn(struct hw_app *a, struct hw_now now);
+/* The last node that said something and is no member; NULL: it has joined meanwhile. */
+const char *hw_app_cluster_stranger(const struct hw_app *a);
 
 void hw_app_cluster_peers_free(struct hw_app *a);
 

@@ -48,6 +48,7 @@ static void on_answer(redisAsyncContext *ac, void *reply, void *arg)
 		return;
 	}
 	struct hw_now now = hw_app_woke(a);
+	hw_monitor_count_refused(a->monitor, HW_REFUSED_EPOCH, r->answer->impossible);
 	hw_app_hold_strangers(a, r->answer);
 	hw_nodes_answer(a->cluster->nodes, now, &r->answer->nodes);
 	hw_app_cluster_saw(a, now, &asked->order, r->answer);

@@ -30,6 +30,7 @@ void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out)
 	out->denied = hw_app_cluster_is_denied(a);
 	out->owned = v.owned;
 	out->unowned = v.unowned;
+	out->orphans = v.orphans;
 	out->takeovers_clean = v.totals.takeovers_clean;
 	out->takeovers_unclean = v.totals.takeovers_unclean;
 	out->claims = v.totals.claims;

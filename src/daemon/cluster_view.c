@@ -309,14 +309,24 @@ static unsigned owned_by(const struct hw_nodes *n, const char *node)
 	return owns;
 }
 
-static unsigned unowned(const struct hw_nodes *n)
+static struct hw_partitions unowned(const struct hw_nodes *n)
 {
-	unsigned none = 0;
+	struct hw_partitions none = {{0}};
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		const struct hw_record *r = hw_nodes_record(n, p);
-		none += !r->token.epoch || r->released || !hw_members_find(hw_nodes_members(n), r->token.node);
+		if (!r->token.epoch || r->released || !hw_members_find(hw_nodes_members(n), r->token.node))
+			hw_partitions_add(&none, p);
 	}
 	return none;
+}
+
+void hw_app_cluster_view_tick(struct hw_app *a)
+{
+	struct hw_cluster_seen *s = &a->cluster->seen;
+	const struct hw_partitions now = unowned(a->cluster->nodes);
+	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
+		s->orphans.bits[k] = s->unowned.bits[k] & now.bits[k];
+	s->unowned = now;
 }
 
 static const char *state_in(const struct hw_cluster_was *w, bool ready)
@@ -382,7 +392,9 @@ bool hw_app_cluster_view(const struct hw_app *a, struct hw_now now, struct hw_cl
 		fill_one(a, &out->at[out->n++], i);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		out->owned += hw_nodes_owns(c->nodes, p);
-	out->unowned = unowned(c->nodes);
+	const struct hw_partitions none = unowned(c->nodes);
+	out->unowned = hw_partitions_count(&none);
+	out->orphans = out->unowned ? hw_partitions_count(&c->seen.orphans) : 0;
 	out->member = hw_nodes_is_member(c->nodes);
 	out->lapsed = hw_nodes_lapsed(c->nodes, now);
 	hw_app_cluster_totals(a, &out->totals);

@@ -43,7 +43,8 @@ struct hw_cluster_view {
 	size_t n;
 	struct hw_cluster_one at[HW_MEMBERS_MAX + HW_CLUSTER_LOST_MAX];
 	unsigned owned;   /* partitions of ours */
-	unsigned unowned; /* partitions that nobody owns */
+	unsigned unowned; /* partitions that no member owns */
+	unsigned orphans; /* ... for a second or longer: no handover takes so long */
 	bool member, lapsed;
 	struct hw_cluster_totals totals;
 	int64_t stream_lag_ms; /* since when the end of the stream was not reached; 0: it is */
@@ -63,6 +64,8 @@ struct hw_cluster_seen {
 	size_t n;
 	uint64_t takeovers_clean, takeovers_unclean, fenced_broker;
 	double takeover_s_last;
+	struct hw_partitions unowned,
+		orphans;                 /* as of the last tick: no member owns them; nor did at the tick before */
 	struct hw_cluster_totals before; /* of the daemons that were before this one in the same process */
 };
 
@@ -78,6 +81,8 @@ void hw_app_cluster_won(struct hw_app *a, const struct hw_partitions *set, const
 void hw_app_cluster_lost(struct hw_app *a, const struct hw_partitions *set);
 void hw_app_cluster_decides(struct hw_app *a, int64_t after_ns);
 void hw_app_cluster_leaves(struct hw_app *a, const char *node);
+/* Each second. */
+void hw_app_cluster_view_tick(struct hw_app *a);
 /* Writes our own entry of device:nodes: an object. */
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
                          char buf[HW_CLUSTER_JSON]);

@@ -29,6 +29,37 @@ const struct hw_member *hw_members_find(const struct hw_members *m, const char *
 	return NULL;
 }
 
+static bool is_former(const struct hw_members *m, const char *node)
+{
+	for (size_t i = 0; i < HW_FORMER_MAX; i++)
+		if (strcmp(m->former[i], node) == 0)
+			return true;
+	return false;
+}
+
+static void keep_former(struct hw_members *m, const char *node)
+{
+	if (is_former(m, node))
+		return;
+	memcpy(m->former[m->former_at], node, strlen(node) + 1);
+	m->former_at = (m->former_at + 1) % HW_FORMER_MAX;
+}
+
+bool hw_members_knows(const struct hw_members *m, const char *node)
+{
+	return hw_members_find(m, node) || is_former(m, node);
+}
+
+void hw_members_left(struct hw_members *m, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strlen(names[i]) > HW_NODE_ID_MAX || hw_members_knows(m, names[i]))
+			continue;
+		keep_former(m, names[i]);
+		m->names++;
+	}
+}
+
 static void keep(struct hw_members *m, struct hw_mono now, const struct hw_member_entry *e)
 {
 	struct hw_member *member = find(m, e->node);
@@ -40,6 +71,7 @@ static void keep(struct hw_members *m, struct hw_mono now, const struct hw_membe
 		member = &m->all[m->n++];
 		*member = (struct hw_member){.run = ~e->run};
 		memcpy(member->node, e->node, strlen(e->node) + 1);
+		m->names += !is_former(m, e->node);
 	}
 	bool same_run = member->run == e->run, same = same_run && member->count == e->count;
 	if (e->ready && !(member->ready && same_run))
@@ -67,6 +99,8 @@ void hw_members_look(struct hw_members *m, struct hw_mono now, const struct hw_m
 	for (size_t i = 0; i < m->n; i++)
 		if (m->all[i].there)
 			m->all[kept++] = m->all[i];
+		else
+			keep_former(m, m->all[i].node);
 	m->n = kept;
 }
 

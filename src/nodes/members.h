@@ -7,6 +7,9 @@
  * renewals. Who could not look himself has seen no silence, so after a pause all silence counts anew. It is found in an
  * answer, never between two. A node whose lease is a longer one renews less often: of the two the longer one counts, or
  * it would be removed again and again for as long as a change of lease is on its way from node to node.
+ *
+ * A member that is removed may still be connected to the broker. So its name stays known; Redis keeps such names for an
+ * hour, and tells them to a node that has just started.
  */
 #ifndef HW_NODES_MEMBERS_H
 #define HW_NODES_MEMBERS_H
@@ -19,6 +22,7 @@
 #include "nodes/token.h"
 
 #define HW_MEMBERS_MAX      32
+#define HW_FORMER_MAX       32
 #define HW_LEASE_RENEWALS   5 /* a lease is so many renewals */
 #define HW_RENEWALS_PAUSE   2
 #define HW_RENEWALS_SETTLED 2 /* who was ready for so many is handed partitions */
@@ -50,6 +54,10 @@ struct hw_members {
 	struct hw_mono looked; /* the last answer came then */
 	bool continuous;       /* it came without a pause */
 	uint64_t refused;      /* members beyond HW_MEMBERS_MAX: they are not waited for, nor removed */
+
+	char former[HW_FORMER_MAX][HW_NODE_ID_MAX + 1]; /* a ring: names of those that were members */
+	size_t former_at;
+	uint64_t names; /* grows with each name that was not known before */
 };
 
 void hw_members_init(struct hw_members *m, int64_t lease_ns);
@@ -66,5 +74,10 @@ bool hw_member_is_silent(const struct hw_members *m, const struct hw_member *mem
 bool hw_member_is_settled(const struct hw_member *member);
 
 const struct hw_member *hw_members_find(const struct hw_members *m, const char *node);
+
+/* These names have left the members, as Redis says. */
+void hw_members_left(struct hw_members *m, const char *const *names, size_t n);
+/* Whether it is a member, or was one: of the former members the last HW_FORMER_MAX are known. */
+bool hw_members_knows(const struct hw_members *m, const char *node);
 
 #endif

@@ -15,7 +15,7 @@ struct hw_nodes *hw_nodes_new(const struct hw_nodes_conf *conf, struct hw_now no
 	n->lease_ns = conf->lease_ms * HW_NS_PER_MS;
 	n->outwait_ns = conf->keepalive_ms * 3 / 2 * HW_NS_PER_MS + 5 * HW_NS_PER_S;
 	n->started = n->renew_next = n->pace_from = now.mono;
-	n->renewed.ns = INT64_MIN;
+	n->renewed.ns = n->redis_at.ns = INT64_MIN;
 	n->blind = true;
 	n->blind_since = now.mono;
 	hw_members_init(&n->members, n->lease_ns);
@@ -45,7 +45,7 @@ void hw_nodes_redis(struct hw_nodes *n, struct hw_now now, bool up)
 void hw_nodes_refused(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_token *stored)
 {
 	n->stats.fenced_redis += n->part[p].epoch != 0;
-	hw_nodes_hear(n, p, stored);
+	hw_nodes_hear(n, now, p, stored);
 	n->renew_next = now.mono;
 }
 
@@ -86,6 +86,27 @@ void hw_nodes_barrier_back(struct hw_nodes *n, struct hw_now now, uint64_t numbe
 	hw_fence_barrier_back(&n->fence, now.mono, number);
 }
 
+bool hw_nodes_knows(const struct hw_nodes *n, const char *node)
+{
+	return strcmp(node, n->node) == 0 || hw_members_knows(&n->members, node);
+}
+
+void hw_nodes_passed_over(struct hw_nodes *n, struct hw_now now)
+{
+	if (n->passed_over)
+		return;
+	n->passed_over = true;
+	n->names = n->members.names;
+	n->renew_next = now.mono;
+}
+
+bool hw_nodes_rereads(struct hw_nodes *n)
+{
+	bool rereads = n->passed_over && n->members.names != n->names;
+	n->passed_over &= !rereads;
+	return rereads;
+}
+
 static void watch(struct hw_nodes *n, unsigned p, const struct hw_token *t)
 {
 	struct hw_part *part = &n->part[p];
@@ -95,20 +116,29 @@ static void watch(struct hw_nodes *n, unsigned p, const struct hw_token *t)
 	part->watched_in = n->fence.begun;
 }
 
+/* The node that claimed p last was a member, though Redis may have been emptied since and does not know its name. */
+static void hear_known(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_token *t)
+{
+	const char *name = t->node;
+	hw_nodes_hear(n, now, p, t);
+	if (hw_token_compare(t, &n->part[p].heard) == 0 && !hw_nodes_knows(n, name))
+		hw_members_left(&n->members, &name, 1);
+}
+
 void hw_nodes_presence(struct hw_nodes *n, struct hw_now now, const char *node, const uint64_t claims[HW_PARTITIONS],
                        const struct hw_token known[HW_PARTITIONS])
 {
-	(void)now;
 	if (claims)
 		hw_fence_read(&n->fence, node, claims);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		if (claims && claims[p]) {
 			struct hw_token t = hw_token_make(claims[p], node);
-			watch(n, p, &t);
-			hw_nodes_hear(n, p, &t);
+			if (t.epoch <= hw_nodes_epoch_max(n, now))
+				watch(n, p, &t);
+			hw_nodes_hear(n, now, p, &t);
 		}
 		if (known && known[p].epoch)
-			hw_nodes_hear(n, p, &known[p]);
+			hear_known(n, now, p, &known[p]);
 	}
 }
 

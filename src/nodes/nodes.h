@@ -123,8 +123,11 @@ struct hw_nodes_answer {
 	const struct hw_member_entry *members; /* all of them, borrowed */
 	size_t n_members;
 	const struct hw_record *owners; /* HW_PARTITIONS of them, borrowed; NULL: as they were told last */
-	struct hw_partitions won;       /* of CLAIM */
-	struct hw_event_id last;        /* of CLAIM: the stream's last entry */
+	uint64_t now_s;                 /* Redis' clock */
+	const char *const *left;        /* names of those that have left the members, borrowed */
+	size_t n_left;
+	struct hw_partitions won; /* of CLAIM */
+	struct hw_event_id last;  /* of CLAIM: the stream's last entry */
 };
 void hw_nodes_answer(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_answer *a);
 
@@ -145,8 +148,16 @@ void hw_nodes_acked(struct hw_nodes *n, struct hw_now now, uint64_t serial);
 /* A barrier was given to the publisher; and this one, or a later one, is back on every reader. */
 void hw_nodes_barrier_sent(struct hw_nodes *n, struct hw_now now, uint64_t number);
 void hw_nodes_barrier_back(struct hw_nodes *n, struct hw_now now, uint64_t number);
+/* Whether what this node says at the broker counts: it is ourselves, or a member by Redis, or was one. */
+bool hw_nodes_knows(const struct hw_nodes *n, const char *node);
+/* Something of a node that is not known was passed over. It may have joined just now, so Redis is asked at once; if
+ * that node proves to be a member, all is to be read again. */
+void hw_nodes_passed_over(struct hw_nodes *n, struct hw_now now);
+/* Whether it is to be: says so once. */
+bool hw_nodes_rereads(struct hw_nodes *n);
 /* Reader 0 read a presence, or what is known, also our own. NULL: that was not said. A presence that is offline, or has
- * no claims, claims nothing: give it 256 zeroes. */
+ * no claims, claims nothing: give it 256 zeroes. The node is known; a token whose epoch is impossible is passed over.
+ */
 void hw_nodes_presence(struct hw_nodes *n, struct hw_now now, const char *node, const uint64_t claims[HW_PARTITIONS],
                        const struct hw_token known[HW_PARTITIONS]);
 /* The broker refuses to let us evict it. */
@@ -199,6 +210,7 @@ struct hw_nodes_stats {
 	uint64_t lost, fenced_redis; /* partitions that somebody has a greater token of; of them, those a script said */
 	uint64_t released, resumed;  /* partitions */
 	uint64_t removals, evictions; /* ordered */
+	uint64_t impossible;          /* tokens with an epoch that is too far ahead */
 	uint64_t joins;
 };
 const struct hw_nodes_stats *hw_nodes_stats(const struct hw_nodes *n);

@@ -63,6 +63,11 @@ struct hw_nodes {
 	struct hw_mono blind_since;
 	struct hw_asked asked[HW_ASKS];
 
+	uint64_t redis_s;        /* Redis' clock, as it was told last */
+	struct hw_mono redis_at; /* ... then; INT64_MIN: it was not */
+	bool passed_over;        /* hw_nodes_passed_over(); then `names` were known */
+	uint64_t names;
+
 	struct hw_members members;
 	struct hw_fence fence;
 	struct hw_part part[HW_PARTITIONS];
@@ -78,8 +83,13 @@ struct hw_nodes {
 	struct hw_nodes_stats stats;
 };
 
-/* tokens.c: a token was seen: remembers it; if ours is less, p is lost at once (10.5, rule 3). */
-void hw_nodes_hear(struct hw_nodes *n, unsigned p, const struct hw_token *t);
+/* tokens.c: a token was seen: remembers it; if ours is less, p is lost at once (10.5, rule 3). One with an impossible
+ * epoch is passed over. */
+void hw_nodes_hear(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_token *t);
+/* The seconds of Redis' clock now, and the greatest epoch that there can be; UINT64_MAX while that clock is not known.
+ */
+uint64_t hw_nodes_redis_s(const struct hw_nodes *n, struct hw_now now);
+uint64_t hw_nodes_epoch_max(const struct hw_nodes *n, struct hw_now now);
 /* p is not ours any more. */
 void hw_nodes_drop(struct hw_nodes *n, unsigned p);
 /* All that is ours is lost. */

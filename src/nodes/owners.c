@@ -83,10 +83,10 @@ static bool is_claimable(const struct hw_nodes *n, struct hw_now now, unsigned p
 	return !behind || now.mono.ns - part->since.ns >= n->lease_ns;
 }
 
-/* One more than any epoch stored, heard or known, and no less than the wall clock's seconds. */
+/* One more than any epoch stored, heard or known, and no less than the seconds of Redis' clock. */
 static uint64_t next_epoch(const struct hw_nodes *n, struct hw_now now)
 {
-	uint64_t epoch = now.wall_ms > 0 ? (uint64_t)now.wall_ms / 1000 : 1;
+	uint64_t epoch = hw_nodes_redis_s(n, now);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		if (n->part[p].heard.epoch >= epoch)
 			epoch = n->part[p].heard.epoch + 1;
@@ -131,12 +131,15 @@ bool hw_nodes_ask_claim(struct hw_nodes *n, struct hw_now now, struct hw_nodes_o
 	if (!n->redis || !n->member || !may_take(n) || n->asked[HW_ASK_CLAIM].out || n->asked[HW_ASK_RELEASE].out ||
 	    n->members.looked.ns == INT64_MIN || hw_nodes_lapsed(n, now))
 		return false;
+	uint64_t epoch = next_epoch(n, now);
+	if (epoch > hw_nodes_epoch_max(n, now)) /* soon it is not */
+		return false;
 	claimable(n, now, &out->set);
 	if (!hw_partitions_any(&out->set))
 		return false;
 	out->kind = HW_NODES_CLAIM;
 	out->run = n->run;
-	out->epoch = next_epoch(n, now);
+	out->epoch = epoch;
 	n->stats.claims += hw_partitions_count(&out->set);
 	hw_nodes_ask(n, now, HW_ASK_CLAIM, out);
 	n->asked[HW_ASK_CLAIM].epoch = out->epoch;

@@ -70,10 +70,32 @@ bool hw_nodes_ask_removal(struct hw_nodes *n, struct hw_now now, struct hw_nodes
 	return false;
 }
 
+/* What was heard before that clock was known, or before it was set back, may be impossible by it. */
+static void set_clock(struct hw_nodes *n, struct hw_now now, uint64_t now_s)
+{
+	n->redis_s = now_s;
+	n->redis_at = now.mono;
+	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
+		if (n->part[p].epoch > hw_nodes_epoch_max(n, now))
+			hw_nodes_drop(n, p);
+		if (n->part[p].heard.epoch > hw_nodes_epoch_max(n, now)) {
+			n->part[p].heard = (struct hw_token){0};
+			n->stats.impossible++;
+		}
+	}
+}
+
+static void see_members(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_answer *a)
+{
+	hw_members_look(&n->members, now.mono, a->members, a->n_members);
+	hw_members_left(&n->members, a->left, a->n_left);
+}
+
 /* What Redis says of members and owners, with every answer. */
 static void see(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_answer *a)
 {
-	hw_members_look(&n->members, now.mono, a->members, a->n_members);
+	set_clock(n, now, a->now_s);
+	see_members(n, now, a);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		struct hw_part *part = &n->part[p];
 		const struct hw_record *r = a->owners ? &a->owners[p] : &part->stored;
@@ -82,7 +104,7 @@ static void see(struct hw_nodes *n, struct hw_now now, const struct hw_nodes_ans
 		if (!same || !n->members.continuous)
 			part->since = now.mono;
 		part->stored = *r;
-		hw_nodes_hear(n, p, &r->token);
+		hw_nodes_hear(n, now, p, &r->token);
 	}
 	hw_nodes_choose(n);
 }

@@ -16,6 +16,13 @@
 
 #define HW_NODE_ID_MAX 64 /* bytes of a NODE_ID, without its NUL */
 
+/*
+ * A claim's epoch is the seconds of Redis' clock, or one more than the greatest epoch known. So an epoch that is
+ * further ahead of that clock was made up, and counts as none: if it counted, the next epoch might be one that does not
+ * exist. The clock of a node plays no part: a node whose clock is wrong claims and loses as every other node does.
+ */
+#define HW_EPOCH_AHEAD_S 86400
+
 struct hw_token {
 	uint64_t epoch;                /* 0: none */
 	char node[HW_NODE_ID_MAX + 1]; /* "" where epoch is 0 */

@@ -26,11 +26,25 @@ void hw_nodes_drop_all(struct hw_nodes *n)
 			hw_nodes_drop(n, p);
 }
 
-void hw_nodes_hear(struct hw_nodes *n, unsigned p, const struct hw_token *t)
+uint64_t hw_nodes_redis_s(const struct hw_nodes *n, struct hw_now now)
+{
+	return n->redis_at.ns == INT64_MIN ? 0 : n->redis_s + (uint64_t)((now.mono.ns - n->redis_at.ns) / HW_NS_PER_S);
+}
+
+uint64_t hw_nodes_epoch_max(const struct hw_nodes *n, struct hw_now now)
+{
+	return n->redis_at.ns == INT64_MIN ? UINT64_MAX : hw_nodes_redis_s(n, now) + HW_EPOCH_AHEAD_S;
+}
+
+void hw_nodes_hear(struct hw_nodes *n, struct hw_now now, unsigned p, const struct hw_token *t)
 {
 	struct hw_part *part = &n->part[p];
 	if (hw_token_compare(t, &part->heard) <= 0)
 		return;
+	if (t->epoch > hw_nodes_epoch_max(n, now)) {
+		n->stats.impossible++;
+		return;
+	}
 	part->heard = *t;
 	/* Ours was heard when it was claimed, so what is greater than all that was heard is greater than ours. */
 	if (part->epoch) {

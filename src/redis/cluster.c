@@ -43,6 +43,7 @@ static void begin(const struct hw_cluster *c, struct hw_eval *e, const char *nod
 	hw_eval_begin(e);
 	hw_eval_key(e, c->keys->nodes, strlen(c->keys->nodes));
 	hw_eval_key(e, c->keys->owners, strlen(c->keys->owners));
+	hw_eval_key(e, c->keys->nodes_left, strlen(c->keys->nodes_left));
 	hw_eval_put_text(e, HW_AT_ASK_NODE, node);
 	hw_eval_put_text(e, HW_AT_ASK_RUN, text);
 	hw_eval_put_text(e, HW_AT_ASK_DIGEST, c->digest);
@@ -142,7 +143,8 @@ static bool is_answer(const redisReply *r)
 	if (!is_list(r) || r->elements != HW_AT_ANSWER_NEXT - 1)
 		return false;
 	owners = part(r, HW_AT_ANSWER_OWNERS);
-	return is_text(part(r, HW_AT_ANSWER_RESULT)) && is_text(part(r, HW_AT_ANSWER_DIGEST)) &&
+	return is_list(part(r, HW_AT_ANSWER_LEFT)) && is_text(part(r, HW_AT_ANSWER_NOW)) &&
+	       is_text(part(r, HW_AT_ANSWER_RESULT)) && is_text(part(r, HW_AT_ANSWER_DIGEST)) &&
 	       part(r, HW_AT_ANSWER_DIGEST)->len == HW_DIGEST_LEN && is_list(part(r, HW_AT_ANSWER_MEMBERS)) &&
 	       (is_list(owners) || owners->type == REDIS_REPLY_NIL);
 }
@@ -219,10 +221,31 @@ static void read_owners(struct hw_cluster_answer *out, const redisReply *list)
 	for (size_t i = 0; i + 1 < list->elements; i += 2) {
 		const redisReply *text = list->element[i + 1];
 		if (partition_of(list->element[i], &p) < 0 || !is_text(text) ||
-		    hw_record_parse(text->str, text->len, &out->owners[p]) < 0)
+		    hw_record_parse(text->str, text->len, &out->owners[p]) < 0) {
 			out->unusable++;
+		} else if (out->owners[p].token.epoch > out->nodes.now_s + HW_EPOCH_AHEAD_S) {
+			out->owners[p] = (struct hw_record){0};
+			out->impossible++;
+		}
 	}
 	out->nodes.owners = out->owners;
+}
+
+static int read_clock(struct hw_cluster_answer *out, const redisReply *text)
+{
+	const char *at = text->str, *end = text->str + text->len;
+	return hw_claims_number(&at, end, INT32_MAX * UINT64_C(1000), &out->nodes.now_s) < 0 || at != end ? -EINVAL : 0;
+}
+
+static void read_left(struct hw_cluster_answer *out, const redisReply *list)
+{
+	for (size_t i = 0; i + 1 < list->elements; i += 2)
+		if (out->nodes.n_left < HW_CLUSTER_ENTRIES && is_text(list->element[i]) &&
+		    hw_claims_is_node(list->element[i]->str, list->element[i]->len))
+			out->left[out->nodes.n_left++] = list->element[i]->str;
+		else
+			out->unusable++;
+	out->nodes.left = out->left;
 }
 
 /* Only what was asked for can have been won. */
@@ -268,7 +291,8 @@ int hw_cluster_read(struct hw_cluster *c, const struct hw_nodes_order *o, const 
 		hw_trouble_text(reply->str, error);
 		return -EPROTO;
 	}
-	if (!is_answer(reply) || !read_result(out, part(reply, HW_AT_ANSWER_RESULT))) {
+	if (!is_answer(reply) || !read_result(out, part(reply, HW_AT_ANSWER_RESULT)) ||
+	    read_clock(out, part(reply, HW_AT_ANSWER_NOW)) < 0) {
 		snprintf(error, HW_TROUBLE_TEXT,
 		         "the answer about %s and %s makes no sense: is something between us and Redis?",
 		         c->keys->nodes, c->keys->owners);
@@ -276,6 +300,7 @@ int hw_cluster_read(struct hw_cluster *c, const struct hw_nodes_order *o, const 
 	}
 	out->nodes.serial = o->serial;
 	read_members(out, part(reply, HW_AT_ANSWER_MEMBERS));
+	read_left(out, part(reply, HW_AT_ANSWER_LEFT));
 	if (is_list(part(reply, HW_AT_ANSWER_OWNERS)))
 		read_owners(out, part(reply, HW_AT_ANSWER_OWNERS));
 	if (o->kind == HW_NODES_CLAIM)

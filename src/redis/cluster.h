@@ -7,8 +7,10 @@
  *   device:nodes   NODE_ID -> "RUN COUNT {json}", RUN 16 hexadecimal digits; "state" in the JSON says who is ready
  *   device:owners  PARTITION -> "EPOCH NODE_ID", and behind it " -" once it was released, " ~" if something was owed
  * then
+ *   device:nodes_left  NODE_ID -> seconds of Redis' clock: it was a member until then
  *
- * What stands there and is none of this counts as not being there, here and in the scripts alike.
+ * What stands there and is none of this counts as not being there, here and in the scripts alike; so does a record with
+ * an epoch that is more than HW_EPOCH_AHEAD_S ahead of Redis' clock.
  */
 #ifndef HW_REDIS_CLUSTER_H
 #define HW_REDIS_CLUSTER_H
@@ -46,8 +48,10 @@ struct hw_cluster_answer {
 	struct hw_nodes_answer nodes;
 	struct hw_member_entry members[HW_CLUSTER_ENTRIES];
 	const char *json[HW_CLUSTER_ENTRIES]; /* of each member, borrowed from the reply */
+	const char *left[HW_CLUSTER_ENTRIES];
 	struct hw_record owners[HW_PARTITIONS];
-	unsigned unusable; /* what stood in either hash and is nothing, or is beyond HW_CLUSTER_ENTRIES */
+	unsigned impossible; /* owners' records whose epoch is too far ahead: they count as none */
+	unsigned unusable;   /* what stood in either hash and is nothing, or is beyond HW_CLUSTER_ENTRIES */
 };
 
 void hw_cluster_init(struct hw_cluster *c, const struct hw_keys *keys, const char *node);

@@ -51,11 +51,12 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->monitor = join(prefix, "monitor:", node_id);
 	k->nodes = join(prefix, "nodes", "");
 	k->owners = join(prefix, "owners", "");
+	k->nodes_left = join(prefix, "nodes_left", "");
 	k->state_match = match_of(prefix, "state:*");
 	k->connected_match = match_of(prefix, "connected:*");
 	k->self_match = match_of(prefix, "self:*");
 	if (k->prefix && k->offline && k->outbox && k->events && k->sight && k->monitor && k->nodes && k->owners &&
-	    k->state_match && k->connected_match && k->self_match)
+	    k->nodes_left && k->state_match && k->connected_match && k->self_match)
 		return 0;
 	hw_keys_fini(k);
 	return -ENOMEM;
@@ -71,6 +72,7 @@ void hw_keys_fini(struct hw_keys *k)
 	free(k->monitor);
 	free(k->nodes);
 	free(k->owners);
+	free(k->nodes_left);
 	free(k->state_match);
 	free(k->connected_match);
 	free(k->self_match);

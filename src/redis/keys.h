@@ -6,7 +6,7 @@
  *   device:offline  device:outbox  device:events  device:sight      shared
  *   device:monitor:NODE_ID                                          of this monitor
  *   device:self:NODE_ID:RUN                                         a channel, of this run
- *   device:nodes  device:owners                                     of several nodes
+ *   device:nodes  device:owners  device:nodes_left                  of several nodes
  */
 #ifndef HW_REDIS_KEYS_H
 #define HW_REDIS_KEYS_H
@@ -24,7 +24,7 @@ struct hw_keys {
 	char *state_match;     /* the SCAN pattern of all state hashes, the prefix escaped */
 	char *connected_match; /* ... of all connected keys */
 	char *self_match;      /* the pattern of all runs\' own channels */
-	char *nodes, *owners;
+	char *nodes, *owners, *nodes_left;
 };
 
 /* Readies caller's storage; the strings are copied. 0 or -ENOMEM, with nothing to release. */

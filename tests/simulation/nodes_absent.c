@@ -99,6 +99,11 @@ void hw_app_cluster_publisher_id(struct hw_app *a, const char *node, char *buf, 
 	snprintf(buf, cap, "%s-%s-pub", a->start->mqtt.client_id_prefix, node);
 }
 
+void hw_app_cluster_view_tick(struct hw_app *a)
+{
+	(void)a;
+}
+
 void hw_app_cluster_view_free(struct hw_app *a)
 {
 	(void)a;
@@ -108,6 +113,11 @@ void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_no
 {
 	(void)a, (void)now, (void)o;
 	buf[0] = '\0';
+}
+
+bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from)
+{
+	return hw_members_find(hw_nodes_members(a->cluster->nodes), from) != NULL;
 }
 
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len)

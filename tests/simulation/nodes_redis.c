@@ -10,6 +10,12 @@ static struct nw_redis *at(struct nw_world *w, int instance)
 	return &w->redis[instance];
 }
 
+/* Of the host of any of them. */
+static int64_t clock_ms(const struct nw_world *w)
+{
+	return NW_WALL_MS + (w->t + w->redis_wall_off) / HW_NS_PER_MS;
+}
+
 static void changed(struct nw_redis *r)
 {
 	r->d.version++;
@@ -68,6 +74,7 @@ static void remove_member(struct nw_world *w, struct nw_redis *r, const struct h
 			continue;
 		if ((m->run == o->run && m->count == o->count) || w->lie == NW_LIE_COUNT) {
 			m->there = false;
+			m->left = true;
 			w->count.removals++;
 			nw_oracle_removes(w, o->node, m->renewed);
 			nw_trace(w, "redis: %s is removed", o->node);
@@ -127,7 +134,7 @@ static void release(struct nw_world *w, struct nw_redis *r, const struct nw_orde
 	}
 }
 
-static void view(struct nw_host *h, struct nw_redis *r, struct nw_order *o)
+static void view(const struct nw_world *w, struct nw_host *h, struct nw_redis *r, struct nw_order *o)
 {
 	size_t n = 0;
 	struct nw_link *l = &h->link[NW_L_CLUSTER];
@@ -136,7 +143,11 @@ static void view(struct nw_host *h, struct nw_redis *r, struct nw_order *o)
 		if (m->there)
 			o->member[n++] = (struct hw_member_entry){
 				.node = nw_names[name], .run = m->run, .count = m->count, .ready = m->ready};
+		else if (m->left)
+			o->left[o->answer.n_left++] = nw_names[name];
 	}
+	o->answer.left = o->left;
+	o->answer.now_s = (uint64_t)clock_ms(w) / 1000;
 	o->answer.members = o->member;
 	o->answer.n_members = n;
 	if (!o->full && l->version_told == r->d.version)
@@ -161,10 +172,10 @@ static void order(struct nw_world *w, struct nw_host *h, int instance, struct nw
 	else if (o->o.kind == HW_NODES_RELEASE)
 		release(w, r, o);
 	else if (r->d.member[h->name].run == o->o.run)
-		r->d.member[h->name].there = false;
+		r->d.member[h->name] = (struct nw_member){.left = true};
 	if (w->lie != NW_LIE_FOLLOW)
 		o->answer.last = r->d.last;
-	view(h, r, o);
+	view(w, h, r, o);
 }
 
 /* --- the stream -------------------------------------------------------------------------------------------------- */
@@ -185,7 +196,7 @@ static void wake(struct nw_world *w, int instance)
 /* "*": by the clock of Redis' host, but never back. */
 static struct hw_event_id next_id(const struct nw_world *w, const struct nw_redis *r)
 {
-	int64_t ms = NW_WALL_MS + (w->t + w->redis_wall_off) / HW_NS_PER_MS;
+	int64_t ms = clock_ms(w);
 	if ((uint64_t)ms > r->d.last.ms)
 		return (struct hw_event_id){(uint64_t)ms, 0};
 	return (struct hw_event_id){r->d.last.ms, r->d.last.n + 1};

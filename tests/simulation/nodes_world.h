@@ -132,6 +132,7 @@ struct nw_hash {
 struct nw_member {
 	bool there, ready;
 	uint64_t run, count;
+	bool left;       /* it was one, at most an hour ago: no run of a seed is longer */
 	int64_t renewed; /* the oracle's: joined, or renewed last then */
 };
 
@@ -179,6 +180,7 @@ struct nw_order {
 
 	struct hw_nodes_answer answer;
 	struct hw_member_entry member[NW_HOSTS];
+	const char *left[NW_HOSTS];
 	struct hw_record owner[HW_PARTITIONS];
 };
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../simulation/sim_random.h"
 #include "redis/cluster.h"
@@ -186,7 +187,8 @@ static uint64_t draw(uint64_t below)
 
 static uint64_t random_epoch(void)
 {
-	static const uint64_t edges[] = {9, 10, 99, 100, 1700000000, UINT64_MAX / 2 - 1, UINT64_MAX / 2};
+	const uint64_t tomorrow = (uint64_t)time(NULL) + HW_EPOCH_AHEAD_S;
+	const uint64_t edges[] = {9, 10, 99, 100, 1700000000, tomorrow - 3600, tomorrow - 3601};
 	return draw(20) == 0 ? edges[draw(7)] : 1 + draw(30);
 }
 
@@ -276,10 +278,25 @@ static void step_remove(int i, struct hw_nodes_order *o)
 /* What nobody asked for: a Redis that comes back empty, and what others write there. */
 static void trouble(void)
 {
-	static const char *const foreign[] = {"",       "x",         "007 a",  "5",    "5 ",
-	                                      "5  -",   "5 a ?",     "5 a  -", "-1 a", "9223372036854775808 a",
-	                                      "0 a",    "5 a b",     "0x5 a",  " 5 a", "99999999999999999999 a",
-	                                      "5\ta -", "1700000000"};
+	static const char *const foreign[] = {"",
+	                                      "x",
+	                                      "007 a",
+	                                      "5",
+	                                      "5 ",
+	                                      "5  -",
+	                                      "5 a ?",
+	                                      "5 a  -",
+	                                      "-1 a",
+	                                      "9223372036854775808 a",
+	                                      "9223372036854775807 a",
+	                                      "9999999999 b -",
+	                                      "0 a",
+	                                      "5 a b",
+	                                      "0x5 a",
+	                                      " 5 a",
+	                                      "99999999999999999999 a",
+	                                      "5\ta -",
+	                                      "1700000000"};
 	unsigned p = (unsigned)draw(FEW);
 	switch (draw(4)) {
 	case 0:
@@ -366,6 +383,47 @@ START_TEST(what_they_leave)
 }
 END_TEST
 
+/* An epoch that is further ahead of Redis' clock than a day: nobody wins by one, and nobody stores one; a record that
+ * has one is replaced by any claim. */
+START_TEST(an_epoch_that_is_impossible)
+{
+	const uint64_t impossible = (uint64_t)time(NULL) + HW_EPOCH_AHEAD_S + 60;
+	struct hw_nodes_order o = {.kind = HW_NODES_RENEW, .run = nodes[0].run};
+	uint64_t claims[HW_PARTITIONS] = {[4] = impossible, [5] = impossible - 120};
+	join(0);
+	ck_assert_uint_ge(answer.nodes.now_s + 60, (uint64_t)time(NULL));
+	claim_all(0, impossible);
+	ck_assert(!hw_partitions_any(&answer.nodes.won));
+	rig_do(g, "HSET device:owners 0 %s", "9223372036854775807 zz");
+	rig_do(g, "HSET device:owners 1 %s", "9223372036854775807 a");
+	ck_assert_int_eq(ask(&nodes[0], &o, &(struct hw_cluster_with){.json = json_of(true), .claims = claims}), 0);
+	ck_assert_uint_eq(answer.impossible, 2);
+	ck_assert_uint_eq(answer.owners[0].token.epoch, 0);
+	ck_assert_uint_eq(answer.owners[4].token.epoch, 0);
+	ck_assert_uint_eq(answer.owners[5].token.epoch, impossible - 120);
+	claim_all(0, impossible - 60);
+	ck_assert_uint_eq(hw_partitions_count(&answer.nodes.won), HW_PARTITIONS);
+}
+END_TEST
+
+START_TEST(those_that_have_left_are_told)
+{
+	struct hw_nodes_order o = {.kind = HW_NODES_REMOVE, .run = nodes[0].run};
+	join(0);
+	join(1);
+	ck_assert_uint_eq(answer.nodes.n_left, 0);
+	snprintf(o.node, sizeof(o.node), "%s", names[0]);
+	rig_do(g, "HSET device:nodes_left old 1 newer %u", (unsigned)time(NULL) - 3000);
+	ck_assert_int_eq(ask(&nodes[1], &o, NULL), 0);
+	ck_assert_uint_eq(answer.nodes.n_left, 2); /* `old` was for too long */
+	ck_assert_str_eq(answer.nodes.left[0], "newer");
+	ck_assert_str_eq(answer.nodes.left[1], "a");
+	ck_assert_int_gt(rig_number(g, "PTTL device:nodes_left"), 3500000);
+	join(0);
+	ck_assert_uint_eq(answer.nodes.n_left, 1);
+}
+END_TEST
+
 START_TEST(owners_are_told_when_they_changed)
 {
 	struct hw_nodes_order o = {.kind = HW_NODES_RENEW, .run = nodes[0].run, .ready = true};
@@ -448,6 +506,8 @@ int main(void)
 	tcase_set_timeout(one, 60);
 	tcase_add_test(one, random_operations_do_what_the_twin_does);
 	tcase_add_test(one, what_they_leave);
+	tcase_add_test(one, an_epoch_that_is_impossible);
+	tcase_add_test(one, those_that_have_left_are_told);
 	tcase_add_test(one, owners_are_told_when_they_changed);
 	tcase_add_test(one, calls_that_cross);
 	tcase_add_test(one, a_claim_tells_the_streams_end);

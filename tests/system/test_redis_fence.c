@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../simulation/sim_random.h"
 #include "../sink_state.h"
@@ -165,10 +166,44 @@ START_TEST(the_name_decides)
 	online(i);
 	settle();
 	ck_assert_uint_eq(g->fenced, 1);
-	own("a", "9223372036854775807 -");
+	own("a", "99999 -");
 	online(i);
 	settle();
-	ck_assert_uint_eq(g->fenced_by.epoch, UINT64_MAX / 2);
+	ck_assert_uint_eq(g->fenced_by.epoch, 99999);
+}
+END_TEST
+
+/* An epoch of tomorrow counts; one that is further ahead of Redis' clock than a day is none, whoever has it. */
+START_TEST(an_epoch_that_is_impossible)
+{
+	static const unsigned long long impossible[] = {9223372036854775807, 9223372036854775806, 0};
+	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
+	unsigned long long tomorrow = (unsigned long long)time(NULL) + 86400;
+	char record[64];
+	for (unsigned k = 0; k < sizeof(impossible) / sizeof(impossible[0]); k++) {
+		snprintf(record, sizeof(record), "%llu zz", impossible[k] ? impossible[k] : tomorrow + 60);
+		own("a", record);
+		if (k % 2)
+			offline(i);
+		else
+			online(i);
+		settle();
+		expect_owner("a", "50 node-1");
+		ck_assert_int_eq(events(), k + 1);
+	}
+	ck_assert_uint_eq(g->fenced, 0);
+	snprintf(record, sizeof(record), "%llu zz", tomorrow - 60);
+	own("a", record);
+	offline(i);
+	settle();
+	ck_assert_uint_eq(g->fenced, 1);
+	expect_owner("a", record);
+	g->epoch[part_of("a")] = tomorrow + 60; /* ours is: what is stored stands */
+	offline(i);
+	settle();
+	ck_assert_uint_eq(g->fenced, 2);
+	expect_owner("a", record);
+	ck_assert_int_eq(events(), 3);
 }
 END_TEST
 
@@ -697,6 +732,7 @@ static Suite *make_suite(void)
 	tcase_add_test(one, a_newer_token_is_stored);
 	tcase_add_test(one, what_is_older_is_not_written);
 	tcase_add_test(one, the_name_decides);
+	tcase_add_test(one, an_epoch_that_is_impossible);
 	tcase_add_test(one, nor_refreshed_nor_written_anew);
 	tcase_add_test(one, nor_acknowledged_nor_forgotten);
 	tcase_add_test(one, what_was_lost_meanwhile_is_dropped);

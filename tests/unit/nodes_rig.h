@@ -21,7 +21,8 @@ static struct hw_record owner[HW_PARTITIONS];
 static struct hw_nodes_order log_[4096];
 static size_t logged;
 static uint64_t barriers;
-static bool deaf; /* Redis does not answer */
+static bool deaf;              /* Redis does not answer */
+static int64_t redis_ahead_ms; /* its clock, of ours */
 
 static inline void setup(void)
 {
@@ -32,6 +33,7 @@ static inline void setup(void)
 	n_entries = logged = 0;
 	barriers = 0;
 	deaf = false;
+	redis_ahead_ms = 0;
 	n = hw_nodes_new(&conf, now);
 }
 
@@ -99,7 +101,8 @@ static inline void turn(void)
 		log_[logged++] = o;
 		if (o.kind > HW_NODES_LEAVE || deaf)
 			continue;
-		struct hw_nodes_answer a = {.serial = o.serial, .owners = owner};
+		struct hw_nodes_answer a = {
+			.serial = o.serial, .owners = owner, .now_s = (uint64_t)(now.wall_ms + redis_ahead_ms) / 1000};
 		a.result = serve(&o, &a);
 		a.members = entry;
 		a.n_members = n_entries;

@@ -84,7 +84,9 @@ END_TEST
 	"{\r\n"
 #define OWNERS  "*4\r\n$1\r\n3\r\n$5\r\n7 b -\r\n$3\r\n255\r\n$3\r\n9 a\r\n"
 #define CLAIMED "*3\r\n$1\r\n0\r\n$1\r\n3\r\n$1\r\n4\r\n$4\r\n12-3\r\n"
-static const char sound[] = "*6\r\n$4\r\nDONE\r\n" DIGEST MEMBERS OWNERS CLAIMED;
+#define CLOCK   "$2\r\n99\r\n"
+#define LEFT    "*2\r\n$1\r\nc\r\n$1\r\n9\r\n"
+static const char sound[] = "*8\r\n$4\r\nDONE\r\n" DIGEST MEMBERS OWNERS CLOCK LEFT CLAIMED;
 
 /* What the bytes say to `order`; -EAGAIN: no whole reply. */
 static int take(const char *bytes, size_t len)
@@ -100,6 +102,8 @@ static int take(const char *bytes, size_t len)
 			size_t node = strlen(answer.nodes.members[i].node);
 			ck_assert(node > 0 && node <= HW_NODE_ID_MAX && answer.json[i][0] == '{');
 		}
+		for (size_t i = 0; rc == 0 && i < answer.nodes.n_left; i++)
+			ck_assert(hw_claims_is_node(answer.nodes.left[i], strlen(answer.nodes.left[i])));
 		freeReplyObject(reply);
 	}
 	redisReaderFree(reader);
@@ -118,6 +122,8 @@ START_TEST(a_sound_answer)
 	ck_assert_int_eq(answer.members[0].lease_ns, 9 * HW_NS_PER_S);
 	ck_assert_int_eq(answer.members[1].lease_ns, 0);
 	ck_assert_uint_eq(answer.unusable, 0);
+	ck_assert_uint_eq(answer.nodes.now_s, 99);
+	ck_assert_uint_eq(answer.nodes.n_left, 1);
 	ck_assert_str_eq(answer.nodes.owners[3].token.node, "b");
 	ck_assert(answer.nodes.owners[3].clean && answer.nodes.owners[4].token.epoch == 0);
 	ck_assert_uint_eq(answer.nodes.owners[255].token.epoch, 9);
@@ -141,10 +147,12 @@ START_TEST(what_is_no_answer)
 	expect_nonsense(":1\r\n");
 	expect_nonsense("*0\r\n");
 	expect_nonsense("*-1\r\n");
-	expect_nonsense("*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n");
-	expect_nonsense("*6\r\n$4\r\nWHAT\r\n" DIGEST MEMBERS OWNERS CLAIMED);
-	expect_nonsense("*6\r\n$4\r\nDONE\r\n$1\r\nx\r\n" MEMBERS OWNERS CLAIMED);
+	expect_nonsense("*8\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n");
+	expect_nonsense("*8\r\n$4\r\nWHAT\r\n" DIGEST MEMBERS OWNERS CLOCK LEFT CLAIMED);
+	expect_nonsense("*8\r\n$4\r\nDONE\r\n$1\r\nx\r\n" MEMBERS OWNERS CLOCK LEFT CLAIMED);
 	ck_assert_ptr_nonnull(strstr(error, "device:owners"));
+	expect_nonsense("*8\r\n$4\r\nDONE\r\n" DIGEST MEMBERS OWNERS "$2\r\n9x\r\n" LEFT CLAIMED);
+	expect_nonsense("*8\r\n$4\r\nDONE\r\n" DIGEST MEMBERS OWNERS CLOCK "*-1\r\n" CLAIMED);
 	expect_nonsense("-OOM command not allowed\r\n");
 	ck_assert_ptr_nonnull(strstr(error, "maxmemory"));
 	expect_nonsense("-WRONGTYPE device:nodes is not a hash\r\n");
@@ -156,15 +164,20 @@ END_TEST
 /* Entries that are none are counted, and the others are read. */
 START_TEST(odd_entries)
 {
-	static const char odd[] = "*6\r\n$4\r\nGONE\r\n" DIGEST
-				  "*6\r\n$1\r\na\r\n$2\r\n{}\r\n$3\r\na b\r\n$20\r\n0000000000000010 7 {\r\n"
-				  "$1\r\nb\r\n$20\r\n0000000000000010 7 {\r\n"
-				  "*5\r\n$3\r\n256\r\n$3\r\n7 b\r\n$1\r\n1\r\n$3\r\n7 c\r\n$1\r\n2\r\n*-1\r\n$-1\r\n";
+	static const char odd[] =
+		"*8\r\n$4\r\nGONE\r\n" DIGEST
+		"*6\r\n$1\r\na\r\n$2\r\n{}\r\n$3\r\na b\r\n$20\r\n0000000000000010 7 {\r\n"
+		"$1\r\nb\r\n$20\r\n0000000000000010 7 {\r\n"
+		"*8\r\n$3\r\n256\r\n$3\r\n7 b\r\n$1\r\n1\r\n$3\r\n7 c\r\n$1\r\n2\r\n*-1\r\n$1\r\n9\r\n$7\r\n86500 "
+		"c\r\n" CLOCK "*4\r\n$3\r\na b\r\n$1\r\n9\r\n$1\r\nd\r\n$1\r\n9\r\n*-1\r\n$-1\r\n";
 	ck_assert_int_eq(take(odd, sizeof(odd) - 1), 0);
 	ck_assert_int_eq(answer.nodes.result, HW_NODES_GONE);
 	ck_assert_uint_eq(answer.nodes.n_members, 1);
 	ck_assert_str_eq(answer.members[0].node == answer.nodes.members[0].node ? "same" : "", "same");
-	ck_assert_uint_eq(answer.unusable, 3);
+	ck_assert_uint_eq(answer.unusable, 5);
+	ck_assert_uint_eq(answer.impossible, 1);
+	ck_assert_uint_eq(answer.owners[9].token.epoch, 0);
+	ck_assert_uint_eq(answer.nodes.n_left, 1);
 	ck_assert_str_eq(answer.owners[1].token.node, "c");
 	ck_assert(!hw_partitions_any(&answer.nodes.won) && answer.nodes.last.ms == 0);
 }
@@ -179,8 +192,8 @@ START_TEST(an_object_that_nests_too_deep)
 	                    "\"a\":{\"a\":{\"a\":{\"a\":",
 	                    "}}}}}}}}");
 	int len = snprintf(bytes, sizeof(bytes),
-	                   "*6\r\n$4\r\nDONE\r\n" DIGEST "*4\r\n$1\r\na\r\n$%d\r\n%s\r\n"
-	                   "$1\r\nb\r\n$21\r\n0000000000000010 7 {}\r\n*-1\r\n*-1\r\n*-1\r\n",
+	                   "*8\r\n$4\r\nDONE\r\n" DIGEST "*4\r\n$1\r\na\r\n$%d\r\n%s\r\n"
+	                   "$1\r\nb\r\n$21\r\n0000000000000010 7 {}\r\n*-1\r\n" CLOCK "*0\r\n*-1\r\n*-1\r\n",
 	                   deep, nested);
 	ck_assert_int_eq(take(bytes, (size_t)len), 0);
 	ck_assert_uint_eq(answer.nodes.n_members, 1);
@@ -191,11 +204,11 @@ END_TEST
 START_TEST(more_members_than_there_is_room_for)
 {
 	char bytes[8192];
-	int len = snprintf(bytes, sizeof(bytes), "*6\r\n$4\r\nDONE\r\n" DIGEST "*%d\r\n", 2 * (HW_CLUSTER_ENTRIES + 3));
+	int len = snprintf(bytes, sizeof(bytes), "*8\r\n$4\r\nDONE\r\n" DIGEST "*%d\r\n", 2 * (HW_CLUSTER_ENTRIES + 3));
 	for (int i = 0; i < HW_CLUSTER_ENTRIES + 3; i++)
 		len += snprintf(bytes + len, sizeof(bytes) - (size_t)len,
 		                "$3\r\n%03d\r\n$21\r\n0000000000000010 7 {}\r\n", i);
-	len += snprintf(bytes + len, sizeof(bytes) - (size_t)len, "*-1\r\n*-1\r\n*-1\r\n");
+	len += snprintf(bytes + len, sizeof(bytes) - (size_t)len, "*-1\r\n" CLOCK "*0\r\n*-1\r\n*-1\r\n");
 	ck_assert_int_eq(take(bytes, (size_t)len), 0);
 	ck_assert_uint_eq(answer.nodes.n_members, HW_CLUSTER_ENTRIES);
 	ck_assert_uint_eq(answer.unusable, 3);

@@ -151,12 +151,83 @@ END_TEST
 START_TEST(an_epoch_is_greater_than_all_that_is_known)
 {
 	struct hw_token known[HW_PARTITIONS] = {{0}};
-	owner[1] = (struct hw_record){.token = hw_token_make(1800000000, "x"), .released = true};
-	known[2] = hw_token_make(1900000000, "y");
+	owner[1] = (struct hw_record){.token = hw_token_make(1700000010, "x"), .released = true};
+	known[2] = hw_token_make(1700000020, "y");
 	hw_nodes_presence(n, now, "z", NULL, known);
 	begin();
-	ck_assert_uint_eq(last(HW_NODES_CLAIM)->epoch, 1900000001);
+	ck_assert_uint_eq(last(HW_NODES_CLAIM)->epoch, 1700000021);
 	ck_assert_uint_eq(owned(), 1);
+}
+END_TEST
+
+/* An epoch that is further ahead of Redis' clock than a day counts nowhere: not before that clock is known, and not in
+ * what a member says. */
+START_TEST(an_epoch_that_is_impossible)
+{
+	struct hw_token known[HW_PARTITIONS] = {{0}};
+	known[2] = hw_token_make(UINT64_MAX / 2, "zz");
+	hw_nodes_presence(n, now, "m", NULL, known);
+	begin_owner();
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+	ck_assert_uint_le(last(HW_NODES_CLAIM)->epoch, (uint64_t)now.wall_ms / 1000);
+	uint64_t claims[HW_PARTITIONS] = {[3] = UINT64_MAX / 2, [4] = 1700000000 + HW_EPOCH_AHEAD_S + 60};
+	hw_nodes_presence(n, now, "m2", claims, known);
+	turn();
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+	ck_assert_uint_eq(hw_nodes_stats(n)->impossible, 4);
+	claims[3] = 1700000000 + HW_EPOCH_AHEAD_S - 60;
+	hw_nodes_presence(n, now, "m2", claims, NULL);
+	turn();
+	ck_assert_uint_eq(owned(), HW_PARTITIONS - 1);
+}
+END_TEST
+
+/* A node whose clock is wrong claims by Redis' clock, and keeps what it has when its clock is set. When Redis' clock is
+ * set back, what was claimed by it is claimed anew. */
+START_TEST(clocks_that_are_wrong)
+{
+	const int64_t days = INT64_C(40) * 86400000;
+	redis_ahead_ms = -days;
+	begin_owner();
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+	ck_assert_uint_lt(last(HW_NODES_CLAIM)->epoch, 1700000000 - 39 * 86400);
+	now.wall_ms += days;
+	redis_ahead_ms -= days;
+	pass(2 * LEASE_MS, NULL);
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+	ck_assert_uint_eq(hw_nodes_stats(n)->claims, HW_PARTITIONS);
+	redis_ahead_ms -= days;
+	pass(3 * LEASE_MS, NULL);
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+	ck_assert_uint_lt(last(HW_NODES_CLAIM)->epoch, 1700000000 - 79 * 86400);
+}
+END_TEST
+
+/* Only members count at the broker, or those that were: of the last HW_FORMER_MAX the names are known. */
+START_TEST(who_is_known)
+{
+	static const char *const left[] = {"l"};
+	ck_assert(hw_nodes_knows(n, "m") && !hw_nodes_knows(n, "a"));
+	hw_nodes_passed_over(n, now);
+	ck_assert(!hw_nodes_rereads(n));
+	enter("a", 2, true);
+	begin();
+	ck_assert(hw_nodes_knows(n, "a") && !hw_nodes_knows(n, "l"));
+	ck_assert(hw_nodes_rereads(n) && !hw_nodes_rereads(n));
+	leave("a");
+	pass(2000, NULL);
+	ck_assert(hw_nodes_knows(n, "a"));
+	struct hw_members members;
+	hw_members_init(&members, 1);
+	hw_members_left(&members, left, 1);
+	ck_assert(hw_members_knows(&members, "l") && members.names == 1);
+	for (unsigned i = 0; i < HW_FORMER_MAX; i++) {
+		char name[8];
+		const char *names = name;
+		snprintf(name, sizeof(name), "x%u", i);
+		hw_members_left(&members, &names, 1);
+	}
+	ck_assert(!hw_members_knows(&members, "l") && hw_members_knows(&members, "x0"));
 }
 END_TEST
 
@@ -384,6 +455,9 @@ int main(void)
 	tc = tcase_create("ownership");
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, an_epoch_is_greater_than_all_that_is_known);
+	tcase_add_test(tc, an_epoch_that_is_impossible);
+	tcase_add_test(tc, clocks_that_are_wrong);
+	tcase_add_test(tc, who_is_known);
 	tcase_add_test(tc, an_epoch_is_no_less_than_the_clock);
 	tcase_add_test(tc, an_absent_record_is_waited_for);
 	tcase_add_test(tc, a_record_behind_what_was_heard_is_waited_for);

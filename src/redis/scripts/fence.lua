@@ -6,7 +6,7 @@
 -- before the items' keys. One HMGET a call; a monitor that is by itself calls without.
 --
 -- A token that is older than the stored one: its items are refused, 'EPOCH partition epoch node', which says who is newer.
--- A newer one is stored.
+-- A newer one is stored, unless its epoch is impossible: then its items are refused as well, and nobody may be newer.
 
 -- The last argument of the items; and no letters where there is no fence.
 local STOP, LETTERS = #ARGV, nil
@@ -26,10 +26,10 @@ local function raise_fence(at, owners, anyway)
 	end
 	for i = 1, #names do
 		local ours = ARGV[first + (i - 1) * TOKEN.next + TOKEN.token]
-		epochs[i], holders[i] = parse(ours)
+		epochs[i], holders[i] = string.match(ours, '^(%d+) (.*)$')
 		if stored[i] ~= ours then
 			local epoch, node = parse(stored[i])
-			if older(epochs[i], holders[i], epoch, node) then
+			if impossible(epochs[i]) or older(epochs[i], holders[i], epoch, node) then
 				refused[i] = 'EPOCH ' .. names[i] .. ' ' .. epoch .. ' ' .. node
 			elseif older(epoch, node, epochs[i], holders[i]) then
 				write[n + 1], write[n + 2], n = names[i], ours, n + 2

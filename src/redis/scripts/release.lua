@@ -5,6 +5,7 @@
 --
 --   ARGV  node, run, digest; then of each partition its number, the token, and '-' (its owner owes nothing) or '~'
 
+include tokens
 include view
 
 for a = RELEASE.next, #ARGV, RELEASED.next do

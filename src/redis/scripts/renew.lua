@@ -10,7 +10,6 @@
 include tokens
 include view
 
-local KEPT_MS = 3600000
 local node, run, claims = ARGV[RENEW.node], ARGV[RENEW.run], ARGV[RENEW.claims]
 
 local function store_tokens()
@@ -19,10 +18,10 @@ local function store_tokens()
 		stored[flat[i]] = flat[i + 1]
 	end
 	for from, to, epoch in string.gmatch(claims, '(%d+)%-?(%d*):(%d+)') do
-		local ours = epoch .. ' ' .. node
+		local ours, may = epoch .. ' ' .. node, not impossible(epoch)
 		for p = tonumber(from), tonumber(to) or tonumber(from) do
 			local record = stored[tostring(p)]
-			if record ~= ours then
+			if may and record ~= ours then
 				local e, owner = parse(record)
 				if older(e, owner, epoch, node) then
 					write[n + 1], write[n + 2], n = p, ours, n + 2
@@ -44,7 +43,8 @@ elseif there ~= run then
 	return tell('GONE')
 end
 redis.call('HSET', NODES, node, run .. ' ' .. ARGV[RENEW.count] .. ' ' .. ARGV[RENEW.json])
-redis.call('PEXPIRE', NODES, KEPT_MS)
+redis.call('PEXPIRE', NODES, KEPT_S * 1000)
+redis.call('HDEL', LEFT, node)
 if claims ~= '' then
 	store_tokens()
 end
