@@ -112,8 +112,24 @@ def test_no_outage_fires_more_than_its_own_alert(env, watched):
         p.wait_for()
         p.stays(seconds=2)
 
-    # All die: that is what the alert is for.
-    p.wait_for("HeartwheelMassOffline")
+    # All die: one alert, for as long as they are offline.
+    p.wait_for("HeartwheelFleetDown")
+    p.stays("HeartwheelFleetDown", seconds=8)
+    with env.beating(devices()):
+        p.wait_for()
+
+
+def test_a_part_of_the_fleet_and_a_flap(env, watched):
+    d, p = watched
+    with env.beating(devices()[:15]):
+        with env.beating(devices()[15:]):
+            wait_until(lambda: d.status()["online"] == 30)
+            wait_until(lambda: p.get("/api/v1/query?query=heartwheel_build_info")["result"], 20, "the first scrape")
+            p.stays(seconds=2)
+        p.wait_for("HeartwheelMassOffline")
+        p.stays("HeartwheelMassOffline", seconds=8)  # for longer than the five "minutes" after which it once resolved
+        with env.beating(devices()[15:]):
+            p.wait_for()
 
 
 def test_a_broker_that_is_away(env, watched):
@@ -122,13 +138,13 @@ def test_a_broker_that_is_away(env, watched):
         wait_until(lambda: d.status()["online"] == 30)
     wait_until(lambda: d.status()["offline"] == 30)
     wait_until(lambda: p.get("/api/v1/query?query=heartwheel_build_info")["result"], 20, "the first scrape")
-    p.wait_for()
+    p.wait_for("HeartwheelFleetDown")
     env.broker.kill()
     p.wait_for("HeartwheelBlind")
     assert "Cause: link." in p.firing()["HeartwheelBlind"]["annotations"]["description"]
     p.stays("HeartwheelBlind", seconds=5)
     env.broker.start()
-    p.wait_for()
+    p.wait_for("HeartwheelFleetDown")
 
 
 def test_a_start_without_redis_is_no_mass_death(env, watched):
@@ -146,5 +162,5 @@ def test_a_start_without_redis_is_no_mass_death(env, watched):
     p.stays("HeartwheelLinkDown", seconds=5.5)  # what came before is over for the rules
     env.redis_server.start()
     wait_until(lambda: [r["value"][1] for r in p.get(fleet)["result"]] == ["30"], 20, "the fleet that was stored")
-    p.stays(seconds=6, may={"HeartwheelLinkDown"})
-    p.wait_for()
+    p.wait_for("HeartwheelFleetDown")  # that is true, and no mass death
+    p.stays("HeartwheelFleetDown", seconds=6)
