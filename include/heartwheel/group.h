@@ -59,6 +59,7 @@ struct hw_group_spec {
 	int64_t max_age_ms;        /* 0: off */
 	unsigned max_offline_rate; /* per second; 0: off */
 	enum hw_format format;
+	bool retained;     /* heartbeats that are published with the retain flag count (MQTT 5) */
 	bool batch;        /* a message is an array of heartbeats */
 	bool canary;       /* the monitor may publish on its filters, to prove that they bring something */
 	const char *probe; /* what a silent device is asked with: kept for whoever asks it; NULL or "": none is asked */
@@ -86,7 +87,7 @@ struct hw_group {
 	enum hw_format format;
 	struct hw_field *field;
 	struct hw_reading reading; /* of what is read as JSON */
-	bool batch, canary;
+	bool batch, canary, retained;
 	unsigned probes; /* 0: none */
 	int64_t probe_after_ms;
 	char *probe;   /* never NULL */
@@ -157,6 +158,9 @@ enum hw_match {
  */
 enum hw_match hw_groups_match(const struct hw_groups *g, const char *topic, size_t len, bool empty_payload,
                               uint16_t *group, const char **id, size_t *id_len, const struct hw_topic **by);
+
+/* Whether it is the status topic of any group, also of a retired one. */
+bool hw_groups_is_status(const struct hw_groups *g, const char *topic, size_t len);
 
 /* Which of the group's heartbeat templates has the filter of `by`; n_heartbeat: none. */
 size_t hw_group_heartbeat_like(const struct hw_group *g, const struct hw_topic *by);

@@ -61,10 +61,12 @@ struct hw_monitor_conf {
 	int64_t forget_after_ms, forget_once_after_ms; /* 0: never */
 	int64_t grace_ms;                              /* [mqtt] reconnect_grace */
 	int64_t barrier_slow_ms, barrier_timeout_ms;
-	unsigned readers;          /* 1 .. HW_READERS_MAX: sources that are there from the start */
-	int ttl_factor;            /* how many timeouts a refresh lasts: paces the sweep while blind */
-	const char *node;          /* whose messages are this monitor's own, by their `by`; NULL: unknown; borrowed */
-	bool canaries;             /* filters must prove that they bring something; false: no group is ever deaf */
+	unsigned readers;  /* 1 .. HW_READERS_MAX: sources that are there from the start */
+	int ttl_factor;    /* how many timeouts a refresh lasts: paces the sweep while blind */
+	const char *node;  /* whose messages are this monitor's own, by their `by`; NULL: unknown; borrowed */
+	bool canaries;     /* filters must prove that they bring something; false: no group is ever deaf */
+	bool as_published; /* a message has the retain flag as it was published: it is no history, but on status topics
+	                      where these are adopted */
 	const char *adopt_by;      /* NULL, or the node whose retained statuses make devices known; borrowed */
 	bool several;              /* one of several nodes: it decides about nothing until hw_monitor_role() says so */
 	bool loading;              /* a store will be loaded: unknown ids are provisional until hw_monitor_loaded() */
@@ -78,7 +80,7 @@ struct hw_message {
 	size_t topic_len;
 	const void *payload;
 	size_t payload_len;
-	bool retained;  /* delivered with the retain flag: history */
+	bool retained;  /* delivered with the retain flag: history, unless conf.as_published */
 	bool truncated; /* the payload was too long to be kept whole: counted as malformed */
 	size_t done;    /* 0; the core's place in a batch that it has not worked off yet */
 };
@@ -153,6 +155,8 @@ enum hw_refused {
 	HW_REFUSED_TIMEOUT,     /* `timeout` is not a finite number >= 0 */
 	HW_REFUSED_STALE,       /* `time` is older than the group's max_age */
 	HW_REFUSED_RETAINED,    /* history: delivered with the retain flag */
+	HW_REFUSED_FLAGGED,     /* published with the retain flag in a group that does not count it: a bridge that has
+	                           reconnected publishes so what the other broker retains */
 	HW_REFUSED_MONITOR,     /* another monitor's message, unless it is one of several: what is this one's own is not
 	                           refused */
 	HW_REFUSED_TOPIC,       /* on no group's topic */
@@ -164,8 +168,8 @@ enum hw_refused {
 	HW_REFUSED_KINDS
 };
 
-/* "id", "max_devices", "timeout", "stale", "retained", "monitor", "topic", "memory", "probe", "batch", "stranger",
- * "epoch". */
+/* "id", "max_devices", "timeout", "stale", "retained", "flagged", "monitor", "topic", "memory", "probe", "batch",
+ * "stranger", "epoch". */
 const char *hw_refused_name(enum hw_refused k);
 /* Counts what the caller has refused itself. */
 void hw_monitor_count_refused(struct hw_monitor *m, enum hw_refused k, uint64_t n);
@@ -196,6 +200,7 @@ struct hw_monitor_stats {
 	 * of an unknown state of Homie, NULL if it was no JSON at all, or cut off. */
 	char fault_id[HW_ID_MAX + 1];
 	const char *fault;
+	uint16_t flagged_group; /* of the last HW_REFUSED_FLAGGED */
 };
 
 struct hw_group_stats {

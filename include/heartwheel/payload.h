@@ -43,6 +43,7 @@ struct hw_payload {
 	bool malformed;    /* looks like JSON and is not, or a field (but `timeout`) has the wrong type or length */
 	const char *fault; /* of a malformed one: the name of such a field; "$state"; NULL: it is no JSON */
 	bool goodbye;      /* "online": false */
+	bool birth;        /* "online": true */
 	bool has_time;
 	bool has_timeout;
 	bool timeout_refused; /* `timeout` was there and is not a finite number >= 0 */

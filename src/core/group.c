@@ -223,6 +223,7 @@ static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_
 	                           .format = spec->format,
 	                           .batch = spec->batch,
 	                           .canary = spec->canary,
+	                           .retained = spec->retained,
 	                           .probes = *probe ? spec->probes : 0,
 	                           .probe_after_ms = spec->probe_after_ms,
 	                           .probe = strdup(probe),
@@ -359,6 +360,14 @@ static bool match_clearing(const struct hw_groups *g, const char *topic, size_t 
 		}
 	}
 	return false;
+}
+
+bool hw_groups_is_status(const struct hw_groups *g, const char *topic, size_t len)
+{
+	uint16_t group;
+	const char *id;
+	size_t id_len;
+	return match_clearing(g, topic, len, &group, &id, &id_len);
 }
 
 size_t hw_group_heartbeat_like(const struct hw_group *g, const struct hw_topic *by)

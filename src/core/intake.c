@@ -356,25 +356,57 @@ static void take_ignored(struct hw_monitor *m, struct hw_now now, const struct h
 	hw_payload_fini(&p);
 }
 
+/* Whether a message is delivered because it is retained. Without a store these are asked for on status topics. */
+static bool is_history(const struct hw_monitor *m, const struct hw_message *msg)
+{
+	if (!msg->retained || !m->conf.as_published)
+		return msg->retained;
+	return m->conf.adopt_by && hw_groups_is_status(&m->groups, msg->topic, msg->topic_len);
+}
+
+/* A message that was published with the retain flag does not count. A bridge that has reconnected publishes so whatever
+ * the other broker retains, of devices, too, that have long stopped sending. */
+static bool is_flagged(struct hw_monitor *m, const struct hw_message *msg, uint16_t group)
+{
+	if (!msg->retained || m->groups.all[group]->retained)
+		return false;
+	m->stats.flagged_group = group;
+	refuse(m, HW_REFUSED_FLAGGED);
+	return true;
+}
+
+/*
+ * Whether a message with the flag takes back a will, in whose place it is retained: the device has reconnected after
+ * that, whoever delivers it.
+ */
+static bool takes_back(const struct hw_monitor *m, const struct intake *in, uint32_t i, const struct hw_payload *said)
+{
+	if (i == HW_NIL || (in->match != HW_MATCH_GOODBYE && !(said && said->birth)))
+		return false;
+	const struct hw_device *d = hw_monitor_at(m, i);
+	return d->flags & HW_FLAG_GOODBYE ||
+	       (hw_device_state(d) == HW_STATE_OFFLINE && hw_device_reason(d) == HW_REASON_WILL);
+}
+
 static void take_message(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
                          uint32_t i)
 {
 	struct hw_payload p, *said;
-	bool adopting = msg->retained && m->conf.adopt_by;
-	if (msg->retained && !adopting) {
+	bool history = is_history(m, msg), adopting = history && m->conf.adopt_by;
+	if (history && !adopting) {
 		refuse(m, HW_REFUSED_RETAINED);
 		return;
 	}
 	said = read_payload(m, msg, in, &p);
-	if (in->match == HW_MATCH_GOODBYE && !msg->retained && !(said && p.kind == HW_PAYLOAD_MONITOR))
+	if (in->match == HW_MATCH_GOODBYE && !history && !(said && p.kind == HW_PAYLOAD_MONITOR))
 		said = read_goodbye(m->groups.all[in->group], msg, said, &p);
 	if (said && p.kind == HW_PAYLOAD_MONITOR) {
 		if (adopting && strcmp(p.by, m->conf.adopt_by) == 0)
 			adopt_status(m, now, in, &p);
 		take_monitors(m, now, msg, &p);
-	} else if (msg->retained) {
+	} else if (history) {
 		refuse(m, HW_REFUSED_RETAINED);
-	} else {
+	} else if ((said && said->goodbye) || takes_back(m, in, i, said) || !is_flagged(m, msg, in->group)) {
 		take_device(m, now, in, i, said);
 	}
 	if (said)
@@ -424,13 +456,15 @@ static void take_element(struct hw_monitor *m, struct hw_now now, uint16_t group
 }
 
 /* Whether anything of a batch may count: all of it or nothing. */
-static bool judge_batch(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg)
+static bool judge_batch(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, uint16_t group)
 {
 	struct hw_payload p;
-	if (msg->retained) {
+	if (is_history(m, msg)) {
 		refuse(m, HW_REFUSED_RETAINED);
 		return false;
 	}
+	if (is_flagged(m, msg, group))
+		return false;
 	if (!msg->truncated && hw_batch_valid(msg->payload, msg->payload_len))
 		return true;
 	bool object = looks_like_json(msg);
@@ -458,7 +492,7 @@ static bool take_batch(struct hw_monitor *m, struct hw_now now, struct hw_messag
 	if (msg->done == 0) {
 		unsigned cost = 1 + (unsigned)(msg->payload_len / BYTES_AN_ELEMENT);
 		*budget -= cost < *budget ? cost : *budget;
-		if (!judge_batch(m, now, msg))
+		if (!judge_batch(m, now, msg, in->group))
 			return true;
 		brought(m, in);
 	}

@@ -211,9 +211,10 @@ static void take_device(struct hw_payload *p, const struct hw_value found[FIELDS
 	} else if (timeout->kind != HW_VALUE_ABSENT) {
 		p->timeout_refused = true;
 	}
-	if (is_bool(online))
+	if (is_bool(online)) {
 		p->goodbye = online->kind == HW_VALUE_FALSE;
-	else if (online->kind != HW_VALUE_ABSENT)
+		p->birth = !p->goodbye;
+	} else if (online->kind != HW_VALUE_ABSENT)
 		blame(p, ONLINE);
 }
 

@@ -104,6 +104,17 @@ static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *tex
 	return k != HW_REFUSED_STRANGER || stranger;
 }
 
+/* Once: births are published so, and say no more than the heartbeats that follow. */
+static void tell_flagged(struct hw_app *a, uint64_t fresh, bool first)
+{
+	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
+	const char *group = hw_monitor_groups(a->monitor)->all[s->flagged_group]->name;
+	hw_log(a->log, first ? HW_LOG_WARNING : HW_LOG_DEBUG,
+	       "group '%s': %llu message%s with the retain flag not counted; if its devices publish all their "
+	       "heartbeats so, set retained = count in that group",
+	       group, (unsigned long long)fresh, fresh == 1 ? "" : "s");
+}
+
 static void tell_refused(struct hw_app *a)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
@@ -117,11 +128,16 @@ static void tell_refused(struct hw_app *a)
 			a->refused_quiet_s[k]--;
 			continue;
 		}
+		bool first = a->refused_told[k] == 0;
 		a->refused_told[k] = s->refused[k];
 		if (!explain_refused(a, (enum hw_refused)k, why, sizeof(why)))
 			continue;
-		hw_log(a->log, expected ? HW_LOG_DEBUG : HW_LOG_WARNING, "refused %llu message%s (%s)%s",
-		       (unsigned long long)fresh, fresh == 1 ? "" : "s", hw_refused_name((enum hw_refused)k), why);
+		if (k == HW_REFUSED_FLAGGED)
+			tell_flagged(a, fresh, first);
+		else
+			hw_log(a->log, expected ? HW_LOG_DEBUG : HW_LOG_WARNING, "refused %llu message%s (%s)%s",
+			       (unsigned long long)fresh, fresh == 1 ? "" : "s", hw_refused_name((enum hw_refused)k),
+			       why);
 		a->refused_quiet_s[k] = 10;
 	}
 }

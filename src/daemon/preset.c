@@ -58,6 +58,7 @@ static const struct line lines[] = {
 	{HW_PRESET_ESPHOME, "goodbye", "{id}/status offline"},
 	{HW_PRESET_ESPHOME, "ignore", "homeassistant/#"},
 	{HW_PRESET_ESPHOME, "timeout", "1h"},
+	{HW_PRESET_ESPHOME, "retained", "count"}, /* a node retains its states, unless it is told not to */
 	{HW_PRESET_ESPHOME, "payload", "plain"},
 
 	/* The first generation: everything every 30 s. shellies/command and shellies/announce are of all devices. */
@@ -141,12 +142,14 @@ static const struct line lines[] = {
 	{HW_PRESET_HOMIE, "ignore", "homie/$broadcast/#"},
 	{HW_PRESET_HOMIE, "ignore", "homie/{id}/$implementation/#"},
 	{HW_PRESET_HOMIE, "timeout", "15m"},
+	{HW_PRESET_HOMIE, "retained", "count"}, /* the convention has it so */
 	{HW_PRESET_HOMIE, "payload", "homie"},
 
 	{HW_PRESET_HOMIE5, "heartbeat", "homie/5/{id}/$state"},
 	{HW_PRESET_HOMIE5, "heartbeat", "homie/5/{id}/+/+"},
 	{HW_PRESET_HOMIE5, "ignore", "homie/5/$broadcast/#"},
 	{HW_PRESET_HOMIE5, "timeout", "15m"},
+	{HW_PRESET_HOMIE5, "retained", "count"},
 	{HW_PRESET_HOMIE5, "payload", "homie"},
 };
 /* clang-format on */

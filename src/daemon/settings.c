@@ -23,6 +23,8 @@
 static const struct hw_conf_choice payloads[] = {
 	{"json", HW_FORMAT_JSON}, {"homie", HW_FORMAT_HOMIE}, {"plain", HW_FORMAT_PLAIN}, {NULL, 0}};
 
+static const struct hw_conf_choice retained[] = {{"ignore", 0}, {"count", 1}, {NULL, 0}};
+
 static const struct hw_conf_choice presets[] = {{"", HW_PRESET_NONE},
                                                 {"tasmota", HW_PRESET_TASMOTA},
                                                 {"esphome", HW_PRESET_ESPHOME},
@@ -98,6 +100,7 @@ static const struct hw_conf_option options[] = {
 	{"group", "probes", HW_CONF_INT, GAT(probes), .min = 1, .max = HW_PROBES_MAX, .unit = "probes", .dflt = "1", .live = true},
 	{"group", "payload", HW_CONF_ENUM, GAT(payload), .choices = payloads, .dflt = "json", .live = true},
 	{"group", "batch", HW_CONF_BOOL, GAT(batch), .dflt = "no", .live = true},
+	{"group", "retained", HW_CONF_ENUM, GAT(retained), .choices = retained, .dflt = "ignore", .live = true},
 	{"group", "canary", HW_CONF_BOOL, GAT(canary), .dflt = "yes", .live = true},
 };
 /* clang-format on */

@@ -38,6 +38,7 @@ struct hw_settings_group {
 	int payload; /* enum hw_format */
 	bool batch;
 	bool canary;
+	int retained; /* 1: heartbeats with the retain flag count */
 };
 
 enum hw_preset {

@@ -30,6 +30,7 @@ struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)
 		                                  .probe_after_ms = hw_settings_probe_after_ms(g),
 		                                  .probes = (unsigned)g->probes,
 		                                  .format = (enum hw_format)g->payload,
+		                                  .retained = g->retained,
 		                                  .batch = g->batch,
 		                                  .canary = g->canary};
 	}
@@ -58,6 +59,7 @@ struct hw_monitor_conf hw_app_monitor_conf(const struct hw_settings *c, const ch
 	                                .node = c->node_id,
 	                                .several = c->cluster_mode != HW_CLUSTER_OFF,
 	                                .canaries = true,
+	                                .as_published = c->mqtt.protocol == 5,
 	                                .adopt_by = c->store == HW_STORE_MEMORY ? c->node_id : NULL,
 	                                .loading = c->store == HW_STORE_REDIS,
 	                                .probe_rate = (unsigned)c->mqtt.probe_rate,

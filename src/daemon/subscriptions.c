@@ -52,6 +52,19 @@ static void drop_covered(struct wanted *w)
 	}
 }
 
+/* A message with the flag is history where retained messages are asked for, and only there: so a filter that may bring
+ * such topics, too, does not bring the flag of what is published now. */
+static void ask_for_flags(struct wanted *w)
+{
+	for (size_t k = 0; k < w->n; k++) {
+		bool history = false;
+		for (size_t i = 0; i < w->n; i++)
+			history |=
+				w->filters[i].replay && hw_copies_overlap(w->filters[i].filter, w->filters[k].filter);
+		w->filters[k].as_published = !history;
+	}
+}
+
 /* The topic of probes' answers, in `answers`. */
 static int add_answers(struct hw_app *a, struct wanted *w, struct hw_topic *answers)
 {
@@ -96,6 +109,7 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 	struct hw_topic answers = {0};
 	int rc = add_answers(a, &w, &answers);
 	drop_covered(&w);
+	ask_for_flags(&w);
 	free(w.topics);
 	hw_topic_fini(&answers);
 	if (rc)

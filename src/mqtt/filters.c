@@ -16,7 +16,7 @@
 
 struct filter {
 	char *sent; /* as it goes to the broker, with the share prefix */
-	bool replay, asked, granted;
+	bool replay, as_published, asked, granted;
 	int mid;
 };
 
@@ -44,6 +44,7 @@ struct hw_filters *hw_filters_new(const struct hw_mqtt_filter *filters, size_t n
 	for (size_t i = 0; i < n; i++) {
 		f->all[i].sent = with_share(filters[i].plain ? NULL : share_group, filters[i].filter);
 		f->all[i].replay = filters[i].replay;
+		f->all[i].as_published = filters[i].as_published;
 		ok = ok && f->all[i].sent;
 	}
 	f->all[n].sent = strdup(barrier_topic);
@@ -96,7 +97,7 @@ int hw_filters_replace(struct hw_filters *f, const struct hw_filters *from, stru
 	for (size_t i = 0; i < from->n; i++) {
 		const struct filter *old = &from->all[i];
 		struct filter *same = find(f, old->sent);
-		if (same && (old->replay || !same->replay)) {
+		if (same && (old->replay || !same->replay) && old->as_published == same->as_published) {
 			same->asked = old->asked;
 			same->granted = old->granted;
 			same->mid = old->mid;
@@ -120,6 +121,8 @@ int hw_filters_ask(struct hw_filters *f, struct hw_link *l)
 			continue;
 		/* 3.1.1 has no options; the library leaves them out there */
 		int options = it->replay ? MQTT_SUB_OPT_SEND_RETAIN_ALWAYS : MQTT_SUB_OPT_SEND_RETAIN_NEVER;
+		if (it->as_published)
+			options |= MQTT_SUB_OPT_RETAIN_AS_PUBLISHED;
 		int rc = mosquitto_subscribe_v5(l->m, &it->mid, it->sent, l->conf.qos, options, NULL);
 		if (rc) {
 			hw_why_say(&l->why, "cannot subscribe to '%s': %s", it->sent, mosquitto_strerror(rc));

@@ -36,11 +36,12 @@ struct hw_mqtt_conf {
 struct hw_reader;
 
 /* A filter to subscribe to; `replay` asks for retained messages too (MQTT 5: retain handling 0; 3.1.1 always gets
- * them); `plain`: never a shared subscription, so each reader that has it gets every message.
+ * them); `plain`: never a shared subscription, so each reader that has it gets every message. `as_published`: the
+ * retain flag comes as it was published (MQTT 5: retain-as-published; 3.1.1 has it of what is retained alone).
  */
 struct hw_mqtt_filter {
 	const char *filter;
-	bool replay, plain;
+	bool replay, plain, as_published;
 };
 
 enum hw_reader_event_kind {

@@ -372,7 +372,7 @@ static struct hw_mqtt_filter *filters_of(struct hw_tasks_broker *b, size_t *n)
 			continue;
 		while (k < *n && (strcmp(f[k].filter, l->filter) != 0 || f[k].plain != l->own))
 			k++;
-		f[k] = (struct hw_mqtt_filter){l->filter, false, l->own};
+		f[k] = (struct hw_mqtt_filter){.filter = l->filter, .plain = l->own};
 		if (k == *n)
 			++*n;
 	}

@@ -97,9 +97,9 @@ def test_a_megabyte_is_a_heartbeat(shared_daemon):
 
 
 def test_live_message_with_the_retain_flag_is_a_heartbeat(env):
-    """What a device publishes with retain is live when it is sent; only the replay is history."""
+    """With retained = count what a device publishes with retain is live when it is sent; only the replay is history."""
     for protocol in ("5", "3.1.1"):
-        d = env.configure(mqtt={"protocol": protocol}).start()
+        d = env.configure(mqtt={"protocol": protocol}, group={"retained": "count"}).start()
         env.beat("live" + protocol[0], b"1", retain=True)
         wait_until(lambda: d.state("live" + protocol[0]) == "online")
         d.stop()
@@ -347,7 +347,7 @@ def test_retained_will_is_replaced_by_the_status(env):
 def test_goodbye_is_void_when_a_heartbeat_follows(env):
     """The will of an old connection and the first heartbeat of the new one: the device stays online, and its retained
     status, which the will has replaced, is put right."""
-    d = env.daemon(timeout="30s")
+    d = env.daemon(timeout="30s", group={"retained": "count"})
     observer = env.observer()
     env.beat("v")
     env.wait_status(observer, "v", True)

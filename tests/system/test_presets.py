@@ -144,6 +144,13 @@ def test_life_and_death(env, preset):
     env.own_broker()
     observer = env.observer("nodes/#")
     d = env.daemon(groups=groups(preset))
+    env.publisher.publish(f["topic"], f["birth"], 1, True)  # a bridge may bring it, of a device that is no more
+    marker(env, d)
+    assert d.state(f["id"]) == ("online" if preset in ("homie", "homie5", "esphome") else None)
+    env.publisher.publish(f["beats"][0][0], f["beats"][0][1], 1, preset == "esphome")
+    wait_until(lambda: d.state(f["id"]) == "online", 5, "the first sign of life")
+    env.publisher.publish(f["topic"], f["will"], 1, True)
+    wait_until(lambda: d.state(f["id"]) == "offline", 5, "the will to be heard")
     for topic, payload, *reported in f["beats"]:
         device = env.raw(will=(f["topic"], f["will"], True))
         device.publish((f["topic"], f["birth"]), retain=True)

@@ -83,6 +83,52 @@ START_TEST(test_a_byte_order_mark_says_nothing)
 }
 END_TEST
 
+/* The flag is as it was published: only a goodbye counts with it, or everything where the group says so. */
+START_TEST(test_the_retain_flag_as_published)
+{
+	struct hw_group_spec groups[2] = {world_group("default", 10000), world_group("counts", 10000)};
+	static const char *const other[] = {"counts/{id}/heartbeat"};
+	struct hw_monitor_conf conf = world_conf();
+	conf.as_published = true;
+	groups[1].heartbeat = other;
+	groups[1].n_heartbeat = 1;
+	groups[1].status = NULL;
+	groups[1].retained = true;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	const struct hw_monitor_stats *s = hw_monitor_stats(w->m);
+	world_say(w, "nodes/a/heartbeat", "", true);
+	world_say(w, "nodes/a/heartbeat", "{\"battery\":5}", true);
+	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(w->m)), 0);
+	ck_assert_uint_eq(s->refused[HW_REFUSED_FLAGGED], 2);
+	ck_assert_uint_eq(s->flagged_group, 0);
+	world_say(w, "nodes/a/heartbeat", "", false);
+	world_say(w, "nodes/a/status", "{\"online\":false}", true);
+	world_pass(w, S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	world_say(w, "nodes/a/heartbeat", "", true);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	/* What is retained in the place of a will is younger than the will: but not if that was a timeout. */
+	world_say(w, "nodes/a/status", "{\"online\":true}", true);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_pass(w, 11 * S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	world_say(w, "nodes/a/status", "{\"online\":true}", true);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	world_say(w, "counts/b/heartbeat", "", true);
+	ck_assert(world_is(w, "b", HW_STATE_ONLINE));
+	world_say(w, "nodes/a/status", "{\"by\":\"x\",\"seq\":5,\"online\":true}", true);
+	ck_assert_uint_eq(s->refused[HW_REFUSED_MONITOR], 1);
+	ck_assert_uint_eq(s->refused[HW_REFUSED_RETAINED], 0);
+	/* Without a store, what comes with the flag on a status topic is retained there. */
+	conf.adopt_by = "w";
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_say(w, "nodes/b/status", "{\"online\":false}", true);
+	world_pass(w, S);
+	ck_assert(world_is(w, "b", HW_STATE_ONLINE));
+	ck_assert_uint_eq(s->refused[HW_REFUSED_RETAINED], 1);
+}
+END_TEST
+
 START_TEST(test_what_is_no_heartbeat)
 {
 	world_say(w, "nodes/a/heartbeat", "", true); /* history */
@@ -373,6 +419,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 20);
 	tcase_add_test(tc, test_what_is_no_heartbeat);
+	tcase_add_test(tc, test_the_retain_flag_as_published);
 	tcase_add_loop_test(tc, test_own_messages_are_not_refused, 0, 2);
 	tcase_add_test(tc, test_a_payload_error_names_its_device);
 	tcase_add_test(tc, test_a_byte_order_mark_says_nothing);

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Fleets behind a bridge: two mosquittos, of which the monitor's fetches the fleet's topics from the other."""
+import pytest
+
+from hw_env import NO_STALL, NO_STANDSTILL
+from hw_mqtt import Client
+from hw_servers import Broker
+from hw_wait import pass_time, throughout, wait_until
+
+STATE = "$SYS/broker/connection/site-b/state"
+
+
+class Site:
+    """The other broker, with a client on it; `env.broker` is bridged to it."""
+
+    def __init__(self, env, topics=("nodes/#",), bridged=True):
+        self.env = env
+        self.broker = Broker(env.own_dir("site"), persistence=True)
+        env.servers.append(self.broker)
+        self.broker.start()
+        bridge = ["connection site-b", "address 127.0.0.1:%d" % self.broker.port, "remote_clientid site-b", "cleansession true",
+                  "restart_timeout 1", "keepalive_interval 5", "try_private true"]
+        env.own_broker(settings=["set_tcp_nodelay true", *bridge, *("topic %s in 0" % t for t in topics)])
+        env.root = "nodes"
+        self.client = None
+        self.connect()
+
+    def connect(self):
+        if self.client:
+            self.client.close()
+        self.client = Client(self.broker.port)
+        self.env.clients.append(self.client)
+
+    def beat(self, device, payload=b"", retain=False, last="heartbeat"):
+        self.client.publish(self.env.topic(device, last), payload, retain=retain)
+
+    def cut(self):
+        self.broker.stop()
+
+    def restore(self):
+        self.broker.start()
+        self.connect()
+
+    def beats_until(self, device, state):
+        """It beats until the bridge has brought it."""
+        def look():
+            self.beat(device)
+            return self.env.daemons[-1].state(device) == state
+        wait_until(look, 30, "%s to be %s" % (device, state))
+
+
+def daemon(env, **group):
+    protocol = group.pop("protocol", "5")
+    return env.daemon(timeout=group.pop("timeout", "1h"), group={"heartbeat": "nodes/{id}/heartbeat", **group},
+                      monitor=NO_STALL, mqtt={"protocol": protocol, "reconnect_grace": "500ms", **NO_STANDSTILL})
+
+
+def flagged(d):
+    return d.metrics().get("refused_total", kind="flagged")
+
+
+def test_a_bridge_that_reconnects_brings_history(env):
+    """Devices that the other broker retains a heartbeat of, and that have long stopped, do not come online."""
+    site = Site(env)
+    for i in range(5):
+        site.beat("stopped%d" % i, b'{"battery":50}', retain=True)
+    d = daemon(env)
+    site.beats_until("live", "online")
+    site.cut()
+    wait_until(lambda: env.retained(STATE)[STATE].payload == b"0", 20, "the bridge to be away")
+    before = flagged(d)
+    site.restore()
+    wait_until(lambda: flagged(d) >= before + 5, 30, "the bridge to bring what is retained")
+    site.beats_until("later", "online")
+    assert [d.state("stopped%d" % i) for i in range(5)] == [None] * 5
+    assert d.metrics().get("devices", group="default", state="online") == 2
+    line, = [l for l in d.log().splitlines() if "with the retain flag not counted" in l and " warning: " in l]
+    assert "group 'default': " in line and "set retained = count in that group" in line, line
+
+
+def test_a_goodbye_with_the_flag_counts(env):
+    """Most last wills are retained."""
+    site = Site(env)
+    d = daemon(env, goodbye="nodes/{id}/lwt gone")
+    site.beats_until("a", "online")
+    site.beat("a", b"gone", retain=True, last="lwt")
+    wait_until(lambda: d.state("a") == "offline", 10, "the goodbye to count")
+    assert d.device("a")["reason"] == "will"
+    site.beat("a", retain=True)
+    site.beat("b", b"here", retain=True, last="lwt")
+    wait_until(lambda: flagged(d) >= 2, 10, "both to be read")
+    assert d.state("a") == "offline" and d.state("b") is None
+    # It is retained in the place of the will: the device has reconnected after that.
+    site.beat("a", b"here", retain=True, last="lwt")
+    wait_until(lambda: d.state("a") == "online", 10, "the birth to take the will back")
+
+
+def test_devices_that_retain_their_heartbeats(env):
+    """With retained = count, which a reload brings."""
+    env.own_broker()
+    env.root = "nodes"
+    d = daemon(env, retained="ignore")
+    env.beat("a", b"", retain=True)
+    wait_until(lambda: flagged(d) == 1, 10, "the message to be read")
+    assert d.state("a") is None
+    d.edit("retained = ignore", "retained = count")
+    assert d.request("POST", "/v1/reload").json()["changed"] == ["group default.retained"]
+    env.beat("a", b'{"battery":50}', retain=True)
+    wait_until(lambda: d.state("a") == "online")
+    assert d.device("a")["battery"] == 50
+    # What is retained is still history for who subscribes to it.
+    d.stop()
+    env.redis.flushdb()
+    d.start()
+    env.beat("b", b"", retain=True)
+    wait_until(lambda: d.state("b") == "online")
+    assert d.state("a") is None
+
+
+@pytest.mark.parametrize("store", ["memory", "redis"])
+@pytest.mark.parametrize("readers", [1, 2])
+def test_goodbyes_and_statuses_keep_their_meaning(env, store, readers):
+    """Without a store, what is retained on the status topic is what is left of the run before."""
+    env.own_broker()
+    env.root = "nodes"
+    env.check_events = store == "redis"
+    d = env.daemon(timeout="1h", monitor=NO_STALL, mqtt={"readers": readers, **NO_STANDSTILL}, store={"type": store})
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
+    env.beat("a", b'{"online":false}', last="status", retain=True)
+    wait_until(lambda: d.state("a") == "offline", 10, "a retained will to count")
+    wait_until(lambda: env.retained_status("a").get("by") == env.node, 10, "the monitor's own status")
+    d.stop()
+    d.start()
+    wait_until(lambda: d.state("a") == "offline", 10, "the device to be known")
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "online")
