@@ -165,11 +165,12 @@ enum hw_refused {
 	HW_REFUSED_BATCH,       /* a batch that is no JSON array, or is cut off; or an element that names no device */
 	HW_REFUSED_STRANGER,    /* of several nodes: the presence of a node that is no member */
 	HW_REFUSED_EPOCH,       /* ... a token with an epoch that is too far ahead, in a presence or in Redis */
+	HW_REFUSED_STORED,      /* a time or a seq in the store is more than a day ahead of the clock */
 	HW_REFUSED_KINDS
 };
 
 /* "id", "max_devices", "timeout", "stale", "retained", "flagged", "monitor", "topic", "memory", "probe", "batch",
- * "stranger", "epoch". */
+ * "stranger", "epoch", "stored". */
 const char *hw_refused_name(enum hw_refused k);
 /* Counts what the caller has refused itself. */
 void hw_monitor_count_refused(struct hw_monitor *m, enum hw_refused k, uint64_t n);
@@ -352,13 +353,16 @@ struct hw_stored {
 	unsigned source;                /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;
 	bool once;
+	int64_t ahead_ms; /* how far the store's clock is ahead of this machine's; 0 if it is behind, or not known */
 	struct hw_report report; /* the caller's, but what is newer here may be taken out of it */
 };
 
 /*
  * A device from the store. Unknown: it is created as stored, without a transition. Heard meanwhile: it keeps what was
  * heard, and its seq grows past the stored one; where another node decides, it is as stored, unless something newer was
- * read, and of two timeouts of its own it has the longer one. Returns 0, -EINVAL (id, seq or state unusable), -ENOSPC
+ * read, and of two timeouts of its own it has the longer one. A time or a seq more than a day ahead of both clocks is
+ * counted (HW_REFUSED_STORED) and replaced: the time by now; the seq by the one that is known of the device, or by now.
+ * Such a device is refreshed, which corrects the store. Returns 0, -EINVAL (id, seq or state unusable), -ENOSPC
  * (max_devices) or -ENOMEM.
  */
 int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s);
@@ -407,7 +411,8 @@ uint64_t hw_monitor_epoch(const struct hw_monitor *m, const struct hw_device *d)
  * and has read nothing newer. Nothing comes out. The record of a device that is forgotten by it stays until
  * hw_monitor_reap(). 0, -EINVAL (id, state or seq unusable), -ENOSPC (max_devices) or -ENOMEM; or -ESTALE: its epoch is
  * above that of hw_monitor_role(), so another node has claimed the partition, which is lost. Nothing of the entry was
- * taken: it is to be put in once more, after the role was changed, or it is missed.
+ * taken: it is to be put in once more, after the role was changed, or it is missed. A seq more than a day ahead of the
+ * clock is counted (HW_REFUSED_STORED) and says nothing: the entry's place in the stream says its order.
  */
 int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_event *e);
 

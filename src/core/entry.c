@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "heartwheel/topic.h"
+#include "heartwheel/utf8.h"
 
 static const char *const names[HW_ENTRY_NAMES] = {
 	[HW_ENTRY_ID] = "id",
@@ -60,6 +61,16 @@ static const char *word(const char *text, size_t len, char buf[32])
 	return buf;
 }
 
+/* A name of a group or a node, as long as an id at most. */
+static bool is_name(const char *text, size_t len)
+{
+	uint32_t c;
+	for (size_t i = 0, n; i < len && len <= HW_ID_MAX; i += n)
+		if ((n = hw_utf8_next((const unsigned char *)text + i, len - i, &c)) == 0 || hw_utf8_is_control(c))
+			return false;
+	return len <= HW_ID_MAX;
+}
+
 static bool take_text(const char *value, size_t len, const char **text, size_t *text_len)
 {
 	*text = value;
@@ -82,9 +93,9 @@ static bool take(struct hw_event *e, enum hw_entry_name name, const char *value,
 	case HW_ENTRY_LAST_SEEN:
 		return take_ms(value, len, &e->last_seen_ms);
 	case HW_ENTRY_GROUP:
-		return take_text(value, len, &e->group, &e->group_len);
+		return is_name(value, len) && take_text(value, len, &e->group, &e->group_len);
 	case HW_ENTRY_NODE:
-		return take_text(value, len, &e->node, &e->node_len);
+		return is_name(value, len) && take_text(value, len, &e->node, &e->node_len);
 	case HW_ENTRY_EPOCH:
 		return take_number(value, len, &e->epoch);
 	default:

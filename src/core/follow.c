@@ -19,6 +19,7 @@
 #include "arm.h"
 #include "door.h"
 #include "gate.h"
+#include "heartwheel/bounds.h"
 #include "key.h"
 #include "out.h"
 #include "probe.h"
@@ -127,6 +128,12 @@ bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e)
 	return !d || (hw_device_state(d) != HW_STATE_ONLINE && !is_heard(d));
 }
 
+uint64_t hw_follow_known_seq(const struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	const struct hw_device *d = i == HW_NIL ? NULL : hw_registry_at(m->registry, i);
+	return d && d->seq ? d->seq : now.wall_ms > 0 ? (uint64_t)now.wall_ms : 1;
+}
+
 int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_event *e)
 {
 	struct hw_transition t = {.state = e->state,
@@ -134,17 +141,21 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 	                          .time_ms = e->time_ms,
 	                          .last_seen_ms = e->last_seen_ms,
 	                          .seq = e->seq};
-	if (!hw_id_valid(e->id, e->id_len) || e->state == HW_STATE_PROVISIONAL || e->seq == 0 || e->seq >= HW_SEQ_MAX)
+	if (!hw_id_valid(e->id, e->id_len) || e->state == HW_STATE_PROVISIONAL || e->seq == 0)
 		return -EINVAL;
 	if (is_lost(m, e))
 		return -ESTALE;
 	uint32_t i = hw_registry_find(m->registry, e->id, e->id_len);
+	if (!hw_bounds_seq(e->seq, now.wall_ms)) {
+		m->stats.refused[HW_REFUSED_STORED]++;
+		t.seq = hw_follow_known_seq(m, now, i);
+	}
 	bool first = i != HW_NIL && hw_gate_lacks(m, i);
 	if (i != HW_NIL)
-		hw_gate_said(m, i, e->seq);
+		hw_gate_said(m, i, t.seq);
 	if (hw_gate_speaks(m, hw_partition_of(e->id, e->id_len))) {
-		if (i != HW_NIL && is_told(hw_monitor_at(m, i)) && e->seq > hw_monitor_at(m, i)->seq)
-			hw_follow_surpass(m, i, e->seq); /* of us, before another Redis' word was taken */
+		if (i != HW_NIL && is_told(hw_monitor_at(m, i)) && t.seq > hw_monitor_at(m, i)->seq)
+			hw_follow_surpass(m, i, t.seq); /* of us, before another Redis' word was taken */
 		return 0;
 	}
 	if (i == HW_NIL && e->state == HW_STATE_FORGOTTEN)
@@ -152,7 +163,7 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 	int rc = i == HW_NIL ? hw_monitor_add(m, group_of(&m->groups, e), e->id, e->id_len, &i) : 0;
 	if (rc)
 		return rc;
-	hw_gate_said(m, i, e->seq);
+	hw_gate_said(m, i, t.seq);
 	hw_follow_stored(m, now, i, &t, first);
 	return 0;
 }

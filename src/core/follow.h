@@ -17,6 +17,8 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first);
 /* The store has a newer word of a device that this node decides about: its own is to be newer still. */
 void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq);
+/* The seq of a device, HW_NIL if there is none, in the place of one that is out of bounds. */
+uint64_t hw_follow_known_seq(const struct hw_monitor *m, struct hw_now now, uint32_t i);
 
 /* The next record that is to be taken over; HW_NIL when there is none, or the budget is used up. */
 uint32_t hw_follow_next(struct hw_monitor *m, unsigned *budget);

@@ -11,6 +11,7 @@
 #include "arm.h"
 #include "door.h"
 #include "follow.h"
+#include "heartwheel/bounds.h"
 #include "out.h"
 
 static int64_t age_ms(int64_t wall_ms, int64_t then_ms)
@@ -180,23 +181,17 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	arm_again(m, now, i);
 }
 
-int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
+static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
-	bool state_ok = s->state == HW_STATE_ONLINE || s->state == HW_STATE_OFFLINE;
-	if (!state_ok || !hw_id_valid(s->id, s->id_len) || s->seq == 0 || s->seq >= HW_SEQ_MAX)
-		return -EINVAL;
-	uint32_t i = hw_registry_find(m->registry, s->id, s->id_len);
-	if (i == HW_NIL)
-		return load_new(m, now, s);
 	bool first = hw_gate_lacks(m, i);
 	hw_gate_said(m, i, s->seq);
 	if (hw_device_state(hw_monitor_at(m, i)) == HW_STATE_PROVISIONAL) {
 		load_provisional(m, now, i, s);
-		return 0;
+		return;
 	}
 	if (!hw_gate_speaks(m, hw_device_partition(hw_monitor_at(m, i)))) {
 		load_again(m, now, i, s, first);
-		return 0;
+		return;
 	}
 	/* Known already: ours is newer by what was heard, so it must also be newer by seq. A refresh finds the
 	 * difference. */
@@ -204,7 +199,42 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 		fill_in_source(hw_monitor_at(m, i), s);
 	if (s->seq > hw_monitor_at(m, i)->seq)
 		hw_follow_surpass(m, i, s->seq);
-	return 0;
+}
+
+/* Corrects what is out of bounds; see monitor.h. Returns whether anything was. */
+static bool correct(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
+{
+	int64_t clock_ms = now.wall_ms + s->ahead_ms;
+	unsigned wrong = 0;
+	if (!hw_bounds_time(s->since_ms, clock_ms)) {
+		s->since_ms = clock_ms;
+		wrong++;
+	}
+	if (!hw_bounds_time(s->last_seen_ms, clock_ms)) {
+		s->last_seen_ms = clock_ms;
+		wrong++;
+	}
+	if (!hw_bounds_seq(s->seq, clock_ms)) {
+		s->seq = hw_follow_known_seq(m, now, i);
+		wrong++;
+	}
+	m->stats.refused[HW_REFUSED_STORED] += wrong;
+	return wrong > 0;
+}
+
+int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
+{
+	bool state_ok = s->state == HW_STATE_ONLINE || s->state == HW_STATE_OFFLINE;
+	if (!state_ok || !hw_id_valid(s->id, s->id_len) || s->seq == 0)
+		return -EINVAL;
+	uint32_t i = hw_registry_find(m->registry, s->id, s->id_len);
+	bool corrected = correct(m, now, i, s);
+	if (i != HW_NIL)
+		load_known(m, now, i, s);
+	int rc = i == HW_NIL ? load_new(m, now, s) : 0;
+	if (corrected && rc == 0)
+		hw_monitor_emit_device(m, HW_OUT_REFRESH, hw_registry_find(m->registry, s->id, s->id_len));
+	return rc;
 }
 
 /* The first group whose ids look like this one; with the longest prefix. */

@@ -317,7 +317,7 @@ const char *hw_refused_name(enum hw_refused k)
 {
 	static const char *const names[HW_REFUSED_KINDS] = {"id",      "max_devices", "timeout", "stale",  "retained",
 	                                                    "flagged", "monitor",     "topic",   "memory", "probe",
-	                                                    "batch",   "stranger",    "epoch"};
+	                                                    "batch",   "stranger",    "epoch",   "stored"};
 	return (unsigned)k < HW_REFUSED_KINDS ? names[k] : "unknown";
 }
 

@@ -99,6 +99,10 @@ static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *tex
 		         ": '%.64s' is not a member of the nodes, and its presence is ignored; allow only the nodes to "
 		         "write heartwheel/#",
 		         stranger);
+	else if (k == HW_REFUSED_STORED)
+		snprintf(text, cap,
+		         ": times or seqs in Redis that are more than a day ahead of the clock, which were "
+		         "replaced; check the clock of each program that writes there");
 	else if (k == HW_REFUSED_EPOCH)
 		snprintf(text, cap, ": a token's epoch is more than a day ahead of Redis' clock, and is ignored");
 	return k != HW_REFUSED_STRANGER || stranger;

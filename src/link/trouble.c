@@ -42,6 +42,8 @@ static const struct {
 	{HW_TROUBLE_CLUSTERDOWN, "CLUSTERDOWN", true, false,
          "Redis Cluster is not supported: point [redis] host at a Redis without cluster-enabled"},
 	{HW_TROUBLE_DB, "DB index", true, false, "Redis has no such database: see [redis] db"},
+	{HW_TROUBLE_STREAM_FULL, "last possible ID", true, false,
+         "a stream has the greatest possible id, so it takes no entry: save what you need of it and delete its key"},
 	{HW_TROUBLE_WRONGTYPE, "WRONGTYPE", false, false, "a key under [redis] key_prefix holds something else"},
 };
 
@@ -84,6 +86,7 @@ const char *hw_trouble_name(enum hw_trouble k)
 	                                                    [HW_TROUBLE_MOVED] = "MOVED",
 	                                                    [HW_TROUBLE_CLUSTERDOWN] = "CLUSTERDOWN",
 	                                                    [HW_TROUBLE_WRONGTYPE] = "WRONGTYPE",
+	                                                    [HW_TROUBLE_STREAM_FULL] = "STREAMFULL",
 	                                                    [HW_TROUBLE_OTHER] = "other"};
 	return (unsigned)k < HW_TROUBLE_KINDS ? names[k] : NULL;
 }

@@ -30,6 +30,7 @@ enum hw_trouble {
 	HW_TROUBLE_MOVED,
 	HW_TROUBLE_CLUSTERDOWN,
 	HW_TROUBLE_DB,
+	HW_TROUBLE_STREAM_FULL, /* the greatest id that a stream can have is used up */
 	HW_TROUBLE_WRONGTYPE,
 	HW_TROUBLE_OTHER, /* any other error reply */
 	HW_TROUBLE_KINDS

@@ -60,6 +60,7 @@ static int ask(struct hw_redis *r, const struct hw_page_asked *what, const char 
 	if (!a)
 		return -ENOMEM;
 	*a = (struct asked){r, *what};
+	a->what.now_ms = hw_clock_now().wall_ms;
 	a->what.node = r->ops->owner ? NULL : r->conf.node_id; /* several nodes have one stream */
 	int rc = hw_redis_link_command(&r->link, on_page, a, 6, argv, len);
 	if (rc != 0)

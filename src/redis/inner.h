@@ -152,7 +152,8 @@ struct hw_load {
 	bool failed;      /* something said that Redis cannot serve */
 	bool next;        /* during AGAIN: all is to be read after it */
 	uint64_t devices, unusable;
-	bool unarmed; /* `again` could not be armed: hw_load_tick() begins */
+	int64_t ahead_ms; /* how far Redis' clock is ahead of ours; 0 if it is behind */
+	bool unarmed;     /* `again` could not be armed: hw_load_tick() begins */
 	struct event *again;
 };
 

@@ -21,7 +21,6 @@
 
 #define PAGE_TEXT     "500"
 #define AGAIN_SECONDS 1
-#define SEQ_MAX       ((UINT64_C(1) << 48) - 1)
 
 enum field {
 	F_STATE,
@@ -145,19 +144,27 @@ static unsigned read_source(const redisReply *e)
 	return HW_SOURCE_MQTT;
 }
 
+/* A decimal number above 0; INT64_MAX for a greater one, which the core corrects; 0 for anything else. */
+static uint64_t seq_of(const redisReply *e)
+{
+	int64_t seq = number(e, INT64_MAX, 0);
+	bool digits = e && e->len > 0 && e->len <= 40 && strspn(e->str, "0123456789") == e->len;
+	return seq == 0 && digits && e->str[0] != '0' ? INT64_MAX : (uint64_t)seq;
+}
+
 /* What a device cannot be without: its state and seq. The rest has a default. */
 static bool read_device(const redisReply *reply, struct hw_stored *s)
 {
 	const redisReply *state = field(reply, F_STATE), *reason = field(reply, F_REASON),
 			 *group = field(reply, F_GROUP);
-	s->seq = (uint64_t)number(field(reply, F_SEQ), (int64_t)SEQ_MAX, 0);
+	s->seq = seq_of(field(reply, F_SEQ));
 	if (!state || hw_state_parse(state->str, &s->state) != 0 || s->seq == 0 ||
 	    (s->state != HW_STATE_ONLINE && s->state != HW_STATE_OFFLINE))
 		return false;
 	if (!reason || hw_reason_parse(reason->str, &s->reason) != 0)
 		s->reason = s->state == HW_STATE_ONLINE ? HW_REASON_HEARTBEAT : HW_REASON_TIMEOUT;
-	s->since_ms = number(field(reply, F_SINCE), HW_SINCE_MAX, 0);
-	s->last_seen_ms = number(field(reply, F_LAST_SEEN), HW_SINCE_MAX, 0);
+	s->since_ms = number(field(reply, F_SINCE), INT64_MAX, 0);
+	s->last_seen_ms = number(field(reply, F_LAST_SEEN), INT64_MAX, 0);
 	s->own_timeout_ms = number(field(reply, F_OWN_TIMEOUT), HW_TIMEOUT_MAX_MS, 0);
 	s->group = group ? group->str : NULL;
 	s->source = read_source(field(reply, F_SOURCE));
@@ -186,6 +193,7 @@ static void take_device(struct hw_redis *r, const struct asked *a, const redisRe
 	}
 	read_report(reply, &s.report);
 	s.down_ms = down_ms(r);
+	s.ahead_ms = r->load.ahead_ms;
 	r->load.devices++;
 	r->ops->on_device(r->arg, &s);
 	hw_report_fini(&s.report);
@@ -390,6 +398,29 @@ static void scan(struct hw_redis *r)
 	l->failed |= !l->scanning;
 }
 
+/* Without the right to ask for it our own clock is what times are compared with. */
+static void on_clock(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis *r = arg;
+	const redisReply *reply = answer;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&r->link);
+	bool good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+	            reply->element[0]->type == REDIS_REPLY_STRING;
+	int64_t ahead_ms = good ? number(reply->element[0], INT32_MAX, 0) * 1000 - hw_clock_now().wall_ms : 0;
+	r->load.ahead_ms = ahead_ms > 0 ? ahead_ms : 0;
+}
+
+/* Redis' clock, before what is compared with it. */
+static void ask_clock(struct hw_redis *r)
+{
+	const char *argv[] = {"TIME"};
+	const size_t len[] = {4};
+	r->load.failed |= hw_redis_link_command(&r->link, on_clock, r, 1, argv, len) != 0;
+}
+
 static void begin(struct hw_redis *r, bool again)
 {
 	struct hw_load *l = &r->load;
@@ -398,6 +429,7 @@ static void begin(struct hw_redis *r, bool again)
 	l->waiting = 0;
 	l->failed = false;
 	l->devices = l->unusable = 0;
+	ask_clock(r);
 	scan(r);
 	if (l->failed && again)
 		l->stage = HW_LOAD_DONE;

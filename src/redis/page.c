@@ -3,11 +3,22 @@
 
 #include <string.h>
 
+#include "heartwheel/bounds.h"
 #include "heartwheel/entry.h"
 
 static bool is_text(const redisReply *reply)
 {
 	return reply->type == REDIS_REPLY_STRING;
+}
+
+/* A time more than a day ahead of the clock is replaced: by the entry's place, which Redis' clock made, or by now. */
+static void correct_times(int64_t now_ms, struct hw_event *e)
+{
+	bool placed = e->at.ms <= INT64_MAX && hw_bounds_time((int64_t)e->at.ms, now_ms);
+	if (now_ms > 0 && !hw_bounds_time(e->time_ms, now_ms))
+		e->time_ms = placed ? (int64_t)e->at.ms : now_ms;
+	if (now_ms > 0 && !hw_bounds_time(e->last_seen_ms, now_ms))
+		e->last_seen_ms = e->time_ms;
 }
 
 /* False if the entry is not a transition that counts. Its place is told in any case. */
@@ -28,6 +39,7 @@ static bool read_entry(const struct hw_page_asked *asked, const redisReply *entr
 			hw_entry_field(&e, name->str, name->len, value->str, value->len);
 	}
 	e.event.at = out->at;
+	correct_times(asked->now_ms, &e.event);
 	*out = e.event;
 	return hw_entry_is_whole(&e) && (!asked->node || (out->node_len == strlen(asked->node) &&
 	                                                  memcmp(out->node, asked->node, out->node_len) == 0));

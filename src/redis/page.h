@@ -15,6 +15,7 @@ struct hw_page_asked {
 	struct hw_event_id after; /* the place to go on from, which the range begins with; {0, 0}: from the start */
 	bool last;                /* the newest entries: in reverse */
 	unsigned count;           /* how many were asked for */
+	int64_t now_ms;           /* wall clock; 0: times are not checked */
 	const char *node;         /* whose entries count; NULL: everybody's. Borrowed */
 };
 

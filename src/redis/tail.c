@@ -145,7 +145,9 @@ static void on_page(redisAsyncContext *ac, void *answer, void *arg)
 	(void)ac;
 	if (!reply)
 		return;
-	hw_page_read(&(struct hw_page_asked){.after = t->place, .count = HW_EVENTS_PAGE}, reply, events, &page);
+	hw_page_read(
+		&(struct hw_page_asked){.after = t->place, .count = HW_EVENTS_PAGE, .now_ms = hw_clock_now().wall_ms},
+		reply, events, &page);
 	if (page.gone) {
 		find_end(t, HW_TAIL_LOST);
 		return;

@@ -181,8 +181,11 @@ static void on_link(void *arg, bool up, const char *why)
 static void on_device(void *arg, struct hw_stored *s)
 {
 	struct world *w = arg;
+	struct hw_out out;
 	MUST(s->down_ms >= 0);
 	hw_monitor_load(w->monitor, w->now, s);
+	while (hw_monitor_caused(w->monitor, &out))
+		;
 }
 
 static void on_outbox(void *arg, const char *id, size_t id_len, const char *payload, size_t len)

@@ -211,9 +211,13 @@ static void on_link(void *arg, bool up, const char *why)
 static void on_device(void *arg, struct hw_stored *device)
 {
 	struct rig *g = arg;
+	struct hw_out out;
 	g->down_ms = device->down_ms;
 	g->told++;
 	ck_assert_int_eq(hw_monitor_load(g->m, rig_now(), device), 0);
+	while (hw_monitor_caused(g->m, &out))
+		if (out.kind == HW_OUT_REFRESH)
+			hw_redis_refresh(g->r, out.device);
 }
 
 static void on_outbox(void *arg, const char *id, size_t id_len, const char *payload, size_t len)

@@ -334,17 +334,59 @@ START_TEST(twenty_thousand_and_garbage)
 }
 END_TEST
 
-/* A record has 46 bits for the time of its last transition: what they do not hold is no such time. */
-START_TEST(times_that_a_record_cannot_hold)
+/* Times and seqs that no clock can have made are replaced, and such a device's next word counts in the store again. */
+START_TEST(times_and_seqs_that_are_far_ahead)
 {
-	rig_do(g, "HSET device:state:a state online seq 5 since %lld", (long long)HW_SINCE_MAX);
-	rig_do(g, "HSET device:state:b state online seq 5 since %lld", (long long)HW_SINCE_MAX + 2);
+	int64_t now = rig_now().wall_ms;
+	rig_do(g, "HSET device:state:a state online reason heartbeat seq %lld since %lld", (long long)(now + 3600000),
+	       (long long)(now + 3600000));
+	rig_do(g, "HSET device:state:b state online reason heartbeat seq 281474976710655 since %lld last_seen %lld",
+	       (long long)HW_SINCE_MAX + 2, (long long)HW_SINCE_MAX + 2);
+	rig_do(g, "HSET device:state:c state offline reason will seq 18446744073709551615 since 5");
 	rig_start(g);
 	hw_redis_load(g->r);
 	rig_until(g, rig_is_loaded, IDLE_MS);
-	ck_assert_uint_eq(g->devices, 2);
-	ck_assert(find("a")->since_ms == HW_SINCE_MAX);
-	ck_assert(find("b")->since_ms == 0);
+	ck_assert_uint_eq(g->devices, 3);
+	ck_assert_uint_eq(hw_monitor_stats(g->m)->refused[HW_REFUSED_STORED], 4);
+	ck_assert_int_eq((int64_t)find("a")->seq, now + 3600000);
+	ck_assert_int_eq(find("a")->since_ms, now + 3600000);
+	ck_assert_int_le(llabs(find("b")->since_ms - now), 60000);
+	ck_assert_int_le(llabs((int64_t)find("b")->seq - now), 60000);
+	ck_assert_int_eq(hw_device_state(find("c")), HW_STATE_OFFLINE);
+	ck_assert_int_le(llabs((int64_t)find("c")->seq - now), 60000);
+	/* The core has asked for a refresh, which corrects the store. */
+	rig_until(g, rig_is_idle, IDLE_MS);
+	ck_assert_int_le(rig_number(g, "HGET device:state:b seq"), now + 60000);
+	static const char *const ids[] = {"b", "c"};
+	for (int i = 0; i < 2; i++) {
+		uint32_t at = hw_registry_find(hw_monitor_registry(g->m), ids[i], 1);
+		struct hw_transition t = rig_transit(g, at, HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
+		rig_until(g, rig_is_idle, IDLE_MS);
+		ck_assert_int_eq(rig_number(g, "HGET device:state:%s seq", ids[i]), (long long)t.seq);
+	}
+	ck_assert_uint_eq(g->newer, 0);
+}
+END_TEST
+
+/* The same of a record that another program overwrites while it is known: it freezes nothing. */
+START_TEST(a_seq_that_another_program_makes_absurd)
+{
+	rig_start(g);
+	rig_until(g, rig_is_up, IDLE_MS);
+	uint32_t i = rig_device(g, 0, "a");
+	rig_transit(g, i, HW_STATE_ONLINE, HW_REASON_HEARTBEAT);
+	rig_until(g, rig_is_idle, IDLE_MS);
+	static const char *const seqs[] = {"281474976710655", "281474976710654", "99999999999999",
+	                                   "9223372036854775807"};
+	for (int k = 0; k < 4; k++) {
+		rig_do(g, "HSET device:state:a seq %s", seqs[k]);
+		struct hw_transition t = rig_transit(g, i, k % 2 ? HW_STATE_ONLINE : HW_STATE_OFFLINE,
+		                                     k % 2 ? HW_REASON_HEARTBEAT : HW_REASON_TIMEOUT);
+		rig_until(g, rig_is_idle, IDLE_MS);
+		ck_assert_int_eq(rig_number(g, "HGET device:state:a seq"), (long long)t.seq);
+		ck_assert_int_eq(rig_number(g, "EXISTS device:disconnected:a"), k % 2 == 0);
+	}
+	ck_assert_uint_eq(g->newer, 0);
 }
 END_TEST
 
@@ -548,7 +590,8 @@ static Suite *suite(void)
 	tcase_add_test(t, a_user_without_rights);
 	tcase_add_test(t, a_prefix_of_glob_characters);
 	tcase_add_test(t, twenty_thousand_and_garbage);
-	tcase_add_test(t, times_that_a_record_cannot_hold);
+	tcase_add_test(t, times_and_seqs_that_are_far_ahead);
+	tcase_add_test(t, a_seq_that_another_program_makes_absurd);
 	tcase_add_test(t, looks_at_devices_are_bounded);
 	tcase_add_loop_test(t, down_is_when_no_node_saw, 0, 14);
 	tcase_add_test(t, the_fields_of_one);

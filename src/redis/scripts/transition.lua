@@ -39,6 +39,7 @@ local KEYS, ARGV, try = KEYS, ARGV, redis.pcall
 local OFFLINE, OUTBOX, EVENTS = KEYS[SHARED.offline], KEYS[SHARED.outbox], KEYS[SHARED.events]
 local EVENTS_MAX, NODE, SELF = ARGV[TRANSITION.events_max], ARGV[TRANSITION.node], ARGV[TRANSITION.self]
 local SEQ_MAX = 281474976710655
+local AHEAD_MS, NO_CLOCK_MS = 86400000, 315360000000 -- a day; ten years
 local ALWAYS = 7 -- fields that every state hash has
 -- Fields that it may have. embed.sh puts in what core/report.c lists.
 local REPORTED = { 'own_timeout', 'once', 'epoch', REPORT_FIELDS }
@@ -61,6 +62,17 @@ local function fail(i, e)
 	local text = tostring(type(e) == 'table' and e.err or e)
 	answer[i] = text
 	stuck[ARGV[arg_at[i] + ITEM.id]] = text
+end
+
+-- Whether a stored seq above ours cannot be one, as it is more than a day ahead of Redis' clock and of ours: then it counts as
+-- none, or the device would keep its state for ever. A user that may not ask for Redis' clock goes by its own seq alone.
+local clock
+local function is_absurd(stored, ours)
+	if not clock then
+		local t = try('TIME')
+		clock = failed(t) and 0 or t[1] * 1000
+	end
+	return stored > math.max(clock > 0 and clock + AHEAD_MS or ours + NO_CLOCK_MS, ours + AHEAD_MS)
 end
 
 local function needs(key, kind)
@@ -203,7 +215,7 @@ local function write_own(i, stored, other)
 		if LETTERS then
 			try('HSET', key, 'epoch', '')
 		end
-		return fail(i, place)
+		return fail(i, place.err .. ': ' .. EVENTS)
 	end
 	answer[i] = { ok = place }
 end
@@ -262,6 +274,9 @@ end
 local function gather(i, a, k)
 	local seq = tonumber(ARGV[a + WRITE.seq])
 	local stored, other = stored_seq(KEYS[k + KEY.state])
+	if stored > seq and is_absurd(stored, seq) then
+		stored = -1
+	end
 	local edge = ARGV[a + WRITE.kind] == 'E'
 	local ours = not LETTERS or look(i, a, KEYS[k + KEY.state])
 	if stored > seq then
