@@ -201,6 +201,18 @@ int hw_app_cluster_send(struct hw_app *a, const char *node, const char *text, si
 	return r->up ? hw_redis_link_command(&r->link, on_sent, a, 3, argv, lens) : -ENOTCONN;
 }
 
+bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from)
+{
+	if (hw_members_find(hw_nodes_members(a->cluster->nodes), from))
+		return true;
+	hw_log_limited(
+		a->log, HW_LIMIT_CLUSTER_STRANGER, HW_LOG_WARNING,
+		"nodes: a message on %snode:* from '%.64s', which is no member, is ignored; check which users may "
+		"publish there",
+		a->cluster->redis.keys.prefix, from);
+	return false;
+}
+
 /* The other member that sent this word; NULL: it is another word, or from this node, or from no member. */
 static const char *said_by(struct hw_app *a, const char *text, const char *word)
 {

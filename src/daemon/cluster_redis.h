@@ -47,5 +47,8 @@ void hw_app_cluster_redis_tick(struct hw_app *a, struct hw_now now);
 
 /* Publishes a text on device:node:NODE. 0; or -ENOTCONN or -ENOMEM, and nobody hears of it. */
 int hw_app_cluster_send(struct hw_app *a, const char *node, const char *text, size_t len);
+/* Whether a member of the cluster has the name `from`. If none has, this is logged: the message is to have no effect.
+ */
+bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from);
 
 #endif

@@ -116,18 +116,6 @@ static void take_answer(struct hw_app *a, const cJSON *said)
 			hw_control_forgotten(a->control, (uint64_t)ticket->valuedouble, (enum hw_forgotten)i);
 }
 
-bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from)
-{
-	if (hw_members_find(hw_nodes_members(a->cluster->nodes), from))
-		return true;
-	hw_log_limited(
-		a->log, HW_LIMIT_CLUSTER_STRANGER, HW_LOG_WARNING,
-		"nodes: a message on %snode:* from '%.64s', which is no member, is ignored; check which users may "
-		"publish there",
-		a->cluster->redis.keys.prefix, from);
-	return false;
-}
-
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len)
 {
 	cJSON *said = hw_json_tree(text, len);

@@ -11,17 +11,12 @@
 #ifndef HW_CLUSTER_REQUESTS_H
 #define HW_CLUSTER_REQUESTS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "control/control.h"
 
 struct hw_app;
-
-/* Whether a member of the cluster has the name `from`. If none has, this is logged: the message is to have no effect.
- */
-bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from);
 
 /* Something was published on our own channel that is no sign between nodes (cluster_redis.c). Borrowed. */
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len);
