@@ -213,18 +213,19 @@ bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from)
 	return false;
 }
 
-/* The other member that sent this word; NULL: it is another word, or from this node, or from no member. */
-static const char *said_by(struct hw_app *a, const char *text, const char *word)
+/* The other node that sent this word; NULL: it is another word, or from this node. */
+static const char *said_by(const struct hw_app *a, const char *text, const char *word)
 {
 	size_t n = strlen(word);
-	bool is = strncmp(text, word, n) == 0 && strcmp(text + n, a->start->node_id) != 0;
-	return is && hw_app_cluster_is_from_member(a, text + n) ? text + n : NULL;
+	return strncmp(text, word, n) == 0 && strcmp(text + n, a->start->node_id) != 0 ? text + n : NULL;
 }
 
+/* Whoever sends it, a look at Redis does no harm: one waits at most. The sender may have joined, or left, since the
+ * last one. */
 static void heard_by_all(struct hw_app *a, const char *text)
 {
 	const char *leaver = said_by(a, text, left);
-	if (leaver)
+	if (leaver && hw_app_cluster_is_from_member(a, leaver))
 		hw_app_cluster_leaves(a, leaver);
 	if (!leaver && !said_by(a, text, attend))
 		return;
