@@ -126,7 +126,7 @@ static void switch_log(struct hw_app *a, const struct hw_settings *to)
 {
 	int rc = 0;
 	if (strcmp(a->conf->log, to->log) != 0)
-		rc = hw_log_open(a->log, to->log, to->log_level);
+		rc = hw_log_open(a->log, to->log, to->log_level, NULL);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot log to %s: %s; logging goes on where it was", to->log,
 		       strerror(-rc));

@@ -9,8 +9,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/util.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -62,23 +64,45 @@ static int clear_stale(const struct sockaddr_un *sa)
 	return unlink(sa->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-static int set_owner(const char *path, const char *group)
+/* `fd`: of the socket's file (O_PATH), which only /proc can change the mode of. */
+static int set_owner(int fd, const char *group)
 {
+	char path[32];
 	if (*group) {
 		gid_t gid;
 		int rc = hw_socket_group(group, &gid);
 		if (rc < 0)
 			return rc;
-		if (chown(path, (uid_t)-1, gid) < 0)
+		if (fchownat(fd, "", (uid_t)-1, gid, AT_EMPTY_PATH) < 0)
 			return -errno;
 	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return chmod(path, 0660) < 0 ? -errno : 0;
+}
+
+/* The file that bind() has made. Root may have made it in a directory of another user, who could have put a link in its
+ * place: then it is no socket of ours alone. */
+static int adopt(struct hw_socket *s, const char *group)
+{
+	struct stat st;
+	int fd = open(s->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int rc = fstat(fd, &st) < 0 ? -errno : 0;
+	if (rc == 0 && (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1))
+		rc = -EPERM;
+	if (rc == 0) {
+		s->dev = st.st_dev;
+		s->ino = st.st_ino;
+		rc = set_owner(fd, group);
+	}
+	close(fd);
+	return rc;
 }
 
 int hw_socket_listen(struct hw_socket *s, const char *path, const char *group)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	struct stat st;
 	*s = (struct hw_socket){.fd = -1};
 	if (strlen(path) >= sizeof(sa.sun_path))
 		return -ENAMETOOLONG;
@@ -100,13 +124,7 @@ int hw_socket_listen(struct hw_socket *s, const char *path, const char *group)
 		goto out;
 	}
 	s->path = copy;
-	if (lstat(path, &st) < 0) {
-		rc = -errno;
-		goto out;
-	}
-	s->dev = st.st_dev;
-	s->ino = st.st_ino;
-	rc = set_owner(path, group);
+	rc = adopt(s, group);
 	if (rc == 0 && listen(s->fd, BACKLOG) < 0)
 		rc = -errno;
 out:

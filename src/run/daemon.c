@@ -3,9 +3,11 @@
 #include "run/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "run/background.h"
@@ -38,11 +40,9 @@ static int open_log(struct hw_daemon *d, const char *where, int level)
 {
 	if (where[0] == '/')
 		hw_make_parent(where, &d->user);
-	int rc = hw_log_open(&d->log, where, level);
+	int rc = hw_log_open(&d->log, where, level, &d->user);
 	if (rc)
 		fprintf(stderr, "%s: cannot log to %s: %s; see [%s] log\n", d->name, where, strerror(-rc), d->section);
-	else if (d->log.fd >= 0 && d->user.drop && fchown(d->log.fd, d->user.uid, d->user.gid))
-		fprintf(stderr, "%s: cannot give %s to user %s: %s\n", d->name, where, d->user.name, strerror(errno));
 	return rc;
 }
 
@@ -82,11 +82,26 @@ static int cannot_be_user(struct hw_daemon *d, int rc)
 	return rc;
 }
 
+/* The directory may be the user's, who could have put something else in the socket's place. */
+static int give_socket(const struct hw_user *u, const char *path, gid_t gid)
+{
+	struct stat st;
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int rc = fstat(fd, &st) < 0 ? -errno : 0;
+	if (rc == 0 && (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1))
+		rc = -EPERM;
+	if (rc == 0 && fchownat(fd, "", u->uid, gid, AT_EMPTY_PATH) < 0)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
 int hw_daemon_give_socket(struct hw_daemon *d, const char *path, const char *group)
 {
-	if (!d->user.drop || chown(path, d->user.uid, *group ? (gid_t)-1 : d->user.gid) == 0)
-		return 0;
-	return cannot_be_user(d, -errno);
+	int rc = d->user.drop ? give_socket(&d->user, path, *group ? (gid_t)-1 : d->user.gid) : 0;
+	return rc ? cannot_be_user(d, rc) : 0;
 }
 
 int hw_daemon_become(struct hw_daemon *d)

@@ -31,13 +31,12 @@ void hw_log_init(struct hw_log *l, const char *name)
 	l->level = HW_LOG_INFO;
 }
 
-static int open_file(const char *path)
+static int open_file(const char *path, const struct hw_user *u)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
-	return fd < 0 ? -errno : fd;
+	return hw_user_open(u, path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY, 0640);
 }
 
-int hw_log_open(struct hw_log *l, const char *where, int level)
+int hw_log_open(struct hw_log *l, const char *where, int level, const struct hw_user *u)
 {
 	int fd = -1;
 	char *path = NULL;
@@ -46,7 +45,7 @@ int hw_log_open(struct hw_log *l, const char *where, int level)
 		path = strdup(where);
 		if (!path)
 			return -ENOMEM;
-		fd = open_file(where);
+		fd = open_file(where, u);
 		if (fd < 0) {
 			free(path);
 			return fd;
@@ -64,7 +63,7 @@ int hw_log_open(struct hw_log *l, const char *where, int level)
 
 int hw_log_try(const char *where)
 {
-	int fd = where[0] == '/' ? open_file(where) : 0;
+	int fd = where[0] == '/' ? open_file(where, NULL) : 0;
 	if (fd > 0)
 		close(fd);
 	return fd < 0 ? fd : 0;
@@ -74,7 +73,7 @@ static int open_anew(struct hw_log *l)
 {
 	if (l->to != HW_LOG_TO_FILE)
 		return 0;
-	int fd = open_file(l->path);
+	int fd = open_file(l->path, NULL);
 	if (fd < 0)
 		return fd;
 	close(l->fd);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "conf/table.h"
+#include "run/user.h"
 
 enum hw_log_level { HW_LOG_DEBUG, HW_LOG_INFO, HW_LOG_NOTICE, HW_LOG_WARNING, HW_LOG_ERROR };
 
@@ -42,8 +43,9 @@ struct hw_log {
 /* Logs to stderr until hw_log_open(). `name`: the program's, by which syslog knows it. */
 void hw_log_init(struct hw_log *l, const char *name);
 
-/* Opens what `where` says ("syslog", "stderr" or a path). Returns 0, or -errno with the log as it was. */
-int hw_log_open(struct hw_log *l, const char *where, int level);
+/* Opens what `where` says ("syslog", "stderr" or a path). `u`: the user that the daemon becomes later, to which a new
+ * file belongs; NULL: none. Returns 0, or -errno with the log as it was. */
+int hw_log_open(struct hw_log *l, const char *where, int level, const struct hw_user *u);
 
 /* Whether hw_log_open() could open it: 0 or -errno. Makes the file. */
 int hw_log_try(const char *where);

@@ -13,9 +13,9 @@
 
 int hw_pidfile_lock(const char *path, const struct hw_user *u, pid_t *holder)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	int fd = hw_user_open(u, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		int error = errno;
 		char text[32] = "";
@@ -23,11 +23,6 @@ int hw_pidfile_lock(const char *path, const struct hw_user *u, pid_t *holder)
 		*holder = n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
 		close(fd);
 		return error == EWOULDBLOCK ? -EAGAIN : -error;
-	}
-	if (u->drop && fchown(fd, u->uid, u->gid) < 0) {
-		int error = errno;
-		close(fd);
-		return -error;
 	}
 	return fd;
 }

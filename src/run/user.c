@@ -3,9 +3,12 @@
 #include "run/user.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,18 +39,101 @@ int hw_user_become(const struct hw_user *u)
 	return 0;
 }
 
-int hw_make_parent(const char *path, const struct hw_user *u)
+/* --- with the user's rights --------------------------------------------------------------------------------------- */
+
+/* What is to be restored. */
+struct rights {
+	gid_t groups[NGROUPS_MAX];
+	int n;
+};
+
+/* Has the user's rights until restore(). The process has one thread yet. 0 or -errno, with the rights as they were. */
+static int take_rights(const struct hw_user *u, struct rights *was)
 {
-	char dir[4096];
+	was->n = getgroups(NGROUPS_MAX, was->groups);
+	if (was->n < 0 || initgroups(u->name, u->gid) < 0)
+		return -errno;
+	if (setegid(u->gid) == 0 && seteuid(u->uid) == 0)
+		return 0;
+	int rc = -errno;
+	if (setegid(getgid()) < 0 || setgroups((size_t)was->n, was->groups) < 0)
+		abort();
+	return rc;
+}
+
+/* To go on with half of them is worse than to end. */
+static void restore(const struct rights *was)
+{
+	if (seteuid(0) < 0 || setegid(getgid()) < 0 || setgroups((size_t)was->n, was->groups) < 0)
+		abort();
+}
+
+/* The directory of `path`; "" if that names none. */
+static void directory_of(const char *path, char dir[PATH_MAX])
+{
 	const char *slash = strrchr(path, '/');
 	size_t n = slash ? (size_t)(slash - path) : 0;
-	if (n == 0 || n >= sizeof(dir))
-		return 0;
+	if (n >= PATH_MAX)
+		n = 0;
 	memcpy(dir, path, n);
 	dir[n] = '\0';
+}
+
+int hw_make_parent(const char *path, const struct hw_user *u)
+{
+	char dir[PATH_MAX];
+	struct rights was;
+	directory_of(path, dir);
+	if (!*dir)
+		return 0;
+	int rc = u->drop ? take_rights(u, &was) : 0;
+	if (rc)
+		return rc;
+	rc = mkdir(dir, 0755) < 0 ? -errno : 0;
+	if (u->drop)
+		restore(&was);
+	if (rc == 0 || rc == -EEXIST)
+		return 0;
+	if (rc != -EACCES || !u->drop)
+		return rc;
 	if (mkdir(dir, 0755) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	if (u->drop && chown(dir, u->uid, u->gid) < 0)
-		return -errno;
-	return 0;
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	rc = fd < 0 || fchown(fd, u->uid, u->gid) < 0 ? -errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* In a directory that the user cannot write. */
+static int open_as_root(const struct hw_user *u, const char *path, int flags, mode_t mode)
+{
+	int fd = open(path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	if (fd < 0 && errno == EEXIST)
+		fd = open(path, flags | O_NOFOLLOW);
+	else if (fd >= 0 && fchown(fd, u->uid, u->gid) < 0) {
+		int rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+int hw_user_open(const struct hw_user *u, const char *path, int flags, mode_t mode)
+{
+	char dir[PATH_MAX];
+	struct rights was;
+	if (!u || !u->drop) {
+		int fd = open(path, flags | O_CREAT, mode);
+		return fd < 0 ? -errno : fd;
+	}
+	int rc = take_rights(u, &was);
+	if (rc)
+		return rc;
+	int fd = open(path, flags | O_CREAT, mode);
+	rc = fd < 0 ? -errno : fd;
+	directory_of(path, dir);
+	bool owns = faccessat(AT_FDCWD, *dir ? dir : "/", W_OK, AT_EACCESS) == 0;
+	restore(&was);
+	return rc == -EACCES && !owns ? open_as_root(u, path, flags, mode) : rc;
 }

@@ -19,7 +19,15 @@ int hw_user_find(struct hw_user *u, const char *name);
 /* Becomes the user for good. 0 or -errno. */
 int hw_user_become(const struct hw_user *u);
 
+/*
+ * What root makes by a path in a directory of the user, the user can direct elsewhere with a link. So the two functions
+ * below try with the user's rights first. Only where these do not suffice, in a directory that the user cannot write,
+ * root does it, follows no link, and gives to the user only what it made itself.
+ */
+
 /* Makes the directory of `path` if it is missing (one level), owned by the user. 0 or -errno. */
 int hw_make_parent(const char *path, const struct hw_user *u);
+/* As open(), with O_CREAT. `u` NULL: there is no user to become. A descriptor, or -errno. */
+int hw_user_open(const struct hw_user *u, const char *path, int flags, mode_t mode);
 
 #endif

@@ -9,8 +9,10 @@ import signal
 import socket
 import stat
 import subprocess
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -409,6 +411,56 @@ def test_privileges_are_dropped(env):
     env.settle(d)
     assert d.request("POST", "/v1/reload").status == 200
     d.stop()
+
+
+def rights(path):
+    st = os.stat(path)
+    return st.st_uid, st.st_gid, st.st_mode, path.read_bytes()
+
+
+@root_only
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+@pytest.mark.parametrize("what", ["heartwheeld.log", "heartwheeld.pid", "control.sock"])
+def test_a_link_that_the_service_user_planted(env, what, link):
+    """Root neither writes to, nor gives away, what a link in the user's directory leads to: not even a file to be made."""
+    user = pwd.getpwnam("nobody")
+    with tempfile.TemporaryDirectory(prefix="hw-link.") as top:
+        os.chmod(top, 0o755)
+        theirs, secret = Path(top, "theirs"), Path(top, "secret")
+        theirs.mkdir()
+        secret.write_text("root's alone\n")
+        secret.chmod(0o600)
+        os.chown(theirs, user.pw_uid, user.pw_gid)
+        link(secret, theirs / what)
+        before = rights(secret)
+        d = env.configure(monitor={"user": "nobody", "log": theirs / "heartwheeld.log", "pid_file": theirs / "heartwheeld.pid"},
+                          http={"socket": theirs / "control.sock"})
+        d.start(ready=False, seeing=False)
+        assert d.wait() == 1
+        assert rights(secret) == before
+        named = {"heartwheeld.log": "cannot log to", "heartwheeld.pid": "cannot open the pid file", "control.sock": "socket"}
+        said = d.log() + ((theirs / "heartwheeld.log").read_text() if what == "control.sock" else "")
+        assert named[what] in said and str(theirs / what) in said, said
+        (theirs / what).unlink()
+        os.symlink(Path(top, "made"), theirs / what)  # nothing is there yet
+        d.start(ready=False, seeing=False)
+        assert d.wait() == 1
+        assert not Path(top, "made").exists()
+
+
+@root_only
+def test_files_in_a_directory_of_roots_belong_to_the_user(env):
+    """They are made by root, who gives what it made, and opened again at the next start."""
+    user = pwd.getpwnam("nobody")
+    with tempfile.TemporaryDirectory(prefix="hw-root.") as top:
+        os.chmod(top, 0o755)
+        d = env.configure(monitor={"user": "nobody", "log": top + "/heartwheeld.log", "pid_file": top + "/heartwheeld.pid"})
+        os.chown(d.dir, user.pw_uid, user.pw_gid)
+        for _ in range(2):
+            d.start(seeing=False)
+            for name in ("heartwheeld.log", "heartwheeld.pid"):
+                assert os.stat(Path(top, name)).st_uid == user.pw_uid
+            d.stop()
 
 
 @root_only

@@ -90,7 +90,7 @@ static void log_to_file(struct hw_log *l, int level)
 	const struct hw_user nobody = {0};
 	hw_make_parent(path, &nobody);
 	hw_log_init(l, "test");
-	ck_assert_int_eq(hw_log_open(l, path, level), 0);
+	ck_assert_int_eq(hw_log_open(l, path, level, NULL), 0);
 }
 
 static unsigned count(const char *what)
