@@ -161,6 +161,8 @@ void hw_serve_nodes(void *arg, struct evhttp_request *req, const char *rest)
 		hw_json_int(&j, "lease_ms", n.lease_ms);
 		hw_json_bool(&j, "member", n.member);
 		hw_json_bool(&j, "lapsed", n.lapsed);
+		hw_json_uint(&j, "sentinels", n.sentinels);
+		hw_json_uint(&j, "sentinels_confirm", n.confirm);
 		hw_json_uint(&j, "partitions", n.partitions);
 		hw_json_uint(&j, "owned", n.owned);
 		hw_json_uint(&j, "unowned", n.unowned);
@@ -271,6 +273,9 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 		n += hw_print(why + n, cap - n, "%snot a member of the nodes '%.64s'", n ? "; " : "", nodes.name);
 	if (nodes.denied)
 		n += hw_print(why + n, cap - n, "%sthe event stream may not be read", n ? "; " : "");
+	if (nodes.doubted)
+		n += hw_print(why + n, cap - n, "%sonly %u of %u Sentinels confirm that this Redis is the master",
+		              n ? "; " : "", nodes.confirm, nodes.sentinels);
 	n = standby_trouble(c, &nodes, why, n, cap);
 	if (nodes.member && nodes.orphans && !c->ops->standby)
 		n += hw_print(why + n, cap - n, "%s%u of %u partitions have no owner", n ? "; " : "", nodes.orphans,

@@ -30,8 +30,10 @@ struct hw_control_nodes {
 	int64_t lease_ms;
 	struct hw_control_node at[HW_CONTROL_NODES_MAX];
 	size_t n;
-	bool member, lapsed; /* this node */
-	bool denied;         /* it may not read the event stream */
+	bool member, lapsed;         /* this node */
+	bool denied;                 /* it may not read the event stream */
+	bool doubted;                /* too few Sentinels confirm that its Redis is the master */
+	unsigned sentinels, confirm; /* how many there are, and how many confirm it */
 	unsigned partitions, owned, unowned;
 	unsigned orphans;                            /* of those that are unowned: for longer than a handover takes */
 	uint64_t takeovers_clean, takeovers_unclean; /* partitions */

@@ -45,6 +45,8 @@ int hw_app_cluster_start(struct hw_app *a)
 	if (!c->nodes || !c->due)
 		return -ENOMEM;
 	int rc = hw_app_cluster_redis_start(a);
+	if (!rc)
+		rc = hw_app_cluster_sentinel_start(a);
 	return rc || c->standby.is ? rc : hw_app_cluster_stream_start(a);
 }
 
@@ -54,6 +56,7 @@ void hw_app_cluster_free(struct hw_app *a)
 	if (!c)
 		return;
 	hw_app_cluster_stream_free(a);
+	hw_app_cluster_sentinel_free(a);
 	hw_app_cluster_redis_free(a);
 	hw_app_cluster_view_free(a);
 	hw_app_cluster_broker_free(a);
@@ -156,6 +159,7 @@ void hw_app_cluster_tick(struct hw_app *a, struct hw_now now)
 	if (!a->cluster)
 		return;
 	hw_app_cluster_redis_tick(a, now);
+	hw_app_cluster_sentinel_tick(a);
 	if (!a->cluster->standby.is) {
 		hw_app_cluster_stream_tick(a);
 		hw_app_cluster_gate_tick(a);

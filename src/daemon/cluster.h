@@ -4,6 +4,7 @@
  * do it. What happens is put into hw_app_nodes(); hw_app_cluster_turn() pulls out what follows and hands it on:
  *
  *     cluster_redis     what is asked of Redis, over a link of its own
+ *     cluster_sentinel  whether that Redis is the master, as Sentinels say
  *     cluster_gate      what is owned, and lost; what of it is decided, drained, flushed
  *     cluster_stream    what the other nodes have written; not where mode = standby
  *     cluster_broker    presence, barriers, and who is cut off from the broker

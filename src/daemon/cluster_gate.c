@@ -336,6 +336,7 @@ void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 	/* Who may not read the stream lets go as who is blind: it knows nothing of what others tell. */
 	hw_nodes_blind(a->cluster->nodes, now,
 	               standby ? hw_app_standby_blind(a, now) : blind || hw_app_cluster_is_denied(a));
+	ready = hw_app_cluster_confirmed(a, now) && ready;
 	hw_nodes_ready(a->cluster->nodes, now, ready && !a->stopping);
 }
 

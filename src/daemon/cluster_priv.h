@@ -8,6 +8,7 @@
 #include "cluster_gate.h"
 #include "cluster_redis.h"
 #include "cluster_requests.h"
+#include "cluster_sentinel.h"
 #include "cluster_standby.h"
 #include "cluster_strangers.h"
 #include "cluster_stream.h"
@@ -20,6 +21,7 @@ struct hw_app_cluster {
 	bool stopped;      /* HW_NODES_STOPPED */
 
 	struct hw_cluster_redis redis;
+	struct hw_cluster_sentinel sentinel;
 	struct hw_cluster_gate gate;
 	struct hw_cluster_stream stream;
 	struct hw_cluster_broker broker;

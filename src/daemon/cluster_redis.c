@@ -135,6 +135,7 @@ static void on_loaded(void *arg)
 	r->up = true;
 	r->why[0] = '\0';
 	hw_app_cluster_asks_anew(a);
+	hw_app_cluster_sentinel_linked(a);
 	hw_nodes_redis(a->cluster->nodes, hw_app_now(), true);
 	hw_app_soon(a);
 }

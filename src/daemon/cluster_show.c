@@ -2,6 +2,7 @@
 /* See cluster_show.h. */
 #include "cluster_show.h"
 
+#include "cluster_sentinel.h"
 #include "cluster_stream.h"
 #include "cluster_view.h"
 #include "wake.h"
@@ -28,6 +29,7 @@ void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out)
 	out->member = v.member;
 	out->lapsed = v.lapsed;
 	out->denied = hw_app_cluster_is_denied(a);
+	out->doubted = hw_app_cluster_voices(a, &out->confirm, &out->sentinels);
 	out->owned = v.owned;
 	out->unowned = v.unowned;
 	out->orphans = v.orphans;

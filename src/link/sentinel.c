@@ -3,6 +3,7 @@
 #include "link/sentinel.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_text(const redisReply *r)
@@ -24,6 +25,27 @@ enum hw_sentinel_answer hw_sentinel_read_master(const redisReply *reply, struct 
 	    !hw_host_set(master, name->str, (size_t)name->len, port->str, (size_t)port->len))
 		return HW_SENTINEL_STRANGE;
 	return HW_SENTINEL_NAMED;
+}
+
+/* Keys and values in turn. */
+int64_t hw_sentinel_read_number(const redisReply *reply, const char *key)
+{
+	if (reply->type != REDIS_REPLY_ARRAY)
+		return -1;
+	for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+		const redisReply *name = reply->element[i], *value = reply->element[i + 1];
+		if (!is_text(name) || !is_text(value) || strcmp(name->str, key) != 0)
+			continue;
+		char *end;
+		long n = strtol(value->str, &end, 10);
+		return *end || end == value->str || n < 0 ? -1 : n;
+	}
+	return -1;
+}
+
+int64_t hw_sentinel_read_down_after(const redisReply *reply)
+{
+	return hw_sentinel_read_number(reply, "down-after-milliseconds");
 }
 
 bool hw_sentinel_read_role(const redisReply *reply)

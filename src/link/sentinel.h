@@ -8,6 +8,7 @@
 
 #include <hiredis/hiredis.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "conf/hosts.h"
 
@@ -23,6 +24,10 @@ enum hw_sentinel_answer {
 
 /* Of SENTINEL GET-MASTER-ADDR-BY-NAME; `master` is set if it is HW_SENTINEL_NAMED. */
 enum hw_sentinel_answer hw_sentinel_read_master(const redisReply *reply, struct hw_host *master);
+/* Of SENTINEL MASTER: down-after-milliseconds; -1 if it does not say so. */
+int64_t hw_sentinel_read_down_after(const redisReply *reply);
+/* Of CONFIG GET: the number that a key has; -1 if it does not say so. */
+int64_t hw_sentinel_read_number(const redisReply *reply, const char *key);
 /* Whether this is ROLE's answer of a master. */
 bool hw_sentinel_read_role(const redisReply *reply);
 /* Whether a message of +switch-master is about the master of that name; then `master` is the new one. */

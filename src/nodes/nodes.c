@@ -54,6 +54,13 @@ void hw_nodes_attend(struct hw_nodes *n, struct hw_now now)
 	n->renew_next = now.mono;
 }
 
+void hw_nodes_doubt(struct hw_nodes *n, struct hw_now now, bool doubted)
+{
+	if (doubted != n->doubted)
+		n->renew_next = now.mono;
+	n->doubted = doubted;
+}
+
 /* --- the broker ----------------------------------------------------------------------------------------------- */
 
 void hw_nodes_session(struct hw_nodes *n, struct hw_now now, bool up)

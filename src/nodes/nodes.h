@@ -136,6 +136,13 @@ void hw_nodes_refused(struct hw_nodes *n, struct hw_now now, unsigned p, const s
 /* Another node says that there is something to look at. */
 void hw_nodes_attend(struct hw_nodes *n, struct hw_now now);
 
+/*
+ * Whether it is in doubt that this Redis is the one that all nodes use: another one may have taken its place, where
+ * this node does not see it. In doubt a node is as one that has lapsed: it claims nothing, removes no member, and lets
+ * go of nothing, since another node could not claim that either.
+ */
+void hw_nodes_doubt(struct hw_nodes *n, struct hw_now now, bool doubted);
+
 /* --- the broker --------------------------------------------------------------------------------------------------- */
 
 /* A session of the publisher begins, or is lost. */
@@ -200,7 +207,7 @@ void hw_nodes_known(const struct hw_nodes *n, struct hw_token known[HW_PARTITION
 bool hw_nodes_recalled(const struct hw_nodes *n);
 const struct hw_members *hw_nodes_members(const struct hw_nodes *n);
 bool hw_nodes_is_member(const struct hw_nodes *n);
-/* Whether our last confirmed renewal is older than 3/5 of a lease. */
+/* Whether our last confirmed renewal is older than 3/5 of a lease, or it is in doubt (hw_nodes_doubt()). */
 bool hw_nodes_lapsed(const struct hw_nodes *n, struct hw_now now);
 /* The node that should own p (10.4): the greatest weight among ourselves and the members that are ready. */
 const char *hw_nodes_wanted(const struct hw_nodes *n, unsigned p);

@@ -57,6 +57,7 @@ struct hw_nodes {
 	bool saw;       /* since what we own was claimed */
 	bool gave_up;   /* let go while blind, and not seeing since: claims nothing */
 	bool abandoned; /* hw_nodes_abandon() */
+	bool doubted;   /* hw_nodes_doubt() */
 	bool namesake_told, tell_namesake, attend;
 	struct hw_mono renewed;    /* the last confirmed renewal was sent then */
 	struct hw_mono renew_next; /* the next is due */

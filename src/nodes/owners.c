@@ -245,7 +245,7 @@ static int64_t patience_ns(const struct hw_nodes *n)
 static void let_go(struct hw_nodes *n, struct hw_now now)
 {
 	bool other = false;
-	if (!n->blind || !n->redis || now.mono.ns - n->blind_since.ns < patience_ns(n))
+	if (!n->blind || !n->redis || n->doubted || now.mono.ns - n->blind_since.ns < patience_ns(n))
 		return;
 	for (size_t i = 0; i < n->members.n; i++)
 		other |= is_candidate(n, &n->members.all[i]) &&

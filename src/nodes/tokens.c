@@ -55,7 +55,7 @@ void hw_nodes_hear(struct hw_nodes *n, struct hw_now now, unsigned p, const stru
 
 bool hw_nodes_lapsed(const struct hw_nodes *n, struct hw_now now)
 {
-	return n->renewed.ns == INT64_MIN || now.mono.ns - n->renewed.ns >= n->lease_ns * 3 / 5;
+	return n->doubted || n->renewed.ns == INT64_MIN || now.mono.ns - n->renewed.ns >= n->lease_ns * 3 / 5;
 }
 
 void hw_nodes_ask(struct hw_nodes *n, struct hw_now now, enum hw_ask ask, struct hw_nodes_order *out)

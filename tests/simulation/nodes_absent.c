@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the wiring knows and this world has not: a log, clients of the API, hooks, keys of other programs, what is
- * shown of the cluster, a configuration that is read again. */
+/* What the wiring knows and this world has not: a log, Sentinels, clients of the API, hooks, keys of other programs,
+ * what is shown of the cluster, a configuration that is read again. */
 #include <stdarg.h>
 
 #include "daemon/alone.h"
@@ -150,6 +150,35 @@ void hw_app_alone_start(struct hw_app *a)
 void hw_app_alone_look(struct hw_app *a)
 {
 	(void)a;
+}
+
+/* --- Sentinels --------------------------------------------------------------------------------------------------- */
+
+int hw_app_cluster_sentinel_start(struct hw_app *a)
+{
+	(void)a;
+	return 0;
+}
+
+void hw_app_cluster_sentinel_free(struct hw_app *a)
+{
+	(void)a;
+}
+
+void hw_app_cluster_sentinel_linked(struct hw_app *a)
+{
+	(void)a;
+}
+
+void hw_app_cluster_sentinel_tick(struct hw_app *a)
+{
+	(void)a;
+}
+
+bool hw_app_cluster_confirmed(struct hw_app *a, struct hw_now now)
+{
+	(void)a, (void)now;
+	return true;
 }
 
 /* --- the configuration ------------------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ from hw_nodes import Mirror, Told
 from hw_sentinel import NAME, PATIENCE, QUICK, Guarded, Sentinel, role
 from hw_servers import Redis
 from hw_void import Void
-from hw_wait import wait_until
+from hw_wait import throughout, wait_until
 
 STEADY = ["steady-%d" % i for i in range(5)]
 
@@ -164,6 +164,137 @@ def test_what_only_the_old_master_had_of_several_nodes(env, guarded):
         lose_master(guarded, old, cut)
         told.wait(PATIENCE)
         assert [d for d in m.nodes if "of them, which are written now" in d.log()]
+    m.close()
+
+
+def test_most_sentinels_must_confirm_a_claim(env, guarded):
+    """A node that reaches one Sentinel of three keeps what it owns, and claims nothing, though Redis and that Sentinel are well:
+    behind a network that is split, another master may be in use."""
+    guarded.start()
+    m = Mirror(env, 2, guarded=guarded, cuttable=True).start()
+    a, b = m.nodes
+    guarded.settled()
+    for way in m.relays[a.node]["sentinels"][1:]:
+        way.cut()
+    wait_until(lambda: "only 1 of 3 Sentinels confirm" in a.get("/readyz").body.decode(), PATIENCE, "it to say so")
+    assert "claims nothing until more than half do" in a.log()
+    shares = m.shares()
+    m.crash(b)
+    throughout(lambda: m.shares() == shares, 6 * m.lease, "nothing to be claimed")
+    for way in m.relays[a.node]["sentinels"][1:]:
+        way.mend()
+    wait_until(lambda: m.is_shared([a]), PATIENCE, "it to claim what the other had")
+    assert "this node may claim again" in a.log() and a.get("/readyz").status == 200
+    m.close()
+
+
+SIDES = ("left", "right")
+
+
+class Split:
+    """A network in two, without one: the first server and the first Sentinel are on the left, the others on the right. Each
+    answers those of the other side by a user of their own, which it can refuse; anybody else may do what nodes do."""
+
+    def __init__(self, env):
+        self.guarded = g = Guarded(env)
+        self.left, self.right = [g.servers[0], g.sentinels[0]], [g.servers[1], *g.sentinels[1:]]
+        for k, r in enumerate(g.servers):
+            self.admit(r)
+            r.client().config_set("masteruser", SIDES[k])
+            r.client().config_set("masterauth", "x")
+            r.client().execute_command("ACL", "SETUSER", "default", "-ping", "-psync", "-sync", "resetchannels", "&*device:*")
+        for s in g.sentinels:
+            s.start()
+            wait_until(s.answers, PATIENCE, "a Sentinel")
+            self.admit(s)
+            side = SIDES[s in self.right]
+            for key, value in (("sentinel-user", side), ("sentinel-pass", "x")):
+                s.client().execute_command("SENTINEL", "CONFIG", "SET", key, value)
+            for key, value in (("auth-user", side), ("auth-pass", "x")):
+                s.client().execute_command("SENTINEL", "SET", NAME, key, value)
+            s.client().execute_command("ACL", "SETUSER", "default", "-publish", "-sentinel|is-master-down-by-addr")
+
+    @staticmethod
+    def admit(server):
+        for side in SIDES:
+            server.client().execute_command("ACL", "SETUSER", side, "on", ">x", "~*", "&*", "+@all")
+
+    def cut(self):
+        for server in self.left + self.right:
+            other = SIDES[server in self.left]
+            server.client().execute_command("ACL", "SETUSER", other, "off")
+            server.client().execute_command("CLIENT", "KILL", "USER", other)
+
+    def mend(self):
+        for server in self.left + self.right:
+            server.client().execute_command("ACL", "SETUSER", SIDES[server in self.left], "on")
+
+
+def test_split_in_two(env):
+    """The old master goes on taking writes of the node on its side, while the Sentinels on the other side name the replica and
+    the node there takes over. Both are at one broker: each death is published once by each owner at most, (epoch, seq) never
+    falls there, and owners do not take the devices from each other again and again."""
+    split = Split(env)
+    guarded = split.guarded
+    m = Mirror(env, 2, timeout=1.5, guarded=guarded, cuttable=True)
+    m.start(patience=PATIENCE)
+    a, b = m.nodes
+    old = guarded.settled()
+    new = guarded.servers[1]
+    if old is not guarded.servers[0]:
+        raise Void("the Sentinels failed over before the network was split")
+    with m.herd(40) as h:
+        h.revive()
+        told = Told(m, h)
+        told.wait(PATIENCE)
+        split.cut()
+        for d, server, sentinels in (a, 1, (1, 2)), (b, 0, (0,)):
+            m.relays[d.node]["redis"][server].cut()
+            for k in sentinels:
+                m.relays[d.node]["sentinels"][k].cut()
+        victims = ["d%d" % k for k in range(10)]
+        h.kill(*victims)
+        wait_until(lambda: role(new) == "master", PATIENCE, "the replica to be promoted", interval=0.1)
+        env.redis_server, env._redis = new, None
+        wait_until(lambda: m.is_shared([b]), PATIENCE, "the node on the right to own everything")
+        assert role(old) == "master"
+        before = m.owners()
+        wait_until(lambda: a.get("/v1/nodes").json()["owned"] == 0, PATIENCE, "the node on the left to own nothing")
+        throughout(lambda: m.owners() == before and a.get("/v1/nodes").json()["owned"] == 0, 6 * m.lease, "nothing to move")
+        wait_until(lambda: all(told.hear().statuses[d] and told.statuses[d][-1][1]["online"] is False for d in victims),
+                   PATIENCE, "all deaths to be published")
+        for d in victims:
+            deaths = {(j["epoch"], j["by"]) for _, j in told.statuses[d] if not j["online"]}
+            assert len([j for _, j in told.statuses[d] if not j["online"]]) == len(deaths) <= 2, told.statuses[d]
+        split.mend()
+        for ways in m.relays.values():
+            for way in sum(ways.values(), []):
+                way.mend()
+        wait_until(lambda: role(old) == "slave", PATIENCE, "the old master to follow", interval=0.1)
+        m.wait_shared(patience=PATIENCE)
+        h.revive(*victims)
+        wait_until(lambda: all(told.hear().statuses[d][-1][1]["online"] for d in victims), PATIENCE, "all to be online")
+    m.close()
+
+
+def test_what_lets_an_old_master_take_writes(env, guarded):
+    """The log says what is to be set, by what Redis and the Sentinels say."""
+    guarded.start()
+    master = guarded.master()
+    m = Mirror(env, 1, guarded=guarded).start()
+    d, = m.nodes
+    for values, what in ((None, "min-replicas-to-write of Redis at %s is 0"), ((1, 1), "min-replicas-max-lag of Redis at %s is 1 s")):
+        for key, value in zip(("min-replicas-to-write", "min-replicas-max-lag"), values or ()):
+            master.client().config_set(key, value)
+        master.client().client_kill_filter(_type="normal", skipme=True)
+        wait_until(lambda: what % ("127.0.0.1:%d" % master.port) in d.log(), PATIENCE, "it to say so")
+    for s in guarded.sentinels:
+        s.client().execute_command("SENTINEL", "SET", NAME, "down-after-milliseconds", 30000)
+    before = d.log().count("min-replicas")
+    d.stop()
+    d.start(seeing=False)
+    wait_until(lambda: m.is_shared([d]), PATIENCE, "it to be there again")
+    throughout(lambda: d.log().count("min-replicas") == before, 3)
     m.close()
 
 

@@ -114,6 +114,36 @@ START_TEST(a_lapsed_node_removes_and_claims_nothing)
 }
 END_TEST
 
+/* It keeps what it owns, blind or not: another node that uses this Redis could not claim that either. */
+START_TEST(a_node_in_doubt_claims_removes_and_gives_nothing)
+{
+	unsigned has;
+	enter("b", 7, true);
+	for (unsigned p = 0; p < HW_PARTITIONS; p++)
+		if (hw_partition_weight(p, "b") > hw_partition_weight(p, "m"))
+			owner[p].token = hw_token_make(1700000000, "b");
+	begin_owner();
+	has = owned();
+	hw_nodes_doubt(n, now, true);
+	ck_assert(hw_nodes_lapsed(n, now));
+	logged = 0;
+	pass(3 * LEASE_MS, "b");
+	enter("c", 9, true); /* some of them are for this one rather */
+	pass(LEASE_MS, NULL);
+	hw_nodes_blind(n, now, true);
+	pass(3 * LEASE_MS, NULL);
+	ck_assert_uint_eq(owned(), has);
+	ck_assert_ptr_null(last(HW_NODES_CLAIM));
+	ck_assert_ptr_null(last(HW_NODES_REMOVE));
+	ck_assert_ptr_null(last(HW_NODES_DRAIN));
+	leave("c");
+	hw_nodes_blind(n, now, false);
+	hw_nodes_doubt(n, now, false);
+	pass(2 * LEASE_MS, "b");
+	ck_assert_uint_eq(owned(), HW_PARTITIONS);
+}
+END_TEST
+
 START_TEST(who_was_removed_owns_nothing_and_joins_anew)
 {
 	begin_owner();
@@ -449,6 +479,7 @@ int main(void)
 	tcase_add_test(tc, who_joins_anew_counts_on);
 	tcase_add_test(tc, a_dead_owners_partitions_are_ours_within_the_bound);
 	tcase_add_test(tc, a_lapsed_node_removes_and_claims_nothing);
+	tcase_add_test(tc, a_node_in_doubt_claims_removes_and_gives_nothing);
 	tcase_add_test(tc, who_was_removed_owns_nothing_and_joins_anew);
 	tcase_add_test(tc, a_stop_drains_releases_and_leaves);
 	suite_add_tcase(suite, tc);

@@ -140,6 +140,27 @@ static bool is_master(const char *wire)
 	return is;
 }
 
+static int64_t number(const char *wire, const char *key)
+{
+	redisReply *reply = reply_of(wire);
+	int64_t n = hw_sentinel_read_number(reply, key);
+	freeReplyObject(reply);
+	return n;
+}
+
+START_TEST(a_number_is_read)
+{
+	ck_assert_int_eq(number("*4\r\n$1\r\na\r\n$1\r\n7\r\n$1\r\nb\r\n$2\r\n10\r\n", "b"), 10);
+	ck_assert_int_eq(number("*4\r\n$1\r\na\r\n$1\r\n7\r\n$1\r\nb\r\n$2\r\n10\r\n", "c"), -1);
+	ck_assert_int_eq(number("*3\r\n$1\r\na\r\n$1\r\n7\r\n$1\r\nb\r\n", "b"), -1);
+	ck_assert_int_eq(number("*2\r\n$1\r\nb\r\n$2\r\n1x\r\n", "b"), -1);
+	ck_assert_int_eq(number("*2\r\n$1\r\nb\r\n$0\r\n\r\n", "b"), -1);
+	ck_assert_int_eq(number("*2\r\n$1\r\nb\r\n$2\r\n-1\r\n", "b"), -1);
+	ck_assert_int_eq(number("*2\r\n$1\r\nb\r\n:1\r\n", "b"), -1);
+	ck_assert_int_eq(number("-NOPERM it may not\r\n", "b"), -1);
+}
+END_TEST
+
 START_TEST(a_role_says_master)
 {
 	ck_assert(is_master("*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"));
@@ -256,6 +277,7 @@ int main(void)
 	tcase_add_test(t, a_name_is_bounded);
 	tcase_add_test(t, an_answer_names_the_master);
 	tcase_add_test(t, other_answers_name_none);
+	tcase_add_test(t, a_number_is_read);
 	tcase_add_test(t, a_role_says_master);
 	tcase_add_test(t, a_switch_is_of_one_name);
 	tcase_add_test(t, what_is_wrong_is_said_with_what_to_do);
