@@ -98,12 +98,16 @@ const char *hw_member_text(const cJSON *object, const char *key)
 	return text ? text : "";
 }
 
+int64_t hw_number_int(const cJSON *item, double factor)
+{
+	if (!cJSON_IsNumber(item) || !(fabs(item->valuedouble * factor) < 9e15))
+		return 0;
+	return (int64_t)(item->valuedouble * factor);
+}
+
 int64_t hw_member_int(const cJSON *object, const char *key)
 {
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-	if (!cJSON_IsNumber(item) || !(fabs(item->valuedouble) < 9e18))
-		return 0;
-	return (int64_t)item->valuedouble;
+	return hw_number_int(cJSON_GetObjectItemCaseSensitive(object, key), 1);
 }
 
 bool hw_member_has(const cJSON *object, const char *key)

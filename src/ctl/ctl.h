@@ -68,6 +68,9 @@ int hw_need_group(struct hw_ctl *ctl, const char *group);
 /* "/v1/devices/ID", percent-encoded; .text is NULL without memory. */
 struct hw_path hw_device_path(const char *id);
 
+/* A number times `factor`, as an integer; 0 if it is none, or beyond 9e15: so that sums and products of two do not
+ * overflow. */
+int64_t hw_number_int(const cJSON *item, double factor);
 /* Members of a JSON object: "" or 0 if it is not there or something else. */
 const char *hw_member_text(const cJSON *object, const char *key);
 int64_t hw_member_int(const cJSON *object, const char *key);

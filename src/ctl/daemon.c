@@ -53,8 +53,11 @@ int hw_cmd_reload(struct hw_ctl *ctl, const struct hw_args *args)
 		n += print_lines(ctl, stdout, "changed in the file, needs a restart",
 		                 cJSON_GetObjectItemCaseSensitive(a.json, "restart_needed"), NULL);
 		const char *users = hw_member_text(a.json, "users");
-		if (*users)
-			printf("users: %s\n", users);
+		if (*users) {
+			printf("users: ");
+			hw_text_print(stdout, &ctl->screen, users);
+			putchar('\n');
+		}
 		if (n == 0)
 			puts("nothing changed");
 	} else {

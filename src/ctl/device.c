@@ -135,8 +135,10 @@ static void print_lately(struct hw_ctl *ctl, const cJSON *transitions)
 	{
 		const char *state = hw_member_text(t, "state");
 		line(t == transitions->child ? "lately" : "");
-		printf("%s  %s%-9s%s  ", hw_text_clock(hw_member_int(t, "since_ms"), clock),
-		       hw_paint(&ctl->screen, hw_state_paint(state)), state, hw_paint(&ctl->screen, HW_PLAIN));
+		printf("%s  %s", hw_text_clock(hw_member_int(t, "since_ms"), clock),
+		       hw_paint(&ctl->screen, hw_state_paint(state)));
+		hw_text_column(&ctl->screen, 9, state);
+		printf("%s  ", hw_paint(&ctl->screen, HW_PLAIN));
 		hw_text_print(stdout, &ctl->screen, hw_member_text(t, "reason"));
 		fputc('\n', stdout);
 	}

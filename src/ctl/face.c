@@ -238,7 +238,7 @@ static void draw_tasks(const struct hw_face *f, const cJSON *tasks, int y, int x
 	{
 		if (cJSON_IsNumber(state) && state->valuedouble > 0 && COLS - x > 16)
 			x += putf(f, y, x, COLS - x, A_NORMAL, "  %s %s", state->string,
-			          hw_text_count((int64_t)state->valuedouble, count));
+			          hw_text_count(hw_number_int(state, 1), count));
 	}
 	if (hw_words_true(tasks, "clock_held"))
 		putf(f, y, x, COLS - x, paint(f, HW_BAD), "  held: the clock has jumped");

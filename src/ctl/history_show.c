@@ -65,8 +65,10 @@ void hw_show_device_head(const struct hw_ctl *ctl, const cJSON *answer)
 	put_text(ctl, answer, "id");
 	printf(", group ");
 	put_text(ctl, answer, "group");
-	printf(", %s%s%s since %s", hw_paint(&ctl->screen, hw_state_paint(state)), state,
-	       hw_paint(&ctl->screen, HW_PLAIN), hw_text_clock(hw_member_int(answer, "since_ms"), clock));
+	printf(", %s", hw_paint(&ctl->screen, hw_state_paint(state)));
+	hw_text_print(stdout, &ctl->screen, state);
+	printf("%s since %s", hw_paint(&ctl->screen, HW_PLAIN),
+	       hw_text_clock(hw_member_int(answer, "since_ms"), clock));
 	printf("%sfirst seen %s\n", has_room(ctl, FIRST_SEEN) ? ", " : "\n",
 	       hw_text_clock(hw_member_int(answer, "first_ms"), clock));
 	printf("%-*s  %-9s  %9s", has_room(ctl, SECONDS) ? 19 : 11, "TIME", "STATE", "LASTED");
@@ -82,10 +84,11 @@ static void print_transition(const struct hw_ctl *ctl, const cJSON *t, int64_t l
 	if (hw_words_true(t, "found"))
 		found = has_room(ctl, FOUND) ? "  (read back after a gap)" : "  (gap)";
 	int used = put_when(ctl, hw_member_int(t, "time_ms"), SECONDS) + 22 + (int)strlen(found);
-	printf("  %s%-9s%s  %9s", hw_paint(&ctl->screen, hw_state_paint(state)), state,
-	       hw_paint(&ctl->screen, HW_PLAIN), lasted_ms > 0 ? hw_text_span(lasted_ms, span) : "");
+	printf("  %s", hw_paint(&ctl->screen, hw_state_paint(state)));
+	hw_text_column(&ctl->screen, 9, state);
+	printf("%s  %9s", hw_paint(&ctl->screen, HW_PLAIN), lasted_ms > 0 ? hw_text_span(lasted_ms, span) : "");
 	if (has_room(ctl, REASON))
-		used += printf("  %-9s", hw_member_text(t, "reason"));
+		used += printf("  ") + hw_text_column(&ctl->screen, 9, hw_member_text(t, "reason"));
 	if (has_room(ctl, NODE)) {
 		fputs("  ", stdout);
 		hw_text_print_rest(stdout, &ctl->screen, (size_t)used + 2, hw_member_text(t, "node"));
@@ -121,7 +124,7 @@ static void print_outage(const struct hw_ctl *ctl, const cJSON *o)
 	char clock[HW_SPAN_MAX], span[HW_SPAN_MAX];
 	const char *bad = hw_paint(&ctl->screen, HW_BAD), *plain = hw_paint(&ctl->screen, HW_PLAIN);
 	const cJSON *down = cJSON_GetObjectItemCaseSensitive(o, "down_s");
-	int64_t ms = cJSON_IsNumber(down) ? (int64_t)(down->valuedouble * 1e3) : 0;
+	int64_t ms = hw_number_int(down, 1e3);
 	bool lasts = !hw_member_has(o, "to_ms"), to = has_room(ctl, OUTAGE_TO), reason = has_room(ctl, OUTAGE_REASON);
 	int used = put_when(ctl, hw_member_int(o, "from_ms"), OUTAGE_SECONDS) + 13;
 	fputs("  ", stdout);
@@ -131,7 +134,7 @@ static void print_outage(const struct hw_ctl *ctl, const cJSON *o)
 		printf("%s  ", hw_text_clock(hw_member_int(o, "to_ms"), clock));
 	printf("%s%9s%s  ", lasts && !to ? bad : "", hw_text_span(ms, span), lasts && !to ? plain : "");
 	if (reason)
-		printf("%-9s  ", hw_member_text(o, "reason"));
+		used += hw_text_column(&ctl->screen, 9, hw_member_text(o, "reason")) - 9 + printf("  ") - 2;
 	put_device(ctl, o, used + (to ? 21 : 0) + (reason ? 11 : 0));
 }
 
@@ -159,8 +162,8 @@ static char *percent(const cJSON *u, const char *key, char *buf)
 static char *seconds(const cJSON *u, const char *key, char *buf)
 {
 	const cJSON *s = cJSON_GetObjectItemCaseSensitive(u, key);
-	if (cJSON_IsNumber(s) && s->valuedouble < 9e15)
-		return hw_text_span((int64_t)(s->valuedouble * 1e3 + .5), buf);
+	if (cJSON_IsNumber(s))
+		return hw_text_span(hw_number_int(s, 1e3), buf);
 	return strcpy(buf, "-");
 }
 
@@ -232,7 +235,7 @@ static void print_stream(const struct hw_ctl *ctl, const cJSON *s)
 {
 	char text[256], n[HW_SPAN_MAX], lag[HW_SPAN_MAX], span[HW_SPAN_MAX];
 	const cJSON *lag_s = cJSON_GetObjectItemCaseSensitive(s, "lag_s");
-	int64_t lag_ms = cJSON_IsNumber(lag_s) ? (int64_t)(lag_s->valuedouble * 1e3) : 0;
+	int64_t lag_ms = hw_number_int(lag_s, 1e3);
 	bool behind = hw_member_int(s, "lag_entries") > 0;
 	size_t at = hw_print(text, sizeof(text), "%s entries read, the last one %s",
 	                     hw_text_count(hw_member_int(s, "n"), n), hw_member_text(s, "at"));

@@ -157,14 +157,9 @@ static void add_filter(struct hw_path *path, const char *key, const char *value)
 	hw_path_add_encoded(path, value);
 }
 
-/* Into a pipe as it is, for whatever reads it; nothing that is a name has a line feed. */
 static void print_name(const struct hw_ctl *ctl, const cJSON *object, const char *key)
 {
-	if (ctl->screen.terminal)
-		hw_text_print(stdout, &ctl->screen, hw_member_text(object, key));
-	else
-		fputs(hw_member_text(object, key), stdout);
-	fputc('\n', stdout);
+	hw_text_print_name(&ctl->screen, hw_member_text(object, key));
 }
 
 static int list_page(struct hw_ctl *ctl, const struct hw_args *args, struct table *t, const cJSON *devices)

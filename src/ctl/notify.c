@@ -24,7 +24,9 @@ static void print_result(const struct hw_ctl *ctl, const cJSON *e)
 {
 	const char *result = hw_member_text(e, "result"), *error = hw_member_text(e, "error");
 	int64_t tries = hw_member_int(e, "tries");
-	printf("%s%s%s", hw_paint(&ctl->screen, paint_of(result)), result, hw_paint(&ctl->screen, HW_PLAIN));
+	fputs(hw_paint(&ctl->screen, paint_of(result)), stdout);
+	hw_text_print(stdout, &ctl->screen, result);
+	fputs(hw_paint(&ctl->screen, HW_PLAIN), stdout);
 	if (!*error && hw_member_has(e, "http_status"))
 		printf(" (status %" PRId64 ")", hw_member_int(e, "http_status"));
 	if (tries > 1 || (*error && tries == 1 && strcmp(result, "waiting") == 0))
@@ -40,7 +42,8 @@ static void print_channel(const struct hw_ctl *ctl, const cJSON *c)
 	char count[HW_SPAN_MAX];
 	const char *names[] = {"sent", "failed", "waiting"};
 	bool failing = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(c, "failing"));
-	printf("%-9s%-7s", hw_member_text(c, "name"), hw_member_text(c, "template"));
+	hw_text_column(&ctl->screen, 9, hw_member_text(c, "name"));
+	hw_text_column(&ctl->screen, 7, hw_member_text(c, "template"));
 	hw_text_print(stdout, &ctl->screen, hw_member_text(c, "target"));
 	for (size_t k = 0; k < 3; k++)
 		printf("%s%s %s", k ? ", " : ": ", hw_text_count(hw_member_int(c, names[k]), count), names[k]);
@@ -53,7 +56,8 @@ static void print_channel(const struct hw_ctl *ctl, const cJSON *c)
 static void print_entry(const struct hw_ctl *ctl, const cJSON *e)
 {
 	char when[HW_SPAN_MAX];
-	printf("%s  %-9s", hw_text_clock(hw_member_int(e, "time_ms"), when), hw_member_text(e, "channel"));
+	printf("%s  ", hw_text_clock(hw_member_int(e, "time_ms"), when));
+	hw_text_column(&ctl->screen, 9, hw_member_text(e, "channel"));
 	hw_text_print(stdout, &ctl->screen, hw_member_text(e, "about"));
 	fputs("\n                     ", stdout);
 	print_result(ctl, e);
@@ -140,7 +144,8 @@ static int tell(struct hw_ctl *ctl, const cJSON *e, bool json)
 	if (json)
 		hw_print_json(ctl, e);
 	else {
-		printf("%s: ", hw_member_text(e, "channel"));
+		hw_text_print(stdout, &ctl->screen, hw_member_text(e, "channel"));
+		printf(": ");
 		print_result(ctl, e);
 		putchar('\n');
 	}

@@ -131,8 +131,10 @@ static void print_last(const struct hw_ctl *ctl)
 		const char *state = hw_member_text(t, "state");
 		name(ctl, "last");
 		hw_text_print(stdout, &ctl->screen, hw_member_text(t, "id"));
-		printf(" %s%s%s, %s (", hw_paint(&ctl->screen, hw_state_paint(state)), state,
-		       hw_paint(&ctl->screen, HW_PLAIN), hw_text_ago(hw_wall_ms() - hw_member_int(t, "since_ms"), ago));
+		printf(" %s", hw_paint(&ctl->screen, hw_state_paint(state)));
+		hw_text_print(stdout, &ctl->screen, state);
+		printf("%s, %s (", hw_paint(&ctl->screen, HW_PLAIN),
+		       hw_text_ago(hw_wall_ms() - hw_member_int(t, "since_ms"), ago));
 		hw_text_print(stdout, &ctl->screen, hw_member_text(t, "reason"));
 		puts(")");
 	}

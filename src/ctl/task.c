@@ -217,7 +217,7 @@ static int show_page(const struct hw_ctl *ctl, const struct request *r, const cJ
 		if (r->json)
 			rc = hw_print_json(ctl, task);
 		else if (r->names)
-			printf("%s\n", hw_member_text(task, "task"));
+			hw_text_print_name(&ctl->screen, hw_member_text(task, "task"));
 		else
 			hw_show_task_line(ctl, task, *n == 0);
 	return rc;
@@ -292,10 +292,11 @@ static int cancel_task(struct hw_ctl *ctl, const struct request *r)
 		return rc;
 	if (r->json)
 		rc = hw_print_json(ctl, a.json);
-	else if (hw_member_int(a.json, "tries") > 0)
-		printf("cancelled; it was %s: the device may have done it\n", hw_member_text(a.json, "was"));
-	else
-		printf("cancelled; it was %s\n", hw_member_text(a.json, "was"));
+	else {
+		printf("cancelled; it was ");
+		hw_text_print(stdout, &ctl->screen, hw_member_text(a.json, "was"));
+		puts(hw_member_int(a.json, "tries") > 0 ? ": the device may have done it" : "");
+	}
 	hw_answer_fini(&a);
 	return rc;
 }

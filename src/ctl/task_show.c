@@ -35,7 +35,9 @@ const char *hw_task_why_means(const char *why)
 static void print_state(const struct hw_ctl *ctl, const char *state, int width)
 {
 	const struct hw_screen *s = &ctl->screen;
-	printf("%s%-*s%s", hw_paint(s, paint_of(state)), width, state, hw_paint(s, HW_PLAIN));
+	fputs(hw_paint(s, paint_of(state)), stdout);
+	hw_text_column(s, width, state);
+	fputs(hw_paint(s, HW_PLAIN), stdout);
 }
 
 static void print_text(const struct hw_ctl *ctl, const cJSON *task, const char *key, const char *label)
@@ -161,22 +163,23 @@ void hw_show_task_event(const struct hw_ctl *ctl, const cJSON *event)
 	putchar('\n');
 }
 
-static void print_numbers(const cJSON *object)
+static void print_numbers(const struct hw_ctl *ctl, const cJSON *object)
 {
 	char count[HW_SPAN_MAX];
 	const char *between = "";
 	for (const cJSON *one = object ? object->child : NULL; one; one = one->next) {
-		printf("%s%s %s", between, hw_text_count((int64_t)one->valuedouble, count), one->string);
+		printf("%s%s ", between, hw_text_count(hw_number_int(one, 1), count));
+		hw_text_print(stdout, &ctl->screen, one->string);
 		between = ", ";
 	}
 }
 
 /* What was counted long ago need not be so any more. */
-static void print_waiting(const cJSON *status)
+static void print_waiting(const struct hw_ctl *ctl, const cJSON *status)
 {
 	char span[HW_SPAN_MAX];
 	int64_t ago_s = hw_member_int(status, "counted_ago_s");
-	print_numbers(cJSON_GetObjectItemCaseSensitive(status, "states"));
+	print_numbers(ctl, cJSON_GetObjectItemCaseSensitive(status, "states"));
 	if (ago_s > HW_COUNTED_LATELY_S)
 		printf("; as counted %s ago", hw_text_span(ago_s * 1000, span));
 	putchar('\n');
@@ -196,12 +199,12 @@ void hw_show_tasks_status(const struct hw_ctl *ctl, const cJSON *status)
 		puts("clock     Redis' clock has jumped ahead: nothing is sent until it is believed again");
 	printf("%-10s", "waiting");
 	if (hw_member_has(status, "waiting"))
-		print_waiting(status);
+		print_waiting(ctl, status);
 	else
 		puts("not counted yet");
 	if (hw_member_has(status, "watched"))
 		printf("%-10s%" PRId64 " of others\n", "watched", hw_member_int(status, "watched"));
 	printf("%-10s", "ended");
-	print_numbers(cJSON_GetObjectItemCaseSensitive(status, "ended"));
+	print_numbers(ctl, cJSON_GetObjectItemCaseSensitive(status, "ended"));
 	puts(" since it was started");
 }

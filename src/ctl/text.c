@@ -229,6 +229,24 @@ void hw_text_print(FILE *f, const struct hw_screen *s, const char *text)
 	}
 }
 
+int hw_text_column(const struct hw_screen *s, int width, const char *text)
+{
+	int columns = (int)measure(s, text);
+	hw_text_print(stdout, s, text);
+	for (; columns < width; columns++)
+		putchar(' ');
+	return columns;
+}
+
+void hw_text_print_name(const struct hw_screen *s, const char *name)
+{
+	if (s->terminal)
+		hw_text_print(stdout, s, name);
+	else
+		fputs(name, stdout);
+	putchar('\n');
+}
+
 #define REST_LEAST 12
 
 void hw_text_print_rest(FILE *f, const struct hw_screen *s, size_t used, const char *text)

@@ -42,8 +42,12 @@ unsigned hw_text_distance(const char *a, const char *b);
 /* Whether who wrote `word` may have meant `name`: it is a begin of it, or not far from it. */
 bool hw_text_may_mean(const char *word, const char *name);
 
-/* Prints hw_text_clean(). */
+/* Prints hw_text_clean(). Each text that a server sent is printed by this or a function below. */
 void hw_text_print(FILE *f, const struct hw_screen *s, const char *text);
+/* The same in a column of stdout: spaces follow up to `width` columns. Returns how many columns it took. */
+int hw_text_column(const struct hw_screen *s, int width, const char *text);
+/* A line with a name alone: into a pipe as it is, for a program; nothing that is a name has a line feed. */
+void hw_text_print_name(const struct hw_screen *s, const char *name);
 /* The last of a line of which `used` columns stand there: on a terminal shortened until the line fits, unless next to
  * nothing would be left. */
 void hw_text_print_rest(FILE *f, const struct hw_screen *s, size_t used, const char *text);

@@ -39,9 +39,13 @@ static void print_transition(const struct hw_ctl *ctl, const cJSON *device)
 	char clock[HW_SPAN_MAX], span[HW_SPAN_MAX];
 	const char *state = hw_member_text(device, "state");
 	int64_t since = hw_member_int(device, "since_ms"), seen = hw_member_int(device, "last_seen_ms");
-	printf("%s%s%s  %s%-9s%s  %-12s  ", hw_paint(s, HW_DIM),
+	printf("%s%s%s  %s", hw_paint(s, HW_DIM),
 	       s->terminal ? hw_text_time(since, clock) : hw_text_clock(since, clock), hw_paint(s, HW_PLAIN),
-	       hw_paint(s, hw_state_paint(state)), state, hw_paint(s, HW_PLAIN), hw_member_text(device, "reason"));
+	       hw_paint(s, hw_state_paint(state)));
+	hw_text_column(s, 9, state);
+	printf("%s  ", hw_paint(s, HW_PLAIN));
+	hw_text_column(s, 12, hw_member_text(device, "reason"));
+	printf("  ");
 	hw_text_print(stdout, s, hw_member_text(device, "id"));
 	printf("%s  ", hw_paint(s, HW_DIM));
 	hw_text_print(stdout, s, hw_member_text(device, "group"));
@@ -76,9 +80,12 @@ static void on_sight(struct watch *w)
 		                   : hw_text_clock(blind ? since : now, clock),
 		       hw_paint(s, HW_PLAIN), hw_paint(s, blind ? HW_BAD : HW_GOOD), blind ? "blind" : "watching",
 		       hw_paint(s, HW_PLAIN));
-	if (sight && hw_words_blind(sight, words))
-		printf("%-12s  %s\n", hw_member_text(sight, "blind_cause"), words);
-	else if (sight && w->blind)
+	if (sight && hw_words_blind(sight, words)) {
+		hw_text_column(s, 12, hw_member_text(sight, "blind_cause"));
+		printf("  ");
+		hw_text_print(stdout, s, words);
+		putchar('\n');
+	} else if (sight && w->blind)
 		printf("hears devices again after %s\n", hw_text_span(now - w->blind_since_ms, span));
 	if (sight) {
 		w->blind = blind;

@@ -9,11 +9,12 @@
 
 #include "ctl/ctl.h"
 
-#define SLOTS     31
-#define ROWS      4
-#define MARGIN    2
-#define CELL_MAX  6
-#define PIPE_COLS 80
+#define SLOTS      31
+#define ROWS       4
+#define MARGIN     2
+#define CELL_MAX   6
+#define PIPE_COLS  80
+#define SPAN_MAX_S (INT64_MAX / 1000)
 
 static const char *const eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
@@ -25,7 +26,7 @@ static const char *span_of(int64_t ticks, int64_t per_s, char buf[2 * HW_SPAN_MA
 	if (ticks < per_s)
 		snprintf(buf, 2 * HW_SPAN_MAX, "%" PRId64 "/%" PRId64 " s", ticks, per_s);
 	else
-		hw_text_span(ticks / per_s * 1000, buf);
+		hw_text_span(ticks / per_s < SPAN_MAX_S ? ticks / per_s * 1000 : SPAN_MAX_S * 1000, buf);
 	return buf;
 }
 
@@ -52,7 +53,7 @@ static void print_bars(const struct hw_screen *s, const cJSON *slots, int64_t mo
 		if (most == 0 && row > 0)
 			continue;
 		printf("%*s%s", MARGIN, "", hw_paint(s, HW_GOOD));
-		cJSON_ArrayForEach(slot, slots) print_cell(s, (int64_t)slot->valuedouble, most, row, cell);
+		cJSON_ArrayForEach(slot, slots) print_cell(s, hw_number_int(slot, 1), most, row, cell);
 		printf("%s\n", hw_paint(s, HW_PLAIN));
 	}
 }
@@ -79,7 +80,7 @@ static void print_level(const struct hw_screen *s, const cJSON *level, int64_t p
 	const cJSON *slots = cJSON_GetObjectItemCaseSensitive(level, "slots"), *slot;
 	char a[HW_SPAN_MAX], b[2 * HW_SPAN_MAX], c[2 * HW_SPAN_MAX], d[HW_SPAN_MAX];
 	int64_t ticks = hw_member_int(level, "slot_ticks"), most = 0;
-	cJSON_ArrayForEach(slot, slots) most = slot->valuedouble > (double)most ? (int64_t)slot->valuedouble : most;
+	cJSON_ArrayForEach(slot, slots) most = hw_number_int(slot, 1) > most ? hw_number_int(slot, 1) : most;
 	printf("%slevel %" PRId64 "%s  %s in 31 slots of %s, a turn is %s", hw_paint(s, HW_STRONG),
 	       hw_member_int(level, "level"), hw_paint(s, HW_PLAIN), hw_text_count(hw_member_int(level, "length"), a),
 	       span_of(ticks, per_s, b), span_of(ticks * SLOTS, per_s, c));
