@@ -160,11 +160,29 @@ static int attributes(posix_spawnattr_t *a)
 	return rc ? rc : posix_spawnattr_setsigdefault(a, &pipe_only);
 }
 
+#define VARIABLES_MAX 32
+
+/* Its environment: where programs are, the locale and the time zone. The daemon's other variables may be secret. */
+static void fill_environment(char *to[VARIABLES_MAX + 2])
+{
+	static const char *const passed[] = {"PATH=", "LANG=", "LC_", "TZ="};
+	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	size_t n = 0;
+	if (!getenv("PATH"))
+		to[n++] = path;
+	for (char **v = environ; *v && n < VARIABLES_MAX; v++)
+		for (size_t i = 0; i < sizeof(passed) / sizeof(*passed); i++)
+			if (strncmp(*v, passed[i], strlen(passed[i])) == 0)
+				to[n++] = *v;
+	to[n] = NULL;
+}
+
 static int spawn(struct hw_exec *p, const char *path, int in)
 {
-	char *argv[] = {(char *)(uintptr_t)path, NULL};
+	char *argv[] = {(char *)(uintptr_t)path, NULL}, *variables[VARIABLES_MAX + 2];
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
+	fill_environment(variables);
 	int rc = posix_spawn_file_actions_init(&files);
 	if (rc)
 		return -rc;
@@ -174,7 +192,7 @@ static int spawn(struct hw_exec *p, const char *path, int in)
 		if (!rc)
 			rc = attributes(&attr);
 		if (!rc)
-			rc = posix_spawn(&p->pid, path, &files, &attr, argv, environ);
+			rc = posix_spawn(&p->pid, path, &files, &attr, argv, variables);
 		posix_spawnattr_destroy(&attr);
 	}
 	posix_spawn_file_actions_destroy(&files);

@@ -378,6 +378,17 @@ def test_server_that_comes_back(env, web):
     assert server.messages()[0]["number"] == 1
 
 
+def test_a_program_gets_a_minimal_environment(env, tmp_path):
+    path, seen = tmp_path / "tell", tmp_path / "seen"
+    path.write_text("#!/bin/sh\ncat > /dev/null\nenv > %s.part\nmv %s.part %s\n" % (seen, seen, seen))
+    path.chmod(0o755)
+    d = told(env, {"exec": path, "notify_interval": "100ms"})
+    d.start(env={"SECRET": "x", "TZ": "UTC", "LC_ALL": "C.UTF-8"})
+    wait_until(seen.exists)
+    names = {line.split("=")[0] for line in seen.read_text().splitlines()}
+    assert {"PATH", "TZ", "LC_ALL"} <= names <= {"PATH", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "PWD", "OLDPWD", "SHLVL", "_"}, names
+
+
 def test_a_proxy_in_the_environment_is_not_used(env, web):
     server, proxy = web(), web()
     d = told(env, {"webhook": server.url, "notify_interval": "100ms"})
