@@ -133,8 +133,9 @@ struct hw_app {
 	struct hw_copies copies;
 	bool stands_by; /* see hw_app_stands_by() */
 	bool stopping;
-	bool failed; /* it stops because it cannot go on: exit status 1 */
-	bool anew;   /* it stops to be made anew: see hw_app_anew() */
+	bool failed;           /* it stops because it cannot go on: exit status 1 */
+	bool anew;             /* it stops to be made anew: see hw_app_anew() */
+	struct hw_mono second; /* what is done each second was done then */
 	struct hw_mono stop_by;
 
 	uint64_t refused_told[HW_REFUSED_KINDS];

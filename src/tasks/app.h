@@ -76,7 +76,8 @@ struct hw_tasks_app {
 	struct hw_tasks_counts counts;
 	int64_t started_ms; /* monotonic */
 	bool stopping;      /* nothing new is begun */
-	int64_t stop_by_ms; /* monotonic */
+	int64_t stop_by_ms; /* monotonic; so is */
+	int64_t second_ms;  /* ... when what is done each second was done last */
 	bool clock_was_held;
 	bool without_aof;   /* of Redis: advice.c */
 	int64_t advised_ms; /* monotonic; 0: not on this connection */

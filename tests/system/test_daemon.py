@@ -230,6 +230,26 @@ def test_stop_is_bounded_by_stop_timeout(env):
         env.redis_server.signal(signal.SIGCONT)
 
 
+def test_a_stop_does_not_flood_redis(env):
+    """While it waits for a program that people are told by, what is done each second is done once a second."""
+    env.own_redis()
+    slow = env.own_dir("slow") / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 8\n")
+    slow.chmod(0o755)
+    d = env.configure(timeout="1h", monitor={"stop_timeout": "4s"}, notify={"exec": slow, "notify_interval": "100ms"})
+    d.start()
+    env.beat("a")
+    wait_until(lambda: d.device("a"))
+    env.settle(d)
+
+    def calls():
+        return sum(v["calls"] for k, v in env.redis.info("commandstats").items() if k != "cmdstat_info")
+    before, at = calls(), time.monotonic()
+    d.stop()
+    assert time.monotonic() - at > 3, "it did not wait"
+    assert calls() - before < 60, env.redis.info("commandstats")
+
+
 def test_stop_while_everything_is_away(env):
     env.own_broker(start=False)
     env.own_redis(start=False)
