@@ -115,11 +115,6 @@ void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_no
 	buf[0] = '\0';
 }
 
-bool hw_app_cluster_is_from_member(struct hw_app *a, const char *from)
-{
-	return hw_members_find(hw_nodes_members(a->cluster->nodes), from) != NULL;
-}
-
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len)
 {
 	(void)a, (void)text, (void)len;
