@@ -13,7 +13,8 @@
  * page's answer arrives has everything that hw_control_event() has told so far, and nothing that it tells later.
  *
  * Of several nodes events are told as another connection reads them, which may be ahead of a page, or behind it: a page
- * that is behind is not the end, and what a page has beyond the hub's last is left to be told.
+ * that is behind is not the end, and what a page has beyond the hub's last is left to be told. A client that resumes
+ * may have been told more at another node than this one has read: it waits until the hub has come as far.
  *
  * While the store is late, what has happened here and waits for it is told aside, as `pending`, which has no place: who
  * goes on behind the last place hears it once more, as a transition, when the store has it. Each client has a number
@@ -52,6 +53,7 @@ struct client {
 	struct hw_stream stream;
 	struct hw_event_id at; /* the last that was sent to it, or before which it does not look */
 	bool lags;
+	bool waits;     /* ... and the hub has not come as far as `at` */
 	uint64_t aside; /* the number of the first that it was not told aside */
 };
 
@@ -284,10 +286,10 @@ static void tell(struct hw_hub *h, const struct hw_event *e)
 {
 	(has_store(h) ? hw_history_add : hw_history_append)(h->c->history, e);
 	h->last = e->at;
-	if (h->n_clients == h->n_lagging)
-		return;
-	write_event(h, h->fresh, "transition", e);
-	wake(h);
+	if (h->n_clients > h->n_lagging)
+		write_event(h, h->fresh, "transition", e);
+	if (h->n_clients > 0)
+		wake(h);
 }
 
 void hw_hub_tick(struct hw_hub *h)
@@ -323,6 +325,12 @@ static void to_tail(struct client *cl)
 	h->tail = &cl->next;
 }
 
+/* Whether it was told more, at another node, than the hub has. */
+static bool is_ahead(const struct client *cl)
+{
+	return hw_event_id_compare(cl->at, cl->hub->last) > 0;
+}
+
 static void give_page(struct client *cl, const struct hw_event_page *page)
 {
 	struct hw_hub *h = cl->hub;
@@ -333,6 +341,11 @@ static void give_page(struct client *cl, const struct hw_event_page *page)
 	}
 	bool lost = !page->ok || page->gone;
 	int ahead = has_store(h) ? hw_event_id_compare(page->last, h->last) : 0;
+	cl->waits = !lost && ahead > 0 && is_ahead(cl);
+	if (cl->waits) {
+		evbuffer_free(body);
+		return;
+	}
 	if (lost) {
 		write_reset(h, body);
 		cl->at = h->last;
@@ -357,7 +370,7 @@ static void give_page(struct client *cl, const struct hw_event_page *page)
 static struct client *next_lagging(const struct hw_hub *h)
 {
 	struct client *cl = h->first;
-	while (cl && (!cl->lags || hw_stream_waiting(&cl->stream) > 0))
+	while (cl && (!cl->lags || hw_stream_waiting(&cl->stream) > 0 || (cl->waits && is_ahead(cl))))
 		cl = cl->next;
 	return cl;
 }
@@ -397,6 +410,13 @@ static void ask_for_hub(struct hw_hub *h, int rc, enum hub_state state)
 	h->state = rc == 0 ? state : HUB_LIVE;
 }
 
+/* The store may be another one, which never comes so far: its pages say so. */
+static void end_waits(struct hw_hub *h)
+{
+	for (struct client *cl = h->first; cl; cl = cl->next)
+		cl->waits = false;
+}
+
 static void begin(struct hw_hub *h)
 {
 	ask_for_hub(h, h->c->ops->events_last(h->c->arg), HUB_BEGINS);
@@ -407,6 +427,7 @@ void hw_control_store(struct hw_control *c, bool up)
 	struct hw_hub *h = c->hub;
 	h->asked = h->asked_for_hub = false;
 	h->asked_for = NULL;
+	end_waits(h);
 	if (!up)
 		h->state = HUB_AWAY;
 	else if (!h->known)
@@ -476,6 +497,7 @@ static void become_live(struct hw_hub *h)
 static void hub_begins(struct hw_hub *h, const struct hw_event_page *page)
 {
 	bool gap = h->known;
+	end_waits(h);
 	for (size_t i = 0; page->ok && i < page->n; i++)
 		if (hw_event_id_compare(page->events[i].at, h->last) > 0)
 			hw_history_add(h->c->history, &page->events[i]);

@@ -219,6 +219,7 @@ void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
 	hw_json_text(j, "mode", n.mode);
 	hw_json_text(j, "name", n.name);
 	hw_json_bool(j, "member", n.member);
+	hw_json_bool(j, "lapsed", n.lapsed);
 	hw_json_text(j, "state", self ? self->state : NULL);
 	hw_json_uint(j, "nodes", n.n - lost);
 	hw_json_uint(j, "ready", count(&n, "ready"));

@@ -55,6 +55,8 @@ static char *make_count(const cJSON *node, const char *key)
 static char *make_owns(const cJSON *node, int64_t partitions)
 {
 	int64_t owns = hw_member_int(node, "owns");
+	if (strcmp(hw_member_text(node, "state"), "lost") == 0) /* what it had last is not its own */
+		return strdup("-");
 	return format_text("%" PRId64 " (%" PRId64 " %%)", owns,
 	                   partitions > 0 ? (owns * 200 + partitions) / (2 * partitions) : 0);
 }
@@ -211,8 +213,8 @@ static void print_notes(const struct hw_ctl *ctl, const cJSON *answer, const cJS
 	if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "member")))
 		note(ctl, HW_BAD, format_text("this node is not a member of '%s'", hw_member_text(answer, "name")));
 	else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "lapsed")))
-		note(ctl, HW_WARN,
-		     format_text("this node could not renew its membership lately: what it knows may be old"));
+		note(ctl, HW_BAD,
+		     format_text("this node has not reached Redis lately: states and shares are as last known"));
 }
 
 static void print_nodes(const struct hw_ctl *ctl, const cJSON *answer)

@@ -93,14 +93,17 @@ bool hw_words_standby(const cJSON *c, char *out)
 bool hw_words_nodes(const cJSON *c, char *out)
 {
 	int64_t lost = hw_member_int(c, "lost"), unowned = hw_member_int(c, "unowned");
-	bool member = hw_words_true(c, "member");
+	bool member = hw_words_true(c, "member"), lapsed = member && hw_words_true(c, "lapsed");
 	size_t n =
 		hw_print(out, HW_WORDS_MAX, "%s%" PRId64 " ready of %" PRId64 "; this one owns %" PRId64 " of %" PRId64,
-	                 member ? "" : "not a member; ", hw_member_int(c, "ready"), hw_member_int(c, "nodes"),
-	                 hw_member_int(c, "owned"), hw_member_int(c, "partitions"));
+	                 lapsed   ? "Redis was not reached lately, as last known: "
+	                 : member ? ""
+	                          : "not a member; ",
+	                 hw_member_int(c, "ready"), hw_member_int(c, "nodes"), hw_member_int(c, "owned"),
+	                 hw_member_int(c, "partitions"));
 	if (lost > 0)
 		n += hw_print(out + n, HW_WORDS_MAX - n, "; %" PRId64 " lost", lost);
 	if (unowned > 0)
 		snprintf(out + n, HW_WORDS_MAX - n, "; %" PRId64 " without an owner", unowned);
-	return lost == 0 && unowned == 0 && member;
+	return lost == 0 && unowned == 0 && member && !lapsed;
 }

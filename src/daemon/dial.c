@@ -57,6 +57,7 @@ int hw_app_dial(struct hw_app *a)
 	snprintf(a->publisher_id, sizeof(a->publisher_id), "%s-%s-pub", a->start->mqtt.client_id_prefix,
 	         a->start->node_id);
 	a->publisher_conf = mqtt_conf(a, a->publisher_id);
+	a->publisher_conf.evictable = a->cluster != NULL;
 	int len = hw_app_presence_payload(a, hw_app_now(), false, will, sizeof(will));
 	if (len < 0)
 		return -EINVAL;

@@ -23,6 +23,7 @@ struct hw_mqtt_conf {
 	const char *password;                    /* "": none; already read from its file */
 	const char *tls_ca, *tls_cert, *tls_key; /* "": none; tls_ca set: TLS, verification always on */
 	const char *client_id;                   /* of this connection */
+	bool evictable;                          /* another node may connect with this client id to cut this one off */
 	const char *barrier_topic;               /* "heartwheel/NODE_ID/barrier" */
 	const char *share_topic;                 /* "heartwheel/NODE_ID/share" */
 	int qos;                                 /* of heartbeats and barriers */

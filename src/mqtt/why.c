@@ -105,6 +105,14 @@ static void say_tls(struct hw_why *w)
 		                          : "does it ask for a certificate, [mqtt] tls_cert and tls_key?");
 }
 
+/* What follows from another client with the same id. Of several nodes that is how one takes over from another. */
+static const char *taken_hint(const struct hw_mqtt_conf *c)
+{
+	return c->evictable ? "another node has cut this one off, to take its partitions over; if that recurs, give "
+	                      "each node a node_id of its own"
+	                    : "give each monitor a node_id of its own";
+}
+
 /* Closed by a broker that does not say why. */
 static void say_closed(struct hw_why *w, bool taken)
 {
@@ -113,8 +121,10 @@ static void say_closed(struct hw_why *w, bool taken)
 		w->fault = HW_FAULT_TAKEN;
 		hw_why_say(w,
 		           "connection to %s:%d lost again: closed by the broker: is another client connected as "
-		           "'%s'? Each monitor needs a node_id of its own",
-		           c->host, c->port, c->client_id);
+		           "'%s'? %s",
+		           c->host, c->port, c->client_id,
+		           c->evictable ? "Another node may have cut this one off; each node needs a node_id of its own"
+		                        : "Each monitor needs a node_id of its own");
 	} else {
 		hw_why_say(w, "connection to %s:%d lost: closed by the broker", c->host, c->port);
 	}
@@ -202,8 +212,7 @@ void hw_why_disconnected(struct hw_why *w, int reason)
 	if (reason >= MQTT_RC_UNSPECIFIED && !w->explained)
 		w->fault = reason == MQTT_RC_SESSION_TAKEN_OVER ? HW_FAULT_TAKEN : HW_FAULT_CLOSED;
 	if (reason == MQTT_RC_SESSION_TAKEN_OVER)
-		hw_why_say(w, "another client has connected as '%s': give each monitor a node_id of its own",
-		           w->conf->client_id);
+		hw_why_say(w, "another client has connected as '%s': %s", w->conf->client_id, taken_hint(w->conf));
 	else if (reason >= MQTT_RC_UNSPECIFIED)
 		hw_why_say(w, "connection closed by the broker: %s", mosquitto_reason_string(reason));
 }

@@ -93,7 +93,7 @@ START_TEST(status_has_the_cluster)
 	ck_assert_int_eq(get(&s, "/v1/status", &r), 200);
 	cJSON *json = cJSON_Parse(r.body);
 	const cJSON *cluster = cJSON_GetObjectItem(json, "cluster");
-	expect_keys(cluster, "mode name member state nodes ready lost partitions owned unowned");
+	expect_keys(cluster, "mode name member lapsed state nodes ready lost partitions owned unowned");
 	ck_assert_str_eq(text(cluster, "state"), "ready");
 	ck_assert_double_eq(number(cluster, "nodes"), 2);
 	ck_assert_double_eq(number(cluster, "ready"), 1);
@@ -116,6 +116,9 @@ START_TEST(readiness)
 	s.nodes.member = false;
 	expect_ready("{\"error\":\"not a member of the nodes 'heartwheel'\"}\n");
 	s.nodes.member = true;
+	s.nodes.orphans = 3;
+	expect_ready("{\"error\":\"3 of 256 partitions have no owner\"}\n");
+	s.nodes.orphans = 0;
 	s.nodes.at[1].json = "{\"mode\":\"standby\",\"name\":\"heartwheel\"}";
 	expect_ready("{\"error\":\"node 'b' is of another mode\"}\n");
 	s.nodes.at[1].json = "{\"mode\":\"mirror\",\"name\":\"other\"}";

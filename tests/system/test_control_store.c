@@ -191,6 +191,54 @@ START_TEST(a_page_may_be_ahead_of_what_is_told)
 }
 END_TEST
 
+/* A client that was told more at another node than this one has read is told nothing twice. */
+START_TEST(a_client_may_be_ahead_of_what_is_told)
+{
+	struct stream t;
+	hw_control_store(s.control, true);
+	answer(0, 5, place(0));
+	stream_open(&t, "/v1/events", "1700000000000-7");
+	expect_open(&t);
+	settle(&t);
+	answer(8, 8, s.after);
+	tell(5, 7);
+	settle(&t);
+	ck_assert_uint_eq(s.asked_after, 1);
+	tell(7, 9);
+	settle(&t);
+	ck_assert_uint_eq(s.asked_after, 2);
+	ck_assert_uint_eq(s.after.n, 7);
+	answer(8, 9, s.after);
+	tell(9, 10);
+	expect_devices(&t, 8, 10);
+	ck_assert_uint_eq(hw_control_clients(s.control).lagging, 0);
+	stream_close(&t);
+}
+END_TEST
+
+/* ... unless this store never comes so far. */
+START_TEST(a_client_waits_for_another_store)
+{
+	struct stream t;
+	hw_control_store(s.control, true);
+	answer(0, 5, place(0));
+	stream_open(&t, "/v1/events", "1700000000000-7");
+	expect_open(&t);
+	settle(&t);
+	answer(8, 8, s.after);
+	settle(&t);
+	hw_control_store(s.control, false);
+	hw_control_store(s.control, true);
+	answer(5, 5, s.after);
+	settle(&t);
+	ck_assert_uint_eq(s.after.n, 7);
+	answer_gone();
+	settle(&t);
+	ck_assert_uint_eq(hw_control_clients(s.control).lagging, 0);
+	stream_close(&t);
+}
+END_TEST
+
 START_TEST(what_is_told_while_it_reads_is_read)
 {
 	struct stream t;
@@ -411,6 +459,8 @@ int main(void)
 	tcase_add_test(tc, a_client_resumes_from_the_store);
 	tcase_add_test(tc, a_page_may_be_behind_what_is_told);
 	tcase_add_test(tc, a_page_may_be_ahead_of_what_is_told);
+	tcase_add_test(tc, a_client_may_be_ahead_of_what_is_told);
+	tcase_add_test(tc, a_client_waits_for_another_store);
 	tcase_add_test(tc, what_is_told_while_it_reads_is_read);
 	tcase_add_test(tc, a_client_waits_for_the_store);
 	tcase_add_test(tc, a_client_leaves_while_it_is_asked_for);

@@ -140,7 +140,7 @@ START_TEST(nodes_of_several)
 	ck_assert_str_eq(out, "NODE      STATE        SINCE      OWNS        DEVICES  OWED  VERSION\n"
 	                      "a (this)  ready        1m ago     131 (51 %)  -        -     1.2.3\n"
 	                      "b         blind: link  1h ago     125 (49 %)  3        0     1.2.4\n"
-	                      "c         lost         2m13s ago  0 (0 %)     -        -     -\n"
+	                      "c         lost         2m13s ago  -           -        -     -\n"
 	                      "node c was lost 2m13s ago; the others watch its devices\n"
 	                      "node b differs from this one: version, config\n");
 	s.nodes.at[2].owns = 7;
@@ -151,7 +151,7 @@ START_TEST(nodes_of_several)
 	ck_assert_ptr_nonnull(
 		strstr(out, "\nnode c\\x1b[31m was lost 2m13s ago, and 7 of its partitions wait to be taken over\n"));
 	ck_assert_ptr_nonnull(strstr(out, "\n9 of 256 partitions have no owner\n"));
-	ck_assert_ptr_nonnull(strstr(out, "\nthis node could not renew its membership lately"));
+	ck_assert_ptr_nonnull(strstr(out, "\nthis node has not reached Redis lately"));
 	s.nodes.member = false;
 	ck_assert_int_eq(ctl("nodes"), 0);
 	ck_assert_ptr_nonnull(strstr(out, "\nthis node is not a member of 'heartwheel'\n"));
@@ -207,6 +207,11 @@ START_TEST(several_in_status_and_show)
 	server_beat(&s, 0, "d", NULL);
 	ck_assert_int_eq(ctl("status"), 0);
 	ck_assert_ptr_nonnull(strstr(out, "\nnodes       1 ready of 2; this one owns 131 of 256; 1 lost\n"));
+	s.nodes.lapsed = true;
+	ck_assert_int_eq(ctl("status"), 0);
+	ck_assert_ptr_nonnull(
+		strstr(out, "\nnodes       Redis was not reached lately, as last known: 1 ready of 2; this one "));
+	s.nodes.lapsed = false;
 	ck_assert_int_eq(ctl("show d"), 0);
 	ck_assert_ptr_nonnull(strstr(out, "\n  owner      a\n"));
 	s.owner = "";

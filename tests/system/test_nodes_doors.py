@@ -55,6 +55,28 @@ def test_each_says_the_same_of_all(env, mirror):
     assert sum(gauge(d, "partitions_owned") for d in m.nodes) == PARTITIONS
 
 
+def test_one_that_is_cut_from_redis(env, mirror):
+    """It says that what it shows is as last known; the other shows no share of it, and names an eviction as that."""
+    m = mirror(n=2, cuttable=True)
+    a, b = m.nodes
+    assert not a.status()["cluster"]["lapsed"] and "as last known" not in a.ctl("status").stdout
+    for way in m.from_redis(a):
+        way.cut()
+    wait_until(lambda: a.status()["cluster"]["lapsed"], what="it to notice")
+    assert "nodes       Redis was not reached lately, as last known: 2 ready of 2" in a.ctl("status").stdout
+    assert "states and shares are as last known" in a.ctl("nodes").stdout
+    wait_until(lambda: m.is_shared([b]), what="the other to take all over")
+    publisher = m.members()[b.node]["client_ids"][0]
+
+    def evict():
+        env.raw(client_id=publisher).die()
+        return "cut this one off" in b.log()
+    wait_until(evict, what="the reason", interval=0.3)
+    assert "ach monitor needs a node_id of its own" not in b.log() and "give each monitor a node_id" not in b.log()
+    line = next(l for l in b.ctl("nodes").stdout.splitlines() if l.startswith(a.node + " "))
+    assert "%" not in line, line
+
+
 def test_one_that_dies_is_lost_and_one_that_stops_is_not(env, mirror):
     m = mirror(n=3)
     a, b, c = m.nodes
