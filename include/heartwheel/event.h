@@ -41,7 +41,7 @@ struct hw_event_page {
 	struct hw_event_id last; /* the place of the last entry read, also of one that was left out */
 	bool ok;                 /* false: it could not be read, and nothing else is said */
 	bool gone;               /* the place to go on from is not in the stream any more */
-	bool more;               /* there is more behind it */
+	bool more;               /* there is more behind it; before it, if the end of the stream was asked for */
 };
 
 /* 0 and *out, or -EINVAL if it is no such text. */

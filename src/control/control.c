@@ -93,7 +93,7 @@ static int make_parts(struct hw_control *c)
 {
 	c->pager = hw_pager_new(c);
 	c->hub = hw_hub_new(c);
-	c->history = hw_history_new();
+	c->history = hw_history_new(c->ops && c->ops->events_after);
 	c->samples = hw_samples_new();
 	c->asks = hw_asks_new(c);
 	return c->pager && c->hub && c->history && c->samples && c->asks ? 0 : -ENOMEM;

@@ -501,6 +501,7 @@ static void hub_begins(struct hw_hub *h, const struct hw_event_page *page)
 	for (size_t i = 0; page->ok && i < page->n; i++)
 		if (hw_event_id_compare(page->events[i].at, h->last) > 0)
 			hw_history_add(h->c->history, &page->events[i]);
+	hw_history_set_cut(h->c->history, gap || !page->ok || page->more);
 	if (page->ok) {
 		h->last = page->last;
 		h->known = true;

@@ -33,12 +33,21 @@ struct hw_history {
 	uint32_t heads[HEADS];   /* by their seq: of each list the first, as `next` */
 	uint64_t n;              /* ever added; the last HW_HISTORY of them are here */
 	char own[HW_ID_MAX + 1]; /* the node whose transitions wait here */
+	bool cut;                /* the stream has older ones, or may have */
 	int64_t gave_way_ms;     /* of those of them that gave way while they waited, the latest */
 };
 
-struct hw_history *hw_history_new(void)
+struct hw_history *hw_history_new(bool cut)
 {
-	return calloc(1, sizeof(struct hw_history));
+	struct hw_history *h = calloc(1, sizeof(*h));
+	if (h)
+		h->cut = cut;
+	return h;
+}
+
+void hw_history_set_cut(struct hw_history *h, bool cut)
+{
+	h->cut = cut;
 }
 
 void hw_history_free(struct hw_history *h)
@@ -232,7 +241,8 @@ static void serve(struct hw_control *c, struct evhttp_request *req, const char *
 		return;
 	hw_json_key(&j, "transitions");
 	hw_json_open(&j, '[');
-	for (uint64_t i = h->n; i > oldest(h) && found < limit; i--) {
+	uint64_t i = h->n;
+	for (; i > oldest(h) && found < limit; i--) {
 		const struct hw_event *e = event_at(h, i - 1);
 		bool waits = h->items[(i - 1) % HW_HISTORY].waits;
 		char at[HW_EVENT_ID_TEXT];
@@ -246,6 +256,7 @@ static void serve(struct hw_control *c, struct evhttp_request *req, const char *
 		found++;
 	}
 	hw_json_close(&j, ']');
+	hw_json_bool(&j, "complete", !h->cut && i == 0);
 	hw_answer_end(req, &j, body);
 }
 

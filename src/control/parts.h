@@ -86,7 +86,8 @@ void hw_pager_free(struct hw_pager *p);
 /* history.c: the last transitions, in memory. */
 #define HW_HISTORY 10000
 hw_http_handler hw_serve_transitions, hw_serve_device_events;
-struct hw_history *hw_history_new(void);
+/* `cut`: see hw_history_set_cut(). */
+struct hw_history *hw_history_new(bool cut);
 void hw_history_free(struct hw_history *h);
 /* Remembers a transition; the oldest gives way. Without memory it is left out. */
 void hw_history_append(struct hw_history *h, const struct hw_event *e);
@@ -99,6 +100,8 @@ void hw_history_await(struct hw_history *h, const struct hw_event *e);
 const struct hw_event *hw_history_waiting(const struct hw_history *h, uint64_t *number);
 /* How many were ever remembered: the number of the next. */
 uint64_t hw_history_end(const struct hw_history *h);
+/* Whether older transitions than those here stand in the stream. */
+void hw_history_set_cut(struct hw_history *h, bool cut);
 /* What is behind a place, at most `cap` of it, into `page` and `events`. Valid until the next hw_history_add(). */
 void hw_history_after(const struct hw_history *h, struct hw_event_id at, struct hw_event *events, size_t cap,
                       struct hw_event_page *page);

@@ -51,7 +51,7 @@ void hw_page_read(const struct hw_page_asked *asked, const redisReply *reply, st
 	bool from_start = asked->after.ms == 0 && asked->after.n == 0;
 	*page = (struct hw_event_page){.events = events, .last = asked->after, .ok = true};
 	page->gone = !asked->last && !from_start;
-	page->more = !asked->last && reply->elements >= asked->count;
+	page->more = reply->elements >= asked->count;
 	for (size_t i = 0; i < reply->elements && page->n < HW_EVENTS_PAGE; i++) {
 		const redisReply *entry = reply->element[asked->last ? reply->elements - 1 - i : i];
 		struct hw_event *e = &events[page->n];

@@ -281,7 +281,7 @@ START_TEST(transitions_newest_first)
 	ck_assert_str_eq(ids_of("/v1/devices/d5/events"), "d5,d5");
 	ck_assert_str_eq(ids_of("/v1/devices/d5/events?limit=1"), "d5");
 	ck_assert_str_eq(ids_of("/v1/devices/nobody/events"), "");
-	ck_assert_ptr_nonnull(strstr(r.body, "{\"transitions\":[]}"));
+	ck_assert_ptr_nonnull(strstr(r.body, "{\"transitions\":[],\"complete\":true}"));
 	tell(100, 100 + 10000);
 	ck_assert_str_eq(ids_of("/v1/devices/d5/events"), "");
 	ck_assert_str_eq(ids_of("/v1/devices/d100/events"), "d100");

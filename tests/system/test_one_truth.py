@@ -96,3 +96,29 @@ def test_a_start(env):
     w = Watch(d)  # who comes while it lasts
     wait_until(lambda: w.lines and " blind " in w.lines[0])
     w.stop()
+
+
+def test_a_restart_says_that_it_remembers_a_part(env):
+    """After a start the daemon has the stream's last two hundred entries: they are not presented as all."""
+    d = env.daemon()
+    for name in "a", "b", "c":
+        env.beat(name)
+    wait_until(lambda: d.status()["offline"] == 3 and d.status()["owed"] == 0)
+    for path, limit, complete in (("/v1/transitions", 6, True), ("/v1/transitions", 1000, True), ("/v1/transitions", 5, False),
+                                  (d.path_of("a") + "/events", 2, True), (d.path_of("a") + "/events", 1, False)):
+        a = d.get("%s?limit=%d" % (path, limit)).json()
+        assert a["complete"] is complete, (path, limit, a)
+    d.stop()
+    d.start()
+    wait_until(lambda: len(d.get("/v1/transitions?limit=1000").json()["transitions"]) == 6)
+    assert d.get("/v1/transitions?limit=1000").json()["complete"] is True  # so few are all read again
+    for i in range(150):
+        env.beat("x%d" % i)
+    wait_until(lambda: d.status()["offline"] == 153 and d.status()["owed"] == 0)
+    assert d.get("/v1/transitions?limit=1000").json()["complete"] is True
+    d.stop()
+    d.start()
+    wait_until(lambda: d.get("/v1/transitions?limit=1000").json()["transitions"])
+    a = d.get("/v1/transitions?limit=1000").json()
+    assert len(a["transitions"]) < 306 and a["complete"] is False
+    assert d.get(d.path_of("a") + "/events").json()["complete"] is False

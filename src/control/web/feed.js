@@ -114,8 +114,8 @@ export async function renew(limit) {
 	const meanwhile = [];
 	renewals.add(meanwhile);
 	try {
-		const { transitions } = await ask(`v1/transitions?limit=${limit}`);
-		cut = transitions.length === limit;
+		const { transitions, complete } = await ask(`v1/transitions?limit=${limit}`);
+		cut = !complete;
 		all = transitions.slice(0, KEPT);
 		known = new Set(all.map(key));
 		draw(new Set());
