@@ -137,11 +137,11 @@ static const char *take_param(struct hw_report_asked *a, int takes, const struct
 	if (takes & TAKES_GROUP && strcmp(p->key, "group") == 0)
 		return take_text(a->group, sizeof(a->group), p);
 	if (takes & TAKES_WINDOW && strcmp(p->key, "since") == 0)
-		return parse_moment(p->value, now_ms, &a->since_ms)
+		return (a->since_given = parse_moment(p->value, now_ms, &a->since_ms))
 		               ? NULL
 		               : "'since' is no moment: 2026-11-01, 30d or Unix ms";
 	if (takes & TAKES_WINDOW && strcmp(p->key, "until") == 0)
-		return parse_moment(p->value, now_ms, &a->until_ms)
+		return (a->until_given = parse_moment(p->value, now_ms, &a->until_ms))
 		               ? NULL
 		               : "'until' is no moment: 2026-11-01, 30d or Unix ms";
 	if (takes & TAKES_MONTH && strcmp(p->key, "month") == 0)
@@ -231,9 +231,9 @@ void hw_serve_uptime(void *arg, struct evhttp_request *req, const char *rest)
 	                        TAKES_SORT,
 	                &a))
 		return;
-	if (!a.month && !strstr(evhttp_request_get_uri(req), "since=")) { /* this month */
+	if (!a.month && !a.since_given) { /* this month */
 		a.since_ms = hw_month_begin(hw_month_of(a.until_ms));
-		a.month = !strstr(evhttp_request_get_uri(req), "until=");
+		a.month = !a.until_given;
 	}
 	pass_on(arg, req, hw_report_uptime, &a);
 }

@@ -98,6 +98,10 @@ static void on_bell(evutil_socket_t fd, short what, void *arg)
 	bool more = true;
 	(void)what;
 	(void)!read(fd, &n, sizeof(n));
+	pthread_mutex_lock(&c->lock);
+	unsigned lost = c->lost_lines;
+	c->lost_lines = 0;
+	pthread_mutex_unlock(&c->lock);
 	while (more) {
 		pthread_mutex_lock(&c->lock);
 		more = c->n_lines > 0;
@@ -108,6 +112,12 @@ static void on_bell(evutil_socket_t fd, short what, void *arg)
 		pthread_mutex_unlock(&c->lock);
 		if (more)
 			c->ops->on_line(c->arg, l.level, l.text);
+	}
+	if (lost) {
+		char text[80];
+		snprintf(text, sizeof(text), "%u further log line%s came faster than they could be written", lost,
+		         lost == 1 ? "" : "s");
+		c->ops->on_line(c->arg, HW_LOG_WARNING, text);
 	}
 }
 

@@ -9,11 +9,12 @@
 #include "history/desk.h"
 
 struct hw_report_asked {
-	char device[256], group[256]; /* "": all */
-	int64_t since_ms, until_ms;   /* [since, until) */
-	bool month, csv;              /* the window is a month, as far as it has come */
-	int64_t after, after_dev;     /* of a page: behind this; INT64_MAX: the first */
-	int64_t min_ms;               /* outages of at least this length */
+	char device[256], group[256];  /* "": all */
+	int64_t since_ms, until_ms;    /* [since, until) */
+	bool since_given, until_given; /* they stood in the query */
+	bool month, csv;               /* the window is a month, as far as it has come */
+	int64_t after, after_dev;      /* of a page: behind this; INT64_MAX: the first */
+	int64_t min_ms;                /* outages of at least this length */
 	unsigned limit, offset;
 	bool by_outages; /* the most outages first, not who was down longest */
 	int64_t step_ms; /* of a bar */

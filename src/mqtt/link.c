@@ -57,6 +57,7 @@ static void on_connect(struct mosquitto *m, void *arg, int reason, int flags, co
 	}
 	l->granted = granted(properties);
 	l->state = HW_LINK_OPEN;
+	hw_why_answered(&l->why);
 }
 
 static void on_disconnect(struct mosquitto *m, void *arg, int reason, const mosquitto_property *properties)

@@ -141,10 +141,43 @@ static enum hw_fault fault_of(enum hw_link_state state, int rc, int err)
 	return closed && state == HW_LINK_OPENING ? HW_FAULT_UNANSWERED : HW_FAULT_UNREACHED;
 }
 
+void hw_why_answered(struct hw_why *w)
+{
+	w->answered = true;
+	w->port_tried = false;
+	w->port = HW_PORT_UNKNOWN;
+}
+
+/* Whether the port is found to speak the other thing: TLS where we do not, or MQTT without it where we do. */
+static bool say_port(struct hw_why *w)
+{
+	const struct hw_mqtt_conf *c = w->conf;
+	bool tls = c->tls_ca[0] != '\0';
+	if (!w->port_tried)
+		w->port = hw_port_protocol_try(c->host, c->port, tls ? HW_PORT_MQTT : HW_PORT_TLS);
+	w->port_tried = true;
+	if (w->port == HW_PORT_TLS)
+		hw_why_say(w, "%s:%d speaks TLS: set [mqtt] tls_ca, or the port without TLS, usually 1883", c->host,
+		           c->port);
+	else if (w->port == HW_PORT_MQTT)
+		hw_why_say(
+			w,
+			"%s:%d speaks MQTT without TLS: remove [mqtt] tls_ca, or set the port with TLS, usually 8883",
+			c->host, c->port);
+	return w->port != HW_PORT_UNKNOWN;
+}
+
 /* RabbitMQ 3.10, NATS 2.9 and ActiveMQ 5.17 answer a CONNECT of MQTT 5 by closing the connection. */
 static void say_unanswered(struct hw_why *w)
 {
 	const struct hw_mqtt_conf *c = w->conf;
+	if (w->answered) {
+		hw_why_say(
+			w,
+			"%s:%d closed the connection before it answered; it has answered before: it starts, or is full",
+			c->host, c->port);
+		return;
+	}
 	hw_why_say(w, "%s:%d closed the connection before it answered: is it an MQTT broker%s?%s", c->host, c->port,
 	           c->tls_ca[0] ? "" : ", and without TLS",
 	           c->protocol == 5 ? " If it does not speak MQTT 5, try [mqtt] protocol = 3.1.1" : "");
@@ -162,6 +195,11 @@ void hw_why_lost(struct hw_why *w, enum hw_link_state state, bool taken, int rc,
 	if (w->explained)
 		return;
 	w->fault = fault_of(state, rc, err);
+	bool unanswered = opening && (state == HW_LINK_OPENING || rc != MOSQ_ERR_ERRNO) && rc != MOSQ_ERR_EAI &&
+	                  rc != MOSQ_ERR_KEEPALIVE;
+	bool certificate = w->tls_verdict || alert_of_certificate(w->tls);
+	if (unanswered && !w->answered && !certificate && say_port(w))
+		return;
 	if (rc == MOSQ_ERR_EAI)
 		hw_why_say(w, "cannot resolve %s: %s; see [mqtt] host", c->host, gai_strerror(err));
 	else if (rc == MOSQ_ERR_TLS || (opening && w->tls[0]) ||

@@ -11,6 +11,7 @@
 
 #include "mqtt/backoff.h"
 #include "mqtt/mqtt.h"
+#include "mqtt/port_protocol.h"
 
 struct mosquitto;
 
@@ -32,6 +33,9 @@ struct hw_why {
 	long tls_verdict;                /* on the broker's certificate; 0: none */
 	enum hw_fault fault;             /* of the last failure */
 	int refusal;                     /* what the CONNACK said; 0: nothing, or yes */
+	bool answered;                   /* a CONNACK of this broker said yes, in this run */
+	enum hw_port_protocol port;      /* what it was found to speak since it last answered; tried once */
+	bool port_tried;
 };
 
 /* A new attempt: nothing is known of it. What was said of the last one stays. */
@@ -41,6 +45,8 @@ void hw_why_say(struct hw_why *w, const char *format, ...) __attribute__((format
 /* The broker said no: sets `text` in any case, and the back-off that goes with it. */
 void hw_why_refuse(struct hw_why *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* A CONNACK that says yes. */
+void hw_why_answered(struct hw_why *w);
 /* A CONNACK that says no, with this code. */
 void hw_why_refused(struct hw_why *w, int reason);
 /* A DISCONNECT of the broker's, with its reason of MQTT 5. */

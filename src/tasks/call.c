@@ -23,6 +23,7 @@
 #include "link/trouble.h"
 #include "tasks/allow.h"
 #include "tasks/api_parts.h"
+#include "tasks/places.h"
 
 #define CB_LEN     32
 #define CALLBACK   "mqtt:callback:"
@@ -38,12 +39,6 @@ static const char register_text[] =
 	"redis.call('HSET', KEYS[1], 'callbackId', ARGV[1], 'topic', ARGV[2], 'nodeId', ARGV[3], 'timeoutMs', ARGV[4],"
 	" 'registerTime', ARGV[6]) redis.call('PEXPIRE', KEYS[1], ARGV[5]) redis.call('SADD', KEYS[2], ARGV[1])"
 	" if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[5]) then redis.call('PEXPIRE', KEYS[2], ARGV[5]) end return 1";
-/* Tells the instances of those who wait on a topic but this one; a callback that is no more leaves the set. */
-static const char heard_text[] = "for _, cb in ipairs(redis.call('SMEMBERS', KEYS[1])) do"
-				 " local node = redis.call('HGET', ARGV[1] .. cb, 'nodeId')"
-				 " if not node then redis.call('SREM', KEYS[1], cb) elseif node ~= ARGV[3] then"
-				 " redis.call('PUBLISH', ARGV[2] .. node, cjson.encode({ callbackId = cb, messageBody "
-				 "= ARGV[4] })) end end return 1";
 
 struct call {
 	struct call *next, **prev;
@@ -66,6 +61,7 @@ struct hw_tasks_call {
 	bool has_ear, hears;
 	int64_t heard_ms, pinged_ms;
 	struct call *first;
+	struct hw_eval eval; /* of look_up() */
 	unsigned n, n_look_ups;
 	struct hw_call_stats stats;
 };
@@ -182,15 +178,16 @@ static void on_looked_up(void *arg, const redisReply *reply)
 static int look_up(struct hw_tasks_call *all, struct hw_text topic, struct hw_text body)
 {
 	char key[TOPIC_TEXT + HW_TASK_TEXT];
-	const char *node = all->app->rules.node;
 	int n = snprintf(key, sizeof(key), TOPIC "%.*s", (int)topic.len, topic.at);
-	const char *argv[] = {"EVAL", heard_text, "1", key, CALLBACK, NODE, node, body.at};
 	if (n < 0 || (size_t)n >= sizeof(key))
 		return -EINVAL;
-	const size_t len[] = {
-		4,       sizeof(heard_text) - 1, 1, (size_t)n, sizeof(CALLBACK) - 1, sizeof(NODE) - 1, strlen(node),
-		body.len};
-	return hw_tasks_store_command(all->app->store, on_looked_up, all, 8, argv, len);
+	hw_eval_begin(&all->eval);
+	hw_eval_key(&all->eval, key, (size_t)n);
+	hw_eval_put_text(&all->eval, HW_AT_CALLBACK_KEYS, CALLBACK);
+	hw_eval_put_text(&all->eval, HW_AT_CALLBACK_CHANNELS, NODE);
+	hw_eval_put_text(&all->eval, HW_AT_CALLBACK_NODE, all->app->rules.node);
+	hw_eval_put(&all->eval, HW_AT_CALLBACK_BODY, body.at, body.len);
+	return hw_tasks_store_call(all->app->store, HW_TASKS_CALLBACK, &all->eval, on_looked_up, all);
 }
 
 static void tell(struct hw_tasks_call *all, struct hw_text topic, struct hw_text body)
@@ -560,5 +557,6 @@ void hw_tasks_call_free(struct hw_tasks_call *all)
 		return;
 	if (all->has_ear)
 		hw_redis_link_fini(&all->ear);
+	hw_eval_fini(&all->eval);
 	free(all);
 }

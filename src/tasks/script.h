@@ -16,6 +16,7 @@ enum hw_tasks_script {
 	HW_TASKS_COUNT,
 	HW_TASKS_WATCH,
 	HW_TASKS_SWEEP,
+	HW_TASKS_CALLBACK,
 	HW_TASKS_SCRIPTS
 };
 
@@ -30,6 +31,7 @@ extern const char hw_tasks_script_show_text[];
 extern const char hw_tasks_script_count_text[];
 extern const char hw_tasks_script_watch_text[];
 extern const char hw_tasks_script_sweep_text[];
+extern const char hw_tasks_script_callback_text[];
 
 /* HW_TASKS_SCRIPTS of them. */
 extern const char *const hw_tasks_script_texts[HW_TASKS_SCRIPTS];

@@ -29,7 +29,11 @@ struct hw_tasks_wills {
 	struct hw_place place, until;
 	char (*ids)[HW_ID_MAX + 1]; /* of the page: who went offline */
 	size_t n_ids, out;          /* out: messages on their way to the broker */
-	bool failed;                /* one of them did not get there: the page is read again */
+	struct sent {
+		struct hw_tasks_wills *w;
+		bool done; /* the broker has it, or never will */
+	} sent[PAGE];      /* of each of the page */
+	bool failed;       /* one of them did not get there: the tick sends those again that are not done */
 };
 
 static void go_on(struct hw_tasks_wills *w);
@@ -117,7 +121,7 @@ static void end_page(struct hw_tasks_wills *w)
 {
 	char key[HW_TASKS_KEY_MAX], text[HW_PLACE_TEXT];
 	w->asking = false;
-	if (w->failed) /* the tick reads the page again */
+	if (w->failed)
 		return;
 	w->place = w->until;
 	hw_tasks_store_key(w->app->store, "wills", key);
@@ -129,9 +133,11 @@ static void end_page(struct hw_tasks_wills *w)
 
 static void on_put(void *arg, enum hw_put what, const char *text)
 {
-	struct hw_tasks_wills *w = arg;
+	struct sent *sent = arg;
+	struct hw_tasks_wills *w = sent->w;
 	w->out--;
-	w->failed |= what == HW_PUT_LOST;
+	sent->done = what != HW_PUT_LOST;
+	w->failed |= !sent->done;
 	if (what == HW_PUT_REFUSED)
 		hw_log_limited(w->app->log, HW_TASKS_LIMIT_FOLLOW, HW_LOG_WARNING,
 		               "a will was refused by the broker: %.200s", text);
@@ -139,13 +145,15 @@ static void on_put(void *arg, enum hw_put what, const char *text)
 		end_page(w);
 }
 
-static void publish(struct hw_tasks_wills *w, const char *id, const redisReply *kept)
+static void publish(struct hw_tasks_wills *w, size_t i, const redisReply *kept)
 {
+	const char *id = w->ids[i];
 	const struct hw_text name = {id, strlen(id)};
 	struct will will;
 	char *memory = malloc(kept->len + 1);
 	const char *wrong = memory ? judge(w->app, name, (struct hw_text){kept->str, kept->len}, memory, &will) : NULL;
 	if (wrong) {
+		w->sent[i].done = true;
 		w->app->counts.refused[HW_REFUSED_ALLOW]++;
 		hw_log_limited(w->app->log, HW_TASKS_LIMIT_FOLLOW, HW_LOG_WARNING,
 		               "the will of %.100s was not published: %s", id, wrong);
@@ -157,7 +165,7 @@ static void publish(struct hw_tasks_wills *w, const char *id, const redisReply *
 	                                          .qos = will.qos,
 	                                          .retain = will.retain,
 	                                          .subject = hw_tasks_subject((struct hw_text){"will", 4}, name)},
-			   on_put, w) != 0) {
+			   on_put, &w->sent[i]) != 0) {
 		w->failed = true;
 	} else {
 		w->out++;
@@ -171,8 +179,8 @@ static void on_wills(void *arg, const redisReply *reply)
 	w->out = 1; /* ours: a page ends once */
 	w->failed = !reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != w->n_ids;
 	for (size_t i = 0; !w->failed && i < w->n_ids; i++)
-		if (reply->element[i]->type == REDIS_REPLY_STRING)
-			publish(w, w->ids[i], reply->element[i]);
+		if (reply->element[i]->type == REDIS_REPLY_STRING && !w->sent[i].done)
+			publish(w, i, reply->element[i]);
 	if (--w->out == 0)
 		end_page(w);
 }
@@ -210,6 +218,8 @@ static void on_page(void *arg, const redisReply *reply)
 			w->ids[w->n_ids++][d.device.len] = '\0';
 		}
 	}
+	for (size_t i = 0; i < w->n_ids; i++)
+		w->sent[i] = (struct sent){.w = w};
 	if (w->n_ids) {
 		ask_wills(w);
 	} else {
@@ -235,6 +245,7 @@ static void on_place(void *arg, const redisReply *reply)
 	w->asking = false;
 	w->placed = reply && reply->type == REDIS_REPLY_STRING && hw_place_read(&w->place, reply->str, reply->len);
 	w->again = true;
+	w->failed = false;
 	if (w->placed)
 		go_on(w);
 }
@@ -273,6 +284,8 @@ static void go_on(struct hw_tasks_wills *w)
 		w->asking =
 			hw_tasks_store_ask(w->app->store, on_newest, w,
 		                           (const char *[]){"XREVRANGE", w->events, "+", "-", "COUNT", "1", NULL}) == 0;
+	else if (w->failed)
+		ask_wills(w);
 	else if (w->again)
 		ask_page(w);
 }

@@ -420,6 +420,13 @@ def history(base, shared_broker, shared_redis):
     e.close()
 
 
+def test_a_window_is_read_from_its_key_alone(history):
+    """Another key's value may hold the text "since=": the window is still this month."""
+    plain = history.get("/v1/history/uptime?group=g").json()
+    odd = history.get("/v1/history/uptime?group=a-since=b").json()
+    assert odd["since_ms"] == plain["since_ms"] > 0, (odd, plain)
+
+
 def test_what_it_answers_is_documented(history):
     routes = re.findall(r'EVHTTP_REQ_GET, "([^"]+)"', (SRC / "src" / "history" / "api.c").read_text())
     docs, manual = ((SRC / path).read_text() for path in ("docs/history.md", "man/heartwheel-history.8"))

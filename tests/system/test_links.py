@@ -301,3 +301,35 @@ def test_a_broker_without_shared_subscriptions(aedes):
         env.beat("dies")
         env.wait_store("dies", "offline")
         assert d.state("lives") == "online"
+
+
+def test_a_broker_that_was_one_a_moment_ago(env):
+    """It starts, or is full: nobody asks whether it is a broker at all."""
+    env.own_broker()
+    d = env.daemon(timeout="1h", mqtt=HASTY)
+    port = env.broker.port
+    env.broker.kill()
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind(("127.0.0.1", port))
+        s.listen()
+        stop = threading.Event()
+
+        def close_all():
+            s.settimeout(0.2)
+            while not stop.is_set():
+                try:
+                    s.accept()[0].close()
+                except OSError:
+                    pass
+
+        t = threading.Thread(target=close_all, daemon=True)
+        t.start()
+        try:
+            wait_until(lambda: lines(d, "it has answered before"), 10, "a line that knows it")
+        finally:
+            stop.set()
+            t.join()
+    assert not lines(d, "is it an MQTT broker"), d.log()
+    env.broker.start()
+    d.wait_seeing()

@@ -144,12 +144,12 @@ def test_a_key_of_another_certificate(env, tls, other_tls):
 
 def test_tls_to_a_port_without(env, tls):
     env.own_broker()
-    is_refused(env, HOST, {"tls_ca": tls.ca})
+    is_refused(env, r"speaks MQTT without TLS: remove \[mqtt\] tls_ca", {"tls_ca": tls.ca})
 
 
 def test_no_tls_to_a_port_with_it(env, tls):
     broker_with(env, tls)
     d = env.daemon(seeing=False, monitor={"log_level": "warning"})
-    wait_until(lambda: "TLS" in d.log(), 10, "a hint at TLS")
+    wait_until(lambda: "speaks TLS: set [mqtt] tls_ca" in d.log(), 10, "that the port speaks TLS")
     throughout(lambda: d.status()["blind_cause"] == "link", 1)
     assert len(lines(d)) == 1, d.log()
