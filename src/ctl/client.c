@@ -18,6 +18,7 @@ struct hw_client {
 	CURL *curl;
 	const char *socket, *program, *section, *type;
 	char next[sizeof(((struct hw_answer *)0)->next)];
+	int64_t as_of_ms; /* Heartwheel-As-Of of the last answer; 0: none */
 	struct hw_path body;
 	bool reached; /* there was a connection */
 	char why[512];
@@ -137,15 +138,24 @@ static int prepare(struct hw_client *c, const char *path)
 	return rc < 0 ? -1 : 0;
 }
 
+static bool take_header(const char *line, size_t len, const char *name, char *to, size_t cap)
+{
+	size_t skip = strlen(name);
+	if (len <= skip || strncasecmp(line, name, skip) != 0)
+		return false;
+	skip += strspn(line + skip, " \t"); /* libcurl ends the line with CR and LF */
+	snprintf(to, cap, "%.*s", (int)strcspn(line + skip, "\r\n"), line + skip);
+	return true;
+}
+
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
-	static const char name[] = "Heartwheel-Next:";
 	struct hw_client *c = arg;
-	size_t skip = sizeof(name) - 1, len = size * n;
-	if (len > skip && strncasecmp(line, name, skip) == 0) {
-		skip += strspn(line + skip, " \t"); /* libcurl ends the line with CR and LF */
-		snprintf(c->next, sizeof(c->next), "%.*s", (int)strcspn(line + skip, "\r\n"), line + skip);
-	}
+	size_t len = size * n;
+	char as_of[32] = "";
+	if (!take_header(line, len, "Heartwheel-Next:", c->next, sizeof(c->next)) &&
+	    take_header(line, len, "Heartwheel-As-Of:", as_of, sizeof(as_of)))
+		c->as_of_ms = strtoll(as_of, NULL, 10);
 	return len;
 }
 
@@ -172,6 +182,7 @@ static int ask(struct hw_client *c, const char *method, const char *path, const 
 	curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(c->curl, CURLOPT_HEADERDATA, c);
 	*c->next = '\0';
+	c->as_of_ms = 0;
 	CURLcode rc = curl_easy_perform(c->curl);
 	curl_slist_free_all(headers);
 	if (rc != CURLE_OK) {
@@ -180,6 +191,7 @@ static int ask(struct hw_client *c, const char *method, const char *path, const 
 	}
 	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &a->code);
 	snprintf(a->next, sizeof(a->next), "%s", c->next);
+	a->as_of_ms = c->as_of_ms;
 	a->text = c->body.len > 0 ? c->body.text : NULL;
 	a->json = hw_json_tree(c->body.text, c->body.len);
 	return 0;

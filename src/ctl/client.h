@@ -7,6 +7,7 @@
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A text under construction: of a path, or an answer. Lack of memory is remembered and leaves `text` NULL. */
 struct hw_path {
@@ -36,6 +37,7 @@ struct hw_answer {
 	cJSON *json;      /* NULL if the answer has no body or is no JSON */
 	const char *text; /* the body; the client's, until the next request. NULL: none */
 	char next[64];    /* where the next page of it begins; "": nowhere */
+	int64_t as_of_ms; /* of a report of heartwheel-history that is old: it is as of then; 0: it is of now */
 };
 
 /*

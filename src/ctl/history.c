@@ -81,6 +81,18 @@ static int print_rows(const struct hw_ctl *ctl, const cJSON *rows)
 	return rc;
 }
 
+/* On stderr, once for each report: rows on stdout stay as they are for a program. */
+static void warn_if_old(const struct hw_ctl *ctl, const struct hw_answer *a)
+{
+	char clock[HW_SPAN_MAX], span[HW_SPAN_MAX];
+	if (a->as_of_ms > 0)
+		hw_failed(ctl,
+		          "this is as of %s, %s: heartwheel-history has not read later entries; 'heartwheelctl history "
+		          "status' "
+		          "says why",
+		          hw_text_clock(a->as_of_ms, clock), hw_text_ago(hw_wall_ms() - a->as_of_ms, span));
+}
+
 /* --- transitions, outages ----------------------------------------------------------------------------------------- */
 
 /* A list, of which a page is asked for and shown. */
@@ -138,6 +150,11 @@ static int list_all(struct hw_ctl *ctl, const struct hw_history_args *args, stru
 		rc = hw_ask_path(ctl, "GET", &path, &a);
 		if (rc)
 			break;
+		if (l->pages == 0) {
+			warn_if_old(ctl, &a);
+			if (l->before_ms > 0 && a.as_of_ms > 0)
+				l->before_ms = a.as_of_ms;
+		}
 		rc = take_page(ctl, args, l, &a, &n);
 		more = *a.next && (left == 0 || left > n) && n > 0;
 		left -= left > 0 && more ? n : 0;
@@ -205,6 +222,7 @@ static int report_uptime(struct hw_ctl *ctl, const struct hw_history_args *args)
 	int rc = ask_uptime(ctl, args, NULL, args->limit, &first);
 	if (rc)
 		return rc;
+	warn_if_old(ctl, &first);
 	if (args->csv) {
 		print_csv(ctl, first.text, 0, args->limit ? args->limit + 1 : 0);
 		hw_answer_fini(&first);

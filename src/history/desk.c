@@ -11,6 +11,7 @@
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/http_struct.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -38,6 +39,8 @@ struct queue {
 
 struct hw_desk {
 	struct hw_sql_conf conf;
+	hw_desk_as_of *as_of;
+	void *as_of_arg;
 	struct event *bell;
 	int bell_fd;
 	pthread_t thread;
@@ -157,6 +160,11 @@ static void send_answer(struct question *x)
 	}
 	if (*a->next)
 		evhttp_add_header(evhttp_request_get_output_headers(x->req), "Heartwheel-Next", a->next);
+	if (a->old) {
+		char as_of[32];
+		snprintf(as_of, sizeof(as_of), "%" PRId64, a->as_of_ms);
+		evhttp_add_header(evhttp_request_get_output_headers(x->req), "Heartwheel-As-Of", as_of);
+	}
 	hw_reply_as(x->req, a->code, a->type, a->body);
 	a->body = NULL;
 }
@@ -192,6 +200,7 @@ void hw_desk_ask(struct hw_desk *d, struct evhttp_request *req, hw_desk_question
 		return;
 	}
 	x->d = d;
+	x->answer.as_of_ms = d->as_of(d->as_of_arg);
 	x->req = req;
 	x->ask = question;
 	memcpy(x->args, args, size);
@@ -215,12 +224,14 @@ static int start(struct hw_desk *d)
 	return d->running ? 0 : -EAGAIN;
 }
 
-struct hw_desk *hw_desk_new(struct event_base *base, const struct hw_sql_conf *conf)
+struct hw_desk *hw_desk_new(struct event_base *base, const struct hw_sql_conf *conf, hw_desk_as_of *as_of, void *arg)
 {
 	struct hw_desk *d = calloc(1, sizeof(*d));
 	if (!d)
 		return NULL;
 	d->conf = *conf;
+	d->as_of = as_of;
+	d->as_of_arg = arg;
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->some, NULL);
 	d->asked.end = &d->asked.first;

@@ -7,6 +7,7 @@
 #ifndef HW_HISTORY_DESK_H
 #define HW_HISTORY_DESK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,8 @@ struct hw_answer {
 	int code;         /* HTTP */
 	const char *type; /* of the body */
 	char next[64];    /* of a page: `after` of the next one, for the header Heartwheel-Next; "": it is the last */
+	int64_t as_of_ms; /* the database had all up to then when the question came; 0: that is not known */
+	bool old;         /* the report is about a time after that: the header Heartwheel-As-Of says so */
 	const char *why;  /* of an error: {"error":why} is sent. May point into why_text */
 	char why_text[HW_SQL_WHY];
 };
@@ -34,8 +37,11 @@ struct hw_answer {
  */
 typedef int hw_desk_question(struct hw_sql *sql, const void *args, struct hw_answer *out);
 
+/* Called on the loop with each question: up to when the database has all. */
+typedef int64_t hw_desk_as_of(void *arg);
+
 /* `conf` is copied but for its texts. NULL without memory. */
-struct hw_desk *hw_desk_new(struct event_base *base, const struct hw_sql_conf *conf);
+struct hw_desk *hw_desk_new(struct event_base *base, const struct hw_sql_conf *conf, hw_desk_as_of *as_of, void *arg);
 /* After hw_http_fini(): nobody waits for an answer. */
 void hw_desk_free(struct hw_desk *d);
 /* Has the request answered. */

@@ -66,6 +66,7 @@ static void on_tick(void *arg)
 	struct hw_clerk_view v;
 	char text[200];
 	hw_http_tick(&a->http);
+	hw_history_api_tick(&a->api);
 	hw_clerk_look(a->api.clerk, &v);
 	snprintf(text, sizeof(text), "STATUS=%s%s%lld entries read", v.sql ? "" : "SQL is away, ",
 	         v.redis ? "" : "Redis is away, ",
@@ -131,7 +132,7 @@ static int start(struct app *a, struct hw_daemon *d)
 	a->api.database = c->database;
 	a->api.started_ms = hw_clock_mono().ns / HW_NS_PER_MS;
 	a->api.clerk = hw_clerk_new(a->loop.base, &clerk, &clerk_ops, a);
-	a->api.desk = hw_desk_new(a->loop.base, &clerk.sql);
+	a->api.desk = hw_desk_new(a->loop.base, &clerk.sql, hw_history_as_of, &a->api);
 	return a->api.clerk && a->api.desk ? 0 : -ENOMEM;
 }
 

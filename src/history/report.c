@@ -16,6 +16,8 @@
 #include "history/sheet.h"
 #include "history/uptime.h"
 
+#define OLD_MS 5000 /* a report of the present whose database is this far behind is old */
+
 static void put_column(struct hw_sheet *s, const char *key, struct hw_sql_stmt *q, int i)
 {
 	size_t len;
@@ -38,9 +40,26 @@ static void begin(struct hw_answer *out, struct hw_sheet *s, bool csv)
 	hw_sheet_begin(s, out->body, csv);
 }
 
-/* Behind the rows: where the next page begins, if there is one; `number`: in JSON it is one. */
-static int finish(struct hw_answer *out, struct hw_sheet *s, bool more, const char *next, bool number)
+static void note_old(struct hw_answer *out, const struct hw_report_asked *a)
 {
+	out->old = out->as_of_ms > 0 && out->as_of_ms < a->until_ms - OLD_MS;
+}
+
+/* Beside the rows, of each report: up to when the database has all. One that ends earlier is whole. */
+static void put_as_of(struct hw_answer *out, struct hw_sheet *s, const struct hw_report_asked *a)
+{
+	note_old(out, a);
+	if (!s->csv && out->as_of_ms > 0)
+		hw_json_int(&s->j, "as_of_ms", out->as_of_ms);
+	else if (!s->csv)
+		hw_json_null(&s->j, "as_of_ms");
+}
+
+/* Behind the rows: where the next page begins, if there is one; `number`: in JSON it is one. */
+static int finish(struct hw_answer *out, struct hw_sheet *s, const struct hw_report_asked *a, bool more,
+                  const char *next, bool number)
+{
+	put_as_of(out, s, a);
 	if (more)
 		snprintf(out->next, sizeof(out->next), "%s", next);
 	if (more && !s->csv && number)
@@ -127,7 +146,7 @@ int hw_report_transitions(struct hw_sql *sql, const void *args, struct hw_answer
 		hw_sheet_row_end(&s);
 	}
 	hw_sheet_close(&s);
-	return row < 0 ? row : finish(out, &s, row == 1, next, true);
+	return row < 0 ? row : finish(out, &s, a, row == 1, next, true);
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------- */
@@ -221,7 +240,7 @@ int hw_report_events(struct hw_sql *sql, const void *args, struct hw_answer *out
 	bool more = row == 1;
 	if (row >= 0 && !a->csv)
 		row = put_reach(&s, sql, &reach, a->after);
-	return row < 0 ? row : finish(out, &s, more, next, false);
+	return row < 0 ? row : finish(out, &s, a, more, next, false);
 }
 
 /* --- outages -------------------------------------------------------------------------------------------------------
@@ -253,6 +272,13 @@ static struct hw_sql_stmt *ask_outages(struct hw_sql *sql, const struct hw_repor
 	return q;
 }
 
+/* How far an outage without an end is known to last. */
+static int64_t lasts_to(const struct hw_report_asked *a, const struct hw_answer *out, int64_t from)
+{
+	int64_t to = out->as_of_ms > 0 && out->as_of_ms < a->until_ms ? out->as_of_ms : a->until_ms;
+	return to > from ? to : from;
+}
+
 int hw_report_outages(struct hw_sql *sql, const void *args, struct hw_answer *out)
 {
 	const struct hw_report_asked *a = args;
@@ -274,12 +300,12 @@ int hw_report_outages(struct hw_sql *sql, const void *args, struct hw_answer *ou
 		put_column(&s, "group", q, 1);
 		hw_sheet_int(&s, "from_ms", from);
 		put_ms(&s, "to_ms", q, 3);
-		hw_sheet_seconds(&s, "down_s", (lasts ? a->until_ms : hw_sql_column_int(q, 3)) - from);
+		hw_sheet_seconds(&s, "down_s", (lasts ? lasts_to(a, out, from) : hw_sql_column_int(q, 3)) - from);
 		put_column(&s, "reason", q, 4);
 		hw_sheet_row_end(&s);
 	}
 	hw_sheet_close(&s);
-	return row < 0 ? row : finish(out, &s, row == 1, next, false);
+	return row < 0 ? row : finish(out, &s, a, row == 1, next, false);
 }
 
 /* --- uptime --------------------------------------------------------------------------------------------------------
@@ -342,6 +368,7 @@ static int put_report(struct hw_answer *out, struct hw_sql *sql, const struct hw
 	struct hw_sheet s;
 	size_t from = a->offset < u->n ? a->offset : u->n, to = u->n - from > a->limit ? from + a->limit : u->n;
 	begin(out, &s, a->csv);
+	put_as_of(out, &s, a);
 	if (a->csv) {
 		int rc = put_devices(&s, sql, 0, u->n, u);
 		return rc ? rc : hw_sheet_end(&s);
@@ -412,6 +439,7 @@ int hw_report_bars(struct hw_sql *sql, const void *args, struct hw_answer *out)
 		rc = no_such_device(out);
 	} else if (rc == 0) {
 		begin(out, &s, a->csv);
+		put_as_of(out, &s, a);
 		if (!a->csv) {
 			hw_json_int(&s.j, "since_ms", a->since_ms);
 			hw_json_int(&s.j, "until_ms", a->until_ms);
@@ -452,6 +480,7 @@ int hw_report_badge(struct hw_sql *sql, const void *args, struct hw_answer *out)
 	}
 	snprintf(label, sizeof(label), "up in %d d", (int)((a->until_ms - a->since_ms) / 86400000));
 	hw_uptimes_fini(&u);
+	note_old(out, a);
 	out->type = "image/svg+xml";
 	if (rc == 0 && evbuffer_add_printf(out->body, svg, label, value, label, value, colour, label, value) < 0)
 		rc = -ENOMEM;

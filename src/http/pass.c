@@ -45,9 +45,10 @@ struct transfer {
 };
 
 static const char *const there[] = {"Accept", "Content-Type", "If-None-Match", "Last-Event-ID", HW_USER_HEADER};
-static const char *const back[] = {"Content-Type",   "Content-Length", "Content-Disposition", "ETag",
-                                   "Allow",          "Cache-Control",  "Retry-After",         "Content-Security-Policy",
-                                   "Heartwheel-Next"};
+static const char *const back[] = {
+	"Content-Type",    "Content-Length",  "Content-Disposition", "ETag",
+	"Allow",           "Cache-Control",   "Retry-After",         "Content-Security-Policy",
+	"Heartwheel-Next", "Heartwheel-As-Of"};
 
 static void end(struct transfer *t)
 {

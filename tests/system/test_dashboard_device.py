@@ -9,7 +9,7 @@ import pytest
 
 from hw_history import BUILT, History, Sqlite, wait_read
 from hw_past import PUMP, start_with_past
-from hw_wait import NotWithin, wait_until, wait_within
+from hw_wait import NotWithin, now_ms, wait_until, wait_within
 from test_dashboard import MODULES, browser, missing, say_nothing, start  # noqa: F401
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -274,3 +274,15 @@ def test_blind_and_gone(env, browser):
     wait_until(lambda: "this is what it said last" in page(b), 15)
     assert b.text(".about .pill") == "online"
     say_nothing(b, also=["ERR_", "Failed to load", "net::"])
+
+
+@needs_history
+def test_a_history_without_redis_says_as_of_when_it_is(env, browser):
+    d = start_with_past(env)
+    env.redis_server.stop()
+    pages = [(browser(), "#/device/flappy"), (browser(), "#/group/pumps"), (browser(), "#/unreliable")]
+    wait_until(lambda: now_ms() - (d.history.get("/v1/history/outages").json()["as_of_ms"] or now_ms()) > 6000, what="the history to be old")
+    for b, route in pages:
+        visit(b, d, route)
+        wait_until(lambda: "The history is as of " in page(b), what="the page to say as of when it is")
+        say_nothing(b, also=QUIET)

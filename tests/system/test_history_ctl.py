@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -177,3 +178,36 @@ def test_where_it_is_asked_and_what_is_refused(kept, tmp_path):
                  ["outages", "--group", "g", "d0"], ["outages", "--what"], ["outages", "--since"]):
         r = ctl(*args, conf=c, ok=False)
         assert r.returncode == 2 and r.stderr and not r.stdout, (args, r)
+
+
+def test_without_redis_a_report_says_as_of_when_it_is(env):
+    """What the history has not read is not the present: an outage lasts as long as is known, and stderr says up to when."""
+    env.check_events = False
+    env.own_redis()
+    s, t = Scribe(env, 1, devices=0), now_ms() - 3_600_000
+    s.group = {"d": "g"}
+    s.write([s.entry("d", "online", t), s.entry("d", "offline", t + 1_800_000)])
+    h = History(env, Sqlite(env.own_dir("db"))).start()
+    wait_read(h, env)
+    paths = ["/v1/history/outages", "/v1/history/uptime", "/v1/history/devices/d", "/v1/history/events",
+             "/v1/history/bars?device=d&since=1d"]
+    for path in paths:
+        wait_until(lambda: abs((h.get(path).json()["as_of_ms"] or 0) - now_ms()) < 3000, what=path)
+    ctl("outages", conf=h.conf)
+    env.redis_server.stop()
+    wait_until(lambda: h.status()["redis"] != "up", what="Redis to be away")
+    old = wait_until(lambda: (r := ctl("outages", conf=h.conf, ok=False)).stderr and r, what="the report to be old")
+    assert old.returncode == 0 and re.fullmatch(r"heartwheelctl: this is as of \d{4}-\S+ \S+( UTC)?, \d+s ago: .*\n", old.stderr)
+    as_of = h.get("/v1/history/outages").json()["as_of_ms"]
+    for path in paths:
+        assert h.get(path).json()["as_of_ms"] == as_of
+    assert as_of <= now_ms() - 5000
+    [outage] = h.get("/v1/history/outages").json()["outages"]
+    assert outage["to_ms"] is None and outage["down_s"] == (as_of - t - 1_800_000) / 1000
+    csv_report = h.get("/v1/history/uptime", Accept="text/csv")
+    assert csv_report.headers["Heartwheel-As-Of"] == str(as_of)
+    for args in (["uptime"], ["uptime", "--csv"], ["history", "d"], ["outages", "--json"]):
+        assert "this is as of" in ctl(*args, conf=h.conf, ok=False).stderr, args
+    assert not ctl("outages", "--until", str(as_of), conf=h.conf).stderr  # that report is whole
+    env.redis_server.start()
+    wait_until(lambda: h.get("/v1/history/outages").json()["as_of_ms"] > as_of and not ctl("outages", conf=h.conf, ok=False).stderr, what="the report to be of now again")

@@ -4,7 +4,7 @@
 
 import * as bars from "./bars.js";
 import { to } from "./route.js";
-import { UNKNOWN, ago, ask, because, element, isAway, moment, now, setClass, setText, span, visible } from "./text.js";
+import { UNKNOWN, ago, ask, because, element, isAway, moment, now, oldness, setClass, setText, span, visible } from "./text.js";
 
 const FIRST = 10, MORE = 100, HISTORY_MS = 30000, SOON_MS = 1500;
 let page = null; // what is shown; null: another page
@@ -156,6 +156,8 @@ function show(p) {
 	showTransitions(p);
 	showOutages(p);
 	p.pastNote.hidden = p.kept !== false;
+	setText(p.old, p.kept && p.past ? oldness(p.past) : "");
+	p.old.hidden = !p.old.textContent;
 	p.legend.hidden = !p.kept || !p.past;
 	setClass(p.barCard, "later", p.kept === false);
 }
@@ -314,6 +316,7 @@ function make(id) {
 	part("quarter", "div");
 	part("pastNote", "p", { class: "note", hidden: true });
 	part("unknown", "p", { class: "note", hidden: true }).textContent = "The history has nothing of this device yet.";
+	part("old", "p", { class: "note warn", hidden: true });
 	part("outageRows", "tbody");
 	part("noOutage", "p", { class: "note" });
 	part("list", "ol", { class: "lately" });
@@ -328,7 +331,7 @@ function make(id) {
 	p.moreOutages = element("button", { type: "button", class: "plain", hidden: true, onclick: again(moreOutages) }, "Earlier ones");
 	p.legend = bars.legend();
 	p.nowCard = card("Now", p.facts, element("h3", {}, "What it reports"), p.reported, p.nothing);
-	p.barCard = card("Up and down", p.pastNote, p.unknown, p.day, p.quarter, p.legend,
+	p.barCard = card("Up and down", p.pastNote, p.old, p.unknown, p.day, p.quarter, p.legend,
 		element("p", { class: "note" }, `Times are of ${Intl.DateTimeFormat().resolvedOptions().timeZone ?? "this browser"}.`));
 	p.taskCard = card("Tasks", p.oldTasks, p.taskTable, p.noTask);
 	p.taskCard.hidden = true; // until heartwheel-tasks has answered

@@ -5,7 +5,7 @@
 import { percent, times } from "./bars.js";
 import { card, table } from "./device.js";
 import { to } from "./route.js";
-import { UNKNOWN, ask, count, element, isAway, isNotRunning, setText, span, visible } from "./text.js";
+import { UNKNOWN, ask, count, element, isAway, isNotRunning, oldness, setText, span, visible } from "./text.js";
 
 const MONTHS = 12, WORST = 15, RETRY_MS = 3000, NOW_MS = 3000, AGAIN_MS = 60000;
 const seconds = (s) => (s === null ? "–" : span(s * 1000));
@@ -54,6 +54,7 @@ function worst(devices, heading) {
 
 // The first time all of them; then only this month changes.
 async function fillMonths(name, rows, months, note, worstOnes, isStill) {
+	let old = "";
 	const first = month(0), isAnew = rows.dataset.first !== first;
 	if (isAnew)
 		rows.replaceChildren();
@@ -69,12 +70,14 @@ async function fillMonths(name, rows, months, note, worstOnes, isStill) {
 		else
 			rows.firstChild.replaceWith(monthRow(first, answer));
 		const bad = answer.devices.filter((d) => d.outages > 0 || d.down_s > 0);
-		if (i === 0)
+		if (i === 0) {
+			old = oldness(answer) && `${oldness(answer)} `;
 			worstOnes.replaceChildren(...(bad.length ? worst(bad, "Away longest this month") : []));
+		}
 	}
 	if (rows.children.length)
 		rows.dataset.first = first;
-	note.textContent = rows.children.length ? "Months are of UTC; the first is as far as it has come. Uptime is of the time that a monitor saw."
+	note.textContent = rows.children.length ? `${old}Months are of UTC; the first is as far as it has come. Uptime is of the time that a monitor saw.`
 		: "The history knows no device of this group.";
 }
 
@@ -115,7 +118,7 @@ async function fillUnreliable(flapped, longest, isStill) {
 	const often = most.devices.filter((d) => d.outages > 1), away = long.devices.filter((d) => d.down_s > 0);
 	flapped.replaceChildren(...(often.length ? worst(often, "Went away most often") : [element("h3", {}, "Went away most often"), ...nobody()]));
 	longest.replaceChildren(...(away.length ? worst(away, "Were away longest") : [element("h3", {}, "Were away longest"), ...nobody()]),
-		...lost(long), element("p", { class: "note" }, long.all.devices === 0 ? "The history knows no device yet." : `Of ${count(long.all.devices)} devices, ${times(long.all.outages)} together; a monitor saw ${
+		...lost(long), ...(oldness(long) ? [element("p", { class: "note warn" }, oldness(long))] : []), element("p", { class: "note" }, long.all.devices === 0 ? "The history knows no device yet." : `Of ${count(long.all.devices)} devices, ${times(long.all.outages)} together; a monitor saw ${
 			percent(long.all.seen)} of the time. What nobody saw counts neither as up nor as down.`));
 }
 

@@ -108,6 +108,11 @@ export const isAway = (error) => error.status === undefined;
 export const isNotRunning = (error) => error.message.endsWith(" is not running");
 export const UNKNOWN = "Not known while the monitor does not answer.";
 
+// What a page says above a report of heartwheel-history that lacks the latest; "": it has all.
+const OLD_MS = 5000;
+export const oldness = (answer) => (answer.as_of_ms && now() - answer.as_of_ms > OLD_MS
+	? `The history is as of ${moment(answer.as_of_ms)} (${ago(answer.as_of_ms)}): heartwheel-history has not read what happened since.` : "");
+
 const NOT_THERE = "The monitor does not answer: it was stopped, or the network between is away";
 const BEHIND = { "v1/tasks": "heartwheel-tasks", "v1/history": "heartwheel-history" }, ASIDE_MS = 3000;
 
