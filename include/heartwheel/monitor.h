@@ -348,6 +348,7 @@ struct hw_stored {
 	int64_t since_ms, last_seen_ms; /* wall clock; last_seen_ms 0: never */
 	int64_t own_timeout_ms;         /* 0: none */
 	int64_t down_ms;                /* how long no monitor was there to hear it: not counted as silence */
+	int64_t gone_ms;                /* offline: how long monitors have watched since; 0: that is not known */
 	bool hearsay;                   /* asked for since only the stream had told of it: hw_monitor_is_hearsay() */
 	const char *group;              /* NULL or unknown: the first group */
 	unsigned source;                /* HW_SOURCE_*; 0: mqtt */
@@ -526,6 +527,10 @@ const struct hw_group_stats *hw_monitor_group_stats(const struct hw_monitor *m, 
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d);
 /* Wall time of its last heartbeat; 0: never heard. */
 int64_t hw_device_last_seen_ms(const struct hw_device *d, struct hw_now now);
+/* How much of forget_after, or forget_once_after, has passed for an offline device: time in which a monitor could have
+ * heard it. No wall clock counts. -1: that is not known (a device in another state; it is never forgotten; a reload of
+ * these options is under way). */
+int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);
 /* Until an online device's deadline if it stays silent and the monitor sees, or an offline one's forgetting; INT64_MAX:
  * never. May be negative. */
 int64_t hw_monitor_due_in_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d);

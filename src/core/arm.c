@@ -194,10 +194,7 @@ void hw_monitor_arm(struct hw_monitor *m, struct hw_now now, uint32_t i)
 			hw_monitor_arm_at(m, i, hw_monitor_arm_point(m, now, d));
 		break;
 	case HW_STATE_OFFLINE:
-		if (forget_ms(m, d) > 0)
-			hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), forget_ms(m, d) * HW_NS_PER_MS));
-		else
-			hw_monitor_unlink(m, i);
+		hw_monitor_arm_offline(m, now, i, 0);
 		break;
 	default:
 		hw_monitor_unlink(m, i);
@@ -218,15 +215,22 @@ void hw_monitor_arm_earlier(struct hw_monitor *m, struct hw_now now, uint32_t i)
 		hw_monitor_arm_at(m, i, at);
 }
 
-void hw_monitor_arm_stored_offline(struct hw_monitor *m, struct hw_now now, uint32_t i)
+void hw_monitor_arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t gone_ms)
 {
-	struct hw_device *d = hw_monitor_at(m, i);
-	int64_t forget = forget_ms(m, d);
+	int64_t forget = forget_ms(m, hw_monitor_at(m, i)), left = gone_ms < 0 ? forget : forget - gone_ms;
 	hw_monitor_unlink(m, i);
-	if (forget <= 0)
-		return;
-	int64_t age_ms = now.wall_ms > d->since_ms ? now.wall_ms - d->since_ms : 0, left = forget - age_ms;
-	hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), (left > 0 ? left : 0) * HW_NS_PER_MS));
+	if (forget > 0)
+		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), (left > 0 ? left : 0) * HW_NS_PER_MS));
+}
+
+/* A device that has come due and is armed nowhere waits for another node to forget it. */
+int64_t hw_monitor_gone_ms(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+{
+	int64_t forget = forget_ms(m, d);
+	if (hw_device_state(d) != HW_STATE_OFFLINE || forget <= 0 || m->relink.active)
+		return -1;
+	int64_t gone = d->node.place > HW_PLACE_LEVEL3 ? forget : forget - hw_monitor_due_in_ms(m, now, d);
+	return gone < 0 ? 0 : gone < forget ? gone : forget;
 }
 
 /* After a reload. An offline device's forgetting moves by as much as the setting did. */

@@ -26,8 +26,9 @@ void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);
 /* A device of a deaf group: looked at again after a timeout. No deadline can be nearer than that, unless deafness ends,
  * and then all are armed anew. */
 void hw_monitor_arm_deaf(struct hw_monitor *m, struct hw_now now, uint32_t i);
-/* An offline device from the store is forgotten so long after it went, also across restarts. */
-void hw_monitor_arm_stored_offline(struct hw_monitor *m, struct hw_now now, uint32_t i);
+/* Arms an offline device for the moment at which it is forgotten. `gone_ms`: the part of forget_after that has passed;
+ * a negative value counts as 0. */
+void hw_monitor_arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t gone_ms);
 /* After a reload: as the new settings say. */
 void hw_monitor_relink(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Takes a record's node off the wheel or the candidates. */

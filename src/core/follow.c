@@ -5,7 +5,8 @@
  *
  * Rule: what the stream says is believed, and is no evidence. A device that it calls online is given a timeout from the
  * moment of reading, unless this node has heard it itself: clocks of other machines are not compared with. A device
- * that it calls offline counts as heard only by what is read afterwards; one that beats is heard again soon.
+ * that it calls offline counts as heard only by what is read afterwards; one that beats is heard again soon. The time
+ * after which such a device is forgotten also begins with the reading.
  *
  * When a device is taken over, a transition is made only where what was noted differs from what the stream has said:
  * what was found silent is judged once more, by barriers that are sent from now on.
@@ -58,10 +59,13 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	bool same = hw_device_state(d) == t->state, heard = is_heard(d);
+	bool anew = d->since_ms != (t->time_ms & HW_SINCE_MAX);
 	d->seq = t->seq & HW_SEQ_MAX;
 	d->since_ms = t->time_ms & HW_SINCE_MAX;
 	hw_monitor_no_longer_provisional(d);
 	hw_monitor_place(m, i, t->state, t->reason);
+	if (same && anew && t->state == HW_STATE_OFFLINE)
+		hw_monitor_arm(m, now, i);
 	if (same)
 		return;
 	d->flags &= (uint16_t)~SAID;
@@ -69,10 +73,7 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 		set_heard(d, now, t->state, t->last_seen_ms);
 	if (t->state == HW_STATE_ONLINE && !heard)
 		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
-	if (t->state == HW_STATE_OFFLINE)
-		hw_monitor_arm_stored_offline(m, now, i);
-	else
-		hw_monitor_arm(m, now, i);
+	hw_monitor_arm(m, now, i);
 }
 
 bool hw_follow_stored(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_transition *t, bool first)
@@ -291,7 +292,7 @@ static void take_over_gone(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	}
 	hw_gate_unhear(d, now);
 	if (hw_device_state(d) == HW_STATE_OFFLINE && d->node.place == HW_PLACE_NONE)
-		hw_monitor_arm_stored_offline(m, now, i);
+		hw_monitor_arm_offline(m, now, i, hw_monitor_gone_ms(m, now, d));
 }
 
 /* Nobody has decided anything about it. Where it was heard, and is silent by now, there is nothing to be said of it.

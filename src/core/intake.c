@@ -227,7 +227,7 @@ static void adopt_status(struct hw_monitor *m, struct hw_now now, const struct i
 		.state = p->online ? HW_STATE_ONLINE : HW_STATE_OFFLINE,
 		.since_ms = p->has_time && p->time_s > 0 && p->time_s < 1e11 ? (int64_t)(p->time_s * 1000) : 0,
 		.last_seen_ms = p->last_seen_s > 0 && p->last_seen_s < 1e11 ? (int64_t)(p->last_seen_s * 1000) : 0,
-		.down_ms = INT64_MAX / 4, /* unknown: silence counts from now */
+		.down_ms = INT64_MAX / 4, /* unknown: silence counts from now, and so does the time to be forgotten */
 		.group = m->groups.all[in->group]->name,
 		.seq = (uint64_t)p->seq,
 		.report = p->report};

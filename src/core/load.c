@@ -97,7 +97,7 @@ static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	fill_in(m, i, s);
 	set_last_seen(m, now, hw_monitor_at(m, i), s);
 	if (s->state == HW_STATE_OFFLINE)
-		hw_monitor_arm_stored_offline(m, now, i);
+		hw_monitor_arm_offline(m, now, i, s->gone_ms);
 	else
 		hw_monitor_arm(m, now, i);
 	return 0;
@@ -123,7 +123,7 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 	if (s->state == HW_STATE_ONLINE)
 		hw_monitor_arm(m, now, i);
 	else
-		hw_monitor_arm_stored_offline(m, now, i);
+		hw_monitor_arm_offline(m, now, i, s->gone_ms);
 }
 
 /* Of two timeouts of its own the longer one is in force: which of them it asked for last is not known, and it must not
@@ -146,13 +146,14 @@ static void fill_in_source(struct hw_device *d, const struct hw_stored *s)
 		hw_device_set_source(d, had | s->source);
 }
 
-/* Puts a device where it belongs by what is known of it now. What was noted as silent may not be. */
+/* Puts a device that is not offline where it belongs by what is known of it now. What was noted as silent may not be.
+ */
 static void arm_again(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
 	if (hw_device_state(d) == HW_STATE_OFFLINE)
-		hw_monitor_arm_stored_offline(m, now, i);
-	else if (d->flags & HW_FLAG_GOODBYE)
+		return;
+	if (d->flags & HW_FLAG_GOODBYE)
 		return; /* it waits to be judged */
 	else if (d->flags & HW_FLAG_SILENT)
 		hw_monitor_arm(m, now, i);
@@ -173,11 +174,16 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 	                          .last_seen_ms = s->last_seen_ms,
 	                          .seq = s->seq};
 	struct hw_device *d = hw_monitor_at(m, i);
+	bool known = d->since_ms == (s->since_ms & HW_SINCE_MAX);
+	int64_t gone_ms = known ? hw_monitor_gone_ms(m, now, d) : -1; /* as this node has seen */
 	fill_in_extra(m, i, s);
 	fill_in_timeout(m, i, s->own_timeout_ms);
 	fill_in_source(d, s);
-	if (hw_follow_stored(m, now, i, &t, first))
+	if (hw_follow_stored(m, now, i, &t, first)) {
 		set_once(d, s->once);
+		if (s->state == HW_STATE_OFFLINE)
+			hw_monitor_arm_offline(m, now, i, gone_ms > s->gone_ms ? gone_ms : s->gone_ms);
+	}
 	arm_again(m, now, i);
 }
 

@@ -37,6 +37,7 @@
 #include "store.h"
 #include "turn.h"
 #include "wake.h"
+#include "wall_clock.h"
 
 #define DISCOVERIES_A_SECOND 1000              /* Home Assistant makes an entity of each */
 #define LOAD_PATIENCE_NS     (5 * HW_NS_PER_S) /* without Redis at the start, what is heard is news after this */
@@ -252,6 +253,7 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	tell_faults(a);
 	tell_closings(a);
 	tell_manager(a);
+	hw_app_wall_clock_tick(a);
 	hw_control_tick(a->control, now);
 	hw_notifier_tick(a->notifier);
 	if (a->redis) {
@@ -553,6 +555,7 @@ static int start_redis(struct hw_app *a)
 
 int hw_app_start(struct hw_app *a)
 {
+	hw_app_wall_clock_tick(a);
 	int rc = hw_loop_start(&a->loop);
 	if (!rc)
 		rc = hw_app_configure_notifier(a, a->start);

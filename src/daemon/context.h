@@ -11,7 +11,7 @@
  *     deaf, probes, reload
  *                     groups that do not hear; silent devices that are asked; a new configuration
  *     cluster         ... and cluster_*: one of several nodes
- *     debts, presence, share, subscriptions, connections, hooks
+ *     debts, presence, share, subscriptions, connections, hooks, wall_clock
  *     wake            the time, and what the loop is woken by
  */
 #ifndef HW_CONTEXT_H
@@ -81,6 +81,12 @@ struct hw_app_sightings {
 	bool down_told, ended; /* what was before this run; the run's end */
 };
 
+/* wall_clock.h's */
+struct hw_app_wall_clock {
+	bool known, differs; /* boot_ms is; from Redis' clock, which is logged */
+	int64_t boot_ms;     /* the wall clock's time of the boot */
+};
+
 struct hw_app {
 	struct hw_log *log;        /* borrowed from main */
 	struct hw_settings *conf;  /* owned: the running configuration */
@@ -100,6 +106,7 @@ struct hw_app {
 	struct hw_share share;
 	struct hw_app_alone alone;
 	struct hw_app_sightings sightings;
+	struct hw_app_wall_clock wall_clock;
 	struct hw_app_probes *probes;   /* owned; NULL: none was asked yet */
 	struct hw_app_cluster *cluster; /* owned; NULL: [cluster] mode = off */
 

@@ -169,12 +169,22 @@ struct hw_mark {
 	bool written;       /* Redis has confirmed a mark of this run */
 	bool left;          /* ... or has left that of another one, which has our name */
 	bool doubted; /* what was in its place was another's, or older: the store may have been another meanwhile */
+	bool sees;    /* it is written for a monitor that sees */
 	bool in_flight;
+	int64_t asked_ms;         /* monotonic, when that was sent */
 	int64_t sent_ms;          /* in the mark that is in flight */
 	bool sent_new;            /* ... which may be put where there is none */
 	int64_t stranger_told_ms; /* when it was told that another run writes it */
 	struct hw_eval eval;
 	void (*then)(struct hw_redis *r); /* what the reading of the mark was for */
+};
+
+/* watched.c: the clock of watching, at the last answer of Redis. */
+struct hw_watched {
+	bool known;
+	int64_t ms;
+	struct hw_mono at;
+	int64_t ahead_ms; /* how far the wall clock is ahead of Redis' */
 };
 
 #define HW_REFUSED_MARK HW_HOLD(HW_CALL_FREE)
@@ -213,6 +223,7 @@ struct hw_redis {
 	struct hw_sink sink;
 	struct hw_load load;
 	struct hw_mark mark;
+	struct hw_watched watched;
 	struct hw_sightings sightings;
 	struct hw_scripts scripts;
 	bool up, was_up;
@@ -343,6 +354,19 @@ void hw_mark_read(struct hw_redis *r, void (*then)(struct hw_redis *r));
 void hw_mark_lost(struct hw_redis *r);
 /* Until when its writer has seen, as a mark says it; 0: it says nothing. */
 int64_t hw_mark_ms(const struct hw_redis *r, const redisReply *reply);
+
+/* watched.c */
+#define HW_WATCHED_MAX 48
+/* Reads the clock of watching, before anything is loaded. 0 or -errno. */
+int hw_watched_read(struct hw_redis *r);
+/* The clock shows `ms`; negative: it is not known. */
+void hw_watched_set(struct hw_redis *r, struct hw_now now, int64_t ms);
+/* What the time of Redis was, by an answer to what was asked at `asked_ms` (monotonic). */
+void hw_watched_compare(struct hw_redis *r, struct hw_now now, int64_t asked_ms, int64_t redis_ms);
+/* Writes the field `watched` of an offline device; returns its length, or 0: it is not known, or it is not offline. */
+int hw_watched_print(const struct hw_redis *r, const struct hw_device *d, uint64_t seq, char text[HW_WATCHED_MAX]);
+/* What such a field says of a device whose hash has this seq: struct hw_stored.gone_ms. */
+int64_t hw_watched_gone_ms(const struct hw_redis *r, const char *text, size_t len, uint64_t seq);
 
 /* marks.c: looks for all nodes' marks, and calls what hw_mark_read() was told to, unless the link is lost first */
 void hw_marks_read(struct hw_redis *r);

@@ -40,6 +40,13 @@ static void pair_int(struct hw_eval *e, const char *name, int64_t value)
 	hw_eval_arg_int(e, value);
 }
 
+/* When an offline device went: a field of an offline device alone. */
+static void pair_watched(struct hw_eval *e, const char *text, int len)
+{
+	if (len > 0)
+		pair(e, "watched", text);
+}
+
 static void pair_number(struct hw_eval *e, const char *name, double value)
 {
 	char text[32];
@@ -110,6 +117,8 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	struct hw_eval *e = &r->sink.eval;
 	struct hw_id id = hw_device_id(d);
 	int64_t timeout_ms = hw_monitor_timeout_ms(r->m, d);
+	char watched[HW_WATCHED_MAX];
+	int len = t->state == HW_STATE_OFFLINE ? hw_watched_print(r, d, t->seq, watched) : 0;
 	add_keys(r, id.text, id.len);
 	hw_eval_item(e);
 	hw_eval_put(e, HW_AT_WRITE_KIND, kind, 1);
@@ -124,11 +133,12 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	hw_eval_put(e, HW_AT_WRITE_MINE, mine(r, d), 1);
 	add_payload(r, d, payload);
 	uint64_t epoch = r->sink.tokens.epoch;
-	hw_eval_put_int(e, HW_AT_WRITE_N, (epoch ? 6 : 4) + extra_args(d));
+	hw_eval_put_int(e, HW_AT_WRITE_N, (epoch ? 6 : 4) + (len > 0 ? 2U : 0) + extra_args(d));
 	if (epoch)
 		pair_int(e, "epoch", (int64_t)epoch);
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "source", source_of(d));
+	pair_watched(e, watched, len);
 	add_extra(r, d);
 }
 
@@ -184,6 +194,8 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	struct hw_eval *e = &r->sink.eval;
 	struct hw_id id = hw_device_id(d);
 	int64_t timeout_ms = hw_monitor_timeout_ms(r->m, d);
+	char watched[HW_WATCHED_MAX];
+	int len = hw_watched_print(r, d, d->seq, watched);
 	r->sink.light.n = r->sink.plain.n = 0;
 	add_keys(r, id.text, id.len);
 	hw_eval_item(e);
@@ -194,11 +206,12 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	hw_eval_put_int(e, HW_AT_FULL_SINCE, d->since_ms);
 	hw_eval_put_int(e, HW_AT_FULL_TTL, ttl_ms(r, timeout_ms));
 	hw_eval_put(e, HW_AT_FULL_MINE, mine(r, d), 1);
-	hw_eval_put_int(e, HW_AT_FULL_N, 8 + extra_args(d));
+	hw_eval_put_int(e, HW_AT_FULL_N, 8 + (len > 0 ? 2U : 0) + extra_args(d));
 	pair_int(e, "last_seen", hw_device_last_seen_ms(d, now));
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "group", hw_monitor_group_of(r->m, d)->name);
 	pair(e, "source", source_of(d));
+	pair_watched(e, watched, len);
 	add_extra(r, d);
 }
 

@@ -32,6 +32,7 @@ enum field {
 	F_SOURCE,
 	F_SEQ,
 	F_ONCE,
+	F_WATCHED,
 	F_REPORTED, /* hw_report_fields[] */
 	FIELDS = F_REPORTED + HW_REPORT_FIELDS
 };
@@ -39,7 +40,7 @@ enum field {
 static const char *field_name(int f)
 {
 	static const char *const names[F_REPORTED] = {"state", "since",  "last_seen", "own_timeout", "reason",
-	                                              "group", "source", "seq",       "once"};
+	                                              "group", "source", "seq",       "once",        "watched"};
 	return f < F_REPORTED ? names[f] : hw_report_fields[f - F_REPORTED].name;
 }
 
@@ -194,6 +195,8 @@ static void take_device(struct hw_redis *r, const struct asked *a, const redisRe
 	read_report(reply, &s.report);
 	s.down_ms = down_ms(r);
 	s.ahead_ms = r->load.ahead_ms;
+	const redisReply *watched = field(reply, F_WATCHED);
+	s.gone_ms = watched ? hw_watched_gone_ms(r, watched->str, watched->len, s.seq) : 0;
 	r->load.devices++;
 	r->ops->on_device(r->arg, &s);
 	hw_report_fini(&s.report);

@@ -10,8 +10,8 @@
  * Of several nodes it is written by who has the name. A run that waits until its predecessor under it is removed leaves
  * that one's mark, which tells as well whether Redis was emptied.
  *
- * It is also what tells, each second, whether Redis writes at all. Its script is given a second key, so that a cluster
- * refuses it as it would a transition.
+ * It is also what tells, each second, whether Redis writes at all. Its script has a second key, so that a cluster
+ * refuses it as it would a transition: that of the clock of watching (watched.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -111,7 +111,7 @@ void hw_mark_read(struct hw_redis *r, void (*then)(struct hw_redis *r))
 	r->mark.then = then;
 	const char *argv[] = {"GET", r->keys.monitor};
 	const size_t len[] = {3, strlen(r->keys.monitor)};
-	if (hw_redis_link_command(&r->link, on_read, r, 2, argv, len) != 0)
+	if (hw_watched_read(r) != 0 || hw_redis_link_command(&r->link, on_read, r, 2, argv, len) != 0)
 		hw_redis_link_fail(&r->link, "out of memory");
 }
 
@@ -154,11 +154,18 @@ static void on_written(redisAsyncContext *ac, void *answer, void *arg)
 		refused(r, reply->str);
 		return;
 	}
-	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 1) {
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4) {
+		refused(r, "ERR the answer to a mark makes no sense");
+		return;
+	}
+	struct hw_now now = hw_clock_now();
+	hw_watched_set(r, now, reply->element[2]->integer);
+	hw_watched_compare(r, now, k->asked_ms, reply->element[3]->integer);
+	if (reply->element[1]->integer) {
 		on_left(r, reply->element[0]);
 		return;
 	}
-	struct found f = parse(r, reply);
+	struct found f = parse(r, reply->element[0]);
 	bool is_put = f.any || k->sent_new;
 	int64_t ms = k->sent_ms;
 	compare(r, &f); /* which may send the next one */
@@ -187,16 +194,18 @@ static void put(struct hw_redis *r)
 	struct hw_eval *e = &k->eval;
 	hw_eval_begin(e);
 	hw_eval_key(e, r->keys.monitor, strlen(r->keys.monitor));
-	hw_eval_key(e, r->keys.offline, strlen(r->keys.offline));
+	hw_eval_key(e, r->keys.watched, strlen(r->keys.watched));
 	if (r->ops->owner)
 		hw_eval_key(e, r->keys.nodes, strlen(r->keys.nodes));
 	hw_eval_arg(e, mark, n);
 	hw_eval_arg(e, new ? "1" : "0", 1);
+	hw_eval_arg(e, k->sees ? "1" : "0", 1);
 	if (r->ops->owner)
 		hw_eval_arg(e, r->conf.node_id, strlen(r->conf.node_id));
 	if (hw_scripts_call(&r->scripts, HW_SCRIPT_MARK, e, on_written, r) != 0)
 		return; /* the next second will do */
 	k->in_flight = true;
+	k->asked_ms = hw_clock_mono().ns / HW_NS_PER_MS;
 	k->sent_new = new;
 	k->sent_ms = k->saw_ms;
 }
@@ -204,7 +213,8 @@ static void put(struct hw_redis *r)
 void hw_redis_seen(struct hw_redis *r, struct hw_now now, bool blind)
 {
 	struct hw_mark *k = &r->mark;
-	if (!blind && !hw_load_pending(r) && k->read)
+	k->sees = !blind && !hw_load_pending(r) && k->read;
+	if (k->sees)
 		k->saw_ms = now.wall_ms;
 	put(r);
 }

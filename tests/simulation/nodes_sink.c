@@ -750,6 +750,12 @@ uint64_t hw_redis_old_canaries(const struct hw_redis *r)
 	return 0;
 }
 
+int64_t hw_redis_ahead_ms(const struct hw_redis *r)
+{
+	(void)r;
+	return 0;
+}
+
 struct hw_redis_address hw_redis_address_of(const struct hw_conf_redis *c, const char *password)
 {
 	(void)c, (void)password;

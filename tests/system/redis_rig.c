@@ -390,6 +390,7 @@ static void make_monitor(struct rig *g)
 	         .timeout_max_ms = HW_TIMEOUT_MAX_MS},
 	};
 	const struct hw_monitor_conf conf = {.max_devices = 1000000,
+	                                     .forget_after_ms = INT64_C(30) * 86400000,
 	                                     .barrier_slow_ms = 250,
 	                                     .barrier_timeout_ms = 5000,
 	                                     .readers = 1,

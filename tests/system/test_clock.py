@@ -12,6 +12,7 @@ from hw_wait import in_time, pass_time, throughout, wait_until
 
 sys.path.append(os.path.join(SRC, "tests", "system", "faults"))
 from shim import Shim  # noqa: E402
+from test_nodes_mirror import node  # noqa: E402
 
 DAY = 86400
 
@@ -109,3 +110,92 @@ def test_a_machine_that_was_suspended(env, shim):
     n = d.log().count("was suspended")
     pass_time(1.5)
     assert d.log().count("was suspended") == n == 1
+
+
+# --- forgetting -------------------------------------------------------------------------------------------------------
+
+FOREVER = 40 * DAY  # more than forget_after
+
+
+def kill_quietly(d):
+    d.signal(signal.SIGKILL)
+    d.wait()
+
+
+def die(env, names):
+    """Devices that beat more than once, as forget_after counts only for these, and go offline."""
+    with env.beating(names, 0.1):
+        for n in names:
+            env.wait_store(n, "online")
+        pass_time(0.2)
+    for n in names:
+        env.wait_store(n, "offline")
+
+
+def forgets_none(env, d, names, seconds):
+    throughout(lambda: not [e for e in env.events() if e["state"] == "forgotten"], seconds, "no device to be forgotten")
+    assert {n: d.state(n) for n in names} == dict.fromkeys(names, "offline")
+
+
+@pytest.mark.parametrize("died, restarted", [(0, FOREVER), (-FOREVER, 0)], ids=["ahead-at-the-restart", "behind-before-it"])
+def test_a_wrong_clock_forgets_no_device(env, shim, died, restarted):
+    names = ["d%d" % k for k in range(30)]
+    shim.step_wall(died)
+    d = env.daemon(timeout="500ms", env=shim.env)
+    die(env, names)
+    kill_quietly(d)
+    shim.step_wall(restarted)
+    d.start(env=shim.env)
+    forgets_none(env, d, names, 3)
+
+
+@pytest.mark.parametrize("first, second", [(0, FOREVER), (-FOREVER, 0)], ids=["one-ahead", "one-behind"])
+def test_a_wrong_clock_of_a_node_forgets_no_device(env, shim, first, second):
+    """One of two nodes has a wrong clock: the other one's word is neither old nor in the future to it."""
+    names = ["d%d" % k for k in range(30)]
+    shim.step_wall(first)
+    a = node(env, env.node + "-a", timeout="500ms").start(env=shim.env)
+    die(env, names)
+    other = Shim(env.own_dir("other"))
+    other.step_wall(second)
+    b = node(env, env.node + "-b", timeout="500ms").start(env=other.env)
+    wait_until(lambda: len(b.get("/v1/nodes").json()["nodes"]) == 2, what="both nodes to be members")
+    forgets_none(env, b, names, 4)
+    # The partitions of a node that is killed are taken over with their devices.
+    kill_quietly(a)
+    wait_until(lambda: {d["node"] for d in b.get("/v1/devices?limit=1000").json()["devices"]} == {b.node},
+               what="the other node to own all")
+    forgets_none(env, b, names, 3)
+
+
+def test_forgetting_goes_on_across_restarts(env, shim):
+    """Counted is the time in which a monitor ran, whatever the wall clock says."""
+    conf = {"forget_after": "8s", "forget_once_after": "8s"}
+    d = env.daemon(timeout="500ms", env=shim.env, monitor=conf)
+    die(env, ["a"])
+    went = time.monotonic()
+    watched = int(env.redis.get(env.key("watched")).split()[0])
+    pass_time(4)
+    at, seq = env.hash("a")["watched"].split()
+    assert seq == env.hash("a")["seq"] and abs(int(at) - watched) < 3000
+    kill_quietly(d)
+    pass_time(2)
+    d.start(env=shim.env)
+    away = time.monotonic() - went - 4
+    wait_until(lambda: [e["reason"] for e in env.events("a") if e["state"] == "forgotten"] == ["forget_after"])
+    took = time.monotonic() - went
+    assert took >= 8 + 2 - 0.2, took  # the time without a monitor is not counted
+    env.beat("a")
+    env.wait_store("a", "online")
+    assert "watched" not in env.hash("a")
+    in_time(took - away, 8 + 3, "until it was forgotten")
+
+
+def test_a_step_is_logged(env, shim):
+    d = env.daemon(timeout="1s", env=shim.env)
+    shim.step_wall(DAY)
+    wait_until(lambda: "the wall clock was set forward by 86400" in d.log(), what="the step to be logged")
+    wait_until(lambda: "ahead of Redis' clock" in d.log(), what="the difference to be logged")
+    shim.step_wall(0)
+    wait_until(lambda: "the wall clock was set back by 86400" in d.log(), what="the step to be logged")
+    wait_until(lambda: "agrees with Redis' clock again" in d.log(), what="the end of the difference to be logged")

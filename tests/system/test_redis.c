@@ -327,6 +327,53 @@ START_TEST(a_blind_monitor_moves_no_mark)
 }
 END_TEST
 
+static int64_t watched_ms(void)
+{
+	redisReply *reply = rig_ask(g, "GET device:watched");
+	int64_t ms = reply->str ? strtoll(reply->str, NULL, 10) : -1;
+	freeReplyObject(reply);
+	return ms;
+}
+
+static int64_t watched_before;
+
+static bool has_watched_on(struct rig *r)
+{
+	(void)r;
+	return watched_ms() > watched_before;
+}
+
+/* It runs while a monitor sees; no jump of Redis' time, and no time without a monitor, counts for more than a step. */
+START_TEST(the_clock_of_watching)
+{
+	const long long long_ago = rig_now().wall_ms - INT64_C(40) * 86400000;
+	const long long ahead = rig_now().wall_ms + INT64_C(40) * 86400000;
+	g->marking = true;
+	rig_start(g);
+	rig_until(g, has_watched_on, IDLE_MS);
+	rig_do(g, "SET device:watched %s", _i ? "no number" : "0 0");
+	watched_before = 0;
+	rig_until(g, has_watched_on, IDLE_MS);
+	ck_assert_int_le(watched_ms(), 20000);
+	rig_do(g, "EVAL %s 1 device:watched %lld", "redis.call('SET', KEYS[1], '1000000 ' .. ARGV[1])",
+	       _i ? long_ago : ahead);
+	watched_before = 1000000;
+	rig_until(g, has_watched_on, IDLE_MS);
+	ck_assert_int_le(watched_ms(), 1020000);
+}
+END_TEST
+
+START_TEST(a_blind_monitor_watches_nothing)
+{
+	rig_do(g, "SET device:watched %s", "5000 1");
+	g->blind = g->marking = true;
+	rig_start(g);
+	rig_until(g, is_marked_ours, IDLE_MS);
+	settle();
+	rig_expect(g, "5000 1", "GET device:watched");
+}
+END_TEST
+
 START_TEST(a_strange_mark_is_told_and_swept)
 {
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
@@ -390,6 +437,8 @@ int main(void)
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, the_mark_tells_since_when);
 	tcase_add_test(tc, a_blind_monitor_moves_no_mark);
+	tcase_add_loop_test(tc, the_clock_of_watching, 0, 2);
+	tcase_add_test(tc, a_blind_monitor_watches_nothing);
 	suite_add_tcase(suite, tc);
 	return rig_run(suite);
 }

@@ -480,15 +480,25 @@ END_TEST
 
 /* --- whether the store was emptied -------------------------------------------------------------------------------- */
 
+/* Puts a mark, and expects what stood in its place. */
+static void put_mark(const char *was, const char *mark, const char *may_be_new)
+{
+	redisReply *reply = rig_ask(g, "EVAL %s 2 device:monitor:node-1 device:watched %s %s 1",
+	                            hw_script_text(HW_SCRIPT_MARK), mark, may_be_new);
+	ck_assert_uint_eq(reply->elements, 4);
+	ck_assert_pstr_eq(reply->element[0]->str, was);
+	ck_assert_int_eq(reply->element[1]->integer, 0);
+	freeReplyObject(reply);
+}
+
 /* A mark that was sent before, and arrives behind that, is not put there. */
 START_TEST(a_mark_is_no_new_one_where_there_was_one)
 {
-	const char *script = hw_script_text(HW_SCRIPT_MARK), *key = "device:monitor:node-1";
-	rig_expect(g, NULL, "EVAL %s 2 %s x %s 0", script, key, "00000000000000aa 7");
-	rig_expect(g, NULL, "GET %s", key);
-	rig_expect(g, NULL, "EVAL %s 2 %s x %s 1", script, key, "00000000000000aa 7");
-	rig_expect(g, "00000000000000aa 7", "EVAL %s 2 %s x %s 0", script, key, "00000000000000aa 8");
-	rig_expect(g, "00000000000000aa 8", "GET %s", key);
+	put_mark(NULL, "00000000000000aa 7", "0");
+	rig_expect(g, NULL, "GET device:monitor:node-1");
+	put_mark(NULL, "00000000000000aa 7", "1");
+	put_mark("00000000000000aa 7", "00000000000000aa 8", "0");
+	rig_expect(g, "00000000000000aa 8", "GET device:monitor:node-1");
 }
 END_TEST
 
@@ -497,7 +507,7 @@ START_TEST(a_mark_is_refused_by_a_replica)
 {
 	const char *script = hw_script_text(HW_SCRIPT_MARK);
 	rig_do(g, "REPLICAOF 127.0.0.1 1");
-	redisReply *reply = rig_ask(g, "EVAL %s 2 device:monitor:node-1 x %s 0", script, "00000000000000aa 7");
+	redisReply *reply = rig_ask(g, "EVAL %s 2 device:monitor:node-1 x %s 0 1", script, "00000000000000aa 7");
 	ck_assert_int_eq(reply->type, REDIS_REPLY_ERROR);
 	ck_assert(strstr(reply->str, "READONLY"));
 	freeReplyObject(reply);

@@ -334,6 +334,30 @@ START_TEST(twenty_thousand_and_garbage)
 }
 END_TEST
 
+/* What the clock of watching showed when a device went counts with the seq of its hash alone. */
+START_TEST(how_long_devices_are_gone)
+{
+	const struct {
+		const char *id, *watched;
+		int64_t gone_ms;
+	} of[] = {{"a", "1000000 5", 4000000}, {"b", "1000000 4", 0},  {"c", "9000000 5", 0},
+	          {"d", "1000000", 0},         {"e", "1000000 5x", 0}, {"f", "-1 5", 5000001}};
+	rig_do(g, "SET device:watched %s", "5000000 1");
+	for (size_t k = 0; k < sizeof(of) / sizeof(*of); k++)
+		rig_do(g, "HSET device:state:%s state offline seq 5 since 1 watched %s", of[k].id, of[k].watched);
+	rig_do(g, "HSET device:state:z state offline seq 5 since 1");
+	rig_start(g);
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, IDLE_MS);
+	for (size_t k = 0; k < sizeof(of) / sizeof(*of); k++) {
+		int64_t gone_ms = hw_monitor_gone_ms(g->m, rig_now(), find(of[k].id));
+		ck_assert_msg(gone_ms >= of[k].gone_ms - 50 && gone_ms < of[k].gone_ms + 60000, "%s: %lld", of[k].id,
+		              (long long)gone_ms);
+	}
+	ck_assert_int_lt(hw_monitor_gone_ms(g->m, rig_now(), find("z")), 60000);
+}
+END_TEST
+
 /* Times and seqs that no clock can have made are replaced, and such a device's next word counts in the store again. */
 START_TEST(times_and_seqs_that_are_far_ahead)
 {
@@ -592,6 +616,7 @@ static Suite *suite(void)
 	tcase_add_test(t, twenty_thousand_and_garbage);
 	tcase_add_test(t, times_and_seqs_that_are_far_ahead);
 	tcase_add_test(t, a_seq_that_another_program_makes_absurd);
+	tcase_add_test(t, how_long_devices_are_gone);
 	tcase_add_test(t, looks_at_devices_are_bounded);
 	tcase_add_loop_test(t, down_is_when_no_node_saw, 0, 14);
 	tcase_add_test(t, the_fields_of_one);

@@ -44,6 +44,55 @@ START_TEST(its_own_timeout_counts)
 }
 END_TEST
 
+#define DAY_MS (INT64_C(86400) * 1000)
+
+static int64_t gone_days(void)
+{
+	return (hw_monitor_gone_ms(w->m, w->now, world_device(w, "a")) + DAY_MS / 2) / DAY_MS;
+}
+
+/* The owner's clock is years behind, or years ahead. */
+START_TEST(another_nodes_clock_forgets_no_device)
+{
+	struct hw_event e = entry("a", HW_STATE_OFFLINE, 5);
+	e.time_ms += _i ? 4000 * DAY_MS : -4000 * DAY_MS;
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
+	role(HW_ROLE_DECIDES);
+	world_pass(w, 29 * 86400 * S);
+	ck_assert_uint_eq(transitions(HW_STATE_FORGOTTEN), 0);
+	world_pass(w, 2 * 86400 * S);
+	ck_assert_uint_eq(transitions(HW_STATE_FORGOTTEN), 1);
+}
+END_TEST
+
+/* What this node has seen pass, or what the store knows of others: the longer of both, of the same time offline. */
+START_TEST(reading_again_keeps_how_long_a_device_is_gone)
+{
+	struct hw_stored s = stored("a", HW_STATE_OFFLINE, 5);
+	stream("a", HW_STATE_OFFLINE, 5);
+	world_pass(w, 10 * 86400 * S);
+	load(s);
+	ck_assert_int_eq(gone_days(), 10);
+	s.gone_ms = 20 * DAY_MS;
+	load(s);
+	ck_assert_int_eq(gone_days(), 20);
+	s.seq = 4; /* of an earlier time offline */
+	s.since_ms -= 25 * DAY_MS;
+	s.gone_ms = 25 * DAY_MS;
+	load(s);
+	ck_assert_int_eq(gone_days(), 20);
+	s.seq = 9; /* it was online meanwhile, and its stream was missed */
+	s.since_ms = w->now.wall_ms;
+	s.gone_ms = 1 * DAY_MS;
+	load(s);
+	ck_assert_int_eq(gone_days(), 1);
+	struct hw_event e = entry("a", HW_STATE_OFFLINE, 11);
+	e.time_ms += 1;
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
+	ck_assert_int_eq(gone_days(), 0);
+}
+END_TEST
+
 START_TEST(a_shorter_timeout_of_its_own_counts)
 {
 	struct hw_stored s = stored("a", HW_STATE_ONLINE, 5);
@@ -427,6 +476,8 @@ int main(void)
 	tcase_add_checked_fixture(beside, setup, teardown);
 	tcase_add_checked_fixture(again, setup, teardown);
 	tcase_add_loop_test(beside, its_own_timeout_counts, 0, 2);
+	tcase_add_loop_test(beside, another_nodes_clock_forgets_no_device, 0, 2);
+	tcase_add_test(beside, reading_again_keeps_how_long_a_device_is_gone);
 	tcase_add_test(beside, a_shorter_timeout_of_its_own_counts);
 	tcase_add_test(beside, of_two_timeouts_of_its_own_the_longer_one_counts);
 	tcase_add_test(beside, what_else_the_hash_says_counts);

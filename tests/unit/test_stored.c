@@ -213,7 +213,8 @@ static void load_old(struct world *v, const char *id, bool online, int64_t age_m
 	                      .seq = 5,
 	                      .since_ms = v->now.wall_ms - age_ms,
 	                      .last_seen_ms = v->now.wall_ms - age_ms,
-	                      .down_ms = down_ms};
+	                      .down_ms = down_ms,
+	                      .gone_ms = online ? 0 : age_ms - down_ms};
 	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
 }
 
@@ -375,13 +376,37 @@ START_TEST(test_who_is_offline_is_forgotten_in_time_across_restarts)
 	conf.loading = true;
 	conf.forget_after_ms = 3600000;
 	struct world *v = world_of_one(&conf);
-	load_old(v, "a", false, 3600000 - 10000, 5000);
+	load_old(v, "a", false, 3600000 - 10000 + 5000, 5000);
 	hw_monitor_loaded(v->m);
 	world_connect(v);
 	world_pass(v, 9 * S);
 	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
 	world_pass(v, 2 * S);
 	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_FORGOTTEN), 1);
+	world_free(v);
+}
+END_TEST
+
+/* The clock of this machine, or of the one that wrote it, may be wrong by any time. */
+START_TEST(test_no_wall_clock_forgets)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.loading = true;
+	conf.forget_after_ms = 3600000;
+	struct world *v = world_of_one(&conf);
+	struct hw_stored s = {.id = "old", .id_len = 3, .state = HW_STATE_OFFLINE, .seq = 5, .since_ms = 1};
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+	s.id = "new";
+	s.since_ms = v->now.wall_ms + INT64_C(4000) * 86400 * 1000;
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+	hw_monitor_loaded(v->m);
+	world_connect(v);
+	v->now.wall_ms += INT64_C(400) * 86400 * 1000;
+	world_pass(v, 3590 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_FORGOTTEN), 0);
+	ck_assert_int_eq(hw_monitor_gone_ms(v->m, v->now, world_device(v, "old")) / 1000, 3590);
+	world_pass(v, 11 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_FORGOTTEN), 2);
 	world_free(v);
 }
 END_TEST
@@ -406,6 +431,7 @@ int main(void)
 	tcase_add_test(tc, test_what_is_heard_in_the_load_is_newer_than_what_is_stored);
 	tcase_add_test(tc, test_the_monitors_own_down_time_is_no_silence);
 	tcase_add_test(tc, test_who_is_offline_is_forgotten_in_time_across_restarts);
+	tcase_add_test(tc, test_no_wall_clock_forgets);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

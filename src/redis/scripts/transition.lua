@@ -42,7 +42,7 @@ local SEQ_MAX = 281474976710655
 local AHEAD_MS, NO_CLOCK_MS = 86400000, 315360000000 -- a day; ten years
 local ALWAYS = 7 -- fields that every state hash has
 -- Fields that it may have. embed.sh puts in what core/report.c lists.
-local REPORTED = { 'own_timeout', 'once', 'epoch', REPORT_FIELDS }
+local REPORTED = { 'own_timeout', 'once', 'epoch', 'watched', REPORT_FIELDS }
 
 -- By item: where its arguments and its keys begin, and its answer.
 local arg_at, key_at, answer = {}, {}, {}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* See wall_clock.h. */
+#include "wall_clock.h"
+
+#include <stdlib.h>
+
+#include "wake.h"
+
+#define STEP_MS     1000
+#define READ_MS     100 /* if reading both clocks takes longer, their difference says nothing */
+#define DIFFERS_MS  60000
+#define AGREES_MS   30000
+#define MS_PER_S    1e3
+#define IS_SHOWN_BY "times that are shown or stored are wrong by that, detection is not affected"
+
+static void find_step(struct hw_app *a)
+{
+	struct hw_app_wall_clock *c = &a->wall_clock;
+	int64_t began_ms = hw_app_booted_ns() / HW_NS_PER_MS, wall_ms = hw_app_now().wall_ms;
+	int64_t booted_ms = hw_app_booted_ns() / HW_NS_PER_MS, boot_ms = wall_ms - booted_ms;
+	if (booted_ms - began_ms > READ_MS)
+		return;
+	int64_t step_ms = c->known ? boot_ms - c->boot_ms : 0;
+	c->known = true;
+	c->boot_ms = boot_ms;
+	if (llabs(step_ms) >= STEP_MS)
+		hw_log(a->log, HW_LOG_WARNING, "the wall clock was set %s by %.1f s: " IS_SHOWN_BY " across the step",
+		       step_ms > 0 ? "forward" : "back", (double)llabs(step_ms) / MS_PER_S);
+}
+
+static void compare_with_redis(struct hw_app *a)
+{
+	struct hw_app_wall_clock *c = &a->wall_clock;
+	int64_t ahead_ms = hw_redis_ahead_ms(a->redis);
+	if (!c->differs && llabs(ahead_ms) >= DIFFERS_MS)
+		hw_log(a->log, HW_LOG_WARNING,
+		       "this machine's clock is %.0f s %s Redis' clock: " IS_SHOWN_BY "; check NTP on both machines",
+		       (double)llabs(ahead_ms) / MS_PER_S, ahead_ms > 0 ? "ahead of" : "behind");
+	else if (c->differs && llabs(ahead_ms) < AGREES_MS)
+		hw_log(a->log, HW_LOG_NOTICE, "this machine's clock agrees with Redis' clock again");
+	c->differs = llabs(ahead_ms) >= (c->differs ? AGREES_MS : DIFFERS_MS);
+}
+
+void hw_app_wall_clock_tick(struct hw_app *a)
+{
+	find_step(a);
+	if (a->redis)
+		compare_with_redis(a);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wall clock, which is only shown: no device is judged or forgotten by it. What is wrong with it is logged: a step,
+ * found by the clock that counts from the boot; and a difference to Redis' clock.
+ */
+#ifndef HW_WALL_CLOCK_H
+#define HW_WALL_CLOCK_H
+
+#include "context.h"
+
+/* At the start, and each second. */
+void hw_app_wall_clock_tick(struct hw_app *a);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The clock of watching, as Redis keeps it (scripts/mark.lua): how many milliseconds monitors have seen the fleet. By
+ * it, and by no wall clock, an offline device's time to be forgotten goes on across restarts and from node to node.
+ *
+ * Between two answers of Redis the monotonic clock carries it on. So this side is never behind Redis: if Redis was
+ * away, a device is taken to have gone later than it did, and is forgotten later.
+ *
+ * The hash of an offline device has the field `watched`, "MS SEQ": what this clock showed when the device went. It
+ * counts only with the hash's own seq. A version that does not know the field leaves it behind, and writes a new seq.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "redis/inner.h"
+
+#define ANSWER_SOON_MS 5000 /* an answer that took longer says nothing of what the time is */
+
+void hw_watched_set(struct hw_redis *r, struct hw_now now, int64_t ms)
+{
+	r->watched.known = ms >= 0 && ms <= HW_SINCE_MAX;
+	r->watched.ms = ms;
+	r->watched.at = now.mono;
+}
+
+void hw_watched_compare(struct hw_redis *r, struct hw_now now, int64_t asked_ms, int64_t redis_ms)
+{
+	if (redis_ms > 0 && now.mono.ns / HW_NS_PER_MS - asked_ms < ANSWER_SOON_MS)
+		r->watched.ahead_ms = now.wall_ms - redis_ms;
+}
+
+int64_t hw_redis_ahead_ms(const struct hw_redis *r)
+{
+	return r->watched.ahead_ms;
+}
+
+static int64_t watched_ms(const struct hw_redis *r, struct hw_now now)
+{
+	return r->watched.ms + (now.mono.ns - r->watched.at.ns) / HW_NS_PER_MS;
+}
+
+int hw_watched_print(const struct hw_redis *r, const struct hw_device *d, uint64_t seq, char text[HW_WATCHED_MAX])
+{
+	struct hw_now now = hw_clock_now();
+	int64_t gone_ms = hw_monitor_gone_ms(r->m, now, d);
+	if (!r->watched.known || gone_ms < 0)
+		return 0;
+	return snprintf(text, HW_WATCHED_MAX, "%" PRId64 " %" PRIu64, watched_ms(r, now) - gone_ms, seq);
+}
+
+int64_t hw_watched_gone_ms(const struct hw_redis *r, const char *text, size_t len, uint64_t seq)
+{
+	int64_t went_ms;
+	uint64_t of;
+	int end = 0;
+	if (!r->watched.known || sscanf(text, "%15" SCNd64 " %15" SCNu64 "%n", &went_ms, &of, &end) != 2 ||
+	    (size_t)end != len || of != seq)
+		return 0;
+	int64_t gone_ms = watched_ms(r, hw_clock_now()) - went_ms;
+	return gone_ms > 0 ? gone_ms : 0;
+}
+
+static void on_read(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_redis *r = arg;
+	const redisReply *reply = answer;
+	int64_t ms = -1, last;
+	(void)ac;
+	if (!reply)
+		return;
+	hw_redis_link_got(&r->link);
+	if (reply->type == REDIS_REPLY_STRING && sscanf(reply->str, "%15" SCNd64 " %15" SCNd64, &ms, &last) != 2)
+		ms = -1;
+	hw_watched_set(r, hw_clock_now(), ms);
+}
+
+int hw_watched_read(struct hw_redis *r)
+{
+	const char *argv[] = {"GET", r->keys.watched};
+	const size_t len[] = {3, strlen(r->keys.watched)};
+	return hw_redis_link_command(&r->link, on_read, r, 2, argv, len);
+}
