@@ -23,6 +23,7 @@ enum hw_cause {
 	HW_CAUSE_LOSS,       /* messages were lost between broker and reader */
 	HW_CAUSE_BARRIER,    /* barriers do not come back, most likely for an ACL; or the publisher cannot send them */
 	HW_CAUSE_DEAF,       /* a filter brings nothing although it was granted: of a group's own clock alone */
+	HW_CAUSE_UPSTREAM,   /* what a group is heard through is away: of a group's own clock alone */
 	HW_CAUSES
 };
 

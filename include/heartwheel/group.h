@@ -39,6 +39,18 @@ struct hw_goodbye {
 int hw_goodbye_compile(struct hw_goodbye *g, const char *text, const char **why);
 void hw_goodbye_fini(struct hw_goodbye *g);
 
+/*
+ * What must be said on a topic while a group can be heard: `value`, as the whole payload or as the member `state` of a
+ * JSON object; or, with a `member`, as the value of that member.
+ */
+struct hw_while {
+	char *topic, *member, *value; /* owned */
+};
+
+/* From "TOPIC VALUE" or "TOPIC MEMBER=VALUE", parted by spaces. 0, -EINVAL with *why, or -ENOMEM. */
+int hw_while_compile(struct hw_while *w, const char *text, const char **why);
+void hw_while_fini(struct hw_while *w);
+
 /* What the configuration says of a group. All strings are borrowed by hw_groups_set(), which copies them. */
 struct hw_group_spec {
 	const char *name;
@@ -48,6 +60,8 @@ struct hw_group_spec {
 	size_t n_goodbye;
 	const char *const *ignore; /* filters, whose captures are wildcards */
 	size_t n_ignore;
+	const char *const *whiles; /* as hw_while_compile() takes them */
+	size_t n_whiles;
 	const char *const *field; /* as hw_field_compile() takes them */
 	size_t n_field;
 	const char *status; /* template without wildcards, with the captures of the id; NULL or "": publish nowhere */
@@ -75,6 +89,8 @@ struct hw_group {
 	size_t n_goodbye;
 	struct hw_topic *ignore;
 	size_t n_ignore;
+	struct hw_while *whiles;
+	size_t n_whiles;
 	bool sorts;             /* it has goodbyes or filters to ignore, which are looked at first */
 	struct hw_topic status; /* status.filter == NULL: none */
 	struct hw_topic form;   /* of the id: its captures are the values of all other templates */

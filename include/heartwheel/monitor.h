@@ -98,6 +98,7 @@ enum hw_out_kind {
 	HW_OUT_CANARY,         /* .canary: publish it (QoS 1, not retained) */
 	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do. Once, until one does */
 	HW_OUT_DEAF,           /* .deaf: a group became deaf, or is so no more */
+	HW_OUT_UPSTREAM,       /* .upstream: what a group is heard through went away, or is back */
 	HW_OUT_UNWRITTEN, /* .device: its state is one that the store may not have, under its seq or a lesser one: have
 	                     it grow past that with hw_monitor_adopt_seq(), and owe it */
 	HW_OUT_PROBE      /* .probe: ask the device, as its group says. Lost, nothing is owed */
@@ -134,6 +135,11 @@ struct hw_out {
 			int64_t seq;            /* of HW_OUT_CANARY */
 			enum hw_canary_answer answer;
 		} canary;
+		struct {
+			bool begun;
+			uint16_t group, index; /* the group, and which of its `whiles`, of one that began */
+			int64_t length_ns;     /* of one that is over, on the monitor's seeing clock */
+		} upstream;
 		struct {
 			bool begun;
 			uint16_t group, filter;
@@ -516,9 +522,16 @@ struct hw_blindness {
 	struct hw_mono since;
 	unsigned deaf_groups; /* now */
 	struct hw_mono deaf_since;
+	unsigned upstream_groups; /* the same of groups that are blind with cause upstream */
+	struct hw_mono upstream_since;
+	int64_t upstream_ns;
 	int64_t deaf_ns; /* how long some group was deaf in all, without what is still lasting */
 };
 struct hw_blindness hw_monitor_blindness(const struct hw_monitor *m);
+/* The `while` of a group that is blind with cause upstream; NULL: it is not. */
+const struct hw_while *hw_monitor_group_upstream(const struct hw_monitor *m, size_t group);
+/* The first `while` of which no value has come, and its group; NULL: there is none. */
+const struct hw_while *hw_monitor_unknown_upstream(const struct hw_monitor *m, size_t *group);
 bool hw_monitor_group_is_deaf(const struct hw_monitor *m, size_t group);
 const struct hw_monitor_stats *hw_monitor_stats(const struct hw_monitor *m);
 const struct hw_group_stats *hw_monitor_group_stats(const struct hw_monitor *m, size_t group);

@@ -193,6 +193,8 @@ static int64_t blind_ns(const struct hw_monitor *m, struct hw_now now, enum hw_c
 	struct hw_blindness b = hw_monitor_blindness(m);
 	if (cause == HW_CAUSE_DEAF)
 		return b.deaf_ns + (b.deaf_groups ? now.mono.ns - b.deaf_since.ns : 0);
+	if (cause == HW_CAUSE_UPSTREAM)
+		return b.upstream_ns + (b.upstream_groups ? now.mono.ns - b.upstream_since.ns : 0);
 	bool lasts = blind->active & 1u << cause && now.mono.ns > blind->cause_since[cause].ns;
 	return blind->cause_ns[cause] + (lasts ? now.mono.ns - blind->cause_since[cause].ns : 0);
 }
@@ -274,6 +276,11 @@ void hw_serve_groups(void *arg, struct evhttp_request *req, const char *rest)
 		hw_json_uint(&j, "heartbeats_total", s->heartbeats);
 		hw_json_bool(&j, "retired", groups->all[i]->retired);
 		hw_json_bool(&j, "deaf", hw_monitor_group_is_deaf(c->monitor, i));
+		const struct hw_while *away = hw_monitor_group_upstream(c->monitor, i);
+		if (away)
+			hw_json_text(&j, "upstream", away->topic);
+		else
+			hw_json_null(&j, "upstream");
 		hw_json_key(&j, "filters");
 		hw_json_open(&j, '[');
 		for (size_t k = 0; k < groups->all[i]->n_heartbeat; k++)

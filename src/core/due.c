@@ -105,6 +105,28 @@ static struct hw_out deaf_out(const struct hw_monitor *m, struct hw_now now, siz
 	                                .answer = f->answer}};
 }
 
+void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now)
+{
+	for (size_t k = 0; k < m->groups.n; k++) {
+		struct hw_out out = {.kind = HW_OUT_UPSTREAM, .upstream = {.begun = true, .group = (uint16_t)k}};
+		bool away = hw_upstream_is_away(&m->upstream, (uint16_t)k, &out.upstream.index);
+		if (!away && !m->hearing.group[k].upstream)
+			continue;
+		int64_t grace_ns = m->groups.all[k]->n_whiles > 0 ? m->conf.grace_ms * HW_NS_PER_MS : 0;
+		if (hw_hearing_upstream(&m->hearing, &m->sight, now.mono, (uint16_t)k, away, grace_ns))
+			hw_monitor_emit(m, &out);
+	}
+}
+
+static struct hw_out upstream_over(struct hw_monitor *m, uint16_t group)
+{
+	const struct hw_blind *b = &m->hearing.group[group].blind;
+	m->anew = (struct hw_sweep){.active = true};
+	return (struct hw_out){
+		.kind = HW_OUT_UPSTREAM,
+		.upstream = {.group = group, .length_ns = hw_blind_now(b) ? 0 : b->until.ns - b->since.ns}};
+}
+
 /* A group hears again. Its clock runs again, and its devices are armed anew by it. */
 static struct hw_out deaf_over(struct hw_monitor *m, uint16_t group)
 {
@@ -127,7 +149,9 @@ static bool step_hearing(struct hw_monitor *m, struct hw_now now, struct hw_out 
 	struct hw_hearing_do todo = hw_hearing_step(&m->hearing, &m->sight, now.mono);
 	if (todo.what == HW_HEARING_NOTHING)
 		return false;
-	if (todo.what == HW_HEARING_OVER)
+	if (todo.what == HW_HEARING_BACK)
+		*out = upstream_over(m, todo.group);
+	else if (todo.what == HW_HEARING_OVER)
 		*out = deaf_over(m, todo.group);
 	else if (todo.what == HW_HEARING_MUTE)
 		*out = deaf_out(m, now, todo.filter);
@@ -192,7 +216,7 @@ static bool judge(struct hw_monitor *m, struct hw_now now)
 	                        .outrun = hw_blind_seen(&m->sight.blind, sent).ns < deadline_ns,
 	                        .by_key = has_key && hw_monitor_key_was_last(m, now, d),
 	                        .key_lives = has_key && hw_monitor_key_lives(m, now, i),
-	                        .deaf = hw_hearing_is_deaf(&m->hearing, d->group),
+	                        .deaf = hw_hearing_is_blind(&m->hearing, d->group),
 	                        .late_ns = hw_monitor_seen(m, now).ns - deadline_ns};
 	hw_monitor_unlink(m, i);
 	struct hw_verdict v = hw_verdict(d, &e);
@@ -219,7 +243,7 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 	}
 	struct hw_evidence e = {.said = HW_SAID_DUE,
 	                        .by_key = hw_monitor_is_keyed(m, d),
-	                        .deaf = hw_hearing_is_deaf(&m->hearing, d->group),
+	                        .deaf = hw_hearing_is_blind(&m->hearing, d->group),
 	                        .late_ns = seen.ns - hw_monitor_deadline(m, now, d).ns};
 	if (!m->groups.all[d->group]->probes || !hw_probe_due(m, now, i, &e))
 		hw_monitor_rule(m, now, i, &e);

@@ -50,6 +50,34 @@ int hw_goodbye_compile(struct hw_goodbye *g, const char *text, const char **why)
 	return rc;
 }
 
+int hw_while_compile(struct hw_while *w, const char *text, const char **why)
+{
+	struct hw_goodbye g = {0};
+	char *topic = strdup(text ? text : "");
+	*w = (struct hw_while){0};
+	*why = "finds no memory";
+	int rc = topic ? split(&g, topic, why) : -ENOMEM;
+	if (rc == 0 && (!g.says || !*topic || strpbrk(topic, "+#{}"))) {
+		*why = "needs a topic without wildcards and the value that it has while all is well";
+		rc = -EINVAL;
+	}
+	if (rc == 0) {
+		*w = (struct hw_while){topic, g.member, g.says};
+		return 0;
+	}
+	free(topic);
+	free(g.member);
+	free(g.says);
+	return rc;
+}
+
+void hw_while_fini(struct hw_while *w)
+{
+	free(w->topic);
+	free(w->member);
+	free(w->value);
+}
+
 void hw_goodbye_fini(struct hw_goodbye *g)
 {
 	hw_topic_fini(&g->topic);

@@ -33,6 +33,9 @@ static void group_free(struct hw_group *group)
 	free(group->heartbeat);
 	free(group->goodbye);
 	free(group->ignore);
+	for (size_t i = 0; i < group->n_whiles; i++)
+		hw_while_fini(&group->whiles[i]);
+	free(group->whiles);
 	for (size_t i = 0; i < group->reading.n; i++)
 		hw_field_fini(&group->field[i]);
 	free(group->field);
@@ -181,6 +184,20 @@ static int compile_filters(struct hw_group *group, const struct hw_group_spec *s
 	return rc;
 }
 
+static int compile_whiles(struct hw_group *group, const struct hw_group_spec *spec)
+{
+	const char *why;
+	group->whiles = calloc(spec->n_whiles + 1, sizeof(*group->whiles));
+	if (!group->whiles)
+		return -ENOMEM;
+	for (; group->n_whiles < spec->n_whiles; group->n_whiles++) {
+		int rc = hw_while_compile(&group->whiles[group->n_whiles], spec->whiles[group->n_whiles], &why);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
 static int compile_fields(struct hw_group *group, const struct hw_group_spec *spec)
 {
 	const char *why;
@@ -199,6 +216,8 @@ static int compile_fields(struct hw_group *group, const struct hw_group_spec *sp
 static int compile_topics(struct hw_group *group, const struct hw_group_spec *spec)
 {
 	int rc = compile_filters(group, spec);
+	if (rc == 0)
+		rc = compile_whiles(group, spec);
 	if (rc == 0)
 		rc = compile_fields(group, spec);
 	if (rc == 0)

@@ -120,6 +120,44 @@ int hw_hearing_configure(struct hw_hearing *h, const struct hw_sight *s, const s
 	return 0;
 }
 
+/* --- what a group is heard through ------------------------------------------------- */
+
+bool hw_hearing_upstream(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, uint16_t group, bool away,
+                         int64_t grace_ns)
+{
+	struct hw_hearing_group *g = &h->group[group];
+	bool begins = away && !g->upstream;
+	hw_hearing_wake(h);
+	if (g->upstream && !away && !g->returned)
+		g->back = hw_mono_add(now, grace_ns);
+	g->returned = g->upstream && !away;
+	if (!begins)
+		return false;
+	bool is_news = !g->again;
+	g->upstream = true;
+	g->again = false;
+	g->need.ns = 0;
+	hw_blind_begin(&g->blind, HW_CAUSE_UPSTREAM, (struct hw_mono){hw_blind_seen(&s->blind, now).ns}, true);
+	h->clocks_differ = true;
+	if (h->upstream_groups++ == 0)
+		h->upstream_since = now;
+	return is_news;
+}
+
+static void end_upstreams(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
+{
+	for (size_t i = 0; h->upstream_groups > 0 && i < h->n_groups; i++) {
+		struct hw_hearing_group *g = &h->group[i];
+		if (!g->upstream || !g->returned || now.ns < g->back.ns)
+			continue;
+		g->upstream = g->returned = false;
+		g->again = true;
+		hw_blind_end(&g->blind, HW_CAUSE_UPSTREAM, (struct hw_mono){hw_blind_seen(&s->blind, now).ns});
+		if (--h->upstream_groups == 0)
+			h->upstream_ns += now.ns - h->upstream_since.ns;
+	}
+}
+
 /* --- what comes in -------------------------------------------------------------- */
 
 void hw_hearing_subscribed(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
@@ -293,6 +331,10 @@ static struct hw_hearing_do look_at(struct hw_hearing *h, const struct hw_sight 
 static struct hw_hearing_do tell_over(struct hw_hearing *h)
 {
 	for (size_t g = 0; g < h->n_groups; g++) {
+		if (h->group[g].again) {
+			h->group[g].again = false;
+			return (struct hw_hearing_do){.what = HW_HEARING_BACK, .group = (uint16_t)g};
+		}
 		if (!h->group[g].over)
 			continue;
 		h->group[g].over = false;
@@ -304,6 +346,8 @@ static struct hw_hearing_do tell_over(struct hw_hearing *h)
 /* Whether anything is left for a later turn. */
 static bool is_busy(const struct hw_hearing *h)
 {
+	if (h->upstream_groups > 0)
+		return true;
 	for (size_t k = 0; k < h->n; k++)
 		if (h->filter[k].due || h->filter[k].deaf || h->filter[k].sent.ns || h->filter[k].tell.ns)
 			return true;
@@ -316,6 +360,7 @@ struct hw_hearing_do hw_hearing_step(struct hw_hearing *h, const struct hw_sight
 		return (struct hw_hearing_do){.what = HW_HEARING_NOTHING};
 	if (h->asked)
 		take_asks(h, s, now);
+	end_upstreams(h, s, now);
 	if (h->looking.ns != now.ns)
 		h->at = 0;
 	h->looking = now;
@@ -353,5 +398,8 @@ struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight
 		return now;
 	for (size_t k = 0; k < h->n; k++)
 		at = hw_mono_sooner(at, next_of(h, s, now, k));
+	for (size_t g = 0; h->upstream_groups > 0 && g < h->n_groups; g++)
+		if (h->group[g].returned)
+			at = hw_mono_sooner(at, h->group[g].back);
 	return hw_mono_later(at, now);
 }

@@ -39,7 +39,8 @@ struct hw_hearing_do {
 		HW_HEARING_CANARY,  /* send it, with `seq` */
 		HW_HEARING_MISSING, /* it does not come back: told once */
 		HW_HEARING_MUTE,    /* the filter was mute, and may be so still: its group is deaf since */
-		HW_HEARING_OVER     /* the group is not deaf any more */
+		HW_HEARING_OVER,    /* the group is not deaf any more */
+		HW_HEARING_BACK     /* what it is heard through is back, and it is not blind for that any more */
 	} what;
 	size_t filter;
 	uint16_t group; /* of HW_HEARING_OVER */
@@ -86,6 +87,17 @@ struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight
 struct hw_mono hw_hearing_bound(const struct hw_hearing *h, size_t filter);
 /* The same if the group's devices are heard on other filters until then; INT64_MAX: that makes no difference. */
 struct hw_mono hw_hearing_bound_by_others(const struct hw_hearing *h, struct hw_mono now, size_t filter);
+
+/* What a group is heard through is away, or back: then it is heard again after a grace. Whether its going away is to
+ * be told. */
+bool hw_hearing_upstream(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, uint16_t group, bool away,
+                         int64_t grace_ns);
+
+/* Whether no device of it is to be judged. */
+static inline bool hw_hearing_is_blind(const struct hw_hearing *h, uint16_t group)
+{
+	return h->group[group].deaf_filters > 0 || h->group[group].upstream;
+}
 
 static inline bool hw_hearing_is_deaf(const struct hw_hearing *h, uint16_t group)
 {

@@ -51,6 +51,10 @@ struct hw_hearing_group {
 	bool asked;      /* a device of it is to be judged */
 	int64_t timeout_ns;
 	unsigned deaf_filters;
+	bool upstream;          /* what it is heard through is away, or has been back for less than a grace */
+	bool returned;          /* ... it is back, */
+	struct hw_mono back;    /* ... and the group is heard again then */
+	bool again;             /* it is heard again, which was not told yet */
 	struct hw_mono counted; /* while deaf: since then its devices' heartbeats are counted; 0: not yet */
 	uint64_t heartbeats;    /* ... when it had had so many */
 	bool heard;             /* for a timeout at least every other online device of it could have been heard */
@@ -77,6 +81,9 @@ struct hw_hearing {
 	unsigned deaf_groups;
 	struct hw_mono deaf_since; /* the first of those that are deaf became so then */
 	int64_t deaf_ns;           /* how long any was, before that */
+	unsigned upstream_groups;  /* the same of groups whose upstream is away */
+	struct hw_mono upstream_since;
+	int64_t upstream_ns;
 };
 
 void hw_hearing_init(struct hw_hearing *h, struct hw_now now);

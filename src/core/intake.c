@@ -137,7 +137,7 @@ static void goodbye_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	                                      .heard = d->last_heard_ms != HW_NEVER_MS,
 	                                      .blind = hw_monitor_is_blind(m) ||
 	                                               hw_sight_doubts_goodbyes(&m->sight, now.mono) ||
-	                                               hw_hearing_is_deaf(&m->hearing, d->group),
+	                                               hw_hearing_is_blind(&m->hearing, d->group),
 	                                      .delay = m->groups.all[d->group]->goodbye_delay_ms > 0});
 }
 
@@ -619,6 +619,17 @@ static void skip_byte_order_mark(struct hw_message *msg)
 	msg->payload_len -= sizeof(mark);
 }
 
+/* What a group is heard through has said something. Whether that is all that the message is: it is no heartbeat, or
+ * a retained one. */
+static bool take_upstream(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
+                          const struct intake *in)
+{
+	if (!hw_upstream_take(&m->upstream, &m->groups, msg->topic, msg->topic_len, msg->payload, msg->payload_len))
+		return false;
+	hw_monitor_note_upstream(m, now);
+	return msg->retained || in->match == HW_MATCH_NONE || in->match == HW_MATCH_IGNORED;
+}
+
 size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_message *msgs, size_t n)
 {
 	unsigned budget = HW_ELEMENTS;
@@ -634,6 +645,8 @@ size_t hw_monitor_messages(struct hw_monitor *m, struct hw_now now, struct hw_me
 		hw_hearing_wake(&m->hearing);
 	for (size_t k = 0; k < n; k++) {
 		const struct intake *in = &b.in[k];
+		if (m->upstream.n > 0 && take_upstream(m, now, &msgs[k], in))
+			continue;
 		if (take_plain(m, &t, &msgs[k], in, b.found[k]) || in->match == HW_MATCH_CLEARING)
 			continue;
 		skip_byte_order_mark(&msgs[k]);

@@ -68,15 +68,25 @@ static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_g
 	int rc = hw_groups_draft(&m->groups, specs, n, &draft);
 	if (rc)
 		return rc;
+	struct hw_upstream upstream;
+	rc = hw_upstream_make(&upstream, &m->upstream, &draft.next);
+	if (rc) {
+		hw_groups_draft_fini(&draft);
+		return rc;
+	}
 	rc = fit_groups(m, draft.next.n);
 	if (!rc)
 		rc = hw_hearing_configure(&m->hearing, &m->sight, &draft.next, m->conf.canaries ? m->conf.node : NULL,
 		                          now.mono);
 	if (rc) {
+		hw_upstream_fini(&upstream);
 		hw_groups_draft_fini(&draft);
 		return rc;
 	}
 	hw_groups_install(&m->groups, &draft);
+	hw_upstream_fini(&m->upstream);
+	m->upstream = upstream;
+	hw_monitor_note_upstream(m, now);
 	set_pace(m);
 	return 0;
 }
@@ -129,6 +139,7 @@ void hw_monitor_free(struct hw_monitor *m)
 	hw_registry_free(m->registry);
 	hw_groups_fini(&m->groups);
 	hw_hearing_fini(&m->hearing);
+	hw_upstream_fini(&m->upstream);
 	free(m->group_stats);
 	free(m->offline_free_ns);
 	free(m->gate.reread.said);
@@ -280,9 +291,14 @@ struct hw_blindness hw_monitor_blindness(const struct hw_monitor *m)
 {
 	const struct hw_blind *b = &m->sight.blind;
 	const struct hw_hearing *h = &m->hearing;
-	return (struct hw_blindness){.blind = hw_blind_now(b) || h->deaf_groups > 0,
-	                             .cause = hw_blind_now(b) ? b->first : HW_CAUSE_DEAF,
-	                             .since = hw_blind_now(b) ? b->since : h->deaf_since,
+	enum hw_cause own = h->deaf_groups > 0 ? HW_CAUSE_DEAF : HW_CAUSE_UPSTREAM;
+	struct hw_mono own_since = h->deaf_groups > 0 ? h->deaf_since : h->upstream_since;
+	return (struct hw_blindness){.blind = hw_blind_now(b) || h->deaf_groups > 0 || h->upstream_groups > 0,
+	                             .cause = hw_blind_now(b) ? b->first : own,
+	                             .since = hw_blind_now(b) ? b->since : own_since,
+	                             .upstream_groups = h->upstream_groups,
+	                             .upstream_since = h->upstream_since,
+	                             .upstream_ns = h->upstream_ns,
 	                             .deaf_groups = h->deaf_groups,
 	                             .deaf_since = h->deaf_since,
 	                             .deaf_ns = h->deaf_ns};
@@ -291,6 +307,27 @@ struct hw_blindness hw_monitor_blindness(const struct hw_monitor *m)
 bool hw_monitor_group_is_deaf(const struct hw_monitor *m, size_t group)
 {
 	return hw_hearing_is_deaf(&m->hearing, (uint16_t)group);
+}
+
+const struct hw_while *hw_monitor_group_upstream(const struct hw_monitor *m, size_t group)
+{
+	const struct hw_group *g = m->groups.all[group];
+	uint16_t index = 0;
+	if (!m->hearing.group[group].upstream || g->n_whiles == 0)
+		return NULL;
+	hw_upstream_is_away(&m->upstream, (uint16_t)group, &index); /* back: the first, until the grace is over */
+	return &g->whiles[index];
+}
+
+const struct hw_while *hw_monitor_unknown_upstream(const struct hw_monitor *m, size_t *group)
+{
+	for (size_t k = 0; k < m->upstream.n; k++) {
+		const struct hw_upstream_value *v = &m->upstream.value[k];
+		*group = v->group;
+		if (!v->last)
+			return &m->groups.all[v->group]->whiles[v->index];
+	}
+	return NULL;
 }
 
 const struct hw_monitor_stats *hw_monitor_stats(const struct hw_monitor *m)

@@ -12,6 +12,7 @@
 #include "hearing.h"
 #include "heartwheel/monitor.h"
 #include "sight.h"
+#include "upstream.h"
 
 #define HW_OUTS       1024 /* what inputs may cause between two drains: at most 3 a message or element of a batch */
 #define HW_ELEMENTS   128  /* of batches that are taken between two drains */
@@ -59,6 +60,7 @@ struct hw_monitor {
 	int64_t *offline_free_ns;           /* a group: when max_offline_rate has its next turn free, seeing clock */
 	struct hw_sight sight;
 	struct hw_hearing hearing;
+	struct hw_upstream upstream;
 	struct hw_blind key_blind;  /* the seeing clock of keys */
 	struct hw_wheel key_wheel;  /* online devices that their key's deadline comes first for */
 	struct hw_queue candidates; /* tags: the barrier that must be proven first; never fall along the queue */
@@ -222,6 +224,9 @@ static inline bool hw_monitor_spares(const struct hw_monitor *m)
 {
 	return m->conf.ttl_factor >= 4;
 }
+
+/* What is known of its upstream has changed, perhaps. */
+void hw_monitor_note_upstream(struct hw_monitor *m, struct hw_now now);
 
 static inline bool hw_monitor_is_blind(const struct hw_monitor *m)
 {

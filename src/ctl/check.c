@@ -122,9 +122,11 @@ static enum level blind_level(const struct hw_args *args)
 static void check_monitor(struct check *c, const cJSON *s, const cJSON *group)
 {
 	char words[HW_WORDS_MAX], span[HW_SPAN_MAX];
-	bool deaf = strcmp(hw_member_text(s, "blind_cause"), "deaf") == 0;
+	const char *cause = hw_member_text(s, "blind_cause");
+	bool deaf = strcmp(cause, "deaf") == 0 || strcmp(cause, "upstream") == 0;
 	/* Another group's deafness does not matter to this one. */
-	if (hw_words_blind(s, words) && !(deaf && group && !hw_words_true(group, "deaf")))
+	if (hw_words_blind(s, words) &&
+	    !(deaf && group && !hw_words_true(group, "deaf") && !hw_member_has(group, "upstream")))
 		say(c, blind_level(c->args), "%s", words);
 	if (hw_words_true(s, "loading"))
 		say(c, UNKNOWN, "devices are still read from the store");

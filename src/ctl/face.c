@@ -288,7 +288,7 @@ static void draw_group(const struct hw_face *f, const struct hw_board *b, const 
 	if (at.w < name + 38) { /* where there is no room for both, who is offline */
 		name = at.w - 18;
 		put(f, at.y, at.x, name, A_NORMAL, hw_member_text(g, "name"));
-		if (hw_words_true(g, "deaf"))
+		if (hw_words_true(g, "deaf") || hw_member_has(g, "upstream"))
 			put(f, at.y, at.x + name, 18, paint(f, HW_BAD), "   cannot be heard");
 		else
 			putf(f, at.y, at.x + name, 18, count_paint(f, b, n_offline > 0 ? HW_BAD : HW_PLAIN),
@@ -301,7 +301,7 @@ static void draw_group(const struct hw_face *f, const struct hw_board *b, const 
 	putf(f, at.y, at.x + name + 19, 19, count_paint(f, b, n_offline > 0 ? HW_BAD : HW_PLAIN), "%10s offline",
 	     hw_text_count(n_offline, offline));
 	int x = name + 40;
-	if (hw_words_true(g, "deaf"))
+	if (hw_words_true(g, "deaf") || hw_member_has(g, "upstream"))
 		put(f, at.y, at.x + x, at.w - x, paint(f, HW_BAD), "cannot be heard");
 	else if (at.w - x >= 8)
 		draw_bar(f, at.y, at.x + x, at.w - x < 30 ? at.w - x : 30, n_online, n_offline,

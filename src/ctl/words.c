@@ -43,6 +43,7 @@ bool hw_words_blind(const cJSON *status, char *out)
 		{"loss", "the broker has dropped messages"},
 		{"barrier", "the monitor's own messages do not come back from the broker"},
 		{"deaf", "a group's topics bring nothing, not even the monitor's own message"},
+		{"upstream", "what a group is heard through is away"},
 	};
 	char span[HW_SPAN_MAX];
 	const char *cause = hw_member_text(status, "blind_cause"), *what = cause;
@@ -58,9 +59,9 @@ bool hw_words_blind(const cJSON *status, char *out)
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
 		if (strcmp(cause, causes[i][0]) == 0)
 			what = causes[i][1];
-	snprintf(out, HW_WORDS_MAX, "cannot hear %s: %.80s, for %s; %s",
-	         strcmp(cause, "deaf") == 0 ? "a group" : "devices", what, span,
-	         strcmp(cause, "deaf") == 0 ? "nobody of it is judged" : "nobody is judged");
+	bool group = strcmp(cause, "deaf") == 0 || strcmp(cause, "upstream") == 0;
+	snprintf(out, HW_WORDS_MAX, "cannot hear %s: %.80s, for %s; %s", group ? "a group" : "devices", what, span,
+	         group ? "nobody of it is judged" : "nobody is judged");
 	return true;
 }
 

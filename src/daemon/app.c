@@ -20,6 +20,7 @@
 #include "cluster_broker.h"
 #include "cluster_priv.h"
 #include "context.h"
+#include "deaf.h"
 #include "debts.h"
 #include "dial.h"
 #include "feed.h"
@@ -250,6 +251,7 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	hw_share_tick(a, now);
 	hw_app_release(a, now);
 	tell_refused(a);
+	hw_app_upstream_tick(a, hw_app_now());
 	tell_faults(a);
 	tell_closings(a);
 	tell_manager(a);

@@ -133,6 +133,8 @@ struct hw_app {
 	enum hw_cause fleet_cause;
 	bool presence_due, blind_told; /* what presence says: of that, or of groups */
 	enum hw_cause blind_cause;
+	bool upstream_told; /* which `while` has brought no value */
+	struct hw_mono upstream_asked;
 	char manager_told[128]; /* the status that the service manager was told last */
 	uint64_t presence_seq;
 	int64_t presence_ms; /* monotonic, of the last one; 0: none */

@@ -12,7 +12,8 @@
 #include "heartwheel/print.h"
 #include "presence.h"
 
-#define PAYLOAD_MAX 512
+#define PAYLOAD_MAX      512
+#define UPSTREAM_TELL_NS (30 * HW_NS_PER_S)
 
 static const struct hw_group *group_of(const struct hw_app *a, uint16_t group)
 {
@@ -103,11 +104,62 @@ static void tell_begun(struct hw_app *a, const struct hw_out *out)
 
 void hw_app_tell_blind(struct hw_app *a, struct hw_now now)
 {
-	bool deaf = hw_monitor_blindness(a->monitor).deaf_groups > 0;
-	a->blind_told = a->fleet_blind || deaf;
-	a->blind_cause = a->fleet_blind || !deaf ? a->fleet_cause : HW_CAUSE_DEAF;
+	struct hw_blindness b = hw_monitor_blindness(a->monitor);
+	bool groups = b.deaf_groups > 0 || b.upstream_groups > 0;
+	a->blind_told = a->fleet_blind || groups;
+	a->blind_cause = a->fleet_blind || !groups ? a->fleet_cause
+	                 : b.deaf_groups > 0       ? HW_CAUSE_DEAF
+	                                           : HW_CAUSE_UPSTREAM;
 	a->presence_due = true;
 	hw_app_presence(a, now);
+}
+
+/* Of a group that is blind by itself. */
+static void notify_group(struct hw_app *a, struct hw_now now, bool begun, enum hw_cause cause, int64_t length_ns)
+{
+	hw_notifier_blind(
+		a->notifier, now,
+		&(struct hw_out){.kind = HW_OUT_BLIND,
+	                         .blind = {.begun = begun, .cause = cause, .lossy = true, .length_ns = length_ns}});
+	/* A will that was lost meanwhile may stand where a retained status was. */
+	if (!begun && !a->loading)
+		hw_app_republish(a, now);
+	hw_app_tell_blind(a, now);
+}
+
+void hw_app_upstream(struct hw_app *a, struct hw_now now, const struct hw_out *out)
+{
+	const struct hw_group *g = group_of(a, out->upstream.group);
+	const struct hw_while *w = out->upstream.begun ? &g->whiles[out->upstream.index] : NULL;
+	if (w)
+		hw_log(a->log, HW_LOG_ERROR,
+		       "blind (upstream): %s is not '%s%s%s'; devices of group '%s' are not judged until it is",
+		       w->topic, w->member ? w->member : "", w->member ? "=" : "", w->value, g->name);
+	else
+		hw_log(a->log, HW_LOG_NOTICE, "group '%s' is judged again after %.3f s (upstream), silence counts anew",
+		       g->name, (double)out->upstream.length_ns / 1e9);
+	notify_group(a, now, out->upstream.begun, HW_CAUSE_UPSTREAM, out->upstream.length_ns);
+}
+
+/* A topic without a retained value, or without the right to read it. */
+void hw_app_upstream_tick(struct hw_app *a, struct hw_now now)
+{
+	size_t group;
+	if (!a->reader[0].up || a->upstream_told) {
+		a->upstream_asked = now.mono;
+		return;
+	}
+	if (now.mono.ns - a->upstream_asked.ns < UPSTREAM_TELL_NS)
+		return;
+	a->upstream_told = true;
+	const struct hw_while *w = hw_monitor_unknown_upstream(a->monitor, &group);
+	if (w)
+		hw_log(a->log, HW_LOG_WARNING,
+		       "group '%s': no value on %s; its devices are judged as if it were '%s'; is the topic right, and "
+		       "may "
+		       "%s read it?",
+		       group_of(a, (uint16_t)group)->name, w->topic, w->value,
+		       a->start->mqtt.username[0] ? a->start->mqtt.username : "anonymous clients");
 }
 
 void hw_app_deaf(struct hw_app *a, struct hw_now now, const struct hw_out *out)
@@ -117,14 +169,5 @@ void hw_app_deaf(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 	else
 		hw_log(a->log, HW_LOG_NOTICE, "group '%s' is judged again after %.3f s deaf, silence counts anew",
 		       group_of(a, out->deaf.group)->name, (double)out->deaf.length_ns / 1e9);
-	hw_notifier_blind(a->notifier, now,
-	                  &(struct hw_out){.kind = HW_OUT_BLIND,
-	                                   .blind = {.begun = out->deaf.begun,
-	                                             .cause = HW_CAUSE_DEAF,
-	                                             .lossy = true,
-	                                             .length_ns = out->deaf.length_ns}});
-	/* A will that was lost meanwhile may stand where a retained status was. */
-	if (!out->deaf.begun && !a->loading)
-		hw_app_republish(a, now);
-	hw_app_tell_blind(a, now);
+	notify_group(a, now, out->deaf.begun, HW_CAUSE_DEAF, out->deaf.length_ns);
 }

@@ -192,6 +192,9 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	case HW_OUT_DEAF:
 		hw_app_deaf(a, now, out);
 		break;
+	case HW_OUT_UPSTREAM:
+		hw_app_upstream(a, now, out);
+		break;
 	case HW_OUT_UNWRITTEN:
 		owe_anew(a, out->device);
 		break;

@@ -105,6 +105,7 @@ static const struct line lines[] = {
 	{HW_PRESET_ZIGBEE2MQTT, "ignore", "zigbee2mqtt/{id...}/get"},
 	{HW_PRESET_ZIGBEE2MQTT, "ignore", "zigbee2mqtt/{id...}/get/+"},
 	{HW_PRESET_ZIGBEE2MQTT, "ignore", "zigbee2mqtt/{id...}/action"},
+	{HW_PRESET_ZIGBEE2MQTT, "while", "zigbee2mqtt/bridge/state online"}, /* or {"state":"online"} */
 	{HW_PRESET_ZIGBEE2MQTT, "field", "battery battery"},
 	{HW_PRESET_ZIGBEE2MQTT, "timeout", "25h"},
 	{HW_PRESET_ZIGBEE2MQTT, "payload", "plain"},
@@ -161,7 +162,8 @@ static int apply_line(struct hw_conf_draft *d, struct hw_settings_group *g, stru
 	int at = hw_conf_option_find(d->table, "group", l->key);
 	struct hw_conf_mark *mark = &marks->key[at];
 	char why[512];
-	if (d->table->options[at].type != HW_CONF_TOPICS && mark->line)
+	bool adds = d->table->options[at].type == HW_CONF_TOPICS && strcmp(l->key, "while") != 0;
+	if (!adds && mark->line)
 		return 0;
 	int rc = hw_conf_draft_set(d, g, marks, at, l->value, line, why, sizeof(why));
 	if (rc == 0 && !mark->line)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "deaf.h"
 #include "debts.h"
 #include "hooks.h"
 #include "http/socket.h"
@@ -149,6 +150,8 @@ static int apply(struct hw_app *a, struct hw_settings *to)
 	if (a->conf != a->start)
 		hw_conf_free(a->conf);
 	a->conf = to;
+	a->upstream_told = false;
+	hw_app_tell_blind(a, hw_app_now());
 	rc = hw_app_subscribe(a);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot subscribe to the new topics: %s", strerror(-rc));

@@ -35,6 +35,11 @@ static void add_default_heartbeats(struct hw_conf_draft *d, struct hw_settings_g
 		hw_conf_draft_set(d, g, marks, at, heartbeats[k], 0, why, sizeof(why));
 }
 
+bool hw_settings_no_whiles(const struct hw_settings_group *g)
+{
+	return g->n_whiles == 1 && strcmp(g->whiles[0], "none") == 0;
+}
+
 bool hw_settings_is_url(const char *text)
 {
 	return strchr(text, ':');
@@ -314,6 +319,22 @@ static void check_probes(struct hw_conf_draft *d, const struct hw_settings_group
 		              hw_conf_duration_format(most_ms, most, sizeof(most)));
 }
 
+static void check_whiles(struct hw_conf_draft *d, const struct hw_settings_group *g, struct hw_conf_marks *marks)
+{
+	const unsigned *lines = marks->lines[hw_conf_option_find(d->table, "group", "while")];
+	const char *why;
+	for (size_t i = 0; lines && !hw_settings_no_whiles(g) && i < g->n_whiles; i++) {
+		struct hw_while w;
+		int rc = hw_while_compile(&w, g->whiles[i], &why);
+		if (rc == -ENOMEM)
+			d->errors.no_memory = true;
+		else if (rc)
+			hw_conf_wrong(&d->errors, lines[i], "key", "while", "%s", why);
+		else
+			hw_while_fini(&w);
+	}
+}
+
 static void complete_group(struct hw_conf_draft *d, struct hw_settings_group *g, struct hw_conf_marks *marks)
 {
 	char section[80] = "group ";
@@ -333,6 +354,7 @@ static void complete_group(struct hw_conf_draft *d, struct hw_settings_group *g,
 	check_id(d, g, marks);
 	check_filters(d, g, marks);
 	check_payload(d, g, marks);
+	check_whiles(d, g, marks);
 	check_probes(d, g, marks);
 }
 

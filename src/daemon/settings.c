@@ -86,6 +86,7 @@ static const struct hw_conf_option options[] = {
 	{"group", "heartbeat", HW_CONF_TOPICS, GAT(heartbeat), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_heartbeat)},
 	{"group", "goodbye", HW_CONF_TOPICS, GAT(goodbye), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_goodbye)},
 	{"group", "ignore", HW_CONF_TOPICS, GAT(ignore), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_ignore)},
+	{"group", "while", HW_CONF_TOPICS, GAT(whiles), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_whiles)},
 	{"group", "field", HW_CONF_TOPICS, GAT(field), .min = 1, .max = HW_CONF_TEXT_MAX, .live = true, .count_offset = offsetof(struct hw_settings_group, n_field)},
 	{"group", "status", HW_CONF_TOPIC, GAT(status), .max = HW_CONF_TEXT_MAX, .dflt = "nodes/{id}/status", .live = true},
 	{"group", "id", HW_CONF_TOPIC, GAT(id), .min = 1, .max = HW_CONF_TEXT_MAX, .dflt = "{id}", .live = true},

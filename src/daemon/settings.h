@@ -25,6 +25,8 @@ struct hw_settings_group {
 	size_t n_goodbye;
 	char **ignore;
 	size_t n_ignore;
+	char **whiles; /* "TOPIC VALUE"; or "none" alone */
+	size_t n_whiles;
 	char **field; /* "NAME PATH" */
 	size_t n_field;
 	char *status;    /* "": nowhere */
@@ -99,6 +101,9 @@ struct hw_settings {
 };
 
 extern const struct hw_conf_table hw_settings_table;
+
+/* Whether a group says that it has no `while`, not that of its preset either. */
+bool hw_settings_no_whiles(const struct hw_settings_group *g);
 
 /* Whether a group's probe is a URL, and no action asked with over MQTT. */
 bool hw_settings_is_url(const char *text);

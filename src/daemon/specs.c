@@ -16,6 +16,8 @@ struct hw_group_spec *hw_app_group_specs(const struct hw_settings *c)
 		                                  .n_goodbye = g->n_goodbye,
 		                                  .ignore = (const char *const *)g->ignore,
 		                                  .n_ignore = g->n_ignore,
+		                                  .whiles = (const char *const *)g->whiles,
+		                                  .n_whiles = hw_settings_no_whiles(g) ? 0 : g->n_whiles,
 		                                  .field = (const char *const *)g->field,
 		                                  .n_field = g->n_field,
 		                                  .status = g->status,

@@ -89,6 +89,8 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 	size_t most = 0, n_groups = hw_app_stands_by(a) ? 0 : g->n_order;
 	for (size_t k = 0; k < n_groups; k++)
 		most += g->all[g->order[k]]->n_heartbeat + g->all[g->order[k]]->n_goodbye + 1;
+	for (size_t k = 0; k < n_groups; k++)
+		most += g->all[g->order[k]]->n_whiles;
 	most += OF_NODES + OF_PROBES;
 	struct wanted w = {calloc(most, sizeof(*w.filters)), calloc(most, sizeof(*w.topics)), 0};
 	if (!w.filters || !w.topics) {
@@ -119,9 +121,29 @@ int hw_app_filters(struct hw_app *a, struct hw_mqtt_filter **out, size_t *n_out)
 	return rc;
 }
 
+/* A topic that one reader alone reads, with what is retained there. */
+static size_t add_whole(struct hw_mqtt_filter *filters, size_t n, const char *topic)
+{
+	for (size_t k = 0; k < n; k++) {
+		if (strcmp(filters[k].filter, topic) != 0)
+			continue;
+		filters[k].replay = filters[k].plain = true;
+		filters[k].as_published = false;
+		return n;
+	}
+	filters[n] = (struct hw_mqtt_filter){.filter = topic, .replay = true, .plain = true};
+	return n + 1;
+}
+
 size_t hw_app_filters_of(const struct hw_app *a, unsigned reader, struct hw_mqtt_filter *filters, size_t n)
 {
-	if (!a->cluster || reader != 0)
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	if (reader != 0)
+		return n;
+	for (size_t k = 0; k < g->n_order && !hw_app_stands_by(a); k++)
+		for (size_t w = 0; w < g->all[g->order[k]]->n_whiles; w++)
+			n = add_whole(filters, n, g->all[g->order[k]]->whiles[w].topic);
+	if (!a->cluster)
 		return n;
 	filters[n++] = (struct hw_mqtt_filter){.filter = "heartwheel/+/status", .replay = true, .plain = true};
 	filters[n++] = (struct hw_mqtt_filter){.filter = "heartwheel/+/known", .replay = true, .plain = true};

@@ -54,6 +54,7 @@ static const char *say_cause(enum hw_cause cause)
 		[HW_CAUSE_LOSS] = "the broker drops messages on their way here",
 		[HW_CAUSE_BARRIER] = "the monitor's own messages do not come back from the broker",
 		[HW_CAUSE_DEAF] = "a group's topics bring nothing",
+		[HW_CAUSE_UPSTREAM] = "what a group is heard through is away",
 	};
 	return says[cause];
 }
@@ -61,10 +62,11 @@ static const char *say_cause(enum hw_cause cause)
 static void say_blind(bool begun, enum hw_cause cause, int64_t length_ms, char *out, size_t cap)
 {
 	char length[48];
-	const char *whom = cause == HW_CAUSE_DEAF ? "a group's devices" : "devices";
+	bool group = cause == HW_CAUSE_DEAF || cause == HW_CAUSE_UPSTREAM;
+	const char *whom = group ? "a group's devices" : "devices";
 	if (begun)
 		snprintf(out, cap, "cannot hear %s: %s; nobody %sis judged", whom, say_cause(cause),
-		         cause == HW_CAUSE_DEAF ? "of it " : "");
+		         group ? "of it " : "");
 	else
 		snprintf(out, cap, "hears %s again, after %s", whom, hw_words_span(length_ms, length));
 }

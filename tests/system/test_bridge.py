@@ -74,7 +74,8 @@ def test_a_bridge_that_reconnects_brings_history(env):
     site.beats_until("later", "online")
     assert [d.state("stopped%d" % i) for i in range(5)] == [None] * 5
     assert d.metrics().get("devices", group="default", state="online") == 2
-    line, = [l for l in d.log().splitlines() if "with the retain flag not counted" in l and " warning: " in l]
+    line, = wait_until(lambda: [l for l in d.log().splitlines() if "retain flag not counted" in l and " warning: " in l], 15,
+                       "the log to say so")
     assert "group 'default': " in line and "set retained = count in that group" in line, line
 
 
@@ -135,3 +136,97 @@ def test_goodbyes_and_statuses_keep_their_meaning(env, store, readers):
     wait_until(lambda: d.state("a") == "offline", 10, "the device to be known")
     env.beat("a")
     wait_until(lambda: d.state("a") == "online")
+
+
+# --- while = TOPIC VALUE
+
+
+def upstream(d):
+    return d.status()["blind_cause"] == "upstream"
+
+
+def offlines(env):
+    return [e["id"] for e in env.events() if e["state"] == "offline"]
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_bridge_that_is_away_takes_nobody_offline(env, protocol):
+    """The group is blind while the bridge says that it is away; deaths are found once it is back."""
+    site = Site(env)
+    observer = env.observer("heartwheel/%s/status" % env.node)
+    d = daemon(env, protocol=protocol, timeout="2s", **{"while": STATE + " 1"})
+    for i in range(5):
+        site.beats_until("a%d" % i, "online")
+    for i in range(5):
+        site.beat("a%d" % i)
+    site.cut()
+    wait_until(lambda: upstream(d), 20, "the group to be blind")
+    line, = [l for l in d.log().splitlines() if "blind (upstream)" in l]
+    assert "%s is not '1'; devices of group 'default' are not judged until it is" % STATE in line, line
+    throughout(lambda: upstream(d) and offlines(env) == [], 5, "nobody to be judged")
+    assert d.get("/v1/groups").json()["groups"][0]["upstream"] == STATE
+    assert d.metrics().get("blind", cause="upstream") == 1 and d.get("/readyz").status == 503
+    assert "what a group is heard through is away" in d.ctl("status").stdout
+    wait_until(lambda: observer.messages[-1].json()["blind"] == "upstream", 5, "presence to say it")
+    site.restore()
+    wait_until(lambda: not d.status()["blind"], 30, "the group to be heard again")
+    back = len(env.events())
+    for _ in range(8):
+        site.beat("a0")
+        pass_time(0.5)
+    wait_until(lambda: len(offlines(env)) == 4, 10, "the devices that died meanwhile")
+    assert d.state("a0") == "online" and len(env.events()) == back + 4
+    assert d.get("/v1/groups").json()["groups"][0]["upstream"] is None
+    assert d.metrics().get("blind_seconds_total", cause="upstream") > 4
+    assert [l for l in d.log().splitlines() if "group 'default' is judged again after" in l and "upstream" in l]
+
+
+def test_without_while_a_bridge_that_is_away_takes_its_fleet_offline(env):
+    """That is what the option is for; a reload adds it and takes it away, and knows the value that came before."""
+    site = Site(env)
+    d = daemon(env, timeout="2s", **{"while": "none"})
+    site.beats_until("a", "online")
+    site.cut()
+    wait_until(lambda: d.state("a") == "offline", 30)
+    d.edit("while = none", "while = %s 1" % STATE)
+    assert d.request("POST", "/v1/reload").json()["changed"] == ["group default.while"]
+    wait_until(lambda: upstream(d), 10, "the group to be blind")
+    d.edit("while = %s 1" % STATE, "while = %s 0" % STATE)
+    assert d.request("POST", "/v1/reload").status == 200
+    wait_until(lambda: not d.status()["blind"], 10, "the other value to fit")
+    d.edit("while = %s 0" % STATE, "while = %s 1" % STATE)
+    assert d.request("POST", "/v1/reload").status == 200
+    wait_until(lambda: upstream(d), 10, "the value that came before to be known")
+    d.edit("while = %s 1" % STATE, "while = none")
+    assert d.request("POST", "/v1/reload").status == 200
+    wait_until(lambda: not d.status()["blind"], 10, "the option to be gone")
+
+
+@pytest.mark.parametrize("says", ["%s", '{"state":"%s"}'])
+def test_zigbee2mqtt_that_is_away(env, says):
+    """The preset names its state: before the first value its devices are judged as ever, and at a start what is retained counts."""
+    env.own_broker()
+    d = env.daemon(groups=[("z", {"preset": "zigbee2mqtt", "timeout": "3s", "status": ""})], monitor=NO_STALL,
+                   mqtt={"readers": 2, **NO_STANDSTILL})
+    say = lambda word: env.publisher.publish("zigbee2mqtt/bridge/state", (says % word).encode() if word else b"", 1, True)
+    env.publisher.publish("zigbee2mqtt/lamp", b"{}", 1)
+    wait_until(lambda: d.state("lamp") == "offline", 10)
+    say("online")
+    env.publisher.publish("zigbee2mqtt/lamp", b"{}", 1)
+    wait_until(lambda: d.state("lamp") == "online")
+    say("offline")
+    wait_until(lambda: upstream(d), 5)
+    throughout(lambda: d.state("lamp") == "online", 6)
+    d.stop()
+    d.start(seeing=False)
+    wait_until(lambda: upstream(d), 10, "the retained value to count")
+    throughout(lambda: d.state("lamp") == "online", 6)
+    say("")  # cleared: no value
+    wait_until(lambda: d.state("lamp") == "offline" and not d.status()["blind"], 10)
+
+
+def test_a_while_that_brings_no_value_is_said(env):
+    env.own_broker()
+    d = env.daemon(group={"while": "up/there yes"}, monitor=NO_STALL, mqtt=NO_STANDSTILL)
+    wait_until(lambda: "group 'default': no value on up/there; its devices are judged as if it were 'yes'" in d.log(), 45)
+    assert not d.status()["blind"]

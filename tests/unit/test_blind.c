@@ -222,7 +222,7 @@ END_TEST
 START_TEST(names)
 {
 	static const char *const expected[HW_CAUSES] = {"link", "stall",   "standstill", "suspend",
-	                                                "loss", "barrier", "deaf"};
+	                                                "loss", "barrier", "deaf",       "upstream"};
 	for (int c = 0; c < HW_CAUSES; c++)
 		ck_assert_str_eq(hw_cause_name((enum hw_cause)c), expected[c]);
 	ck_assert_str_eq(hw_cause_name(HW_CAUSES), "unknown");

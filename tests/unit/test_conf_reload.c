@@ -165,7 +165,10 @@ static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 		break;
 	case HW_CONF_TOPIC:
 	case HW_CONF_TOPICS:
-		snprintf(buf, cap, "%s", strcmp(o->key, "id") == 0 ? "other" : "other/{id}");
+		snprintf(buf, cap, "%s",
+		         strcmp(o->key, "id") == 0      ? "other"
+		         : strcmp(o->key, "while") == 0 ? "other yes"
+		                                        : "other/{id}");
 		break;
 	}
 }

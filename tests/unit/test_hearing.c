@@ -667,6 +667,60 @@ START_TEST(test_another_monitors_canary_is_no_proof_of_time)
 }
 END_TEST
 
+/* What the group is heard through is away: nobody of it is judged, its goodbyes are void, and silence counts anew after
+ * a grace once it is back. Another group goes on. */
+START_TEST(test_an_upstream_that_is_away)
+{
+	static const char *const whiles[] = {"$SYS/bridge on", "hub health.up=true"};
+	struct hw_monitor_conf conf = hearing_conf();
+	conf.grace_ms = 3000;
+	groups[0].whiles = whiles;
+	groups[0].n_whiles = 2;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	size_t group;
+	ck_assert_str_eq(hw_monitor_unknown_upstream(w->m, &group)->topic, "$SYS/bridge");
+	live(20);
+	world_say(w, "slow/x/heartbeat", "", false);
+	world_say(w, "$SYS/bridge", _i == 0 ? "off" : "{\"state\":\"off\"}", _i == 1);
+	world_say(w, "hub", "{\"health\":{\"up\":true}}", false);
+	ck_assert(!hw_monitor_unknown_upstream(w->m, &group));
+	ck_assert_uint_eq(told(HW_OUT_UPSTREAM), 1);
+	ck_assert_int_eq(last_of(HW_OUT_UPSTREAM)->upstream.index, 0);
+	ck_assert_int_eq(hw_monitor_blindness(w->m).cause, HW_CAUSE_UPSTREAM);
+	ck_assert_str_eq(hw_monitor_group_upstream(w->m, 0)->value, "on");
+	world_say(w, "nodes/a/status", "{\"online\":false}", false);
+	world_pass(w, 60 * S);
+	ck_assert_uint_eq(offline(), 1); /* x, of the other group */
+	ck_assert(world_is(w, "x", HW_STATE_OFFLINE));
+	ck_assert(!deaf());
+	/* A reload keeps the last value. */
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_pass(w, S);
+	ck_assert(hw_monitor_blindness(w->m).blind);
+	world_say(w, "$SYS/bridge", _i == 0 ? "on" : "{\"state\":\"on\"}", false);
+	world_pass(w, 2900 * MS);
+	ck_assert(hw_monitor_blindness(w->m).blind);
+	world_pass(w, 200 * MS);
+	ck_assert(!hw_monitor_blindness(w->m).blind);
+	ck_assert(!last_of(HW_OUT_UPSTREAM)->upstream.begun);
+	ck_assert_int_ge(last_of(HW_OUT_UPSTREAM)->upstream.length_ns, 63 * S);
+	ck_assert_int_ge(hw_monitor_blindness(w->m).upstream_ns, 63 * S);
+	world_pass(w, 9 * S);
+	ck_assert_uint_eq(offline(), 1);
+	world_pass(w, 2 * S);
+	ck_assert_uint_eq(offline(), 4);
+	/* A reload takes it away. */
+	beat_all(fleet);
+	world_say(w, "hub", "{\"health\":{\"up\":false}}", false);
+	ck_assert_int_eq(last_of(HW_OUT_UPSTREAM)->upstream.index, 1);
+	groups[0].n_whiles = 0;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_pass(w, 100 * MS);
+	ck_assert(!hw_monitor_blindness(w->m).blind);
+	ck_assert_uint_eq(told(HW_OUT_UPSTREAM), 4);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("hearing");
@@ -685,6 +739,7 @@ int main(void)
 	tcase_add_test(tc, test_deafness_that_is_found_out_late_postpones_by_its_length_alone);
 	tcase_add_loop_test(tc, test_a_lost_canary_does_not_deny_what_other_filters_bring, 0, 4);
 	tcase_add_loop_test(tc, test_what_other_filters_bring_bounds_nothing, 0, 2);
+	tcase_add_loop_test(tc, test_an_upstream_that_is_away, 0, 2);
 	tcase_add_loop_test(tc, test_deafness_begins_no_earlier_than_the_clock_of_its_subscription, 0, 2);
 	tcase_add_test(tc, test_deafness_that_recurs_postpones_for_ever_nothing);
 	tcase_add_test(tc, test_goodbyes_are_void_while_deaf);

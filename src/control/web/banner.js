@@ -19,6 +19,8 @@ function blindness(s) {
 	const since = `since ${clock(now() - s.blind_for_ms)}`, why = s.mqtt === "up" ? "" : ` (${s.mqtt})`;
 	if (s.blind_cause === "deaf")
 		return `Cannot hear some devices, ${since}: a group's topics bring nothing; nobody of it is judged.`;
+	if (s.blind_cause === "upstream")
+		return `Cannot hear some devices, ${since}: what a group is heard through is away; nobody of it is judged.`;
 	if (left)
 		return `The monitor hears again: devices have ${left} to report; nobody has been judged ${since}.`;
 	if (s.blind_cause === "link")
@@ -75,7 +77,7 @@ export function status(s, about) {
 	byId("trouble").hidden = true;
 	showRedis(s);
 	const text = s.blind ? blindness(s) : "";
-	const hears = s.blind && s.judges_in_ms !== null && s.blind_cause !== "deaf", warns = hears && s.starting;
+	const hears = s.blind && s.judges_in_ms !== null && s.blind_cause !== "deaf" && s.blind_cause !== "upstream", warns = hears && s.starting;
 	put("banner", text, hears ? "warn" : "bad");
 	dim(s.blind);
 	if (s.blind)

@@ -15,7 +15,7 @@ const isMine = (mine) => page === mine;
 export function doubt(s) {
 	if (!s?.blind)
 		return "";
-	if (s.blind_cause === "deaf")
+	if (s.blind_cause === "deaf" || s.blind_cause === "upstream")
 		return "The monitor cannot hear some devices: of those the state is from before.";
 	return s.judges_in_ms === null ? "Nobody is judged now: the monitor cannot hear devices. This is its state from before."
 		: "Nobody is judged yet: devices have time to report. This is its state from before.";

@@ -85,7 +85,7 @@ async function fillNow(name, note, isStill) {
 	const g = (await ask("v1/groups")).groups.find((one) => one.name === name);
 	if (isStill())
 		note.textContent = g ? `${count(g.online)} online, ${count(g.offline)} offline, timeout ${span(g.timeout_ms)}${
-			g.retired ? ", no longer in the configuration" : ""}${g.deaf ? "; a filter of it brings nothing, nobody of it is judged" : ""}`
+			g.retired ? ", no longer in the configuration" : ""}${g.deaf ? "; a filter of it brings nothing, nobody of it is judged" : ""}${g.upstream ? `; ${g.upstream} says that its devices cannot be heard, nobody of it is judged` : ""}`
 			: "The monitor knows no group of this name.";
 }
 

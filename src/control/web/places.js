@@ -26,7 +26,7 @@ function fill(id, rows) {
 
 export function showGroups(groups) {
 	fill("groups", groups.map((g) => row(visible(g.name), hrefs({ group: g.name }), g,
-		g.deaf ? element("small", { class: "warn" }, " cannot be heard") : g.retired ? element("small", {}, " not configured any more") : "")));
+		g.deaf || g.upstream ? element("small", { class: "warn" }, " cannot be heard") : g.retired ? element("small", {}, " not configured any more") : "")));
 }
 
 const depth = (prefix) => (prefix.match(/[/.:_-]/g) ?? []).length;

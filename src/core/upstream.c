@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* See upstream.h. */
+#include "upstream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VALUE_MAX 4096 /* a longer one is none that anybody would name */
+
+void hw_upstream_fini(struct hw_upstream *u)
+{
+	for (size_t k = 0; k < u->n; k++) {
+		free(u->value[k].topic);
+		free(u->value[k].last);
+	}
+	free(u->value);
+	*u = (struct hw_upstream){0};
+}
+
+/* A plain word is the whole payload, or the member `state` of a JSON object. */
+static bool is_said(const struct hw_while *w, const char *payload, size_t len)
+{
+	if (!w->member && len == strlen(w->value) && memcmp(payload, w->value, len) == 0)
+		return true;
+	return hw_payload_member_is(payload, len, w->member ? w->member : "state", w->value) > 0;
+}
+
+static void judge(struct hw_upstream_value *v, const struct hw_groups *groups)
+{
+	v->differs = v->last && !is_said(&groups->all[v->group]->whiles[v->index], v->last, v->last_len);
+}
+
+/* Without memory the value is as if none had come. */
+static void keep(struct hw_upstream_value *v, const char *payload, size_t len)
+{
+	free(v->last);
+	v->last = NULL;
+	v->last_len = len < VALUE_MAX ? len : VALUE_MAX;
+	if (len == 0)
+		return;
+	v->last = malloc(v->last_len);
+	if (v->last)
+		memcpy(v->last, payload, v->last_len);
+}
+
+static size_t count(const struct hw_groups *groups)
+{
+	size_t n = 0;
+	for (size_t k = 0; k < groups->n_order; k++)
+		n += groups->all[groups->order[k]]->n_whiles;
+	return n;
+}
+
+int hw_upstream_make(struct hw_upstream *u, const struct hw_upstream *old, const struct hw_groups *groups)
+{
+	*u = (struct hw_upstream){.value = calloc(count(groups) + 1, sizeof(*u->value))};
+	if (!u->value)
+		return -ENOMEM;
+	for (size_t k = 0; k < groups->n_order; k++) {
+		const struct hw_group *g = groups->all[groups->order[k]];
+		for (size_t j = 0; j < g->n_whiles; j++) {
+			struct hw_upstream_value *v = &u->value[u->n];
+			*v = (struct hw_upstream_value){.group = groups->order[k],
+			                                .index = (uint16_t)j,
+			                                .topic = strdup(g->whiles[j].topic),
+			                                .topic_len = strlen(g->whiles[j].topic)};
+			if (!v->topic) {
+				hw_upstream_fini(u);
+				return -ENOMEM;
+			}
+			u->n++;
+			for (size_t i = 0; i < old->n && !v->last; i++)
+				if (old->value[i].last && strcmp(old->value[i].topic, v->topic) == 0)
+					keep(v, old->value[i].last, old->value[i].last_len);
+			judge(v, groups);
+		}
+	}
+	return 0;
+}
+
+bool hw_upstream_take(struct hw_upstream *u, const struct hw_groups *groups, const char *topic, size_t len,
+                      const void *payload, size_t payload_len)
+{
+	bool any = false;
+	for (size_t k = 0; k < u->n; k++) {
+		struct hw_upstream_value *v = &u->value[k];
+		if (v->topic_len != len || memcmp(v->topic, topic, len) != 0)
+			continue;
+		keep(v, payload, payload_len);
+		judge(v, groups);
+		any = true;
+	}
+	return any;
+}
+
+bool hw_upstream_is_away(const struct hw_upstream *u, uint16_t group, uint16_t *index)
+{
+	for (size_t k = 0; k < u->n; k++) {
+		if (u->value[k].group != group || !u->value[k].differs)
+			continue;
+		*index = u->value[k].index;
+		return true;
+	}
+	return false;
+}
