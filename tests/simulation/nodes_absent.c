@@ -200,6 +200,12 @@ bool hw_settings_is_url(const char *text)
 	return false;
 }
 
+bool hw_settings_no_whiles(const struct hw_settings_group *g)
+{
+	(void)g;
+	return true;
+}
+
 int64_t hw_settings_probe_after_ms(const struct hw_settings_group *g)
 {
 	(void)g;

@@ -399,7 +399,7 @@ START_TEST(test_tls_to_plain_port)
 	struct hw_mqtt_conf conf = conf_for(&b, 5, 0, "hw-t-r0");
 	conf.tls_ca = broker_file(&b, "ca.crt");
 	struct hw_reader *r = reader_start(&conf);
-	expect_text(r, HW_READER_DOWN, "TLS with 127.0.0.1", "");
+	expect_text(r, HW_READER_DOWN, "speaks MQTT without TLS", "tls_ca");
 	hw_reader_stop(r);
 	broker_stop(&b, SIGTERM);
 }
