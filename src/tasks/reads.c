@@ -27,6 +27,7 @@ struct question {
 	struct hw_reads *r;
 	hw_reads_done *done;
 	void *arg;
+	size_t n_items; /* of the answer; 0: any number */
 };
 
 static void set_up(struct hw_reads *r, bool up)
@@ -94,6 +95,8 @@ static void on_answer(redisAsyncContext *ac, void *answer, void *arg)
 	}
 	hw_redis_link_got(&q.r->link);
 	int rc = hw_tasks_reply(reply, &tasks);
+	if (rc == 0 && q.n_items > 0 && tasks.n_items != q.n_items)
+		rc = -EPROTO;
 	if (rc == 0) {
 		q.done(q.arg, &tasks, NULL);
 		return;
@@ -101,7 +104,7 @@ static void on_answer(redisAsyncContext *ac, void *answer, void *arg)
 	if (rc == -EIO)
 		hw_trouble_text(reply->str, why);
 	else
-		snprintf(why, sizeof(why), "Redis says what makes no sense");
+		snprintf(why, sizeof(why), "the answer of Redis does not fit the question");
 	if (rc == -EIO && hw_trouble_of(reply->str) == HW_TROUBLE_NOSCRIPT) {
 		set_up(q.r, false);
 		hw_scripts_load(&q.r->scripts);
@@ -109,12 +112,12 @@ static void on_answer(redisAsyncContext *ac, void *answer, void *arg)
 	q.done(q.arg, NULL, why);
 }
 
-static int ask(struct hw_reads *r, unsigned script, hw_reads_done *done, void *arg)
+static int ask(struct hw_reads *r, unsigned script, size_t n_items, hw_reads_done *done, void *arg)
 {
 	struct question *q = r->up && r->asked < HW_READS_MAX ? malloc(sizeof(*q)) : NULL;
 	if (!q)
 		return !r->up ? -ENOTCONN : r->asked >= HW_READS_MAX ? -EBUSY : -ENOMEM;
-	*q = (struct question){r, done, arg};
+	*q = (struct question){r, done, arg, n_items};
 	int rc = hw_scripts_call(&r->scripts, script, &r->eval, on_answer, q);
 	if (rc)
 		free(q);
@@ -127,7 +130,7 @@ int hw_reads_list(struct hw_reads *r, const struct hw_task_listing *l, hw_reads_
 {
 	hw_tasks_begin(&r->eval, r->rules, 0);
 	hw_tasks_put_listing(&r->eval, l);
-	return ask(r, SCRIPT_LIST, done, arg);
+	return ask(r, SCRIPT_LIST, 0, done, arg);
 }
 
 int hw_reads_show(struct hw_reads *r, const struct hw_task_id *tasks, size_t n, hw_reads_done *done, void *arg)
@@ -135,7 +138,7 @@ int hw_reads_show(struct hw_reads *r, const struct hw_task_id *tasks, size_t n, 
 	hw_tasks_begin(&r->eval, r->rules, 0);
 	for (size_t i = 0; i < n; i++)
 		hw_tasks_put_show(&r->eval, &tasks[i]);
-	return ask(r, SCRIPT_SHOW, done, arg);
+	return ask(r, SCRIPT_SHOW, n, done, arg);
 }
 
 int hw_reads_count(struct hw_reads *r, const struct hw_task_place *behind, unsigned limit, hw_reads_done *done,
@@ -143,7 +146,7 @@ int hw_reads_count(struct hw_reads *r, const struct hw_task_place *behind, unsig
 {
 	hw_tasks_begin(&r->eval, r->rules, 0);
 	hw_tasks_put_count(&r->eval, behind, limit);
-	return ask(r, SCRIPT_COUNT, done, arg);
+	return ask(r, SCRIPT_COUNT, 0, done, arg);
 }
 
 const char *hw_reads_error(const struct hw_reads *r, int rc)

@@ -37,7 +37,7 @@ typedef void hw_reads_done(void *arg, const struct hw_tasks_reply *reply, const 
 
 /* 0, or -errno, and done() is not called: -ENOTCONN, -EBUSY, -ENOMEM. */
 int hw_reads_list(struct hw_reads *r, const struct hw_task_listing *l, hw_reads_done *done, void *arg);
-/* At most HW_TASK_CALL_ITEMS of them. */
+/* 1 to HW_TASK_CALL_ITEMS of them. The reply has as many items. */
 int hw_reads_show(struct hw_reads *r, const struct hw_task_id *tasks, size_t n, hw_reads_done *done, void *arg);
 
 int hw_reads_count(struct hw_reads *r, const struct hw_task_place *behind, unsigned limit, hw_reads_done *done,

@@ -422,7 +422,7 @@ static void on_ack(void *arg, struct hw_text from, struct hw_text msg_id)
 	struct hw_place place;
 	int64_t most_ms = hw_tasks_store_now_ms(f->app->store) + AHEAD_MS;
 	if (!s || !s->known || !hw_place_read(&place, msg_id.at, msg_id.len) || hw_place_cmp(place, s->acked) <= 0 ||
-	    (is_ours(s) && hw_place_cmp(place, s->read) > 0) || (int64_t)place.ms > most_ms) {
+	    (is_ours(s) && hw_place_cmp(place, s->read) > 0) || place.ms > (uint64_t)most_ms) {
 		f->app->counts.refused[HW_REFUSED_UNKNOWN] += !s;
 		return;
 	}

@@ -10,10 +10,10 @@ GATHER = 0.002  # seconds that bytes may wait for more: a broker that sends smal
 
 class Relay:
     """`to()` is the server's port. `names()` is a table of bytes that are put in the place of others in what the server
-    says, of equal length: how a Sentinel is made to name relays."""
+    says, of equal length: how a Sentinel is made to name relays. `asked` is such a table for what the server receives."""
 
-    def __init__(self, to, names=dict):
-        self.to, self.names = to, names
+    def __init__(self, to, names=dict, asked=None):
+        self.to, self.names, self.asked = to, names, asked or {}
         self.refused = None  # whoever sends this is cut off
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
@@ -115,11 +115,10 @@ class Relay:
                 data = source.recv(65536)
                 if not data:
                     break
-                if is_answer:
-                    for old, new in self.names().items():
-                        data = data.replace(old, new)
-                elif self.refused and self.refused in data:
+                if not is_answer and self.refused and self.refused in data:
                     break
+                for old, new in (self.names() if is_answer else self.asked).items():
+                    data = data.replace(old, new)
                 self.open.wait()
                 sink.sendall(data)
                 time.sleep(GATHER)

@@ -13,6 +13,7 @@ import pytest
 
 from hw_http import UnixHTTP
 from hw_process import next_number
+from hw_relay import Relay
 from hw_tasks import Device, Tasks
 from hw_wait import in_time, now_ms, wait_until
 
@@ -93,6 +94,23 @@ def test_a_task_is_taken_followed_and_known_again(env):
     assert m.get("task_clock_held") == 0
     s = t.get("/v1/status").json()
     assert s["redis"] == s["mqtt"] == "up" and s["node"] == t.node and t.get("/v1/tasks/status").json()["node"] == t.node
+
+
+@pytest.mark.parametrize("first", [b"13", b"15"])
+def test_an_answer_of_redis_about_more_or_fewer_tasks_is_refused(env, first):
+    """The argument from which the script counts the tasks is another one."""
+    found = b"each(%s, 1, function(a)\nlocal task = ARGV[a]\nreturn { call('HGETALL'"
+    way = Relay(lambda: env.redis_server.port, asked={found % b"14": found % first})
+    t = Tasks(env, redis={"port": way.port}).start()
+    Device(t, "pump")
+    for body in ([task("pump"), task("pump"), task("no/name")], [task("no/name"), task("pump")], task("pump")):
+        a = post(t, body, "?wait=5")
+        assert a.status == 503 and "does not fit the question" in a.json()["error"], a
+        one = post(t, body)
+        assert one.status == (201 if isinstance(body, dict) else 200), one
+    assert t.get("/v1/tasks/" + one.json()["task"]).status == 503
+    t.stop()
+    way.close()
 
 
 def test_many_tasks_in_one_request_have_their_own_results(env):
@@ -336,7 +354,8 @@ def test_who_is_passed_on_by_heartwheeld_is_named(env):
     def ask(method, path, token, body=None, **headers):
         c = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         try:
-            c.request(method, path, body and json.dumps(body), {"Authorization": "Bearer " + token, **headers})
+            c.request(method, path, body and json.dumps(body), {"Authorization": "Bearer " + token,
+                                                                  "Content-Type": "application/json", **headers})
             r = c.getresponse()
             return r.status, json.loads(r.read())
         finally:

@@ -156,6 +156,28 @@ def test_what_is_not_acknowledged_comes_again(env, instances):
     wait_until(lambda: offset(tasks, follower.name) == heard(follower)[0]["msg_id"], what="the ack")
 
 
+def test_an_ack_of_an_impossible_place_changes_nothing(env):
+    """The broker gives some of the acks to the instance that does not serve the follower."""
+    tasks, other = (Tasks(env, node="%s-%d" % (env.node, k), instances="several") for k in range(2))
+    tasks.start()
+    follower, device = Sender(tasks, env.root + "-f"), env.root + "-d"
+    follower.wait(follower.ask("follow", {"ids": [device]}), "complete")
+    other.start()
+    tasks.set_online(device, True)
+    wait_until(lambda: events(follower), what="the first")
+    first = heard(follower)[0]["msg_id"]
+    ack(follower, first)
+    wait_until(lambda: offset(tasks, follower.name) == first, what="the ack")
+
+    def is_kept():
+        for place in "18446744073709551615-0", "9223372036854775808-0", "9999999999999-0":
+            ack(follower, place)
+        return offset(tasks, follower.name) == first
+    throughout(is_kept, 3, what="the place of the ack to stay")  # each instance knows the other after a second
+    tasks.set_online(device, False)
+    wait_until(lambda: (device, "offline") in events(follower), what="the second")
+
+
 def test_at_most_100_are_unacknowledged_and_what_was_trimmed_is_told(tasks, env):
     me, device = env.root + "-me", env.root + "-d"
     stream = env.key("events")
