@@ -75,7 +75,7 @@ struct begin {
 	size_t messages; /* bytes of those that were handed over */
 	bool room;       /* there was room for all of them */
 	enum hw_packet_kind kind;
-	size_t next; /* size of what comes behind them */
+	size_t next; /* size of the packet after them; 1 if no byte of it is here */
 };
 
 static struct begin hand_over(struct hw_ahead *a, size_t n)
@@ -115,13 +115,15 @@ static enum hw_link_read peek_socket(struct hw_ahead *a)
 		return HW_LINK_LOST;
 	if (!b.room)
 		return HW_LINK_NO_ROOM;
-	size_t left = (size_t)n - b.messages;
-	if (b.kind == HW_PACKET_OTHER)
+	bool is_other = b.kind == HW_PACKET_OTHER;
+	if (is_other || b.next > LONGEST)
+		await(a, 1); /* The library reads the next packet. A short packet may follow it. */
+	if (is_other)
 		return hw_link_read_one(a->link);
-	if (left > 0 && b.next > LONGEST)
+	if (b.next > LONGEST)
 		a->midway = true;
 	else if (n < HW_RECEIVE_LOOK)
-		await(a, left > 0 ? b.next : 1);
+		await(a, b.next);
 	return n == HW_RECEIVE_LOOK || a->midway ? HW_LINK_MORE : HW_LINK_DRAINED;
 }
 

@@ -290,6 +290,37 @@ START_TEST(test_half_a_packet)
 }
 END_TEST
 
+/*
+ * A message arrives in two pieces. The second piece also holds a packet that the library reads: a short one, or one
+ * that is too long to wait for. The reader must not wait for as many bytes again: it reads a shorter message at once.
+ */
+START_TEST(test_short_after_what_the_library_takes)
+{
+	struct server s;
+	struct hw_reader *r = meet(&s, protocols[_i]);
+	for (int is_long = 0; is_long < 2; is_long++) {
+		s.n = 0;
+		add_numbered(&s, 49);
+		size_t cut = s.n - 1;
+		write_all(s.fd, s.bytes, cut);
+		expect_rest(r, 200, 6); /* it waits for the rest of the packet */
+		if (is_long)
+			add_numbered(&s, 30);
+		else
+			add_other(&s);
+		write_all(s.fd, s.bytes + cut, s.n - cut);
+		expect_numbered(r, 49);
+		if (is_long)
+			expect_numbered(r, 30);
+		s.n = 0;
+		add_numbered(&s, 0);
+		write_all(s.fd, s.bytes, s.n);
+		expect_numbered(r, 0);
+	}
+	part(&s, r);
+}
+END_TEST
+
 START_TEST(test_end_in_a_packet)
 {
 	struct server s;
@@ -349,6 +380,7 @@ static void add_tests(void *suite)
 	tcase_add_loop_test(t, test_any_pieces, 0, n);
 	tcase_add_loop_test(t, test_full_ring, 0, n);
 	tcase_add_loop_test(t, test_half_a_packet, 0, n);
+	tcase_add_loop_test(t, test_short_after_what_the_library_takes, 0, n);
 	tcase_add_loop_test(t, test_end_in_a_packet, 0, n);
 	tcase_add_loop_test(t, test_broken, 0, n);
 	suite_add_tcase(suite, t);
