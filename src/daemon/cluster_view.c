@@ -82,29 +82,32 @@ static void print_publisher_id(const struct hw_app *a, const char *node, char *b
 	snprintf(buf, cap, "%s-%s-pub", a->start->mqtt.client_id_prefix, node);
 }
 
-/* The first is its publisher's. */
-static void add_client_ids(const struct hw_app *a, cJSON *j)
+/* The first id is the publisher's. */
+static cJSON *add_client_ids(const struct hw_app *a, cJSON *j)
+{
+	char id[256];
+	cJSON *list = cJSON_AddArrayToObject(j, "client_ids");
+	print_publisher_id(a, a->start->node_id, id, sizeof(id));
+	cJSON_AddItemToArray(list, cJSON_CreateString(id));
+	return list;
+}
+
+static void add_reader_ids(const struct hw_app *a, cJSON *list)
 {
 	const struct hw_settings *c = a->start;
 	char id[256];
-	cJSON *list = cJSON_AddArrayToObject(j, "client_ids");
-	print_publisher_id(a, c->node_id, id, sizeof(id));
-	cJSON_AddItemToArray(list, cJSON_CreateString(id));
 	for (unsigned i = 0; i < a->n_readers; i++) {
 		snprintf(id, sizeof(id), "%s-%s-r%u", c->mqtt.client_id_prefix, c->node_id, i);
 		cJSON_AddItemToArray(list, cJSON_CreateString(id));
 	}
 }
 
-/* Without memory it says what src/nodes needs: whether it is ready. */
-void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o, char buf[HW_CLUSTER_JSON])
+/* What other nodes need to judge with this one, and to cut it off. Its length has a bound below HW_CLUSTER_JSON. */
+static cJSON *add_essentials(struct hw_app *a, const struct hw_nodes_order *o, cJSON *j)
 {
 	const struct hw_settings *c = a->start;
 	struct hw_blindness b = hw_monitor_blindness(a->monitor);
 	char hash[17];
-	cJSON *j = cJSON_CreateObject();
-	(void)now;
-	snprintf(buf, HW_CLUSTER_JSON, "{\"state\":\"%s\"}", state_of(a, o));
 	snprintf(hash, sizeof(hash), "%016" PRIx64, hash_config(a->conf));
 	cJSON_AddStringToObject(j, "mode", hw_app_cluster_mode(a));
 	cJSON_AddStringToObject(j, "name", c->cluster_name);
@@ -115,12 +118,30 @@ void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_no
 		cJSON_AddStringToObject(j, "blind_cause", hw_cause_name(b.cause));
 	cJSON_AddNumberToObject(j, "lease_ms", (double)c->cluster_lease_ms);
 	cJSON_AddStringToObject(j, "config", hash);
+	return add_client_ids(a, j);
+}
+
+/* Leaves `buf` as it is if the text does not fit, or if there is no memory for it. */
+static void print_entry(const cJSON *j, char buf[HW_CLUSTER_JSON])
+{
+	char *text = cJSON_PrintUnformatted(j);
+	if (text && strlen(text) < HW_CLUSTER_JSON)
+		memcpy(buf, text, strlen(text) + 1);
+	cJSON_free(text);
+}
+
+/* If not everything fits, the entry holds what other nodes need. Without memory it holds whether this node is ready. */
+void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o, char buf[HW_CLUSTER_JSON])
+{
+	cJSON *j = cJSON_CreateObject();
+	(void)now;
+	snprintf(buf, HW_CLUSTER_JSON, "{\"state\":\"%s\"}", state_of(a, o));
+	cJSON *client_ids = add_essentials(a, o, j);
+	print_entry(j, buf);
 	add_numbers(a, j);
-	add_client_ids(a, j);
-	cJSON_AddStringToObject(j, "listen", c->http_listen);
-	cJSON_PrintPreallocated(j, buf, HW_CLUSTER_JSON, false);
-	if (buf[0] != '{' || buf[strlen(buf) - 1] != '}')
-		snprintf(buf, HW_CLUSTER_JSON, "{\"state\":\"%s\"}", state_of(a, o));
+	add_reader_ids(a, client_ids);
+	cJSON_AddStringToObject(j, "listen", a->start->http_listen);
+	print_entry(j, buf);
 	cJSON_Delete(j);
 }
 

@@ -7,13 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heartwheel/bounds.h"
 #include "heartwheel/registry.h"
 #include "heartwheel/time.h"
 #include "nodes/nodes.h"
 #include "redis/cluster.h"
 
-#define HW_CLUSTER_LOST_MAX 8    /* so many that are gone are remembered */
-#define HW_CLUSTER_JSON     2048 /* bytes of a node's own entry at most, with its NUL */
+#define HW_CLUSTER_LOST_MAX 8                  /* so many that are gone are remembered */
+#define HW_CLUSTER_JSON     HW_BOUNDS_JSON_MAX /* bytes of a node's own entry at most, with its NUL */
 #define HW_CLUSTER_PROTOCOL 1
 
 #define HW_CLUSTER_CLIENT_ID 160 /* bytes of a publisher's at most, with its NUL */

@@ -55,6 +55,19 @@ def test_each_says_the_same_of_all(env, mirror):
     assert sum(gauge(d, "partitions_owned") for d in m.nodes) == PARTITIONS
 
 
+def test_those_with_many_long_client_ids_say_all_of_themselves(env):
+    m = Mirror(env, n=0, timeout=3600, mqtt={"readers": 16, "client_id_prefix": "p" * 64})
+    a = m.add((env.node + "-a").ljust(64, "a"))
+    m.timeout = 1800
+    b = m.add((env.node + "-b").ljust(64, "b"))
+    m.start()
+    entry = m.members()[a.node]
+    assert len(entry["client_ids"]) >= 17 and entry["lease_ms"] == 1000 and entry["listen"] == "", entry
+    for one, other in (a, b), (b, a):
+        wait_until(lambda: nodes(one)[other.node]["differs"] == ["config"], what="the other's groups to differ")
+        wait_until(lambda: "'%s' has another config than this one" % other.node in one.log(), what="the log to name it")
+
+
 def test_one_that_is_cut_from_redis(env, mirror):
     """It says that what it shows is as last known; the other shows no share of it, and names an eviction as that."""
     m = mirror(n=2, cuttable=True)
