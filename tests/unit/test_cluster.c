@@ -257,6 +257,7 @@ int main(void)
 {
 	Suite *suite = suite_create("cluster");
 	TCase *one = tcase_create("answers");
+	tcase_set_timeout(one, 60);
 	tcase_add_checked_fixture(one, set_up, tear_down);
 	tcase_add_test(one, records);
 	tcase_add_test(one, what_is_no_record);

@@ -334,6 +334,7 @@ int main(void)
 	random_begin(random_seed_of_now());
 	Suite *s = suite_create("packet");
 	TCase *t = tcase_create("packet");
+	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_cases);
 	tcase_add_test(t, test_retained);
 	tcase_add_test(t, test_check);

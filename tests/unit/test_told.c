@@ -67,6 +67,7 @@ int main(void)
 {
 	Suite *suite = suite_create("told");
 	TCase *tc = tcase_create("told");
+	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, as_the_twin);
 	tcase_add_test(tc, all_of_them_once_more);
 	suite_add_tcase(suite, tc);
