@@ -20,8 +20,8 @@
 #define LONG_AGO (INT64_MIN / 4)
 
 static const char *const names[HW_CAUSES] = {
-	[HW_CAUSE_LINK] = "link",       [HW_CAUSE_STALL] = "stall", [HW_CAUSE_STANDSTILL] = "standstill",
-	[HW_CAUSE_SUSPEND] = "suspend", [HW_CAUSE_LOSS] = "loss",   [HW_CAUSE_BARRIER] = "barrier",
+	[HW_CAUSE_LINK] = "link",       [HW_CAUSE_STALL] = "stall",       [HW_CAUSE_STANDSTILL] = "standstill",
+	[HW_CAUSE_SUSPEND] = "suspend", [HW_CAUSE_LOSS] = "loss",         [HW_CAUSE_BARRIER] = "barrier",
 	[HW_CAUSE_DEAF] = "deaf",       [HW_CAUSE_UPSTREAM] = "upstream",
 };
 

@@ -164,8 +164,7 @@ bool hw_socket_is_any(int fd)
 		return false;
 	if (sa.ss_family == AF_INET)
 		return ((const struct sockaddr_in *)&sa)->sin_addr.s_addr == htonl(INADDR_ANY);
-	return sa.ss_family == AF_INET6 &&
-	       IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)&sa)->sin6_addr);
+	return sa.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)&sa)->sin6_addr);
 }
 
 int hw_socket_listen_tcp(const char *address, bool *local)

@@ -10,9 +10,10 @@
 #include "mqtt/packet.h"
 #include "mqtt/receive.h"
 
-#define LOOKS   16        /* a turn */
-#define LONGEST (1 << 17) /* of a packet: the library's must lie in the socket as a whole, others delay what follows   \
-	                   */
+#define LOOKS 16 /* a turn */
+#define LONGEST                                                                                                        \
+	(1 << 17) /* of a packet: the library's must lie in the socket as a whole, others delay what follows           \
+	           */
 
 void hw_acks_begin(struct hw_acks *a)
 {

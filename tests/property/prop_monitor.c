@@ -448,8 +448,9 @@ START_TEST(the_rules_hold_whatever_happens)
 		acks += t.acks;
 		hw_monitor_free(t.m);
 	}
-	/* A device or two of one round may lack a probe together: three more than one in twenty may, however few there are.
-	 * A short run may have hardly any such death (6 at least in 200 runs of a quarter), a whole one has a hundred. */
+	/* A device or two of one round may lack a probe together: three more than one in twenty may, however few there
+	 * are. A short run may have hardly any such death (6 at least in 200 runs of a quarter), a whole one has a
+	 * hundred. */
 	MUST(quiet_deaths - fully_asked <= 3 + quiet_deaths / 20);
 	MUST(rounds < ROUNDS || quiet_deaths > ROUNDS / 50);
 	MUST(offline > 10 * rounds && asked > 10 * rounds && acks > 2 * rounds);

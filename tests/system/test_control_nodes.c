@@ -20,7 +20,8 @@ START_TEST(nodes_says_all)
 {
 	ck_assert_int_eq(get(&s, "/v1/nodes", &r), 200);
 	cJSON *json = cJSON_Parse(r.body);
-	expect_keys(json, "mode name lease_ms member lapsed partitions owned unowned stream_lag_ms nodes now_ms");
+	expect_keys(json, "mode name lease_ms member lapsed sentinels sentinels_confirm partitions owned unowned "
+	                  "stream_lag_ms nodes now_ms");
 	ck_assert_str_eq(text(json, "mode"), "mirror");
 	ck_assert_double_eq(number(json, "lease_ms"), 5000);
 	ck_assert_double_eq(number(json, "stream_lag_ms"), 250);

@@ -133,8 +133,8 @@ static int tcp_ask(int port, const char *method, const char *target)
 	char request[256];
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	int n = snprintf(request, sizeof(request), "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", method,
-	                 target);
+	int n = snprintf(request, sizeof(request), "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+	                 method, target);
 	ck_assert(client_send(&s, fd, request, (size_t)n));
 	reply_fini(&r);
 	client_read(&s, fd, NULL, &r);
