@@ -21,6 +21,8 @@ struct sample {
 	uint32_t detected;
 	int64_t delay_sum_ns, delay_max_ns;
 	bool blind; /* at some moment of it */
+	int64_t blind_from_ms,
+		blind_ms; /* wall clock; and how long of it: to a second, or exactly if it was over sooner */
 };
 
 struct hw_samples {
@@ -28,6 +30,7 @@ struct hw_samples {
 	uint64_t n;
 	struct sample now; /* being gathered */
 	struct hw_mono last, tick;
+	int64_t blind_ns; /* of the clock at the last tick */
 	uint64_t heartbeats, heartbeats_at_tick, transitions;
 	double rate;
 	bool begun;
@@ -69,6 +72,33 @@ static void update_rate(struct hw_samples *s, struct hw_now now, uint64_t heartb
 	s->heartbeats_at_tick = heartbeats;
 }
 
+/* From one tick to the next. */
+static void note_blind(struct hw_samples *s, const struct hw_monitor *m, struct hw_now now)
+{
+	struct hw_blindness is = hw_monitor_blindness(m);
+	int64_t blind_ns = now.mono.ns - hw_blind_seen(hw_monitor_blind(m), now.mono).ns;
+	int64_t ms = (blind_ns - s->blind_ns) / HW_NS_PER_MS, since_ms = (now.mono.ns - s->tick.ns) / HW_NS_PER_MS;
+	if (is.blind && !hw_blind_now(hw_monitor_blind(m))) /* a group alone */
+		ms = (now.mono.ns - is.since.ns) / HW_NS_PER_MS;
+	s->blind_ns = blind_ns;
+	if (!s->begun || ms > since_ms)
+		ms = s->begun ? since_ms : 0; /* what was found out late is told by the log and heartwheel-history */
+	s->now.blind |= is.blind || ms > 0;
+	if (ms <= 0)
+		return;
+	if (s->now.blind_ms == 0)
+		s->now.blind_from_ms = now.wall_ms - ms;
+	s->now.blind_ms += ms;
+}
+
+/* Before the store's devices are there, a sample would say that there are none. */
+static bool is_loading(const struct hw_control *c)
+{
+	struct hw_control_status status;
+	c->ops->status(c->arg, &status);
+	return status.loading;
+}
+
 void hw_control_tick(struct hw_control *c, struct hw_now now)
 {
 	struct hw_samples *s = c->samples;
@@ -80,10 +110,12 @@ void hw_control_tick(struct hw_control *c, struct hw_now now)
 	hw_hub_tick(c->hub);
 	for (int i = 0; i < HW_REASONS; i++)
 		transitions += stats->transitions[i];
+	note_blind(s, c->monitor, now);
 	update_rate(s, now, stats->heartbeats);
-	s->now.blind |= hw_monitor_blindness(c->monitor).blind;
 	/* The first is taken at once, so that a chart has something to begin with. */
 	if (s->begun && now.mono.ns - s->last.ns < PERIOD_S * HW_NS_PER_S)
+		return;
+	if (!s->begun && is_loading(c))
 		return;
 	s->now.time_ms = now.wall_ms;
 	s->now.online = stats->count[HW_STATE_ONLINE];
@@ -115,6 +147,11 @@ static void write_sample(struct hw_json *j, const struct sample *one)
 		hw_json_null(j, "delay_max_ms");
 	}
 	hw_json_bool(j, "blind", one->blind);
+	if (one->blind_ms > 0)
+		hw_json_int(j, "blind_from_ms", one->blind_from_ms);
+	else
+		hw_json_null(j, "blind_from_ms");
+	hw_json_int(j, "blind_ms", one->blind_ms);
 	hw_json_close(j, '}');
 }
 

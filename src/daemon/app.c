@@ -258,6 +258,7 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	hw_app_wall_clock_tick(a);
 	hw_control_tick(a->control, now);
 	hw_notifier_tick(a->notifier);
+	hw_notifier_blind_tick(a->notifier, now);
 	if (a->redis) {
 		hw_redis_tick(a->redis);
 		hw_app_alone_look(a);

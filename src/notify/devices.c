@@ -49,11 +49,50 @@ void hw_notifier_transition(struct hw_notifier *n, struct hw_now now, const stru
 	hw_notifier_gathered(n);
 }
 
+static void gather_blind(struct hw_notifier *n, struct hw_gather *g, struct hw_now now, const struct hw_out *out)
+{
+	hw_gather_blind(g, now, out);
+	hw_notifier_gathered(n);
+}
+
+static void gather_begin(struct hw_notifier *n, struct hw_gather *g)
+{
+	struct hw_gather_blindness *b = &g->blindness;
+	gather_blind(n, g, b->at, &b->begin);
+	b->waits = false;
+	b->gathered = true;
+}
+
+/* A begin waits until the blindness has lasted for blind_notify_after. If it ends before, neither is told. Blindness of
+ * a group alone does not wait: several groups may be blind at once. */
 void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out)
 {
 	struct hw_gather *g = hw_notifier_gathers(n);
 	if (!g)
 		return;
-	hw_gather_blind(g, now, out);
-	hw_notifier_gathered(n);
+	struct hw_gather_blindness *b = &g->blindness;
+	int64_t after_ns = hw_notifier_blind_after_ms(n) * HW_NS_PER_MS;
+	bool of_group = out->blind.cause == HW_CAUSE_DEAF || out->blind.cause == HW_CAUSE_UPSTREAM;
+	if (of_group || (out->blind.begun && b->gathered)) {
+		gather_blind(n, g, now, out);
+	} else if (out->blind.begun) {
+		b->at = b->waits ? b->at : now;
+		b->begin = *out;
+		b->waits = true;
+		hw_notifier_blind_tick(n, now);
+	} else {
+		if (b->waits && out->blind.length_ns >= after_ns)
+			gather_begin(n, g);
+		if (b->gathered || out->blind.length_ns >= after_ns)
+			gather_blind(n, g, now, out);
+		b->waits = b->gathered = false;
+	}
+}
+
+void hw_notifier_blind_tick(struct hw_notifier *n, struct hw_now now)
+{
+	struct hw_gather *g = hw_notifier_gathers(n);
+	if (g && g->blindness.waits &&
+	    now.mono.ns - g->blindness.at.mono.ns >= hw_notifier_blind_after_ms(n) * HW_NS_PER_MS)
+		gather_begin(n, g);
 }

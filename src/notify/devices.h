@@ -13,4 +13,7 @@ void hw_notifier_transition(struct hw_notifier *n, struct hw_now now, const stru
 /* `out` is a HW_OUT_BLIND. */
 void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw_out *out);
 
+/* Each second: blindness that has lasted for long enough is told of. */
+void hw_notifier_blind_tick(struct hw_notifier *n, struct hw_now now);
+
 #endif

@@ -31,10 +31,11 @@ void hw_gather_fini(struct hw_gather *g)
 
 static void begin(struct hw_gather *g, struct hw_now now)
 {
-	if (!g->any)
-		g->from_ms = now.wall_ms;
+	if (!g->any || now.wall_ms < g->from_ms)
+		g->from_ms = now.wall_ms; /* a begin that waited is earlier than what was gathered meanwhile */
+	if (!g->any || now.wall_ms > g->to_ms)
+		g->to_ms = now.wall_ms;
 	g->any = true;
-	g->to_ms = now.wall_ms;
 }
 
 /* `room` for a text of `len` bytes as JSON: six times as long at most. */
@@ -173,8 +174,12 @@ int hw_gather_seal(struct hw_gather *g, const char *node_id, struct hw_telling *
 	evbuffer_drain(g->devices, evbuffer_get_length(g->devices));
 	evbuffer_drain(g->blind, evbuffer_get_length(g->blind));
 	free(g->counts);
-	struct hw_gather anew = {
-		.m = g->m, .devices = g->devices, .blind = g->blind, .number = g->number, .digest = g->digest};
+	struct hw_gather anew = {.m = g->m,
+	                         .devices = g->devices,
+	                         .blind = g->blind,
+	                         .number = g->number,
+	                         .digest = g->digest,
+	                         .blindness = g->blindness};
 	*g = anew;
 	return hw_telling_finish(out, rc);
 }

@@ -12,6 +12,13 @@
 
 struct evbuffer;
 
+/* Blindness of the fleet, whose begin waits: it may be over soon. */
+struct hw_gather_blindness {
+	bool waits, gathered; /* the begin; not both */
+	struct hw_out begin;
+	struct hw_now at;
+};
+
 struct hw_gather {
 	const struct hw_monitor *m; /* borrowed */
 	struct evbuffer *devices, *blind;
@@ -21,9 +28,10 @@ struct hw_gather {
 	uint64_t (*counts)[HW_STATES][HW_REASONS]; /* a group each */
 	size_t n_groups;
 	bool any;
-	int64_t from_ms, to_ms;  /* wall clock, of the first and the last */
-	uint64_t number;         /* of the last message of this run */
-	struct hw_digest digest; /* the same for people */
+	int64_t from_ms, to_ms;               /* wall clock, of the first and the last */
+	uint64_t number;                      /* of the last message of this run */
+	struct hw_gather_blindness blindness; /* is not sealed */
+	struct hw_digest digest;              /* the same for people */
 };
 
 /* 0 or -ENOMEM. */

@@ -40,7 +40,7 @@ struct hw_notifier {
 	hw_notifier_trouble *trouble;
 	void *arg;
 	char *word[WORDS]; /* owned */
-	int64_t interval_ms, timeout_ms, retry_ms;
+	int64_t interval_ms, timeout_ms, retry_ms, blind_after_ms;
 	const struct hw_notifier_source *source;
 	void *of; /* owned */
 	struct event *seal;
@@ -315,6 +315,11 @@ void *hw_notifier_gathers(struct hw_notifier *n)
 	return wanted(n) ? n->of : NULL;
 }
 
+int64_t hw_notifier_blind_after_ms(const struct hw_notifier *n)
+{
+	return n->blind_after_ms;
+}
+
 void hw_notifier_gathered(struct hw_notifier *n)
 {
 	seal_later(n);
@@ -421,6 +426,7 @@ int hw_notifier_configure(struct hw_notifier *n, const struct hw_notifier_conf *
 			empty(t);
 	}
 	n->interval_ms = conf->interval_ms;
+	n->blind_after_ms = conf->blind_after_ms;
 	n->timeout_ms = conf->timeout_ms;
 	n->retry_ms = conf->retry_ms;
 	if (!wanted(n))

@@ -51,6 +51,7 @@ struct hw_notifier_conf {
 	const char *title, *text;        /* good formats: see hw_notify_judge() */
 	const char *mail_from, *mail_to; /* addresses, where one is told by HW_NOTIFY_MAIL */
 	int64_t interval_ms;             /* from the first thing gathered to the message */
+	int64_t blind_after_ms;          /* blindness that is shorter brings no message */
 	int64_t timeout_ms;              /* of the program, and of each try of the webhook */
 	int64_t retry_ms;                /* before the second try; four times that before the next */
 };
@@ -97,6 +98,8 @@ int hw_notifier_configure(struct hw_notifier *n, const struct hw_notifier_conf *
 
 /* What to gather in; NULL: nobody is to be told. */
 void *hw_notifier_gathers(struct hw_notifier *n);
+/* Of the configuration. */
+int64_t hw_notifier_blind_after_ms(const struct hw_notifier *n);
 /* Something was: the message goes out an interval after the first thing in it. */
 void hw_notifier_gathered(struct hw_notifier *n);
 

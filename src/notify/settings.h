@@ -20,6 +20,7 @@ struct hw_notify_settings {
 	char *title, *text;                  /* good formats: template.h */
 	char *mail_from, *mail_to;
 	int64_t interval_ms;
+	int64_t blind_after_ms; /* shorter blindness is not told of */
 };
 
 extern const struct hw_conf_choice hw_notify_templates[];
@@ -34,7 +35,8 @@ extern const struct hw_conf_choice hw_notify_templates[];
 	{"notify", "text", HW_CONF_STRING, HW_CONF_AT(type, member.text), .max = HW_NOTIFY_FORMAT_MAX, .dflt = "{list}\\n{now}.", .live = true}, \
 	{"notify", "mail_from", HW_CONF_STRING, HW_CONF_AT(type, member.mail_from), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true}, \
 	{"notify", "mail_to", HW_CONF_STRING, HW_CONF_AT(type, member.mail_to), .max = HW_CONF_TEXT_MAX, .dflt = "", .live = true}, \
-	{"notify", "notify_interval", HW_CONF_DURATION, HW_CONF_AT(type, member.interval_ms), .min = 100, .max = HW_CONF_DAY, .dflt = "10s", .live = true}
+	{"notify", "notify_interval", HW_CONF_DURATION, HW_CONF_AT(type, member.interval_ms), .min = 100, .max = HW_CONF_DAY, .dflt = "10s", .live = true}, \
+	{"notify", "blind_notify_after", HW_CONF_DURATION, HW_CONF_AT(type, member.blind_after_ms), .min = 0, .max = HW_CONF_DAY, .dflt = "5s", .live = true}
 /* clang-format on */
 
 /* For a table's `judge`. */

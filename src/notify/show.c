@@ -25,6 +25,7 @@ int hw_notify_configure(struct hw_notifier *n, const struct hw_notify_settings *
 		.mail_from = c->mail_from,
 		.mail_to = c->mail_to,
 		.interval_ms = c->interval_ms,
+		.blind_after_ms = c->blind_after_ms,
 		.timeout_ms = TIMEOUT_MS,
 		.retry_ms = RETRY_MS};
 	return hw_notifier_configure(n, &nc);

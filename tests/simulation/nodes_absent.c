@@ -386,6 +386,11 @@ void hw_notifier_blind(struct hw_notifier *n, struct hw_now now, const struct hw
 	         hw_cause_name(out->blind.cause));
 }
 
+void hw_notifier_blind_tick(struct hw_notifier *n, struct hw_now now)
+{
+	(void)n, (void)now;
+}
+
 void hw_notifier_tick(struct hw_notifier *n)
 {
 	(void)n;

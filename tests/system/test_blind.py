@@ -286,3 +286,26 @@ def test_statuses_are_published_again_after_lossy_blindness(env):
     assert env.retained_status("a")["online"] is True and len(env.edges("a")) == 1
     assert d.metrics().get("reconnects_total", link="publisher") == reconnects
     assert "stall" in d.log()
+
+
+def test_a_chart_has_a_short_blindness_as_short_as_it_was(env):
+    """A sample of ten seconds says how much of it was blind, and the first one has the devices that Redis has."""
+    env.own_broker()
+    env.own_redis()
+    options = {"mqtt": NO_STANDSTILL, "monitor": NO_STALL, "timeout": "1h"}
+    d = env.daemon(**options)
+    env.beat("a")
+    env.wait_store("a", "online")
+    d.stop()
+    d = env.daemon(**options)
+    samples = wait_until(lambda: d.get("/v1/samples").json()["samples"], what="the first sample")
+    assert samples[0]["online"] == 1, samples
+    period = Period(env, d, "link")
+    env.broker.stop()
+    d.wait_lost()
+    env.broker.start()
+    d.wait_seeing()
+    length_s = period.metric()[0] - period.seconds
+    blind = wait_until(lambda: [s for s in d.get("/v1/samples").json()["samples"] if s["blind_ms"]], 25, "a sample of it")
+    assert abs(sum(s["blind_ms"] for s in blind) - length_s * 1000) < 1100, (blind, length_s)
+    assert all(s["blind"] and s["blind_from_ms"] + s["blind_ms"] <= s["time_ms"] for s in blind)

@@ -236,7 +236,7 @@ def test_a_stop_does_not_flood_redis(env):
     slow = env.own_dir("slow") / "slow"
     slow.write_text("#!/bin/sh\nexec sleep 8\n")
     slow.chmod(0o755)
-    d = env.configure(timeout="1h", monitor={"stop_timeout": "4s"}, notify={"exec": slow, "notify_interval": "100ms"})
+    d = env.configure(timeout="1h", monitor={"stop_timeout": "4s"}, notify={"exec": slow, "notify_interval": "100ms", "blind_notify_after": "0"})
     d.start()
     env.beat("a")
     wait_until(lambda: d.device("a"))

@@ -67,7 +67,7 @@ def test_what_was_told_and_what_was_not(env, browser, web):
 def test_what_heartwheel_tasks_told_stands_below(env, browser, web):
     """It is asked aside: one that does not run, or stands still, holds nothing up."""
     server = web()
-    notify = "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\n" % server.url
+    notify = "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\nblind_notify_after = 0\n" % server.url
     t = Tasks(env, watch="yes")
     t.conf.write_text(t.conf.read_text() + notify)
     d = start(env, tasks={"socket": t.socket}, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
@@ -140,7 +140,7 @@ def test_heartwheel_tasks_away_behind_a_restart_of_the_monitor(env, browser, web
 def test_that_nobody_is_told_stands_there_while_the_monitor_is_away(env, browser, web):
     server = web(500)
     d = start(env, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL,
-              notify={"webhook": server.url, "webhook_template": "slack", "notify_interval": "100ms"})
+              notify={"webhook": server.url, "webhook_template": "slack", "notify_interval": "100ms", "blind_notify_after": "0"})
     env.beat("a")
     b = browser()
     b.open(d.url)
@@ -159,7 +159,7 @@ def test_that_nobody_is_told_stands_there_while_the_monitor_is_away(env, browser
 def test_it_fits(env, browser, web, width):
     server = web()
     d = start(env, timeout="1h", monitor=NO_STALL, mqtt=NO_STANDSTILL)
-    notify = "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\n" % server.url
+    notify = "\n[notify]\nwebhook = %s\nnotify_interval = 100ms\nblind_notify_after = 0\n" % server.url
     t = Tasks(env, watch="yes")
     t.conf.write_text(t.conf.read_text() + notify)
     t.start()

@@ -16,7 +16,7 @@ import pytest
 from hw_daemon import Daemon
 from hw_env import NO_STALL, NO_STANDSTILL
 from hw_process import free_port
-from hw_wait import in_time, pass_time, throughout, wait_until
+from hw_wait import in_time, now_ms, pass_time, throughout, wait_until
 
 
 class WebServer(http.server.ThreadingHTTPServer):
@@ -94,6 +94,7 @@ def told(env, notify, **options):
     options = {"timeout": "1h", **options, "monitor": {**NO_STALL, **options.get("monitor", {})},
                "mqtt": {**NO_STANDSTILL, **options.get("mqtt", {})}}
     text = env.text(directory=directory, **options)
+    notify = {"blind_notify_after": "0", **notify}  # the end of the start's blindness is the first message
     text += "\n[notify]\n" + "".join("%s = %s\n" % kv for kv in notify.items())
     d = Daemon(directory, text, env.node, directory / "control.sock", directory / "heartwheeld.pid")
     env.daemons.append(d)
@@ -199,6 +200,37 @@ def test_blindness_is_told(env, web):
     assert [e["begun"] for e in blind[:3]] == [False, True, False]
     assert blind[1]["cause"] == "link" and blind[1]["lossy"] is True and "length_ms" not in blind[1]
     assert blind[2]["length_ms"] > 0 and blind[2]["time_ms"] >= blind[1]["time_ms"]
+
+
+def test_short_blindness_is_not_told(env, web):
+    """Shorter than blind_notify_after: neither begin nor end. Longer: both, the begin when it has lasted so long."""
+    env.own_broker()
+    server = web()
+    d = told(env, {"webhook": server.url, "notify_interval": "100ms", "blind_notify_after": "1h"}).start()
+
+    def blind():
+        return [e for m in server.messages() for e in m["blind"]]
+
+    def lose_and_see():
+        env.broker.stop()
+        d.wait_lost()
+        env.broker.start()
+        d.wait_seeing()
+
+    lose_and_see()
+    env.beat("a")
+    wait_until(lambda: [i for i, _, _ in devices(server.messages())] == ["a"])
+    assert blind() == []
+    d.edit("blind_notify_after = 1h", "blind_notify_after = 1s")
+    assert d.ctl("reload").returncode == 0
+    env.broker.stop()
+    d.wait_lost()
+    wait_until(lambda: [e["begun"] for e in blind()] == [True])
+    assert now_ms() - blind()[0]["time_ms"] >= 1000
+    env.broker.start()
+    d.wait_seeing()
+    wait_until(lambda: [e["begun"] for e in blind()] == [True, False])
+    assert blind()[1]["length_ms"] >= 1000
 
 
 # --- what goes wrong

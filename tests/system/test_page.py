@@ -369,3 +369,28 @@ def test_nothing_that_axe_finds(env, browser, size, scheme):
         wait_until(lambda: b.get("document.documentElement.scrollWidth <= innerWidth"))
         no_fault_that_axe_finds(b)
     say_nothing(b)
+
+
+def test_a_moments_standstill_is_no_banner(env, browser):
+    """Under a second: no banner and no colour; a chart has it as short as it was, and says from when on its counts are."""
+    d = start(env, timeout="1h")
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: b.text("#watching") == "Watching")
+    wait_until(lambda: b.text("#chart-since").startswith("From "), what="the charts to say where they begin")
+    b.run("""await page.route("**/v1/status", async (route) => {
+        try {
+            const response = await route.fetch(), status = await response.json();
+            state.asked = (state.asked ?? 0) + 1;
+            await route.fulfill({ response, json: { ...status, blind: true, blind_cause: "standstill", starting: false, judges_in_ms: null,
+                blind_for_ms: state.lasts ?? 600 } });
+        } catch { } // it came to its end in between
+    })""")
+    wait_until(lambda: b.run("return (state.asked ?? 0) >= 3"), what="the page to be told of it")
+    assert b.text("#watching") == "Watching" and b.get('document.getElementById("banner").hidden') and not dims(b)
+    b.run("state.lasts = 1500")
+    wait_until(lambda: b.text("#watching") == "Cannot hear devices" and dims(b))
+    span = b.get("""import("./web/charts.js").then((m) => m.blindSpan([{ time_ms: 10000, blind: false, blind_from_ms: null, blind_ms: 0 },
+        { time_ms: 20000, blind: true, blind_from_ms: 15000, blind_ms: 500 }], 1))""")
+    assert span == [15000, 15500]
+    say_nothing(b, also=["503"])

@@ -224,6 +224,7 @@ START_TEST(every_key_is_compared_and_kept)
 	                                   "notify.mail_from",
 	                                   "notify.mail_to",
 	                                   "notify.notify_interval",
+	                                   "notify.blind_notify_after",
 	                                   "http.users",
 	                                   "http.tls_cert",
 	                                   "http.names",

@@ -123,6 +123,7 @@ START_TEST(notify)
 	ck_assert_str_eq(c->notify.exec, "/bin/tell");
 	ck_assert_str_eq(c->notify.webhook, "https://a.example/b?c=d");
 	ck_assert_int_eq(c->notify.interval_ms, 10000);
+	ck_assert_int_eq(c->notify.blind_after_ms, 5000);
 	hw_conf_free(c);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		snprintf(text, sizeof(text), "[notify]\nwebhook = %s\n", bad[i]);

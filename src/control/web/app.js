@@ -109,6 +109,10 @@ function showStatus(s) {
 async function status() {
 	try {
 		const s = await ask("v1/status");
+		if (banner.isBrief(s)) {
+			s.blind = false;
+			setTimeout(() => quietly(status), 1000);
+		}
 		showStatus(s);
 		pages.status(s);
 		if (down)

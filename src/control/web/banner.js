@@ -12,6 +12,11 @@ let said = "", silentSince = null, redisSince = null, redisSeen = false;
 
 const seconds = (ms) => span(Math.ceil(ms / 1000) * 1000);
 
+// A standstill that is over before anybody could act: no banner, no colour.
+const BRIEF_MS = 1000;
+export const isBrief = (s) => s.blind && !s.starting && s.judges_in_ms === null && s.blind_for_ms < BRIEF_MS &&
+	["stall", "standstill"].includes(s.blind_cause);
+
 function blindness(s) {
 	const left = s.judges_in_ms === null ? "" : seconds(s.judges_in_ms), lasts = span(Math.floor(s.blind_for_ms / 1000) * 1000);
 	if (left && s.starting)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The last hour: devices offline, and online, and how long detection took. Chart.js draws; colours are the page's.
 
-import { byId, clock, count } from "./text.js";
+import { byId, clock, count, now, setText } from "./text.js";
 
 const HOUR_MS = 3600000;
 let offline, online, delay, samples = [], present = null; // `present`: as the tiles have it
@@ -70,6 +70,14 @@ function hatch(ctx) {
 	return ctx.createPattern(tile, "repeat");
 }
 
+// What of a sample's time was blind, as far as the sample says; the present's lasts.
+export function blindSpan(all, i) {
+	const s = all[i];
+	if (s.blind_from_ms !== undefined)
+		return s.blind_ms > 0 ? [s.blind_from_ms, s.blind_from_ms + s.blind_ms] : [0, 0];
+	return s.blind ? [Math.max(s.blind_since_ms, all[i - 1]?.time_ms ?? 0), s.time_ms] : [0, 0];
+}
+
 // Where the monitor could not hear devices for some of the time: above what is filled.
 const blindness = {
 	id: "blindness",
@@ -79,12 +87,9 @@ const blindness = {
 		ctx.fillStyle = hatch(ctx);
 		const all = series();
 		for (let i = 0; i < all.length; i++) {
-			if (!all[i].blind)
-				continue;
-			const from = scales.x.getPixelForValue(i > 0 ? all[i - 1].time_ms : all[i].time_ms - 10000);
-			const to = scales.x.getPixelForValue(all[i].time_ms);
-			const left = Math.max(from, chartArea.left);
-			if (to > left)
+			const [begin, end] = blindSpan(all, i);
+			const left = Math.max(scales.x.getPixelForValue(begin), chartArea.left), to = scales.x.getPixelForValue(end);
+			if (end > begin && to > left)
 				ctx.fillRect(left, chartArea.top, to - left, chartArea.height);
 		}
 		ctx.restore();
@@ -172,12 +177,15 @@ export function resize() {
 
 // With each status.
 export function setPresent(s) {
-	present = { time_ms: s.now_ms, online: s.online, offline: s.offline, blind: s.blind, detected: 0 };
+	present = { time_ms: s.now_ms, online: s.online, offline: s.offline, blind: s.blind, blind_since_ms: s.now_ms - s.blind_for_ms, detected: 0 };
 	draw();
 }
 
 export function show(answer) {
 	samples = answer.samples;
+	const first = samples[0]?.time_ms, since = byId("chart-since");
+	since.hidden = !first || now() - first > HOUR_MS - 60000;
+	setText(since, since.hidden ? "" : `From ${clock(first)} on: the monitor has run since then, and keeps no earlier counts.`);
 	draw();
 }
 
