@@ -18,6 +18,7 @@
 #include "tasks/api_parts.h"
 #include "tasks/call.h"
 #include "tasks/reload.h"
+#include "tasks/sessions.h"
 #include "tasks/watch.h"
 #include "tasks/wills.h"
 
@@ -192,6 +193,13 @@ static void serve_metrics(void *arg, struct evhttp_request *req, const char *res
 	add_schedule(b, a);
 	add_watched(b, a);
 	add_calls(b, a);
+	hw_metric_one(b, "task_followers", "gauge", "Sessions of clients that follow devices over MQTT",
+	              (double)hw_tasks_sessions_count(a->sessions));
+	hw_metric_one(b, "task_followers_current", "gauge", "Those that have read all that the stream has",
+	              (double)hw_tasks_sessions_count_current(a->sessions));
+	hw_metric_one(b, "task_followers_expired_total", "counter",
+	              "Sessions that were ended because their client acknowledged nothing",
+	              (double)a->counts.followers_expired);
 	hw_notify_metrics(a->notifier, b);
 	hw_metric_one(b, "task_redis_up", "gauge", "1 while Redis is there", hw_tasks_store_is_up(a->store));
 	hw_metric_one(b, "task_mqtt_up", "gauge", "1 while the broker is there",

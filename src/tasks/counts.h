@@ -27,8 +27,9 @@ struct hw_tasks_counts {
 	                                 */
 	uint64_t retries;               /* sendings but the first of each task */
 	uint64_t refused[HW_REFUSED_KINDS];
-	uint64_t late, foreign; /* answers */
-	uint64_t told;          /* messages to submitters */
+	uint64_t late, foreign;     /* answers */
+	uint64_t told;              /* messages to submitters */
+	uint64_t followers_expired; /* sessions that acknowledged nothing */
 	struct hw_histogram lateness, ack;
 };
 

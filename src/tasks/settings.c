@@ -80,6 +80,8 @@ static const struct hw_conf_option options[] = {
 	{"tasks", "keep", HW_CONF_DURATION, AT(keep_ms), .min = HW_CONF_SECOND, .max = 366 * HW_CONF_DAY, .dflt = "1d"},
 	{"tasks", "max", HW_CONF_INT, AT(max), .min = 1, .max = 100000000, .unit = "waiting tasks", .dflt = "1000000"},
 	{"tasks", "max_per_receiver", HW_CONF_INT, AT(max_per_receiver), .min = 1, .max = 100000000, .unit = "waiting tasks", .dflt = "1000"},
+	{"tasks", "max_followers", HW_CONF_INT, AT(max_followers), .min = 1, .max = 1000000, .unit = "followers", .dflt = "10000"},
+	{"tasks", "follow_expire", HW_CONF_DURATION, AT(follow_expire_ms), .min = HW_CONF_SECOND, .max = 30 * HW_CONF_DAY, .dflt = "1d"},
 	{"tasks", "horizon", HW_CONF_DURATION, AT(horizon_ms), .min = HW_CONF_SECOND, .max = 366 * HW_CONF_DAY, .dflt = "10m"},
 	{"tasks", "clock_hold", HW_CONF_DURATION, AT(clock_hold_ms), .min = 0, .max = HW_CONF_DAY, .dflt = "5m"},
 	{"tasks", "key_prefix", HW_CONF_WORD, AT(key_prefix), .min = 1, .max = 64, .dflt = "task:"},

@@ -22,8 +22,8 @@ struct hw_tasks_settings {
 	int several; /* instances: 0 for one */
 	bool watch;
 	char *id_prefix;
-	int64_t rate, window, max, max_per_receiver;
-	int64_t ack_wait_ms, retry_max_ms, exp_ms, run_ms, keep_ms, horizon_ms, clock_hold_ms;
+	int64_t rate, window, max, max_per_receiver, max_followers;
+	int64_t ack_wait_ms, retry_max_ms, exp_ms, run_ms, keep_ms, horizon_ms, clock_hold_ms, follow_expire_ms;
 	char *key_prefix;
 	char *socket, *socket_group;
 	char *pid_file, *user, *log;

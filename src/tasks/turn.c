@@ -9,6 +9,7 @@
 
 #include "tasks/app.h"
 #include "tasks/message.h"
+#include "tasks/sessions.h"
 
 #define ORDERS_A_TURN 16
 #define ROOM          1024 /* messages on the way to the broker: with more, nothing is claimed */
@@ -291,6 +292,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 	hw_tasks_desk_flush(a->desk);
 	bool more = pull(t);
 	hw_tasks_broker_open(a->broker, hw_tasks_desk_is_open(a->desk));
+	hw_tasks_sessions_turn(a->sessions);
 	hw_tasks_broker_flush(a->broker);
 	rest(t);
 	if (more)

@@ -136,11 +136,11 @@ def test_what_redis_refuses_for_a_while_comes_then(env):
     wait_until(lambda: events(follower) == [(device, "online")], what="the first")
     ack(follower, heard(follower)[0]["msg_id"])
     wait_until(lambda: offset(tasks, follower.name) == heard(follower)[0]["msg_id"], what="the ack")
-    env.redis.execute_command("ACL", "SETUSER", "default", "-exists")
+    env.redis.execute_command("ACL", "SETUSER", "default", "-xrange")
     tasks.set_online(device, False)
-    wait_until(lambda: "exists" in tasks.log().lower(), what="Redis to refuse it")
+    wait_until(lambda: "xrange" in tasks.log().lower(), what="Redis to refuse it")
     throughout(lambda: len(events(follower)) == 1, 2)
-    env.redis.execute_command("ACL", "SETUSER", "default", "+exists")
+    env.redis.execute_command("ACL", "SETUSER", "default", "+xrange")
     wait_until(lambda: events(follower) == [(device, "online"), (device, "offline")], what="the second")
 
 
