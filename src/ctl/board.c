@@ -156,16 +156,40 @@ static bool belongs(const struct hw_board_change *c, const cJSON *t)
 	       llabs(hw_member_int(t, "since_ms") - c->last_ms) <= TOGETHER_MS;
 }
 
+static struct hw_board_change *nth_change(struct hw_board *b, size_t i)
+{
+	return &b->changes[(b->n_changes - 1 - i) % HW_BOARD_CHANGES];
+}
+
+/* The i-th has another time: it moves to its place, the latest first. */
+static void order_change(struct hw_board *b, size_t i)
+{
+	size_t n = b->n_changes < HW_BOARD_CHANGES ? (size_t)b->n_changes : HW_BOARD_CHANGES;
+	for (size_t to; i < n; i = to) {
+		int64_t at_ms = nth_change(b, i)->last_ms;
+		if (i > 0 && nth_change(b, i - 1)->last_ms < at_ms)
+			to = i - 1;
+		else if (i + 1 < n && nth_change(b, i + 1)->last_ms > at_ms)
+			to = i + 1;
+		else
+			return;
+		struct hw_board_change other = *nth_change(b, to);
+		*nth_change(b, to) = *nth_change(b, i);
+		*nth_change(b, i) = other;
+	}
+}
+
 static void add_change(struct hw_board *b, const cJSON *t)
 {
 	int64_t at_ms = hw_member_int(t, "since_ms");
 	for (size_t i = 0; i < TOGETHER_OF && i < b->n_changes; i++) {
-		struct hw_board_change *c = &b->changes[(b->n_changes - 1 - i) % HW_BOARD_CHANGES];
+		struct hw_board_change *c = nth_change(b, i);
 		if (!belongs(c, t))
 			continue;
 		c->count++;
 		c->first_ms = at_ms < c->first_ms ? at_ms : c->first_ms;
 		c->last_ms = at_ms > c->last_ms ? at_ms : c->last_ms;
+		order_change(b, i);
 		return;
 	}
 	struct hw_board_change *c = &b->changes[b->n_changes % HW_BOARD_CHANGES];
@@ -176,6 +200,7 @@ static void add_change(struct hw_board *b, const cJSON *t)
 	snprintf(c->reason, sizeof(c->reason), "%s", hw_member_text(t, "reason"));
 	snprintf(c->group, sizeof(c->group), "%s", hw_member_text(t, "group"));
 	b->n_changes++;
+	order_change(b, 0);
 }
 
 /* What was left out is older than `oldest_ms`, and may belong to any entry that begins so soon after it. */

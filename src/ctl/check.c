@@ -133,7 +133,8 @@ static void check_monitor(struct check *c, const cJSON *s, const cJSON *group)
 	if (!hw_words_redis_well(s))
 		say(c, WARNING, "Redis: %.300s", hw_member_text(s, "redis"));
 	if (hw_member_int(s, "owed_oldest_ms") > OWED_MAX_MS)
-		say(c, WARNING, "%" PRId64 " writes are pending, the oldest for %s", hw_member_int(s, "owed"),
+		say(c, WARNING, "%" PRId64 " %s pending, the oldest for %s", hw_member_int(s, "owed"),
+		    hw_member_int(s, "owed") == 1 ? "write is" : "writes are",
 		    hw_text_span(hw_member_int(s, "owed_oldest_ms"), span));
 	const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(s, "cluster");
 	if (cluster && !hw_words_nodes(cluster, words))

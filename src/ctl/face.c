@@ -148,6 +148,24 @@ static const char *alarm_words(const struct hw_face *f, const struct hw_board *b
 	return f->feed_lost ? "no events come: the list may be some seconds late" : NULL;
 }
 
+/* On a narrow screen the cause and since when are worth more than the words around them. */
+static void fit_alarm(char *words, size_t room)
+{
+	static const char *const ends[] = {"; nobody is judged", "; nobody of it is judged"};
+	static const char *const begins[] = {"cannot hear devices: ", "cannot hear a group: "};
+	size_t len = strlen(words);
+	for (size_t i = 0; i < 2 && len > room; i++) {
+		size_t n = strlen(ends[i]);
+		if (len > n && strcmp(words + len - n, ends[i]) == 0)
+			words[len -= n] = '\0';
+	}
+	for (size_t i = 0; i < 2 && len > room; i++) {
+		size_t n = strlen(begins[i]);
+		if (strncmp(words, begins[i], n) == 0)
+			memmove(words, words + n, (len -= n) + 1);
+	}
+}
+
 static void draw_title(const struct hw_face *f, const struct hw_board *b)
 {
 	char up[HW_SPAN_MAX], clock[HW_SPAN_MAX], right[128], words[HW_WORDS_MAX];
@@ -164,6 +182,8 @@ static void draw_title(const struct hw_face *f, const struct hw_board *b)
 		put(f, 1, 1, COLS - 1, paint(f, HW_GOOD), "watching");
 		return;
 	}
+	if (alarm == words)
+		fit_alarm(words, (size_t)(COLS > 2 ? COLS - 2 : 0));
 	fill(1, 0, COLS, paint(f, HW_BAD) | A_REVERSE | A_BOLD);
 	put(f, 1, 1, COLS - 2, paint(f, HW_BAD) | A_REVERSE | A_BOLD, alarm);
 }
@@ -508,13 +528,18 @@ static int field_time(const struct hw_face *f, int y, const char *name, int64_t 
 static int draw_report(const struct hw_face *f, const cJSON *device, int y)
 {
 	static const char *const names[] = {"battery", "rssi", "ip", "version", "data", "node"};
+	static const char *const units[] = {" %", " dBm", "", "", "", ""};
 	char span[HW_SPAN_MAX];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const cJSON *item = cJSON_GetObjectItemCaseSensitive(device, names[i]);
 		if (!hw_member_has(device, names[i]))
 			continue;
-		char *text = cJSON_IsString(item) ? NULL : cJSON_PrintUnformatted(item);
-		y = field(f, y, names[i], A_NORMAL, text ? text : hw_member_text(device, names[i]));
+		char *text = cJSON_IsString(item) ? NULL : cJSON_PrintUnformatted(item), with_unit[64];
+		snprintf(with_unit, sizeof(with_unit), "%.48s%s", text ? text : "", units[i]);
+		y = field(f, y, names[i], A_NORMAL,
+		          text && *units[i] ? with_unit
+		          : text            ? text
+		                            : hw_member_text(device, names[i]));
 		cJSON_free(text);
 	}
 	if (hw_member_has(device, "uptime"))

@@ -273,8 +273,8 @@ static const struct command {
 	{"outages", TAKES_GROUP | TAKES_MIN, list_outages, "outages [OPTION]... [ID]",
          "Shows when devices were offline, the latest first.\n"},
 	{"uptime", TAKES_GROUP | TAKES_MONTH, report_uptime, "uptime [OPTION]... [ID]",
-         "Shows for which share of the time that a monitor saw devices were online, the worst\n"
-         "first: of this month, unless another time is named.\n"},
+         "Shows for which share of the time that a monitor saw devices were online, those\n"
+         "down longest first: of this month, unless another time is named.\n"},
 };
 
 static void print_help(const struct command *c)

@@ -60,7 +60,7 @@ static void put_device(const struct hw_ctl *ctl, const cJSON *row, int used)
 
 void hw_show_device_head(const struct hw_ctl *ctl, const cJSON *answer)
 {
-	char clock[HW_SPAN_MAX];
+	char clock[HW_SPAN_MAX], zone[HW_SPAN_MAX];
 	const char *state = hw_member_text(answer, "state");
 	put_text(ctl, answer, "id");
 	printf(", group ");
@@ -69,8 +69,9 @@ void hw_show_device_head(const struct hw_ctl *ctl, const cJSON *answer)
 	hw_text_print(stdout, &ctl->screen, state);
 	printf("%s since %s", hw_paint(&ctl->screen, HW_PLAIN),
 	       hw_text_clock(hw_member_int(answer, "since_ms"), clock));
-	printf("%sfirst seen %s\n", has_room(ctl, FIRST_SEEN) ? ", " : "\n",
-	       hw_text_clock(hw_member_int(answer, "first_ms"), clock));
+	printf("%sfirst seen %s %s\n", has_room(ctl, FIRST_SEEN) ? ", " : "\n",
+	       hw_text_clock(hw_member_int(answer, "first_ms"), clock),
+	       hw_text_zone(hw_member_int(answer, "first_ms"), zone));
 	printf("%-*s  %-9s  %9s", has_room(ctl, SECONDS) ? 19 : 11, "TIME", "STATE", "LASTED");
 	if (has_room(ctl, REASON))
 		printf("  %-9s%s", "REASON", has_room(ctl, NODE) ? "  NODE" : "");
@@ -109,7 +110,9 @@ void hw_show_transitions(const struct hw_ctl *ctl, const cJSON *rows, int64_t *b
 
 static void print_outages_head(const struct hw_ctl *ctl)
 {
-	printf("%-*s  ", has_room(ctl, OUTAGE_SECONDS) ? 19 : 11, "FROM");
+	char zone[HW_SPAN_MAX], from[2 * HW_SPAN_MAX];
+	snprintf(from, sizeof(from), "FROM (%s)", hw_text_zone(hw_wall_ms(), zone));
+	printf("%-*s  ", has_room(ctl, OUTAGE_SECONDS) ? 19 : 11, has_room(ctl, OUTAGE_SECONDS) ? from : "FROM");
 	if (has_room(ctl, OUTAGE_TO))
 		printf("%-19s  ", "TO");
 	printf("%9s  ", "DOWN");
@@ -197,14 +200,15 @@ static void print_uptime_head(const struct hw_ctl *ctl)
 
 static void print_window(const cJSON *report)
 {
-	char from[HW_SPAN_MAX], to[HW_SPAN_MAX], count[HW_SPAN_MAX];
+	char from[HW_SPAN_MAX], to[HW_SPAN_MAX], zone[HW_SPAN_MAX], count[HW_SPAN_MAX];
 	int64_t gaps = hw_member_int(report, "gaps");
-	printf("From %s to %s", hw_text_clock(hw_member_int(report, "since_ms"), from),
-	       hw_text_clock(hw_member_int(report, "until_ms"), to));
+	printf("From %s to %s %s", hw_text_clock(hw_member_int(report, "since_ms"), from),
+	       hw_text_clock(hw_member_int(report, "until_ms"), to),
+	       hw_text_zone(hw_member_int(report, "until_ms"), zone));
 	if (gaps > 0)
 		printf("; %" PRId64 " gap%s in the events, %s of them lost: outages are at least these", gaps,
 		       gaps == 1 ? "" : "s", hw_text_count(hw_member_int(report, "lost"), count));
-	putchar('\n');
+	puts(". Down longest first.");
 }
 
 void hw_show_uptime(const struct hw_ctl *ctl, const cJSON *report, bool one_device)

@@ -43,7 +43,8 @@ int hw_ask_other(const struct hw_whom *whom, const char *program, const char *se
 	if (!ctl.client) {
 		rc = hw_failed(&ctl, "out of memory");
 	} else {
-		hw_client_ask_of(ctl.client, program, section);
+		/* A socket that was named may be heartwheeld's, which hands the request on. */
+		hw_client_ask_of(ctl.client, whom->socket ? "a daemon" : program, whom->socket ? "http" : section);
 		rc = run(&ctl, arg);
 		hw_client_free(ctl.client);
 	}

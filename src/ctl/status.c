@@ -102,10 +102,10 @@ static void print_owed(const struct hw_ctl *ctl, const cJSON *s)
 	if (owed == 0)
 		snprintf(text, sizeof(text), "0 writes");
 	else if (oldest_ms < 1000)
-		snprintf(text, sizeof(text), "%s writes, just now", hw_text_count(owed, count));
+		snprintf(text, sizeof(text), "%s write%s, just now", hw_text_count(owed, count), owed == 1 ? "" : "s");
 	else
-		snprintf(text, sizeof(text), "%s writes, the oldest for %s", hw_text_count(owed, count),
-		         hw_text_span(oldest_ms, span));
+		snprintf(text, sizeof(text), "%s write%s, the oldest for %s", hw_text_count(owed, count),
+		         owed == 1 ? "" : "s", hw_text_span(oldest_ms, span));
 	line(ctl, "pending", oldest_ms > 10000 ? HW_BAD : owed > 0 ? HW_WARN : HW_PLAIN, text);
 }
 

@@ -347,6 +347,11 @@ char *hw_text_clock(int64_t wall_ms, char *buf)
 	return format_time(wall_ms, "%Y-%m-%d %H:%M:%S", buf);
 }
 
+char *hw_text_zone(int64_t wall_ms, char *buf)
+{
+	return format_time(wall_ms, "%Z", buf);
+}
+
 char *hw_text_time(int64_t wall_ms, char *buf)
 {
 	return format_time(wall_ms, "%H:%M:%S", buf);

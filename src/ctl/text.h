@@ -71,6 +71,8 @@ char *hw_text_span(int64_t ms, char *buf);
 char *hw_text_ago(int64_t ms, char *buf);
 /* Local time, to the second. */
 char *hw_text_clock(int64_t wall_ms, char *buf);
+/* The time zone of these texts at that moment: "UTC", "CEST". */
+char *hw_text_zone(int64_t wall_ms, char *buf);
 /* The same without the day. */
 char *hw_text_time(int64_t wall_ms, char *buf);
 /* The same without year and seconds, 11 columns: for a narrow terminal. */

@@ -211,3 +211,11 @@ def test_without_redis_a_report_says_as_of_when_it_is(env):
     assert not ctl("outages", "--until", str(as_of), conf=h.conf).stderr  # that report is whole
     env.redis_server.start()
     wait_until(lambda: h.get("/v1/history/outages").json()["as_of_ms"] > as_of and not ctl("outages", conf=h.conf, ok=False).stderr, what="the report to be of now again")
+
+
+def test_times_name_their_zone_and_uptime_its_order(kept, tmp_path):
+    assert ctl("outages", conf=kept.conf).stdout.splitlines()[0].split()[:2] == ["FROM", "(UTC)"]
+    assert ctl("uptime", "--since", "7d", conf=kept.conf).stdout.splitlines()[0].endswith(" UTC. Down longest first.")
+    assert " UTC" in ctl("history", "d0", conf=kept.conf).stdout.splitlines()[0]
+    r = ctl("-s", str(tmp_path / "control.sock"), "outages", ok=False)  # whose socket that is, the name does not say
+    assert r.returncode == 1 and "cannot reach a daemon at" in r.stderr and "heartwheel-history" not in r.stderr
