@@ -224,7 +224,7 @@ def test_a_list_that_is_not_answered(env, browser):
     wait_until(lambda: b.text("#offline") == "1" and len(b.feed()) > 0)
     asked = 'return state.requests.filter((r) => r.includes("sort=newest&limit=500")).length'
     wait_until(lambda: b.run(asked) >= 3, what="it to be asked for again")
-    assert b.text("#found") == "Looking …" and b.rows() == []
+    assert b.text("#found") == "Not known: busy." and b.rows() == []
     b.run("state.deny = false;")
     wait_until(lambda: b.rows() == ["a"] and b.text("#found") == "1 offline device")
     say_nothing(b, also=["503"])
@@ -394,3 +394,15 @@ def test_a_moments_standstill_is_no_banner(env, browser):
         { time_ms: 20000, blind: true, blind_from_ms: 15000, blind_ms: 500 }], 1))""")
     assert span == [15000, 15500]
     say_nothing(b, also=["503"])
+
+
+def test_the_tiles_of_a_stopped_daemon_say_as_of_when(env, browser):
+    d = start(env, timeout="1h")
+    env.beat("a")
+    b = browser()
+    b.open(d.url)
+    wait_until(lambda: b.text("#online") == "1" and "as of" not in b.text("#online-share"))
+    d.stop()
+    wait_until(lambda: all(re.match(r"as of \d\d:\d\d:\d\d, \d+ s ago$", b.text(note)) for note in ("#online-share", "#offline-since", "#beats")))
+    d.start()
+    wait_until(lambda: "as of" not in b.text("#online-share") + b.text("#offline-since") + b.text("#beats"))

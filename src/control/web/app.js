@@ -121,7 +121,7 @@ async function status() {
 	} catch {
 		down = true;
 		pages.status(null);
-		banner.silent();
+		banner.silent(last.now_ms ?? null);
 	}
 }
 

@@ -2,7 +2,7 @@
 // How the monitor itself is: over the full width, in plain words, with since when; in the title and the icon; and said once
 // to who listens. While what is shown may be old its numbers are dimmed (body.dim).
 
-import { announce, byId, clock, count, now, setText, span } from "./text.js";
+import { ago, announce, byId, clock, count, now, setText, span } from "./text.js";
 
 const causes = {
 	stall: "the monitor itself stood still", standstill: "nothing at all arrives from the broker", suspend: "the machine was asleep",
@@ -109,8 +109,11 @@ export function standby(s) {
 	icon("icon");
 }
 
-export function silent() {
+// `heard`: the monitor's time when it answered last; null: it never did.
+export function silent(heard) {
 	silentSince ??= now();
+	for (const id of heard ? ["offline-since", "online-share", "beats"] : [])
+		setText(byId(id), `as of ${clock(heard)}, ${ago(heard)}`);
 	put("trouble", `The monitor does not answer since ${clock(silentSince)}: it was stopped, or the network between is away. What is shown is from before. It is asked again every two seconds.`,
 		"bad");
 	byId("banner").hidden = byId("redis-banner").hidden = true;

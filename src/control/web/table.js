@@ -17,7 +17,7 @@ const others = byId("found-all"); // leads to what matches in any state
 const filters = { state: byId("state"), group: byId("group"), sort: byId("sort"), search: byId("search") };
 const usual = { state: "offline", group: "", sort: "newest", search: "" };
 let front = [], back = [], total = 0, next = null, nextBack = null;
-let prefix = "", loading = false, failed = false, asked = 0, active = -1, onOpen, drawn = new Map(), mentioned = "";
+let prefix = "", loading = false, failed = false, asked = 0, active = -1, onOpen, drawn = new Map(), mentioned = "", why = "";
 let late = null; // a refresh that was asked for while one was under way
 let typed;       // one that waits for more to be typed
 let counts = null; // how many there are of each state, as the tiles show it
@@ -56,7 +56,7 @@ const number = () => (counts && isUnfiltered() ? counts[filters.state.value] : t
 function tell() {
 	const what = filters.state.value !== "all" ? `${filters.state.value} ` : "", n = number();
 	if (n === 0 || (total === 0 && (loading || failed)))
-		setText(found, loading || failed ? "Looking …" : filters.search.value || filters.group.value || prefix
+		setText(found, failed ? `Not known: ${why}.` : loading ? "Looking …" : filters.search.value || filters.group.value || prefix
 			? `No ${what}device that matches.` : `No device is ${what.trim() || "known"}.`);
 	else
 		setText(found, `${count(n)} ${what}device${n === 1 ? "" : "s"}`);
@@ -204,7 +204,8 @@ export async function refresh(stays = false) {
 		total = next === null ? front.length : page.total;
 		active = Math.min(active, total - 1);
 		failed = false;
-	} catch {
+	} catch (error) {
+		why = error.message;
 		failed = true; // so that nobody is said to be offline no more
 	}
 	if (failed && mine === asked)
