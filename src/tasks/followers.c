@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "core/siphash.h"
+#include "heartwheel/fnv.h"
 #include "heartwheel/json.h"
 
 #define HEADS_MIN  64
@@ -70,7 +70,8 @@ static void chain_out(struct hw_chains *c, struct hw_chain *e)
 
 static uint64_t hash_of(const struct hw_followers *t, enum kind kind, struct hw_text text)
 {
-	return hw_siphash(1, 3, t->secret, text.len ? text.at : "", text.len) + (uint64_t)kind;
+	uint64_t h = hw_fnv64(t->secret, text.len ? text.at : "", text.len);
+	return (h ^ h >> 29) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)kind;
 }
 
 /* --- clients ------------------------------------------------------------------------------------------------------ */
@@ -78,7 +79,7 @@ static uint64_t hash_of(const struct hw_followers *t, enum kind kind, struct hw_
 int hw_followers_init(struct hw_followers *t)
 {
 	memset(t, 0, sizeof(*t));
-	if (getrandom(t->secret, sizeof(t->secret), 0) != (ssize_t)sizeof(t->secret))
+	if (getrandom(&t->secret, sizeof(t->secret), 0) != (ssize_t)sizeof(t->secret))
 		return -EIO;
 	return make_room(&t->clients, HEADS_MIN) && make_room(&t->keys, HEADS_MIN) ? 0 : -ENOMEM;
 }

@@ -37,7 +37,7 @@ struct hw_followers {
 	struct hw_chains clients, keys;
 	struct hw_follower *first;      /* all of them */
 	size_t prefixes[HW_ID_MAX + 1]; /* how many prefixes of each length are in the index */
-	uint8_t secret[16];             /* of the hash: no client can choose names that collide */
+	uint64_t secret;                /* the hash begins with it: no client knows which names collide */
 };
 
 /* 0 or -errno. */
