@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "heartwheel/print.h"
 #include "redis/inner.h"
 
 #define ANSWER_SOON_MS 5000 /* an answer that took longer says nothing of what the time is */
@@ -46,7 +47,7 @@ int hw_watched_print(const struct hw_redis *r, const struct hw_device *d, uint64
 	int64_t gone_ms = hw_monitor_gone_ms(r->m, now, d);
 	if (!r->watched.known || gone_ms < 0)
 		return 0;
-	return snprintf(text, HW_WATCHED_MAX, "%" PRId64 " %" PRIu64, watched_ms(r, now) - gone_ms, seq);
+	return (int)hw_print(text, HW_WATCHED_MAX, "%" PRId64 " %" PRIu64, watched_ms(r, now) - gone_ms, seq);
 }
 
 int64_t hw_watched_gone_ms(const struct hw_redis *r, const char *text, size_t len, uint64_t seq)
