@@ -135,7 +135,8 @@ START_TEST(samples_of_the_last_hour)
 	ck_assert_int_eq(cJSON_GetArraySize(all), 2);
 	ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetArrayItem(all, 0), "blind")));
 	ck_assert(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(all, 0), "delay_max_ms")));
-	expect_keys(one, "time_ms online offline heartbeats transitions detected delay_mean_ms delay_max_ms blind");
+	expect_keys(one, "time_ms online offline heartbeats transitions detected delay_mean_ms delay_max_ms blind "
+	                 "blind_from_ms blind_ms");
 	ck_assert_double_eq(number(one, "time_ms"), (double)s.now.wall_ms);
 	ck_assert_double_eq(number(one, "online"), 1);
 	ck_assert_double_eq(number(one, "offline"), 1);
