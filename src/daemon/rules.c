@@ -350,6 +350,9 @@ static void complete_group(struct hw_conf_draft *d, struct hw_settings_group *g,
 	else if (!given)
 		hw_conf_wrong(&d->errors, marks->section, "section", section,
 		              "has no heartbeat: give at least one, such as heartbeat = nodes/{id}/heartbeat");
+	/* The convention has its devices retain all that they publish. */
+	if (g->payload == HW_FORMAT_HOMIE && !mark(d, marks, "retained")->line)
+		g->retained = 1;
 	check_timeouts(d, g, marks);
 	check_id(d, g, marks);
 	check_filters(d, g, marks);

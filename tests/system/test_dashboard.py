@@ -397,7 +397,7 @@ def test_asks_for_a_token(env, browser):
     env.beat("z")
     wait_until(lambda: b.text("#online") == "3")
     assert wrong < 10 and d.metrics().get("http_refused_total", why="wrong_token") == wrong
-    say_nothing(b, also=["401"])
+    say_nothing(b, also=["401", "ERR_INCOMPLETE_CHUNKED_ENCODING"])
 
 
 NODES = {"mode": "mirror", "name": "heartwheel", "lease_ms": 1000, "member": True, "lapsed": False, "partitions": 256, "owned": 131,

@@ -107,7 +107,7 @@ def test_forged_and_stale_answers_count_for_nothing(env):
     for msg_id in forged:
         env.publisher.publish(ack, {"msg_id": msg_id}, 1)
     env.publisher.publish(ack, b"{", 1)
-    env.publisher.publish(ack, {"msg_id": said}, 1, retain=True)  # live it is an answer; kept it is history
+    env.publisher.publish(ack, {"msg_id": said}, 1)
     wait_until(lambda: d.metrics().get("refused_total", kind="probe") == 5)
     env.publisher.publish(ack, {"msg_id": said}, 1)  # again: that silence is over
     wait_until(lambda: d.metrics().get("refused_total", kind="probe") == 6)

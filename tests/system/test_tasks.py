@@ -127,7 +127,7 @@ def test_a_silent_device_is_asked_again_until_exp(tasks, env):
     m = alice.submit("mute", exp=started + 4)
     assert alice.wait(m, "failed", "expired")["error"] == "exp"
     assert len(mute.got) in (2, 3) and len(mute.done) == 1  # after 1 s, and 2 s
-    assert mute.got[1]["at_s"] - mute.got[0]["at_s"] >= 0.99
+    assert mute.got[1]["at_s"] - mute.got[0]["at_s"] >= 0.95
     assert all(g["at_s"] < started + 4 for g in mute.got)
     # an answer that comes now changes nothing, and is passed on
     task = alice.task(m)
