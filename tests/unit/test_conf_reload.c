@@ -176,6 +176,8 @@ static void other_value(const struct hw_conf_option *o, char *buf, size_t cap)
 /* What a key needs to stand beside it, so that it is accepted alone. */
 static const char *company(const struct hw_conf_option *o)
 {
+	if (strcmp(o->key, "payload") == 0) /* whose default of retained depends on it */
+		return "timeout_max = 3650d\nretained = ignore\n";
 	if (hw_conf_option_is_named(&hw_settings_table, o))
 		return "timeout_max = 3650d\n";
 	if (strcmp(o->section, "mqtt") == 0)
