@@ -333,20 +333,21 @@ def renewal_of(place, d):
     r.config_set("slowlog-log-slower-than", 0)
     r.config_set("slowlog-max-len", 1000)
 
+    keys = [place.env.key(k) for k in ("nodes", "owners", "nodes_left")]
+
     def find():
         for entry in r.slowlog_get(1000):
             words = entry["command"]
             words = (words.decode() if isinstance(words, bytes) else words).split(" ")
-            if words[0].upper() == "EVALSHA" and words[3:5] == [place.env.key("nodes"), place.env.key("owners")]:
-                if len(words) > 9 and words[5] == d.node and words[8] == "R":
-                    return words
+            if words[0].upper() == "EVALSHA" and words[3:6] == keys and len(words) > 10 and words[6] == d.node and words[9] == "R":
+                return words
         return None
     words = wait_until(find, 10, "a renewal", interval=0.1)
     r.config_set("slowlog-log-slower-than", -1)
     run, count, said = r.hget(place.env.key("nodes"), d.node).split(" ", 2)
     epoch = {record.split(" ")[0] for record in r.hgetall(place.env.key("owners")).values()}
-    assert len(epoch) == 1 and words[6] == run
-    return words[1], words[7], run, int(count), said, "0-%d:%s" % (PARTITIONS - 1, epoch.pop())
+    assert len(epoch) == 1 and words[7] == run
+    return words[1], words[8], run, int(count), said, "0-%d:%s" % (PARTITIONS - 1, epoch.pop())
 
 
 def cost_of_calls(place, n, *words):
@@ -369,7 +370,7 @@ def renewal():
         sha, digest, run, count, said, claims = renewal_of(place, d)
         d.signal(signal.SIGSTOP)
         r, nodes, owners = place.env.redis, place.env.key("nodes"), place.env.key("owners")
-        keys = ("EVALSHA", sha, 2, nodes, owners, d.node, run)
+        keys = ("EVALSHA", sha, 3, nodes, owners, place.env.key("nodes_left"), d.node, run)
         for members in (2, 3, 8):
             for k in range(1, members):
                 r.hset(nodes, "%s-%d" % (d.node, k), "%016x %d %s" % (k, count, said))

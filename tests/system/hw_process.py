@@ -13,6 +13,7 @@ from pathlib import Path
 from hw_wait import PATIENCE, NotWithin, wait_until
 
 _numbers = itertools.count(1)
+_ports = itertools.count(os.getpid() * 37)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -23,8 +24,9 @@ def next_number():
 
 def own_numbers():
     """Ones that no other process has either: what a server left on a port that is free again must not look like ours."""
-    global _numbers
+    global _numbers, _ports
     _numbers = itertools.count(os.getpid() * 100000)
+    _ports = itertools.count(os.getpid() * 37)
 
 
 def _die_with_parent():
@@ -32,9 +34,15 @@ def _die_with_parent():
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below the ports of outgoing connections, of which one could take it before its server does; see free_port.h."""
+    while True:
+        port = 10240 + next(_ports) % 9760
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 class Process:

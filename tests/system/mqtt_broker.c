@@ -4,6 +4,7 @@
  * fails.
  */
 #include "mqtt_broker.h"
+#include "free_port.h"
 #include "../suite.h"
 
 #include <arpa/inet.h>
@@ -68,13 +69,6 @@ int bound_socket(int *port)
 	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &len), 0);
 	*port = ntohs(a.sin_port);
 	return fd;
-}
-
-int free_port(void)
-{
-	int port;
-	close(bound_socket(&port));
-	return port;
 }
 
 const char *broker_file(const struct broker *b, const char *name)

@@ -39,7 +39,6 @@ void broker_shell(const struct broker *b, const char *format, ...) __attribute__
 /* Waits until the broker sends no more to any client although it could not send all: receive buffers are full. */
 void broker_blocked(const struct broker *b);
 
-int free_port(void);
 /* A socket on a free port of 127.0.0.1, for listen(). */
 int bound_socket(int *port);
 int64_t now_ms(void);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* See redis_rig.h. A server dies with its test's process; its directory goes when rig_run() is done. */
 #include "redis_rig.h"
+#include "free_port.h"
 #include "../sink_state.h"
 #include "../suite.h"
 #include "heartwheel/partition.h"
 
-#include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -68,18 +67,6 @@ int rig_run(Suite *suite)
 
 /* --- the server ----------------------------------------------------------------------------------------------------
  */
-
-static int free_port(void)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(a);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, len), 0);
-	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-	close(fd);
-	return ntohs(a.sin_port);
-}
 
 static void run(const char *const *argv)
 {

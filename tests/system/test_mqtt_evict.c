@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "mqtt/evict.h"
+#include "free_port.h"
 #include "mqtt_broker.h"
 
 #define OPEN     "allow_anonymous true\n"

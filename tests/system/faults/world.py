@@ -7,7 +7,6 @@ daemon's own metrics.
 """
 import http.client
 import shutil
-import socket
 import threading
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ import redis
 from fleet import Fleet
 from hw_env import Env
 from hw_http import UnixHTTP
+from hw_process import free_port
 from hw_wait import NotWithin, wait_within
 
 
@@ -340,9 +340,7 @@ class Netns:
         self.outer_if, self.inner_if = "hwf%do" % number, "hwf%di" % number
         self.outer, self.inner = "10.213.%d.1" % (number % 250), "10.213.%d.2" % (number % 250)
         self.made = False
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
+        self.port = free_port()
 
     def make(self):
         """None, or why it cannot be had."""
