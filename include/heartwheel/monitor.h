@@ -94,6 +94,7 @@ enum hw_out_kind {
 	HW_OUT_BARRIER,    /* .barrier: publish this number on the barrier topic */
 	HW_OUT_BLIND, /* .blind: a period of blindness began or ended, or is found out to be one of denied barriers */
 	HW_OUT_RECONNECT,      /* .source: nothing arrives on this connection, close it and open it again */
+	HW_OUT_REOPEN,         /* the broker answers nothing on the barriers' connection: close it and open it again */
 	HW_OUT_KEY_CHECK,      /* .device: look at its key, and say so with hw_monitor_key() */
 	HW_OUT_CANARY,         /* .canary: publish it (QoS 1, not retained) */
 	HW_OUT_CANARY_MISSING, /* .canary: it does not come back although barriers do. Once, until one does */
@@ -274,6 +275,12 @@ void hw_monitor_recall_canaries(struct hw_monitor *m, uint64_t canaries);
 /* The connection that publishes barriers is there, or lost: what was not delivered by then never will be. Starts lost.
  */
 void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up);
+/*
+ * When the broker acknowledged a barrier last: to be given before the time goes on. A barrier that is late after that
+ * was read by the broker and is only slow. If nothing is acknowledged for barrier_timeout, the connection is silent.
+ */
+void hw_monitor_barrier_taken(struct hw_monitor *m, struct hw_mono at);
+bool hw_monitor_barriers_silent(const struct hw_monitor *m, struct hw_now now);
 
 /* The broker's answer to the canary on this filter of this group, where it can be told apart (MQTT 5). */
 void hw_monitor_canary_answer(struct hw_monitor *m, uint16_t group, uint16_t filter, enum hw_canary_answer answer);

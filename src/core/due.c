@@ -69,6 +69,8 @@ static bool step_sight(struct hw_monitor *m, struct hw_now now, struct hw_out *o
 	}
 	if (todo.reconnect >= 0)
 		hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_RECONNECT, .source = (unsigned)todo.reconnect});
+	if (todo.reopen)
+		hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_REOPEN});
 	return tell_blind(m, out);
 }
 

@@ -61,6 +61,16 @@ void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up)
 	hw_hearing_interrupted(&m->hearing);
 }
 
+void hw_monitor_barrier_taken(struct hw_monitor *m, struct hw_mono at)
+{
+	hw_sight_answered(&m->sight, at);
+}
+
+bool hw_monitor_barriers_silent(const struct hw_monitor *m, struct hw_now now)
+{
+	return hw_sight_is_silent(&m->sight, now.mono);
+}
+
 void hw_monitor_canary_answer(struct hw_monitor *m, uint16_t group, uint16_t filter, enum hw_canary_answer answer)
 {
 	hw_canary_answered(&m->hearing, group, filter, answer);

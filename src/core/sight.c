@@ -25,6 +25,7 @@ void hw_sight_configure(struct hw_sight *s, const struct hw_monitor_conf *conf)
 	s->grace_ns = conf->grace_ms * HW_NS_PER_MS;
 	s->slow_ns = conf->barrier_slow_ms * HW_NS_PER_MS;
 	s->timeout_ns = conf->barrier_timeout_ms * HW_NS_PER_MS;
+	s->reopen_wait_ns = s->timeout_ns;
 }
 
 void hw_sight_init(struct hw_sight *s, const struct hw_monitor_conf *conf, struct hw_mono now)
@@ -173,6 +174,7 @@ bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool
 void hw_sight_publisher(struct hw_sight *s, bool up)
 {
 	s->publisher_up = up;
+	s->answered.ns = 0;
 	if (up)
 		return;
 	/* What it had not sent is gone: the sources must not take that for a loss of their own, nor wait for it. */
@@ -182,6 +184,11 @@ void hw_sight_publisher(struct hw_sight *s, bool up)
 		if (s->source[i].there)
 			s->source[i].back = s->sent;
 	}
+}
+
+void hw_sight_answered(struct hw_sight *s, struct hw_mono at)
+{
+	s->answered = hw_mono_later(s->answered, at);
 }
 
 /* A barrier that was sent then and is still out: by less than makes a standstill. */
@@ -258,8 +265,10 @@ void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, u
 {
 	struct hw_sight_source *r = &s->source[source];
 	hw_sight_arrived(s, now, source);
-	if (r->up && number <= s->sent && s->sent - number < HW_BARRIERS_OUT)
+	if (r->up && number <= s->sent && s->sent - number < HW_BARRIERS_OUT) {
 		r->later.ns = max64(r->later.ns, sent_at(s, number).ns);
+		hw_sight_answered(s, sent_at(s, number)); /* the broker has read it, and may acknowledge nothing */
+	}
 	if (!r->up || number <= r->back || number > s->sent)
 		return;
 	struct hw_mono sent = sent_at(s, number);
@@ -273,6 +282,7 @@ void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, u
 	r->good = now;
 	r->ever = true;
 	r->reconnect_wait_ns = s->timeout_ns;
+	s->reopen_wait_ns = s->timeout_ns;
 	s->barriers_back++;
 	s->mute.ns = 0;
 	if (!s->hold[HW_CAUSE_BARRIER].ns)
@@ -448,6 +458,65 @@ static void check_publisher(struct hw_sight *s, struct hw_mono now, uint64_t tag
 		begin_cause(s, HW_CAUSE_BARRIER, s->mute, true);
 }
 
+/*
+ * When the oldest barrier was sent that is out and later than the broker's last answer on the barriers' connection;
+ * HW_MONO_NEVER if there is none. An earlier barrier is only slow: the broker goes on reading that connection.
+ */
+static struct hw_mono unanswered_at(const struct hw_sight *s)
+{
+	if (!s->publisher_up || !all_up(s))
+		return HW_MONO_NEVER;
+	for (uint64_t n = back_on_all(s) + 1; n <= s->sent; n++)
+		if (sent_at(s, n).ns > s->answered.ns)
+			return sent_at(s, n);
+	return HW_MONO_NEVER;
+}
+
+/* When the barriers' connection counts as silent, whatever arrives on others; HW_MONO_NEVER if nothing is unanswered.
+ */
+static struct hw_mono silent_at(const struct hw_sight *s)
+{
+	struct hw_mono at = unanswered_at(s);
+	return at.ns == INT64_MAX ? at : hw_mono_add(hw_mono_later(at, s->awake), max64(s->timeout_ns, 4 * s->rtt_ns));
+}
+
+bool hw_sight_is_silent(const struct hw_sight *s, struct hw_mono now)
+{
+	return now.ns >= silent_at(s).ns;
+}
+
+/* If nothing else arrived since that barrier was sent, this is a standstill. */
+static bool others_arrive(const struct hw_sight *s)
+{
+	struct hw_mono since = unanswered_at(s);
+	for (unsigned i = 0; i < s->n_sources; i++)
+		if (s->source[i].there && s->source[i].arrived.ns > since.ns)
+			return true;
+	return false;
+}
+
+/* The barriers' connection carries nothing. Returns whether it should be opened again. */
+static bool check_silence(struct hw_sight *s, struct hw_mono now)
+{
+	if (now.ns < silent_at(s).ns)
+		return false;
+	if (others_arrive(s) && !denial_is_known(s))
+		begin_cause(s, HW_CAUSE_BARRIER, unanswered_at(s), true);
+	if (now.ns < s->reopen_at.ns)
+		return false;
+	s->reopen_at = hw_mono_add(now, s->reopen_wait_ns);
+	s->reopen_wait_ns = 2 * s->reopen_wait_ns < RECONNECT_MAX_NS ? 2 * s->reopen_wait_ns : RECONNECT_MAX_NS;
+	return true;
+}
+
+/* When check_silence() has something to do next. */
+static struct hw_mono silence_due(const struct hw_sight *s)
+{
+	struct hw_mono silent = silent_at(s);
+	bool blinds = silent.ns != INT64_MAX && others_arrive(s) && !denial_is_known(s);
+	return blinds || silent.ns > s->reopen_at.ns ? silent : s->reopen_at;
+}
+
 /* Since when a source that is up has brought nothing although a barrier is out; HW_MONO_NEVER if it is not so. */
 static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sight_source *r)
 {
@@ -544,6 +613,7 @@ struct hw_sight_do hw_sight_step(struct hw_sight *s, struct hw_mono now, uint64_
 	for (unsigned i = 0; i < s->n_sources && todo.reconnect < 0; i++)
 		if (check_source(s, &s->source[i], now))
 			todo.reconnect = (int)i;
+	todo.reopen = check_silence(s, now);
 	check_publisher(s, now, tag, pace_ns);
 	if (barrier_at(s, tag, pace_ns).ns <= now.ns) {
 		s->sent++;
@@ -556,6 +626,7 @@ struct hw_sight_do hw_sight_step(struct hw_sight *s, struct hw_mono now, uint64_
 struct hw_mono hw_sight_next(const struct hw_sight *s, struct hw_mono now, uint64_t tag, int64_t pace_ns)
 {
 	struct hw_mono at = hw_mono_sooner(barrier_at(s, tag, pace_ns), mute_at(s, tag, pace_ns));
+	at = hw_mono_sooner(at, silence_due(s));
 	for (int c = 0; c < HW_CAUSES; c++)
 		if (s->hold[c].ns)
 			at = hw_mono_sooner(at, s->hold[c]);

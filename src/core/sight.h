@@ -60,6 +60,9 @@ struct hw_sight {
 	bool lost;                 /* a source was lost since all were up */
 	struct hw_mono link_grace; /* devices have the time to come back after a lost link until then */
 	bool publisher_up;
+	struct hw_mono answered;  /* the broker answered on the barriers' connection then; 0: not yet */
+	struct hw_mono reopen_at; /* that connection is not opened again before this */
+	int64_t reopen_wait_ns;
 	struct hw_mono
 		mute;   /* a barrier was due then that the publisher could not send, and none is back since; 0: no */
 	uint64_t sent;  /* number of the last barrier */
@@ -77,6 +80,7 @@ struct hw_sight {
 /* What a step asks for. */
 struct hw_sight_do {
 	bool barrier;  /* send barrier number s->sent (already counted as sent) */
+	bool reopen;   /* close the barriers' connection and open it again */
 	int reconnect; /* a source to be reconnected, or -1 */
 };
 
@@ -103,6 +107,10 @@ static inline bool hw_sight_has(const struct hw_sight *s, unsigned source)
 /* Whether all sources are up by this, after one was lost. */
 bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool up);
 void hw_sight_publisher(struct hw_sight *s, bool up);
+/* When the broker answered last on the barriers' connection. */
+void hw_sight_answered(struct hw_sight *s, struct hw_mono at);
+/* Whether the broker answers nothing on that connection. */
+bool hw_sight_is_silent(const struct hw_sight *s, struct hw_mono now);
 void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned source);
 void hw_sight_barrier(struct hw_sight *s, struct hw_mono now, unsigned source, uint64_t number);
 void hw_sight_loss(struct hw_sight *s, struct hw_mono now, unsigned source);

@@ -427,6 +427,9 @@ static struct hw_settings *take_apart(struct hw_app *a)
 	free_event(a->publisher_readable);
 	if (a->publisher)
 		hw_publisher_stop(a->publisher, 1000);
+	free_event(a->barriers.readable);
+	if (a->barriers.publisher)
+		hw_publisher_stop(a->barriers.publisher, 0);
 	hw_app_cluster_free(a);
 	if (a->control)
 		hw_control_free(a->control);

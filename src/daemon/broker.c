@@ -48,10 +48,9 @@ static void publisher_up(struct hw_app *a, struct hw_now now)
 	a->publisher_reconnects += a->publisher_ever_up;
 	a->publisher_ever_up = true;
 	a->publisher_why[0] = '\0';
+	hw_publisher_tell_qos(a->barriers.publisher, hw_publisher_lacks_qos(a->publisher));
 	a->presence_due = true;
 	hw_log(a->log, HW_LOG_NOTICE, "publisher: connected to %s:%d", a->publisher_conf.host, a->publisher_conf.port);
-	hw_monitor_publisher(a->monitor, now, true);
-	hw_share_publisher(a, now);
 	hw_app_cluster_session(a, now, true);
 	if (!a->loading) /* otherwise the end of that does it */
 		hw_app_republish(a, now);
@@ -60,12 +59,11 @@ static void publisher_up(struct hw_app *a, struct hw_now now)
 
 static void publisher_down(struct hw_app *a, struct hw_now now, const char *text)
 {
+	if (a->publisher_up)
+		a->publisher_lost = now.mono;
 	a->publisher_up = false;
-	a->barriers = HW_BARRIERS_UNKNOWN;
 	hw_app_tell_broker(a, text);
 	snprintf(a->publisher_why, sizeof(a->publisher_why), "%s", text);
-	hw_monitor_publisher(a->monitor, now, false);
-	hw_share_publisher(a, now);
 	hw_app_cluster_session(a, now, false);
 	hw_owed_down(&a->status);
 	hw_owed_down(&a->discovery);
@@ -135,7 +133,61 @@ void hw_app_on_publisher(int fd, short what, void *arg)
 			hw_log(a->log, HW_LOG_WARNING, "broker: %s", ev.text);
 			break;
 		case HW_PUBLISHER_BARRIERS:
-			a->barriers = ev.token ? HW_BARRIERS_TAKEN : HW_BARRIERS_REFUSED;
+		case HW_PUBLISHER_CANARY: /* of the other connection alone */
+			break;
+		}
+	}
+	hw_app_turn(a);
+}
+
+/* --- the barriers' connection */
+
+static void barriers_up(struct hw_app *a, struct hw_now now)
+{
+	struct hw_app_barriers *b = &a->barriers;
+	b->up = true;
+	b->reconnects += b->ever_up;
+	b->ever_up = true;
+	b->why[0] = '\0';
+	hw_log(a->log, HW_LOG_INFO, "barriers: connected to %s:%d", b->conf.host, b->conf.port);
+	hw_monitor_publisher(a->monitor, now, true);
+	hw_share_publisher(a, now);
+	hw_app_cluster_barriers_up(a, now);
+	hw_app_hurry(a);
+}
+
+static void barriers_down(struct hw_app *a, struct hw_now now, const char *text)
+{
+	struct hw_app_barriers *b = &a->barriers;
+	b->up = false;
+	b->taken = HW_BARRIERS_UNKNOWN;
+	hw_app_tell_broker(a, text);
+	snprintf(b->why, sizeof(b->why), "%s", text);
+	hw_monitor_publisher(a->monitor, now, false);
+	hw_share_publisher(a, now);
+}
+
+void hw_app_on_barriers(int fd, short what, void *arg)
+{
+	struct hw_app *a = arg;
+	(void)fd;
+	(void)what;
+	struct hw_now now = hw_app_woke(a);
+	struct hw_publisher_event ev;
+	while (hw_publisher_take(a->barriers.publisher, &ev)) {
+		switch (ev.kind) {
+		case HW_PUBLISHER_UP:
+			barriers_up(a, now);
+			break;
+		case HW_PUBLISHER_DOWN:
+			barriers_down(a, now, ev.text);
+			break;
+		case HW_PUBLISHER_LIMIT: /* the publisher's connection says the same */
+		case HW_PUBLISHER_ACKED:
+		case HW_PUBLISHER_REFUSED:
+			break;
+		case HW_PUBLISHER_BARRIERS:
+			a->barriers.taken = ev.token ? HW_BARRIERS_TAKEN : HW_BARRIERS_REFUSED;
 			break;
 		case HW_PUBLISHER_CANARY:
 			hw_app_canary_answered(a, &ev);

@@ -43,12 +43,18 @@ static void send_barrier(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_broker *b = broker_of(a);
 	b->barrier_seq = b->acked_seq;
-	hw_publisher_barrier(a->publisher, a->run_mark, HW_CLUSTER_BARRIER + ++b->barrier);
+	hw_publisher_barrier(a->barriers.publisher, a->run_mark, HW_CLUSTER_BARRIER + ++b->barrier);
 	hw_nodes_barrier_sent(a->cluster->nodes, now, b->barrier);
 	if (b->out)
 		return;
 	b->out = b->barrier;
 	b->sent = now.mono;
+}
+
+void hw_app_cluster_barriers_up(struct hw_app *a, struct hw_now now)
+{
+	if (a->cluster && broker_of(a)->barrier > broker_of(a)->back_told)
+		send_barrier(a, now);
 }
 
 void hw_app_cluster_say(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o)
@@ -260,7 +266,7 @@ static bool are_links_up(const struct hw_app *a)
 	for (unsigned i = 0; i < a->n_readers; i++)
 		if (!a->reader[i].up)
 			return false;
-	return a->publisher_up;
+	return a->publisher_up && a->barriers.up;
 }
 
 /* One barrier is out at a time. If it is lost, the next one goes out once this node is not ready any more. */

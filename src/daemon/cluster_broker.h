@@ -61,6 +61,8 @@ void hw_app_cluster_broker_free(struct hw_app *a);
 void hw_app_cluster_say(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o);
 /* A session of the publisher begins, or is lost. */
 void hw_app_cluster_session(struct hw_app *a, struct hw_now now, bool up);
+/* The connection of barriers is there again: a barrier that it lost, or never had, is sent once more. */
+void hw_app_cluster_barriers_up(struct hw_app *a, struct hw_now now);
 /* The publisher's answer to a token with HW_CLUSTER_TOKEN: acknowledged, or refused. */
 void hw_app_cluster_answered(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev);
 /* A barrier of ours is back, with its number less HW_CLUSTER_BARRIER. */

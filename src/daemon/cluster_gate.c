@@ -322,9 +322,16 @@ static void settle(struct hw_app *a, struct hw_now now)
 
 /* --- once a turn -------------------------------------------------------------------------------------------------- */
 
+/* Without the publisher's connection the node announces nothing, however well it sees. */
+static bool is_mute(const struct hw_app *a, struct hw_now now)
+{
+	struct hw_mono since = hw_mono_later(a->publisher_lost, a->started);
+	return !a->publisher_up && now.mono.ns - since.ns > a->start->mqtt.barrier_timeout_ms * HW_NS_PER_MS;
+}
+
 void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 {
-	bool blind = hw_blind_now(hw_monitor_blind(a->monitor));
+	bool blind = hw_blind_now(hw_monitor_blind(a->monitor)) || is_mute(a, now);
 	if (hw_app_cluster_unsays_any(a))
 		unsay_on(a);
 	bool standby = a->cluster->standby.is;

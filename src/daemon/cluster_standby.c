@@ -215,6 +215,8 @@ void hw_app_standby_end(struct hw_app *a, struct hw_now now)
 	hw_nodes_abandon(a->cluster->nodes, now);
 	if (a->publisher)
 		hw_publisher_end(a->publisher, LINGER_MS);
+	if (a->barriers.publisher)
+		hw_publisher_end(a->barriers.publisher, 0);
 }
 
 bool hw_app_standby_is_ending(const struct hw_app *a)
@@ -227,7 +229,8 @@ static bool have_threads_ended(const struct hw_app *a)
 	for (unsigned i = 0; i < a->n_readers; i++)
 		if (a->reader[i].reader && !hw_reader_ended(a->reader[i].reader))
 			return false;
-	return !a->publisher || hw_publisher_ended(a->publisher);
+	return (!a->publisher || hw_publisher_ended(a->publisher)) &&
+	       (!a->barriers.publisher || hw_publisher_ended(a->barriers.publisher));
 }
 
 bool hw_app_standby_ended(struct hw_app *a, struct hw_now now)

@@ -8,6 +8,7 @@
 bool hw_app_is_told(const struct hw_app *a, const char *text)
 {
 	bool told = !a->publisher_up && strcmp(a->publisher_why, text) == 0;
+	told |= !a->barriers.up && strcmp(a->barriers.why, text) == 0;
 	for (unsigned i = 0; i < a->n_readers; i++)
 		told |= !a->reader[i].up && strcmp(a->reader[i].why, text) == 0;
 	return told;
@@ -22,6 +23,8 @@ void hw_app_tell_broker(struct hw_app *a, const char *text)
 void hw_app_hurry(struct hw_app *a)
 {
 	hw_publisher_hurry(a->publisher);
+	if (a->barriers.publisher)
+		hw_publisher_hurry(a->barriers.publisher);
 	for (unsigned i = 0; i < a->n_readers; i++)
 		if (a->reader[i].reader)
 			hw_reader_hurry(a->reader[i].reader);

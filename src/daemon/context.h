@@ -87,6 +87,21 @@ struct hw_app_wall_clock {
 	int64_t boot_ms;     /* the wall clock's time of the boot */
 };
 
+/*
+ * The connection that carries what the monitor sends to itself: barriers, canaries, the share topic. It carries no
+ * statuses: a broker may read on within a turn while more lies in a socket, and a pair of barriers behind statuses
+ * would then be read in one turn, which proves nothing.
+ */
+struct hw_app_barriers {
+	struct hw_publisher *publisher;
+	struct event *readable;
+	struct hw_mqtt_conf conf;
+	char client_id[256], why[512];
+	enum { HW_BARRIERS_UNKNOWN, HW_BARRIERS_REFUSED, HW_BARRIERS_TAKEN } taken; /* by the broker's ACL */
+	bool up, ever_up;
+	uint64_t reconnects;
+};
+
 struct hw_app {
 	struct hw_log *log;        /* borrowed from main */
 	struct hw_settings *conf;  /* owned: the running configuration */
@@ -98,6 +113,7 @@ struct hw_app {
 	struct hw_keyspace *keyspace; /* NULL: keys of other programs are not looked at */
 	struct hw_redis_conf redis_conf;
 	struct hw_publisher *publisher;
+	struct hw_app_barriers barriers;
 	struct hw_app_reader reader[HW_READERS_MAX];
 	unsigned n_readers;
 	uint64_t barrier_out; /* the last that was sent */
@@ -121,7 +137,7 @@ struct hw_app {
 	struct hw_mono started;
 	struct hw_pace pace;
 
-	enum { HW_BARRIERS_UNKNOWN, HW_BARRIERS_REFUSED, HW_BARRIERS_TAKEN } barriers; /* by the broker's ACL */
+	struct hw_mono publisher_lost; /* while it is not up: since when; 0: since the start */
 	bool publisher_up, publisher_ever_up, redis_up, redis_ever_up, loading;
 	char publisher_why[512], redis_why[512];
 	uint64_t owed_store;       /* devices with HW_OWED_STORE */

@@ -63,7 +63,7 @@ void hw_app_canary(struct hw_app *a, const struct hw_out *out)
 	size_t len = hw_print(payload, sizeof(payload), "{\"by\":%s,\"seq\":%lld,\"canary\":true}", by,
 	                      (long long)out->canary.seq);
 	uint64_t token = (uint64_t)out->canary.group << 16 | out->canary.filter;
-	hw_publisher_canary(a->publisher, out->canary.topic, payload, len, token);
+	hw_publisher_canary(a->barriers.publisher, out->canary.topic, payload, len, token);
 }
 
 /* A refusal has the broker's reason; without one it never went out. */

@@ -51,6 +51,20 @@ static int start_reader(struct hw_app *a, unsigned i, const struct hw_mqtt_filte
 	return r->readable && event_add(r->readable, NULL) == 0 ? 0 : -ENOMEM;
 }
 
+static int start_barriers(struct hw_app *a)
+{
+	struct hw_app_barriers *b = &a->barriers;
+	snprintf(b->client_id, sizeof(b->client_id), "%s-%s-bar", a->start->mqtt.client_id_prefix, a->start->node_id);
+	b->conf = mqtt_conf(a, b->client_id);
+	int rc = hw_publisher_start(&b->publisher, &b->conf, NULL, NULL, 0);
+	if (rc)
+		return rc;
+	hw_publisher_tell_qos(b->publisher, true); /* until the publisher's connection is up */
+	b->readable =
+		event_new(a->loop.base, hw_publisher_fd(b->publisher), EV_READ | EV_PERSIST, hw_app_on_barriers, a);
+	return b->readable && event_add(b->readable, NULL) == 0 ? 0 : -ENOMEM;
+}
+
 int hw_app_dial(struct hw_app *a)
 {
 	char will[HW_PRESENCE_MAX];
@@ -72,6 +86,9 @@ int hw_app_dial(struct hw_app *a)
 		return -ENOMEM;
 	struct hw_mqtt_filter *filters;
 	size_t n;
+	rc = start_barriers(a);
+	if (rc)
+		return rc;
 	rc = hw_app_filters(a, &filters, &n);
 	if (rc)
 		return rc;

@@ -78,7 +78,7 @@ static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_t
 }
 
 /* One line that says which right is missing, as far as the broker lets that be known. */
-static void tell_denied(struct hw_app *a)
+static void tell_denied(struct hw_app *a, struct hw_now now)
 {
 	static const char *const what[] = {[HW_BARRIERS_UNKNOWN] = "does not come back",
 	                                   [HW_BARRIERS_REFUSED] = "is refused by the broker",
@@ -86,15 +86,22 @@ static void tell_denied(struct hw_app *a)
 	static const char *const right[] = {[HW_BARRIERS_UNKNOWN] = "write and to read",
 	                                    [HW_BARRIERS_REFUSED] = "write (and to read)",
 	                                    [HW_BARRIERS_TAKEN] = "read"};
-	if (!a->publisher_up) {
+	if (!a->barriers.up) {
 		hw_log(a->log, HW_LOG_ERROR,
-		       "blind (barrier): nothing can be published as '%s', so nothing is proven: %s", a->publisher_id,
-		       a->publisher_why[0] ? a->publisher_why : "the publisher is still connecting");
+		       "blind (barrier): nothing can be published as '%s', so nothing is proven: %s",
+		       a->barriers.client_id, a->barriers.why[0] ? a->barriers.why : "it is still connecting");
+		return;
+	}
+	if (hw_monitor_barriers_silent(a->monitor, now)) {
+		hw_log(a->log, HW_LOG_ERROR,
+		       "blind (barrier): the broker answers nothing to '%s', so nothing is proven; that connection is "
+		       "opened again",
+		       a->barriers.client_id);
 		return;
 	}
 	hw_log(a->log, HW_LOG_ERROR,
 	       "blind (barrier): what is published on %s %s: allow this monitor's user to %s that topic",
-	       a->barrier_topic, what[a->barriers], right[a->barriers]);
+	       a->barrier_topic, what[a->barriers.taken], right[a->barriers.taken]);
 }
 
 /* The readers do not let anything gather while it is on its way. */
@@ -104,7 +111,7 @@ static void on_barrier(struct hw_app *a, struct hw_now now, uint64_t number)
 	for (unsigned i = 0; i < a->n_readers; i++)
 		if (a->reader[i].reader)
 			hw_reader_expect(a->reader[i].reader, now.mono.ns + BARRIER_SOON_NS);
-	hw_publisher_barrier(a->publisher, a->run_mark, number);
+	hw_publisher_barrier(a->barriers.publisher, a->run_mark, number);
 }
 
 /* While barriers are denied each attempt fares the same, and the one line has been said. */
@@ -119,6 +126,15 @@ static void on_reconnect(struct hw_app *a, unsigned reader)
 	hw_reader_reconnect(a->reader[reader].reader);
 }
 
+static void on_reopen(struct hw_app *a)
+{
+	if (!hw_blind_now(hw_monitor_blind(a->monitor)))
+		hw_log_limited(a->log, HW_LIMIT_READER, HW_LOG_WARNING,
+		               "barriers: the broker answers nothing to '%s'; opening its connection again",
+		               a->barriers.client_id);
+	hw_publisher_reconnect(a->barriers.publisher);
+}
+
 /* Presence follows at once: a period that was over when it was found out shows in it too. */
 static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 {
@@ -131,7 +147,7 @@ static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	told.blind.length_ns = length_ns;
 	hw_notifier_blind(a->notifier, now, &told);
 	if (out->blind.begun && out->blind.cause == HW_CAUSE_BARRIER)
-		tell_denied(a);
+		tell_denied(a, now);
 	else if (out->blind.begun)
 		hw_log(a->log, HW_LOG_WARNING, "blind (%s): nobody is judged until this is over", cause);
 	else
@@ -178,6 +194,9 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 		break;
 	case HW_OUT_RECONNECT:
 		on_reconnect(a, out->source);
+		break;
+	case HW_OUT_REOPEN:
+		on_reopen(a);
 		break;
 	case HW_OUT_KEY_CHECK:
 		if (a->keyspace)

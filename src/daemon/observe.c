@@ -38,10 +38,12 @@ static const char *mqtt_text(const struct hw_app *a)
 	for (unsigned i = 0; i < a->n_readers; i++)
 		if (!a->reader[i].up)
 			return a->reader[i].why[0] ? a->reader[i].why : "connecting";
-	if (a->publisher_up && hw_share_why(a))
+	if (a->publisher_up && a->barriers.up && hw_share_why(a))
 		return hw_share_why(a);
 	if (!a->publisher_up)
 		return a->publisher_why[0] ? a->publisher_why : "connecting";
+	if (!a->barriers.up)
+		return a->barriers.why[0] ? a->barriers.why : "connecting";
 	return "up";
 }
 
@@ -61,7 +63,7 @@ static void status(void *arg, struct hw_control_status *out)
 	out->node = a->conf->node_id;
 	out->version = HW_VERSION;
 	out->uptime_s = (now.mono.ns - a->started.ns) / HW_NS_PER_S;
-	out->mqtt_up = readers_up(a) && a->publisher_up;
+	out->mqtt_up = readers_up(a) && a->publisher_up && a->barriers.up;
 	out->mqtt = mqtt_text(a);
 	out->broker = a->start->mqtt.host;
 	out->broker_port = (int)a->start->mqtt.port;
@@ -151,6 +153,7 @@ static void mqtt_metrics(const struct hw_app *a, struct evbuffer *b)
 	hw_metric_family(b, "reconnects_total", "counter", "Connections made anew after one was lost.");
 	hw_metric_labelled(b, "reconnects_total", "link", "reader", (double)reconnects);
 	hw_metric_labelled(b, "reconnects_total", "link", "publisher", (double)a->publisher_reconnects);
+	hw_metric_labelled(b, "reconnects_total", "link", "barriers", (double)a->barriers.reconnects);
 	if (a->redis)
 		hw_metric_labelled(b, "reconnects_total", "link", "redis",
 		                   (double)hw_redis_stats(a->redis)->reconnects);
@@ -189,6 +192,7 @@ static void core_metrics(const struct hw_app *a, struct evbuffer *b)
 	hw_metric_family(b, "link_up", "gauge", "1 while the connection is there.");
 	hw_metric_labelled(b, "link_up", "link", "reader", readers_up(a));
 	hw_metric_labelled(b, "link_up", "link", "publisher", a->publisher_up);
+	hw_metric_labelled(b, "link_up", "link", "barriers", a->barriers.up);
 	if (a->redis)
 		hw_metric_labelled(b, "link_up", "link", "redis", a->redis_up);
 	hw_metric_one(b, "loading", "gauge", "1 while devices are read from the store.",

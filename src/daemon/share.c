@@ -18,7 +18,7 @@ static bool can_ask(const struct hw_app *a)
 	for (unsigned i = 0; i < a->n_readers; i++)
 		if (!a->reader[i].up)
 			return false;
-	return a->publisher_up;
+	return a->barriers.up;
 }
 
 static void ask(struct hw_app *a, struct hw_now now)
@@ -32,8 +32,8 @@ static void ask(struct hw_app *a, struct hw_now now)
 	s->number++;
 	s->copies = 0;
 	s->fenced = 0;
-	hw_publisher_share(a->publisher, a->run_mark, s->number);
-	hw_publisher_flush(a->publisher);
+	hw_publisher_share(a->barriers.publisher, a->run_mark, s->number);
+	hw_publisher_flush(a->barriers.publisher);
 	s->due = hw_mono_add(now.mono, a->start->mqtt.barrier_timeout_ms * HW_NS_PER_MS);
 }
 

@@ -57,6 +57,8 @@ static void plan(struct hw_app *a, struct hw_now now, bool soon)
 unsigned hw_app_drain(struct hw_app *a, struct hw_now now, unsigned budget)
 {
 	struct hw_out out;
+	if (a->barriers.publisher)
+		hw_monitor_barrier_taken(a->monitor, (struct hw_mono){hw_publisher_answered_ns(a->barriers.publisher)});
 	while (a->stopping ? hw_monitor_caused(a->monitor, &out) : hw_monitor_next(a->monitor, now, &budget, &out))
 		hw_app_dispatch(a, now, &out);
 	return budget;
@@ -107,6 +109,7 @@ void hw_app_turn(struct hw_app *a)
 		more |= hw_owed_pump(&a->status, now, &a->statuses_left);
 		more |= hw_owed_pump(&a->discovery, now, &a->statuses_left);
 		hw_publisher_flush(a->publisher);
+		hw_publisher_flush(a->barriers.publisher);
 	}
 	if (a->turn_began.ns)
 		hw_histogram_add(&a->turn, (double)(hw_app_now().mono.ns - a->turn_began.ns) / 1e9);

@@ -8,29 +8,27 @@
 #include "mqtt/barrier.h"
 #include "mqtt/clock.h"
 
-#define ASK_NS HW_NS_PER_S
-
 void hw_echoes_begin(struct hw_echoes *e)
 {
 	e->barriers = HW_BARRIERS_NOT_ANSWERED;
 	e->asked = 0;
-	e->asked_ns = 0;
 	e->canaries = (struct hw_canaries){0};
 }
 
 /* --- out */
 
-/* The QoS of the next barrier: once a second it is 1 in MQTT 5, since only then the broker says that it refuses it. */
-static int barrier_qos(struct hw_echoes *e)
+/* Before MQTT 5 the broker says it of a last will alone, which another connection has. */
+static bool lacks_qos(const struct hw_echoes *e)
 {
-	int64_t now = hw_mqtt_clock_ns();
-	const struct hw_mqtt_conf *c = &e->link->conf;
-	if (e->limits->known & HW_LACK_QOS)
+	return e->limits->known & HW_LACK_QOS || (e->link->conf.protocol != 5 && atomic_load(&e->handover->lacks_qos));
+}
+
+/* The QoS of the next barrier: 1 unless one is unanswered. The broker acknowledges no other, and refuses no other. */
+static int barrier_qos(const struct hw_echoes *e)
+{
+	if (lacks_qos(e))
 		return 0;
-	if (c->qos > 0 || c->protocol != 5 || e->asked || now - e->asked_ns < ASK_NS)
-		return c->qos;
-	e->asked_ns = now;
-	return 1;
+	return e->asked ? e->link->conf.qos : 1;
 }
 
 static int send_barrier(struct hw_echoes *e, const struct hw_handover_barrier *b)
@@ -55,7 +53,7 @@ static int send_canary(struct hw_echoes *e, const struct hw_handover_barrier *b)
 	                       .topic_len = b->topic_size - 1,
 	                       .payload = topic + b->topic_size,
 	                       .payload_len = b->payload_size,
-	                       .qos = e->limits->known & HW_LACK_QOS ? 0 : 1};
+	                       .qos = lacks_qos(e) ? 0 : 1};
 	int mid = 0, rc = hw_outlet_publish(e->outlet, &m, &mid, hw_mqtt_clock_ns());
 	if (!rc && m.qos > 0) /* that one with QoS 0 was sent says nothing of the broker */
 		hw_canaries_add(&e->canaries, mid, b->token);
@@ -110,9 +108,11 @@ void hw_echoes_answered(struct hw_echoes *e, int mid, int reason)
 			                   reason < 0x80 ? "" : mosquitto_reason_string(reason));
 		return;
 	}
-	bool acknowledged = e->link->conf.qos > 0 && !(e->limits->known & HW_LACK_QOS) && mid != e->shared;
-	if (acknowledged || mid == e->asked)
+	bool acknowledged = e->link->conf.qos > 0 && !lacks_qos(e) && mid != e->shared;
+	if (acknowledged || mid == e->asked) {
+		atomic_store(&e->handover->answered_ns, hw_mqtt_clock_ns());
 		barrier_answered(e, mid, reason);
+	}
 }
 
 /* Statuses alone are fewer than `most`: so an echo is unanswered, and none that is was sent later than the last. */

@@ -21,9 +21,8 @@ struct hw_echoes {
 	const struct hw_limits *limits;
 	struct hw_handover *handover;
 	enum { HW_BARRIERS_NOT_ANSWERED, HW_BARRIERS_NOT_TAKEN, HW_BARRIERS_ARE_TAKEN } barriers;
-	int shared; /* mid of the last message on the share topic: its answer says nothing of barriers */
-	int asked;  /* mid of the barrier that is out with QoS 1 only in order to be answered; 0: none */
-	int64_t asked_ns;
+	int shared;      /* mid of the last message on the share topic: its answer says nothing of barriers */
+	int asked;       /* mid of the barrier that is out with QoS 1 only in order to be answered; 0: none */
 	int64_t sent_ns; /* the last of all */
 	struct hw_canaries canaries;
 };

@@ -26,7 +26,9 @@
 struct hw_handover {
 	struct hw_ring *statuses, *barriers, *answers;
 	struct hw_orders orders;
-	atomic_int_least64_t stop_by_ns; /* monotonic; to be set before HW_ORDER_STOP is given */
+	atomic_int_least64_t stop_by_ns;  /* monotonic; to be set before HW_ORDER_STOP is given */
+	atomic_bool lacks_qos;            /* see hw_publisher_lacks_qos() */
+	atomic_int_least64_t answered_ns; /* see hw_publisher_answered_ns() */
 
 	/* the thread's own: what goes with every answer */
 	uint32_t connection; /* counts the times it was up */

@@ -23,7 +23,7 @@
 #define TEND_NS             HW_NS_PER_S /* a thread that is awake for another reason tends its link no more often */
 #define KEEPALIVE_MIN_S     5           /* the library takes no less */
 #define RECEIVE_MAX_DEFAULT 65535
-#define UNANSWERED_NS       (30 * HW_NS_PER_S)
+#define UNANSWERED_NS       (10 * HW_NS_PER_S)
 
 /* The library sets up TLS once per process, unguarded: the first connection does it while no other one is made. */
 static pthread_mutex_t tls_gate = PTHREAD_MUTEX_INITIALIZER;

@@ -190,9 +190,9 @@ struct hw_publication {
 
 /* Hands a message over; copies it. False if there is no room or no connection. */
 bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *what);
-/* Hands a barrier over: not retained, ahead of statuses, with conf.qos (but one a second with QoS 1 in MQTT 5, since
- * the broker says only then that it refuses it). Dropped when not connected. Payload: "MARK NUMBER" in hex and
- * decimal. */
+/* Hands a barrier over: not retained, ahead of statuses, with conf.qos. With QoS 0 it goes out with QoS 1 unless such a
+ * one is unanswered: so the broker acknowledges that it reads this connection, and says in MQTT 5 that it refuses the
+ * barrier. Dropped when not connected. Payload: "MARK NUMBER" in hex and decimal. */
 void hw_publisher_barrier(struct hw_publisher *p, uint64_t mark, uint64_t number);
 /*
  * Hands over a message to the share topic, which readers with a share group subscribe to in it, and a barrier with the
@@ -207,5 +207,14 @@ bool hw_publisher_canary(struct hw_publisher *p, const char *topic, const void *
 void hw_publisher_flush(struct hw_publisher *p);
 /* As hw_reader_hurry(). */
 void hw_publisher_hurry(struct hw_publisher *p);
+/* Whether the broker takes QoS 0 only, as this connection, which has a last will, has found out when it came up. */
+bool hw_publisher_lacks_qos(const struct hw_publisher *p);
+/* Tells the same to a connection without a last will: before MQTT 5 it cannot find out. */
+void hw_publisher_tell_qos(struct hw_publisher *p, bool lacks);
+/* Closes the connection and opens it again. */
+void hw_publisher_reconnect(struct hw_publisher *p);
+/* CLOCK_MONOTONIC at the broker's last acknowledgement of a barrier, a canary or a message to the share topic; 0: none.
+ * Any thread. */
+int64_t hw_publisher_answered_ns(const struct hw_publisher *p);
 
 #endif

@@ -66,7 +66,7 @@ int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *con
 	int rc = hw_handover_init(&p->handover);
 	if (!rc) {
 		atomic_store(&p->owners, 2);
-		rc = hw_thread_start(&p->thread, run, p, "hw-publisher");
+		rc = hw_thread_start(&p->thread, run, p, will_topic ? "hw-publisher" : "hw-barriers");
 	}
 	if (rc) {
 		atomic_store(&p->owners, 1);
@@ -80,6 +80,26 @@ int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *con
 void hw_publisher_hurry(struct hw_publisher *p)
 {
 	hw_orders_give(&p->handover.orders, HW_ORDER_HURRY);
+}
+
+void hw_publisher_reconnect(struct hw_publisher *p)
+{
+	hw_orders_give(&p->handover.orders, HW_ORDER_RECONNECT);
+}
+
+bool hw_publisher_lacks_qos(const struct hw_publisher *p)
+{
+	return atomic_load(&p->handover.lacks_qos);
+}
+
+void hw_publisher_tell_qos(struct hw_publisher *p, bool lacks)
+{
+	atomic_store(&p->handover.lacks_qos, lacks);
+}
+
+int64_t hw_publisher_answered_ns(const struct hw_publisher *p)
+{
+	return atomic_load(&p->handover.answered_ns);
 }
 
 void hw_publisher_end(struct hw_publisher *p, int64_t timeout_ms)

@@ -148,6 +148,8 @@ static void be_up(struct hw_sender *s)
 	hw_outlet_begin(&s->outlet);
 	hw_acks_begin(&s->acks);
 	hw_echoes_begin(&s->echoes);
+	if (s->will_topic)
+		atomic_store(&s->handover->lacks_qos, s->limits.known & HW_LACK_QOS);
 	hw_link_up(l, hw_mqtt_clock_ns());
 	hw_handover_answer(s->handover, HW_PUBLISHER_UP, 0, 0, "");
 	tell_limits(s);
@@ -318,12 +320,22 @@ static bool has_ended(struct hw_sender *s)
 	return !busy || hw_mqtt_clock_ns() >= atomic_load(&h->stop_by_ns);
 }
 
+static void reconnect(struct hw_sender *s)
+{
+	const struct hw_mqtt_conf *c = &s->link.conf;
+	hw_why_say(&s->link.why, "connection to %s:%d closed by the monitor, to be opened again", c->host, c->port);
+	s->link.why.fault = HW_FAULT_AWAY;
+	lost(s);
+}
+
 void hw_sender_run(struct hw_sender *s)
 {
 	while (!has_ended(s)) {
 		unsigned orders = hw_orders_take(&s->handover->orders);
 		if ((orders & HW_ORDER_HURRY) && s->link.why.fault != HW_FAULT_TAKEN)
 			s->link.retry_ns = 0;
+		if ((orders & HW_ORDER_RECONNECT) && s->link.m)
+			reconnect(s);
 		int64_t wait_ns = s->link.retry_ns - hw_mqtt_clock_ns();
 		if (s->link.m)
 			turn(s);

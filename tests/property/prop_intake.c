@@ -237,6 +237,8 @@ static void look_at_key(struct hw_ref ref)
 static void take(const struct hw_out *out)
 {
 	outs[out->kind]++;
+	if (out->kind == HW_OUT_BARRIER)
+		BOTH(m, hw_monitor_barrier_taken(m, t.now.mono));
 	if (out->kind == HW_OUT_BARRIER && t.up && t.n_waiting < WAITING) {
 		t.waiting[t.n_waiting].number = out->barrier;
 		t.waiting[t.n_waiting++].at = t.now.mono.ns + RTT_NS;

@@ -362,7 +362,7 @@ static void take(const struct hw_out *out)
 	if (out->kind == HW_OUT_TRANSITION)
 		on_transition(&out->transition);
 	else if (out->kind == HW_OUT_BARRIER)
-		on_barrier(out->barrier);
+		hw_monitor_barrier_taken(t.m, t.now.mono), on_barrier(out->barrier);
 	else if (out->kind == HW_OUT_PROBE)
 		on_probe(by_ref(out->probe.device), out->probe.left_ns);
 	else if (out->kind == HW_OUT_RECONNECT)

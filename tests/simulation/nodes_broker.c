@@ -101,35 +101,45 @@ static void forget_known(struct nw_world *w, int name)
 	w->broker.known[name] = NULL;
 }
 
-void nw_broker_end(struct nw_world *w, int name, bool reader, bool will)
+static struct nw_client *client_of(struct nw_world *w, int name, enum nw_clients kind)
 {
-	struct nw_client *c = reader ? &w->broker.reader[name] : &w->broker.session[name];
+	return kind == NW_C_READER    ? &w->broker.reader[name]
+	       : kind == NW_C_SESSION ? &w->broker.session[name]
+	                              : &w->broker.barriers[name];
+}
+
+void nw_broker_end(struct nw_world *w, int name, enum nw_clients kind, bool will)
+{
+	static const enum nw_wires back[] = {
+		[NW_C_SESSION] = NW_FROM_BROKER, [NW_C_READER] = NW_READ, [NW_C_BARRIERS] = NW_FROM_BARRIERS};
+	static const char *const words[] = {"session", "reader", "barriers"};
+	struct nw_client *c = client_of(w, name, kind);
 	struct nw_client was = *c;
 	if (!was.conn)
 		return;
 	*c = (struct nw_client){.lapse = INT64_MAX};
-	nw_trace(w, "broker: %s %d of %s ends", reader ? "reader" : "session", (int)was.conn, nw_names[name]);
+	nw_trace(w, "broker: %s %d of %s ends", words[kind], (int)was.conn, nw_names[name]);
 	if (will && was.will && w->plan.wills) {
 		take(w, was.will);
 		if (w->lie == NW_LIE_WILL)
 			forget_known(w, name);
 	}
 	nw_text_unref(was.will);
-	nw_send(w, &w->host[was.host], reader ? NW_READ : NW_FROM_BROKER,
-	        (struct nw_msg){.what = NW_CLOSED, .conn = was.conn});
+	nw_send(w, &w->host[was.host], back[kind], (struct nw_msg){.what = NW_CLOSED, .conn = was.conn});
 }
 
-static void connect_client(struct nw_world *w, struct nw_host *h, struct nw_msg *msg, bool reader)
+static void connect_client(struct nw_world *w, struct nw_host *h, struct nw_msg *msg, enum nw_clients kind)
 {
-	struct nw_client *c = reader ? &w->broker.reader[h->name] : &w->broker.session[h->name];
-	nw_broker_end(w, h->name, reader, true);
+	struct nw_client *c = client_of(w, h->name, kind);
+	nw_broker_end(w, h->name, kind, true);
 	*c = (struct nw_client){.conn = msg->conn, .host = h->index, .lapse = INT64_MAX, .will = msg->text};
 	msg->text = NULL;
-	nw_trace(w, "broker: %s %d of %s", reader ? "reader" : "session", (int)msg->conn, nw_names[h->name]);
-	if (!reader)
+	nw_trace(w, "broker: client %d of %s", (int)msg->conn, nw_names[h->name]);
+	if (kind == NW_C_SESSION)
 		nw_oracle_begins(w, h->name, msg->conn);
-	if (!reader)
-		nw_send(w, h, NW_FROM_BROKER, (struct nw_msg){.what = NW_CONNACK, .conn = msg->conn});
+	if (kind != NW_C_READER)
+		nw_send(w, h, kind == NW_C_SESSION ? NW_FROM_BROKER : NW_FROM_BARRIERS,
+		        (struct nw_msg){.what = NW_CONNACK, .conn = msg->conn});
 }
 
 static void answer_subscription(struct nw_world *w, struct nw_host *h, enum nw_what how)
@@ -149,22 +159,21 @@ static void evict(struct nw_world *w, struct nw_host *h, const struct nw_msg *ms
 		w->count.evictions++;
 		nw_trace(w, "broker: %s evicts %s", nw_names[h->name], nw_names[msg->text->name]);
 		if (w->lie != NW_LIE_EVICT)
-			nw_broker_end(w, msg->text->name, false, true);
+			nw_broker_end(w, msg->text->name, NW_C_SESSION, true);
 		take(w, msg->text);
 	}
 	nw_send(w, h, NW_FROM_EVICT, (struct nw_msg){.what = how, .number = msg->number});
 }
 
-static void publish(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg)
+static void publish(struct nw_world *w, struct nw_host *h, const struct nw_msg *msg, enum nw_clients kind)
 {
-	if (w->broker.session[h->name].conn != msg->conn)
+	if (client_of(w, h->name, kind)->conn != msg->conn)
 		return;
-	if (msg->what == NW_BARRIER) {
+	if (msg->what == NW_BARRIER)
 		to_reader(w, h->name, (struct nw_msg){.what = NW_BARRIER, .number = msg->number, .mark = msg->mark});
-		return;
-	}
-	take(w, msg->text);
-	nw_send(w, h, NW_FROM_BROKER,
+	else
+		take(w, msg->text);
+	nw_send(w, h, kind == NW_C_SESSION ? NW_FROM_BROKER : NW_FROM_BARRIERS,
 	        (struct nw_msg){.what = NW_PUBACK, .conn = msg->conn, .number = msg->number, .mark = msg->mark});
 }
 
@@ -172,27 +181,28 @@ static void serve_reader(struct nw_world *w, struct nw_host *h, struct nw_msg *m
 {
 	bool ours = w->broker.reader[h->name].conn == msg->conn;
 	if (msg->what == NW_SUBSCRIBE) {
-		connect_client(w, h, msg, true);
+		connect_client(w, h, msg, NW_C_READER);
 		answer_subscription(w, h, NW_SUBACK);
 	} else if (ours && msg->what == NW_REPLAY) {
 		answer_subscription(w, h, NW_REPLAYED);
 	} else if (ours) {
-		nw_broker_end(w, h->name, true, false);
+		nw_broker_end(w, h->name, NW_C_READER, false);
 	}
 }
 
 void nw_broker_serve(struct nw_world *w, struct nw_host *h, enum nw_wires k, struct nw_msg *msg)
 {
+	enum nw_clients kind = k == NW_TO_BARRIERS ? NW_C_BARRIERS : NW_C_SESSION;
 	if (k == NW_TO_READER)
 		serve_reader(w, h, msg);
 	else if (k == NW_TO_EVICT)
 		evict(w, h, msg);
 	else if (msg->what == NW_CONNECT)
-		connect_client(w, h, msg, false);
+		connect_client(w, h, msg, kind);
 	else if (msg->what != NW_CLOSED)
-		publish(w, h, msg);
-	else if (w->broker.session[h->name].conn == msg->conn)
-		nw_broker_end(w, h->name, false, msg->number == 0);
+		publish(w, h, msg, kind);
+	else if (client_of(w, h->name, kind)->conn == msg->conn)
+		nw_broker_end(w, h->name, kind, msg->number == 0);
 }
 
 /* --- devices ----------------------------------------------------------------------------------------------------- */
@@ -207,9 +217,9 @@ void nw_broker_hears(struct nw_world *w, struct nw_text *t)
 		b->held[b->n_held++] = t;
 }
 
-static void lapse(struct nw_world *w, int name, bool reader)
+static void lapse(struct nw_world *w, int name, enum nw_clients kind)
 {
-	struct nw_client *c = reader ? &w->broker.reader[name] : &w->broker.session[name];
+	struct nw_client *c = client_of(w, name, kind);
 	const struct nw_host *h = &w->host[c->host];
 	bool reached = h->app && nw_host_acts(w, h) && h->cut_broker <= w->t;
 	if (reached || !c->conn)
@@ -217,7 +227,7 @@ static void lapse(struct nw_world *w, int name, bool reader)
 	else if (c->lapse == INT64_MAX)
 		c->lapse = w->t;
 	else if (w->t - c->lapse > w->plan.keepalive_ms * 3 / 2 * HW_NS_PER_MS)
-		nw_broker_end(w, name, reader, true);
+		nw_broker_end(w, name, kind, true);
 }
 
 void nw_broker_step(struct nw_world *w)
@@ -229,8 +239,9 @@ void nw_broker_step(struct nw_world *w)
 		take(w, b->held[i]);
 	b->n_held = 0;
 	for (int name = 0; name < NW_HOSTS; name++) {
-		lapse(w, name, false);
-		lapse(w, name, true);
+		lapse(w, name, NW_C_SESSION);
+		lapse(w, name, NW_C_READER);
+		lapse(w, name, NW_C_BARRIERS);
 	}
 }
 
@@ -243,11 +254,13 @@ void nw_broker_restart(struct nw_world *w, bool keeps)
 	nw_trace(w, "broker: restarts%s, and %s", clean ? " cleanly" : "", keeps ? "remembers" : "forgets");
 	nw_fleet_torn(w, clean);
 	for (int name = 0; name < NW_HOSTS; name++) {
-		nw_broker_end(w, name, false, clean);
-		nw_broker_end(w, name, true, false);
+		nw_broker_end(w, name, NW_C_SESSION, clean);
+		nw_broker_end(w, name, NW_C_READER, false);
+		nw_broker_end(w, name, NW_C_BARRIERS, false);
 	}
 	for (int i = 0; i < NW_HOSTS; i++) {
 		nw_wire_clear(&w->host[i].wire[NW_TO_BROKER]);
+		nw_wire_clear(&w->host[i].wire[NW_TO_BARRIERS]);
 		nw_wire_clear(&w->host[i].wire[NW_TO_READER]);
 	}
 	for (int name = 0; name < NW_HOSTS && !keeps; name++) {

@@ -332,8 +332,9 @@ void nw_host_end(struct nw_world *w, struct nw_host *h)
 	nw_trace(w, "%s: is gone", nw_names[h->name]);
 	for (int k = 0; k < NW_WIRES; k++)
 		nw_wire_clear(&h->sent[k]);
-	nw_mqtt_drop(w, h, false);
-	nw_mqtt_drop(w, h, true);
+	nw_mqtt_drop(w, h, NW_C_SESSION);
+	nw_mqtt_drop(w, h, NW_C_READER);
+	nw_mqtt_drop(w, h, NW_C_BARRIERS);
 	nw_oracle_forgets(w, h, &all);
 	nw_running = h;
 	hw_app_free(h->app);
@@ -342,6 +343,7 @@ void nw_host_end(struct nw_world *w, struct nw_host *h)
 	h->loop = NULL;
 	nw_wire_clear(&h->wire[NW_READ]);
 	nw_wire_clear(&h->wire[NW_FROM_BROKER]);
+	nw_wire_clear(&h->wire[NW_FROM_BARRIERS]);
 	nw_wire_clear(&h->wire[NW_FROM_EVICT]);
 	for (int k = 0; k < NW_LINKS; k++)
 		nw_wire_clear(&h->wire[NW_FROM_REDIS + k]);

@@ -13,7 +13,8 @@
 #define STALL_NS     (500 * HW_NS_PER_MS)
 #define FD_READER    1
 #define FD_PUBLISHER 2
-#define FD_EVICT     3
+#define FD_BARRIERS  3
+#define FD_EVICT     4
 
 struct hw_reader {
 	struct nw_host *h;
@@ -29,6 +30,10 @@ struct hw_reader {
 
 struct hw_publisher {
 	struct nw_host *h;
+	enum nw_clients kind;
+	enum nw_wires to, from;
+	int64_t answered_ns;
+	bool anew; /* it is to close its connection */
 	uint64_t conn, dialing;
 	int64_t dial_at, dialed, silent_at;
 	unsigned in_flight;
@@ -284,8 +289,11 @@ int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *con
 	struct hw_publisher *p = nw_alloc(sizeof(*p));
 	(void)conf;
 	p->h = nw_running;
-	p->will = read_topic(nw_text_new(will_topic, will_payload, will_len));
-	p->h->publisher = *out = p;
+	p->kind = will_topic ? NW_C_SESSION : NW_C_BARRIERS;
+	p->to = will_topic ? NW_TO_BROKER : NW_TO_BARRIERS;
+	p->from = will_topic ? NW_FROM_BROKER : NW_FROM_BARRIERS;
+	p->will = will_topic ? read_topic(nw_text_new(will_topic, will_payload, will_len)) : NULL;
+	*(will_topic ? &p->h->publisher : &p->h->barriers) = *out = p;
 	return 0;
 }
 
@@ -306,14 +314,13 @@ void hw_publisher_stop(struct hw_publisher *p, int64_t timeout_ms)
 	nw_wire_clear(&p->answers);
 	free(p->answers.ring);
 	nw_text_unref(p->will);
-	p->h->publisher = NULL;
+	*(p->kind == NW_C_SESSION ? &p->h->publisher : &p->h->barriers) = NULL;
 	free(p);
 }
 
 int hw_publisher_fd(const struct hw_publisher *p)
 {
-	(void)p;
-	return FD_PUBLISHER;
+	return p->kind == NW_C_SESSION ? FD_PUBLISHER : FD_BARRIERS;
 }
 
 bool hw_publisher_take(struct hw_publisher *p, struct hw_publisher_event *ev)
@@ -352,23 +359,8 @@ bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *w
 		nw_msg_fini(&msg); /* and then it is lost */
 		return true;
 	}
-	nw_put(h, NW_TO_BROKER, msg);
+	nw_put(h, p->to, msg);
 	return true;
-}
-
-/* What the broker sends ahead of statuses goes to the head of what is not sent yet. */
-static void put_first(struct nw_host *h, struct nw_msg msg)
-{
-	struct nw_wire *wire = &h->sent[NW_TO_BROKER];
-	nw_wire_push(wire, msg);
-	for (size_t i = wire->n - 1; i > 0; i--) {
-		struct nw_msg *a = &wire->ring[(wire->head + i - 1) % wire->cap],
-			      *b = &wire->ring[(wire->head + i) % wire->cap], c = *a;
-		if (a->what == NW_BARRIER || a->what == NW_CLOSED)
-			return;
-		*a = *b;
-		*b = c;
-	}
 }
 
 void hw_publisher_barrier(struct hw_publisher *p, uint64_t mark, uint64_t number)
@@ -381,7 +373,7 @@ void hw_publisher_barrier(struct hw_publisher *p, uint64_t mark, uint64_t number
 		nw_breach(p->h->w, "10: %s sends a barrier that its reader does not know of", nw_names[p->h->name]);
 	if (p->h->w->lie == NW_LIE_BARRIER && r && r->up)
 		nw_wire_push(&r->ring, msg);
-	put_first(p->h, msg);
+	nw_put(p->h, p->to, msg);
 }
 
 void hw_publisher_share(struct hw_publisher *p, uint64_t mark, uint64_t number)
@@ -395,7 +387,7 @@ bool hw_publisher_canary(struct hw_publisher *p, const char *topic, const void *
 	if (!p->conn)
 		return false;
 	struct nw_text *t = read_topic(nw_text_new(topic, payload, len));
-	nw_put(p->h, NW_TO_BROKER, (struct nw_msg){.what = NW_PUBLISH, .conn = p->conn, .mark = 1, .text = t});
+	nw_put(p->h, p->to, (struct nw_msg){.what = NW_PUBLISH, .conn = p->conn, .mark = 1, .text = t});
 	return true;
 }
 
@@ -410,6 +402,28 @@ void hw_publisher_hurry(struct hw_publisher *p)
 		p->dial_at = p->h->w->t;
 }
 
+void hw_publisher_reconnect(struct hw_publisher *p)
+{
+	p->anew = true;
+}
+
+bool hw_publisher_lacks_qos(const struct hw_publisher *p)
+{
+	(void)p;
+	return false;
+}
+
+void hw_publisher_tell_qos(struct hw_publisher *p, bool lacks)
+{
+	(void)p;
+	(void)lacks;
+}
+
+int64_t hw_publisher_answered_ns(const struct hw_publisher *p)
+{
+	return p->answered_ns;
+}
+
 static void publisher_down(struct hw_publisher *p)
 {
 	struct nw_world *w = p->h->w;
@@ -418,7 +432,7 @@ static void publisher_down(struct hw_publisher *p)
 	p->conn = p->dialing = 0;
 	p->silent_at = 0;
 	p->dial_at = w->t + sim_between(&w->random, 20, 1000) * HW_NS_PER_MS;
-	nw_wire_clear(&p->h->sent[NW_TO_BROKER]);
+	nw_wire_clear(&p->h->sent[p->to]);
 }
 
 static void hear_broker(struct hw_publisher *p, const struct nw_msg *msg)
@@ -429,8 +443,11 @@ static void hear_broker(struct hw_publisher *p, const struct nw_msg *msg)
 		nw_wire_push(&p->answers, *msg);
 	} else if (msg->what == NW_CLOSED && (msg->conn == p->conn || msg->conn == p->dialing)) {
 		publisher_down(p);
-	} else if (msg->what == NW_PUBACK && msg->conn == p->conn && !msg->mark) {
-		nw_wire_push(&p->answers, *msg);
+	} else if (msg->what == NW_PUBACK && msg->conn == p->conn) {
+		if (p->kind == NW_C_BARRIERS)
+			p->answered_ns = nw_host_now(p->h->w, p->h).mono.ns;
+		else
+			nw_wire_push(&p->answers, *msg);
 	}
 }
 
@@ -438,18 +455,22 @@ static void step_publisher(struct nw_world *w, struct hw_publisher *p)
 {
 	struct nw_host *h = p->h;
 	bool reach = nw_broker_reachable(w, h);
-	while (reach && nw_arrived(w, &h->wire[NW_FROM_BROKER])) {
-		struct nw_msg msg = nw_wire_pop(&h->wire[NW_FROM_BROKER]);
+	while (reach && nw_arrived(w, &h->wire[p->from])) {
+		struct nw_msg msg = nw_wire_pop(&h->wire[p->from]);
 		hear_broker(p, &msg);
 		nw_msg_fini(&msg);
 	}
-	if (p->conn && is_mute(w, h, &p->silent_at))
+	if (p->conn && p->anew)
+		nw_put(h, p->to, (struct nw_msg){.what = NW_CLOSED, .conn = p->conn});
+	if (p->conn && (p->anew || is_mute(w, h, &p->silent_at)))
 		publisher_down(p);
+	p->anew = false;
 	if (p->conn || w->t < p->dial_at || !reach || (p->dialing && w->t - p->dialed < 3 * HW_NS_PER_S))
 		return;
 	p->dialing = ++w->broker.ids;
 	p->dialed = w->t;
-	nw_put(h, NW_TO_BROKER, (struct nw_msg){.what = NW_CONNECT, .conn = p->dialing, .text = nw_text_ref(p->will)});
+	nw_put(h, p->to,
+	       (struct nw_msg){.what = NW_CONNECT, .conn = p->dialing, .text = p->will ? nw_text_ref(p->will) : NULL});
 }
 
 /* --- evictions --------------------------------------------------------------------------------------------------- */
@@ -520,6 +541,8 @@ bool nw_mqtt_readable(const struct nw_host *h, int fd)
 		return h->reader && h->reader->ring.n;
 	if (fd == FD_PUBLISHER)
 		return h->publisher && h->publisher->answers.n;
+	if (fd == FD_BARRIERS)
+		return h->barriers && h->barriers->answers.n;
 	for (const struct hw_evict *e = h->evicts; e; e = e->next)
 		if (e->fd == fd)
 			return e->over;
@@ -539,7 +562,7 @@ int64_t nw_pace_ms(const struct nw_host *h)
 static void count_sight(struct nw_world *w, struct nw_host *h)
 {
 	int64_t step = w->t - h->looped < NW_STEP_NS ? w->t - h->looped : NW_STEP_NS;
-	if (!h->publisher || h->publisher->conn)
+	if (!h->barriers || h->barriers->conn)
 		h->mute_since = w->t;
 	if (!h->reader->up)
 		return;
@@ -559,17 +582,20 @@ void nw_mqtt_step(struct nw_world *w, struct nw_host *h)
 	h->looped = w->t;
 	if (h->publisher)
 		step_publisher(w, h->publisher);
+	if (h->barriers)
+		step_publisher(w, h->barriers);
 	step_evictions(w, h);
 }
 
-void nw_mqtt_drop(struct nw_world *w, struct nw_host *h, bool reader)
+void nw_mqtt_drop(struct nw_world *w, struct nw_host *h, enum nw_clients kind)
 {
-	uint64_t conn = reader ? (h->reader ? h->reader->conn : 0) : (h->publisher ? h->publisher->conn : 0);
+	struct hw_publisher *p = kind == NW_C_SESSION ? h->publisher : kind == NW_C_BARRIERS ? h->barriers : NULL;
+	uint64_t conn = p ? p->conn : kind == NW_C_READER && h->reader ? h->reader->conn : 0;
 	if (!conn)
 		return;
-	nw_send(w, h, reader ? NW_TO_READER : NW_TO_BROKER, (struct nw_msg){.what = NW_CLOSED, .conn = conn});
-	if (reader)
-		reader_down(h->reader);
+	nw_send(w, h, p ? p->to : NW_TO_READER, (struct nw_msg){.what = NW_CLOSED, .conn = conn});
+	if (p)
+		publisher_down(p);
 	else
-		publisher_down(h->publisher);
+		reader_down(h->reader);
 }

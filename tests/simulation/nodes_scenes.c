@@ -120,7 +120,7 @@ static void claimant_dies(struct nw_world *w)
 		next(w, 8 * HW_NS_PER_S);
 	} else if (w->stage == 1 && has_claimed(w)) {
 		die(w, SECOND);
-		nw_mqtt_drop(w, &w->host[FIRST], false);
+		nw_mqtt_drop(w, &w->host[FIRST], NW_C_SESSION);
 		next(w, 8 * HW_NS_PER_S);
 	}
 }
@@ -287,7 +287,7 @@ static void new_devices(struct nw_world *w)
 		lack_half(w);
 	} else if (w->stage == 1 && w->t > SETTLED_NS) {
 		pick_those_of(w, SECOND);
-		nw_mqtt_drop(w, &w->host[FIRST], true);
+		nw_mqtt_drop(w, &w->host[FIRST], NW_C_READER);
 		hold(w, FIRST, NW_FROM_REDIS + NW_L_TAIL, true);
 		turn_those_of(w, SECOND);
 		next(w, 4 * HW_NS_PER_S);
@@ -325,7 +325,7 @@ static void mute_cut(struct nw_world *w)
 		next(w, 0);
 	} else if (w->stage == 2 && has_passed(w, 500)) {
 		first->cut_broker = w->t + 1700 * HW_NS_PER_MS;
-		nw_mqtt_drop(w, first, false);
+		nw_mqtt_drop(w, first, NW_C_SESSION);
 		next(w, 1700 * HW_NS_PER_MS);
 	}
 }
@@ -378,7 +378,7 @@ static void flushed_load(struct nw_world *w)
 		hold(w, SECOND, NW_FROM_REDIS + NW_L_TAIL, true);
 		next(w, 4 * HW_NS_PER_S);
 	} else if (w->stage == 3 && owns_any(w, SECOND)) {
-		nw_mqtt_drop(w, &w->host[SECOND], false);
+		nw_mqtt_drop(w, &w->host[SECOND], NW_C_SESSION);
 		next(w, 4 * HW_NS_PER_S);
 	} else if (w->stage == 4 && w->host[SECOND].app->publisher_up) {
 		hold(w, SECOND, NW_FROM_REDIS + NW_L_TAIL, false);

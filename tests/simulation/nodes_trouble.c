@@ -128,11 +128,14 @@ static void trouble_host(struct nw_world *w, struct nw_host *h)
 	stand(w, h);
 	cut(w, h);
 	end(w, h);
-	for (int reader = 0; reader < 2; reader++)
-		if (happens(w, reader ? NW_DROP_READER : NW_DROP) && nw_host_acts(w, h)) {
-			nw_mqtt_drop(w, h, reader);
-			note(w, w->t);
-		}
+	if (happens(w, NW_DROP) && nw_host_acts(w, h)) {
+		nw_mqtt_drop(w, h, sim_chance(&w->random, 0.5) ? NW_C_SESSION : NW_C_BARRIERS);
+		note(w, w->t);
+	}
+	if (happens(w, NW_DROP_READER) && nw_host_acts(w, h)) {
+		nw_mqtt_drop(w, h, NW_C_READER);
+		note(w, w->t);
+	}
 	if (happens(w, NW_CLOCK))
 		h->wall_off += sim_between(&w->random, -30000, 30000) * HW_NS_PER_MS;
 }

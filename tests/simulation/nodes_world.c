@@ -172,6 +172,7 @@ static void step(struct nw_world *w)
 		for (int k = 0; k < NW_LINKS; k++)
 			serve_redis(w, h, (enum nw_links)k);
 		serve_broker(w, h, NW_TO_BROKER);
+		serve_broker(w, h, NW_TO_BARRIERS);
 		serve_broker(w, h, NW_TO_READER);
 		serve_broker(w, h, NW_TO_EVICT);
 		nw_host_step(w, h);
@@ -187,7 +188,7 @@ void nw_init(struct nw_world *w, uint64_t seed)
 	w->random.state = sim_draw(&w->random); /* or a seed were the one before it, a draw later */
 	w->broker.ids = 1;
 	for (int i = 0; i < NW_HOSTS; i++)
-		w->broker.session[i].lapse = w->broker.reader[i].lapse = INT64_MAX;
+		w->broker.session[i].lapse = w->broker.reader[i].lapse = w->broker.barriers[i].lapse = INT64_MAX;
 	nw_plan_draw(w);
 }
 

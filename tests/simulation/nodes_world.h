@@ -101,6 +101,8 @@ enum nw_wires {
 	NW_FROM_REDIS = NW_TO_REDIS + NW_LINKS,
 	NW_TO_BROKER = NW_FROM_REDIS + NW_LINKS,
 	NW_FROM_BROKER,
+	NW_TO_BARRIERS, /* the connection that carries what a node sends to itself */
+	NW_FROM_BARRIERS,
 	NW_TO_READER,
 	NW_READ,
 	NW_TO_EVICT,
@@ -225,6 +227,9 @@ struct nw_range {
 
 /* --- the broker ------------------------------------------------------------------------------------------------- */
 
+/* A node's connections to the broker. */
+enum nw_clients { NW_C_SESSION, NW_C_READER, NW_C_BARRIERS };
+
 struct nw_client {
 	uint64_t conn; /* 0: none */
 	int host;      /* whose it is */
@@ -247,8 +252,8 @@ struct nw_kept {
 };
 
 struct nw_broker {
-	struct nw_client session[NW_HOSTS], reader[NW_HOSTS]; /* by name */
-	struct nw_text *presence[NW_HOSTS], *known[NW_HOSTS]; /* retained */
+	struct nw_client session[NW_HOSTS], reader[NW_HOSTS], barriers[NW_HOSTS]; /* by name */
+	struct nw_text *presence[NW_HOSTS], *known[NW_HOSTS];                     /* retained */
 	struct nw_kept retained[NW_DEVICES];
 	struct hw_token most[HW_PARTITIONS]; /* the oracle's: of the statuses passed on in this life */
 	struct nw_begun begun[NW_HOSTS];     /* by name */
@@ -300,7 +305,7 @@ struct nw_host {
 	int64_t tick_at, tick_ms;
 	bool stopped_loop;
 
-	struct hw_publisher *publisher;
+	struct hw_publisher *publisher, *barriers;
 	struct hw_reader *reader;
 	struct hw_redis *redis;
 	struct hw_tail *tail;
@@ -530,7 +535,7 @@ void nw_broker_serve(struct nw_world *w, struct nw_host *h, enum nw_wires k, str
 /* A device publishes; the reference is borrowed. */
 void nw_broker_hears(struct nw_world *w, struct nw_text *t);
 void nw_broker_step(struct nw_world *w);
-void nw_broker_end(struct nw_world *w, int name, bool reader, bool will);
+void nw_broker_end(struct nw_world *w, int name, enum nw_clients kind, bool will);
 void nw_broker_restart(struct nw_world *w, bool keeps);
 bool nw_broker_reachable(const struct nw_world *w, const struct nw_host *h);
 void nw_broker_fini(struct nw_world *w);
@@ -557,7 +562,7 @@ bool nw_mqtt_readable(const struct nw_host *h, int fd);
 /* What its threads and links do by themselves. */
 void nw_mqtt_step(struct nw_world *w, struct nw_host *h);
 void nw_mqtt_reader_step(struct nw_world *w, struct nw_host *h, int64_t planned);
-void nw_mqtt_drop(struct nw_world *w, struct nw_host *h, bool reader);
+void nw_mqtt_drop(struct nw_world *w, struct nw_host *h, enum nw_clients kind);
 void nw_links_begin(struct nw_world *w, struct nw_host *h);
 void nw_links_step(struct nw_world *w, struct nw_host *h);
 bool nw_link_ask(struct nw_host *h, enum nw_links k, struct nw_msg msg);

@@ -69,7 +69,7 @@ static void pipe_push(struct sim *s, uint32_t r, struct sim_packet p)
 	struct sim_pipe *pipe = &b->pipe[r];
 	if (!pipe->open)
 		return;
-	if (pipe->q.n >= s->plan.pipe_bound && p.what != SIM_CLOSE && p.what != SIM_ACK) {
+	if (pipe->q.n >= s->plan.pipe_bound && p.what != SIM_CLOSE && p.what != SIM_ACK && p.what != SIM_TAKEN) {
 		b->dropped++;
 		drop(s, &p);
 		return;
@@ -316,6 +316,7 @@ static void process(struct sim *s, uint32_t c, struct sim_packet p)
 	case SIM_BARRIER:
 		for (uint32_t r = 0; r < s->plan.readers; r++)
 			pipe_push(s, r, p);
+		pipe_push(s, s->plan.readers, (struct sim_packet){.what = SIM_TAKEN});
 		break;
 	case SIM_GOODBYE:
 		b->retained[p.device] = (struct sim_retained){.any = true};

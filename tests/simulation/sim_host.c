@@ -76,7 +76,10 @@ void sim_host_read_acks(struct sim *s)
 {
 	struct sim_packet p;
 	while (sim_broker_read(s, s->plan.readers, &p))
-		sim_host_acked(s, p.device, p.number);
+		if (p.what == SIM_TAKEN)
+			hw_monitor_barrier_taken(s->host.m, sim_host_now(s).mono);
+		else
+			sim_host_acked(s, p.device, p.number);
 }
 
 static void publish(struct sim *s, struct hw_ref ref)
@@ -216,6 +219,11 @@ static void dispatch(struct sim *s, const struct hw_out *out)
 		sim_oracle_deaf(s, out->deaf.group, out->deaf.begun);
 		if (!out->deaf.begun)
 			sim_host_republish(s);
+		break;
+	case HW_OUT_REOPEN:
+		sim_trace(s, "reopen", 0, 0);
+		sim_broker_leave(s, s->plan.devices + s->plan.readers);
+		sim_host_down(s, s->plan.readers);
 		break;
 	case HW_OUT_RECONNECT:
 		sim_trace(s, "reconnect", out->source, 0);

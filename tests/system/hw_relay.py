@@ -19,6 +19,7 @@ class Relay:
         self.port = self.listener.getsockname()[1]
         self.open, self.refusing, self.pairs, self.lock = threading.Event(), False, set(), threading.Lock()
         self.accepting, self.crowd = threading.Event(), []
+        self.first, self.lost = {}, set()  # what a connection began with; those of which nothing arrives any more
         self.open.set()
         self.accepting.set()
         threading.Thread(target=self.accept, daemon=True).start()
@@ -44,6 +45,14 @@ class Relay:
             self.drop()
         else:
             self.open.clear()
+
+    def lose(self, word):
+        """As where a NAT entry is lost: of each connection that began with a message with `word` nothing arrives any more, and
+        neither end learns that. Later connections work. How many they are."""
+        with self.lock:
+            lost = {pair for pair, first in self.first.items() if word in first and pair in self.pairs}
+            self.lost |= lost
+        return len(lost)
 
     def mend(self):
         for s in self.crowd:
@@ -117,9 +126,13 @@ class Relay:
                     break
                 if not is_answer and self.refused and self.refused in data:
                     break
+                if not is_answer:
+                    self.first.setdefault(pair, data)
                 for old, new in (self.names() if is_answer else self.asked).items():
                     data = data.replace(old, new)
                 self.open.wait()
+                if pair in self.lost:
+                    continue
                 sink.sendall(data)
                 time.sleep(GATHER)
         except OSError:

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from hw_env import NO_STALL, NO_STANDSTILL
+from hw_relay import Relay
 from hw_wait import in_time, pass_time, throughout, wait_until
 
 
@@ -95,6 +96,45 @@ def test_a_lost_link(env):
         p.is_over(3.0, 8.0, lossy=True)
         nobody_died(env)
     assert d.get("/readyz").status == 200
+
+
+@pytest.fixture
+def relay(env):
+    way = Relay(lambda: env.broker.port)
+    yield way
+    way.close()
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_connection_of_barriers_that_carries_nothing(env, relay, protocol):
+    """Heartbeats go on to come: it is blind within barrier_timeout and opens that connection again."""
+    d = env.daemon(timeout="2s", monitor=NO_STALL,
+                   mqtt={"port": relay.port, "protocol": protocol, "reconnect_grace": "1s", "barrier_timeout": "2s"})
+    with env.beating(["a", "b"], 0.05):
+        env.wait_store("b", "online")
+        p = Period(env, d, "barrier")
+        assert relay.lose(b"-bar") == 1
+        p.begins()
+        d.wait_seeing(20)
+        assert p.log("the broker answers nothing to 'heartwheel-%s-bar'" % env.node)
+        assert p.log(r"seeing again after [\d.]+ s blind \(barrier, silence counts anew\)")
+        nobody_died(env)
+        env.beat("c")
+        env.wait_store("c", "offline", 15)
+
+
+def test_a_connection_of_statuses_that_carries_nothing(env, relay):
+    """It is no blindness. The publisher notices that nothing is acknowledged, and the statuses go out then."""
+    d = env.daemon(timeout="1s", monitor=NO_STALL, mqtt={"port": relay.port})
+    env.beat("a")
+    env.wait_store("a", "offline", 15)
+    assert relay.lose(b"-pub") == 1
+    watcher = env.observer(env.status_topic("b"))
+    env.beat("b")
+    env.wait_store("b", "offline", 15)
+    assert d.status()["blind"] is False
+    wait_until(lambda: any(m.json()["online"] is False for m in watcher.on(env.status_topic("b"))), 20, "the status")
+    assert "has not acknowledged a message for 10 s" in d.log()
 
 
 @pytest.mark.parametrize("seconds", [2.0, 7.0])
@@ -200,7 +240,7 @@ def test_a_receive_buffer_that_filled(env):
 
 
 def gap_of_a_return(env, d):
-    """The broker is away until the daemon's three connections try again seconds apart from each other, then it returns. The
+    """The broker is away until the daemon's four connections try again seconds apart from each other, then it returns. The
     seconds from the first connection that found it to the last."""
     env.broker.kill()
     d.wait_lost()
@@ -209,7 +249,7 @@ def gap_of_a_return(env, d):
     env.broker.start()
     wait_until(lambda: "connected to 127" in d.log()[n:], 20, "the first connection")
     at = time.monotonic()
-    wait_until(lambda: d.log()[n:].count("connected to 127") == 3, 20, "all three connections")
+    wait_until(lambda: d.log()[n:].count("connected to 127") == 4, 20, "all four connections")
     return time.monotonic() - at
 
 

@@ -109,7 +109,7 @@ def test_without_a_publisher(env, protocol):
         wait_until(lambda: d.status()["blind_cause"] == "barrier", 15, "blind: barrier")
         throughout(lambda: d.status()["blind_cause"] == "barrier" and d.state("dies") != "offline", 3)
         said = lines(d, r"blind \(barrier\): nothing can be published")
-        assert len(said) == 1 and "-pub" in said[0], d.log()
+        assert len(said) == 1 and "-bar" in said[0], d.log()
         assert connects(env) == 2, "the reader is connected anew"  # and who is called like one
         restart(env)
         d.wait_seeing(10)

@@ -245,6 +245,55 @@ START_TEST(test_a_stall_is_not_the_brokers_silence)
 }
 END_TEST
 
+/* Heartbeats go on, ten a second, and no barrier comes back. */
+static void beat_for(int64_t ns)
+{
+	for (int64_t until = w->now.mono.ns + ns; w->now.mono.ns < until; world_pass(w, 100 * MS))
+		world_beat(w, "other", "");
+}
+
+/* The barriers' connection carries nothing more, and the readers' do: blind within barrier_timeout. */
+START_TEST(test_a_silent_connection_of_barriers_blinds)
+{
+	beat_for(20 * S);
+	w->swallow = w->silent = true;
+	uint64_t sent = hw_monitor_stats(w->m)->barriers_sent;
+	while (hw_monitor_stats(w->m)->barriers_sent == sent)
+		beat_for(50 * MS);
+	struct hw_mono out = w->now.mono;
+	w->n_log = 0;
+	beat_for(4700 * MS);
+	ck_assert_uint_eq(world_count(w, HW_OUT_REOPEN, 0), 0);
+	ck_assert_int_eq(hw_monitor_blind(w->m)->active, 0);
+	beat_for(400 * MS);
+	ck_assert_uint_eq(world_count(w, HW_OUT_REOPEN, 0), 1);
+	ck_assert_int_eq(hw_monitor_blind(w->m)->active, 1u << HW_CAUSE_BARRIER);
+	ck_assert_int_le(hw_monitor_blind(w->m)->since.ns, out.ns);
+	ck_assert(hw_monitor_blind(w->m)->lossy);
+	beat_for(4 * S); /* later each time */
+	ck_assert_uint_eq(world_count(w, HW_OUT_REOPEN, 0), 1);
+	beat_for(2 * S);
+	ck_assert_uint_eq(world_count(w, HW_OUT_REOPEN, 0), 2);
+	hw_monitor_publisher(w->m, w->now, false);
+	w->swallow = w->silent = false;
+	hw_monitor_publisher(w->m, w->now, true);
+	beat_for(6 * S);
+	ck_assert(hw_monitor_in_grace(w->m) || hw_monitor_blind(w->m)->active == 0);
+}
+END_TEST
+
+/* The broker acknowledges barriers and is late with them: it is slow. */
+START_TEST(test_a_slow_broker_does_not_blind)
+{
+	beat_for(20 * S);
+	w->swallow = true;
+	w->n_log = 0;
+	beat_for(30 * S);
+	ck_assert_uint_eq(world_count(w, HW_OUT_REOPEN, 0), 0);
+	ck_assert_int_eq(hw_monitor_blind(w->m)->active, 0);
+}
+END_TEST
+
 /* A barrier that waited for the monitor itself says nothing of the broker's pace. */
 START_TEST(test_a_stall_is_no_round_trip)
 {
@@ -655,6 +704,8 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_standstill_takes_four_round_trips, 0, 5);
 	tcase_add_test(tc, test_how_long_a_pause_is_lossless);
 	tcase_add_test(tc, test_reconnects_back_off_to_a_minute);
+	tcase_add_test(tc, test_a_silent_connection_of_barriers_blinds);
+	tcase_add_test(tc, test_a_slow_broker_does_not_blind);
 	tcase_add_test(tc, test_everybody_is_refreshed_while_blind);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -134,6 +134,29 @@ START_TEST(test_one_that_goes_takes_with_it_what_was_on_its_way)
 }
 END_TEST
 
+/* A broker that takes QoS 0 only acknowledges nothing. What it brings to one source it has read. */
+START_TEST(test_barriers_that_one_brings_were_read)
+{
+	w->silent = true;
+	links(comes(), true);
+	world_pass(w, 20 * S);
+	w->back_on = 1;
+	w->n_log = 0;
+	for (int k = 0; k < 80; k++) {
+		world_beat(w, "a", "");
+		world_pass(w, 100 * MS);
+	}
+	ck_assert_uint_eq(world_count(w, HW_OUT_REOPEN, 0), 0);
+	ck_assert(!hw_monitor_barriers_silent(w->m, w->now));
+	w->back_on = 0; /* none is back: so it may read none */
+	for (int k = 0; k < 60; k++) {
+		world_beat(w, "a", "");
+		world_pass(w, 100 * MS);
+	}
+	ck_assert_uint_eq(world_count(w, HW_OUT_REOPEN, 0), 1);
+}
+END_TEST
+
 START_TEST(test_one_that_goes_blocks_nobody)
 {
 	unsigned peer = comes();
@@ -253,6 +276,7 @@ int main(void)
 	tcase_add_test(tc, test_who_waits_is_proven_through_it_as_well);
 	tcase_add_test(tc, test_barriers_of_before_it_came_prove_nothing);
 	tcase_add_test(tc, test_one_that_goes_takes_with_it_what_was_on_its_way);
+	tcase_add_test(tc, test_barriers_that_one_brings_were_read);
 	tcase_add_test(tc, test_one_that_goes_blocks_nobody);
 	tcase_add_test(tc, test_one_that_goes_before_it_was_up_leaves_nothing);
 	tcase_add_test(tc, test_one_that_goes_after_it_was_lost_leaves_a_grace);

@@ -25,6 +25,7 @@ struct world {
 	struct hw_now now;
 	int64_t rtt_ns;   /* of barriers */
 	bool swallow;     /* barriers do not come back */
+	bool silent;      /* the broker acknowledges no barrier */
 	unsigned back_on; /* on which sources they do: a bit each; at first on source 0 */
 	const char *deny; /* canaries on topics with this in them do not come back; NULL: all do */
 	bool refuses;     /* ... and the broker says that it refuses them */
@@ -96,6 +97,8 @@ static inline void world_take(struct world *w, const struct hw_out *out)
 	}
 	if (out->kind == HW_OUT_BARRIER) {
 		w->barriers++;
+		if (!w->silent)
+			hw_monitor_barrier_taken(w->m, w->now.mono);
 		if (!w->swallow) {
 			world_must(w->n_out < WORLD_BARRIERS);
 			w->out[w->n_out].number = out->barrier;
