@@ -48,7 +48,7 @@ static void publisher_up(struct hw_app *a, struct hw_now now)
 	a->publisher_reconnects += a->publisher_ever_up;
 	a->publisher_ever_up = true;
 	a->publisher_why[0] = '\0';
-	hw_publisher_tell_qos(a->barriers.publisher, hw_publisher_lacks_qos(a->publisher));
+	hw_publisher_tell_broker(a->barriers.publisher, hw_publisher_lacks_qos(a->publisher));
 	a->presence_due = true;
 	hw_log(a->log, HW_LOG_NOTICE, "publisher: connected to %s:%d", a->publisher_conf.host, a->publisher_conf.port);
 	hw_app_cluster_session(a, now, true);

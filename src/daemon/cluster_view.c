@@ -92,10 +92,12 @@ static cJSON *add_client_ids(const struct hw_app *a, cJSON *j)
 	return list;
 }
 
-static void add_reader_ids(const struct hw_app *a, cJSON *list)
+static void add_other_ids(const struct hw_app *a, cJSON *list)
 {
 	const struct hw_settings *c = a->start;
 	char id[256];
+	snprintf(id, sizeof(id), "%s-%s-bar", c->mqtt.client_id_prefix, c->node_id);
+	cJSON_AddItemToArray(list, cJSON_CreateString(id));
 	for (unsigned i = 0; i < a->n_readers; i++) {
 		snprintf(id, sizeof(id), "%s-%s-r%u", c->mqtt.client_id_prefix, c->node_id, i);
 		cJSON_AddItemToArray(list, cJSON_CreateString(id));
@@ -139,7 +141,7 @@ void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_no
 	cJSON *client_ids = add_essentials(a, o, j);
 	print_entry(j, buf);
 	add_numbers(a, j);
-	add_reader_ids(a, client_ids);
+	add_other_ids(a, client_ids);
 	cJSON_AddStringToObject(j, "listen", a->start->http_listen);
 	print_entry(j, buf);
 	cJSON_Delete(j);

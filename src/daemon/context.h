@@ -139,7 +139,7 @@ struct hw_app {
 
 	struct hw_mono publisher_lost; /* while it is not up: since when; 0: since the start */
 	bool publisher_up, publisher_ever_up, redis_up, redis_ever_up, loading;
-	char publisher_why[512], redis_why[512];
+	char publisher_why[512], redis_why[512], mqtt_lacks[800];
 	uint64_t owed_store;       /* devices with HW_OWED_STORE */
 	struct hw_mono redis_late; /* since when Redis has not confirmed: 0: it does */
 	bool releasing;            /* statuses no longer wait for Redis: sweep under way */

@@ -59,7 +59,6 @@ static int start_barriers(struct hw_app *a)
 	int rc = hw_publisher_start(&b->publisher, &b->conf, NULL, NULL, 0);
 	if (rc)
 		return rc;
-	hw_publisher_tell_qos(b->publisher, true); /* until the publisher's connection is up */
 	b->readable =
 		event_new(a->loop.base, hw_publisher_fd(b->publisher), EV_READ | EV_PERSIST, hw_app_on_barriers, a);
 	return b->readable && event_add(b->readable, NULL) == 0 ? 0 : -ENOMEM;

@@ -33,7 +33,15 @@ static bool readers_up(const struct hw_app *a)
 	return !hw_share_why(a);
 }
 
-static const char *mqtt_text(const struct hw_app *a)
+/* The readers are up: so the broker is there, and the client id says which connection it does not take. */
+static const char *lacks_text(struct hw_app *a, const char *client_id, const char *why)
+{
+	snprintf(a->mqtt_lacks, sizeof(a->mqtt_lacks), "'%s' is not connected: %s", client_id,
+	         why[0] ? why : "connecting");
+	return a->mqtt_lacks;
+}
+
+static const char *mqtt_text(struct hw_app *a)
 {
 	for (unsigned i = 0; i < a->n_readers; i++)
 		if (!a->reader[i].up)
@@ -41,9 +49,9 @@ static const char *mqtt_text(const struct hw_app *a)
 	if (a->publisher_up && a->barriers.up && hw_share_why(a))
 		return hw_share_why(a);
 	if (!a->publisher_up)
-		return a->publisher_why[0] ? a->publisher_why : "connecting";
+		return lacks_text(a, a->publisher_id, a->publisher_why);
 	if (!a->barriers.up)
-		return a->barriers.why[0] ? a->barriers.why : "connecting";
+		return lacks_text(a, a->barriers.client_id, a->barriers.why);
 	return "up";
 }
 
@@ -58,7 +66,7 @@ static const char *redis_text(const struct hw_app *a)
 
 static void status(void *arg, struct hw_control_status *out)
 {
-	const struct hw_app *a = arg;
+	struct hw_app *a = arg;
 	struct hw_now now = hw_app_now();
 	out->node = a->conf->node_id;
 	out->version = HW_VERSION;

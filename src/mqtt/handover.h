@@ -28,6 +28,7 @@ struct hw_handover {
 	struct hw_orders orders;
 	atomic_int_least64_t stop_by_ns;  /* monotonic; to be set before HW_ORDER_STOP is given */
 	atomic_bool lacks_qos;            /* see hw_publisher_lacks_qos() */
+	atomic_bool broker_answers;       /* the broker has answered another connection */
 	atomic_int_least64_t answered_ns; /* see hw_publisher_answered_ns() */
 
 	/* the thread's own: what goes with every answer */

@@ -209,8 +209,9 @@ void hw_publisher_flush(struct hw_publisher *p);
 void hw_publisher_hurry(struct hw_publisher *p);
 /* Whether the broker takes QoS 0 only, as this connection, which has a last will, has found out when it came up. */
 bool hw_publisher_lacks_qos(const struct hw_publisher *p);
-/* Tells the same to a connection without a last will: before MQTT 5 it cannot find out. */
-void hw_publisher_tell_qos(struct hw_publisher *p, bool lacks);
+/* Tells a connection without a last will what another one has found out: the broker answers, and whether it takes QoS 0
+ * only, which such a connection cannot find out before MQTT 5 and supposes until then. */
+void hw_publisher_tell_broker(struct hw_publisher *p, bool lacks_qos);
 /* Closes the connection and opens it again. */
 void hw_publisher_reconnect(struct hw_publisher *p);
 /* CLOCK_MONOTONIC at the broker's last acknowledgement of a barrier, a canary or a message to the share topic; 0: none.

@@ -65,6 +65,7 @@ int hw_publisher_start(struct hw_publisher **out, const struct hw_mqtt_conf *con
 	atomic_init(&p->owners, 1);
 	int rc = hw_handover_init(&p->handover);
 	if (!rc) {
+		atomic_store(&p->handover.lacks_qos, !will_topic);
 		atomic_store(&p->owners, 2);
 		rc = hw_thread_start(&p->thread, run, p, will_topic ? "hw-publisher" : "hw-barriers");
 	}
@@ -92,9 +93,10 @@ bool hw_publisher_lacks_qos(const struct hw_publisher *p)
 	return atomic_load(&p->handover.lacks_qos);
 }
 
-void hw_publisher_tell_qos(struct hw_publisher *p, bool lacks)
+void hw_publisher_tell_broker(struct hw_publisher *p, bool lacks_qos)
 {
-	atomic_store(&p->handover.lacks_qos, lacks);
+	atomic_store(&p->handover.lacks_qos, lacks_qos);
+	atomic_store(&p->handover.broker_answers, true);
 }
 
 int64_t hw_publisher_answered_ns(const struct hw_publisher *p)

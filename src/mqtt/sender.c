@@ -120,6 +120,8 @@ static void on_publish(struct mosquitto *m, void *arg, int mid, int reason, cons
 static int prepare(struct hw_link *l)
 {
 	struct hw_sender *s = l->owner;
+	if (atomic_load(&s->handover->broker_answers))
+		hw_why_answered(&l->why);
 	mosquitto_publish_v5_callback_set(l->m, on_publish);
 	bool retain;
 	int qos, rc = mosquitto_int_option(l->m, MOSQ_OPT_SEND_MAXIMUM, HW_STATUSES_WINDOW + BARRIER_SLOTS);

@@ -413,10 +413,10 @@ bool hw_publisher_lacks_qos(const struct hw_publisher *p)
 	return false;
 }
 
-void hw_publisher_tell_qos(struct hw_publisher *p, bool lacks)
+void hw_publisher_tell_broker(struct hw_publisher *p, bool lacks_qos)
 {
 	(void)p;
-	(void)lacks;
+	(void)lacks_qos;
 }
 
 int64_t hw_publisher_answered_ns(const struct hw_publisher *p)

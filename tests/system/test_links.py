@@ -12,6 +12,7 @@ import time
 import paho.mqtt.client as paho
 import pytest
 
+from hw_relay import Relay
 from hw_wait import in_time, throughout, wait_until
 
 HASTY = {"barrier_timeout": "1s", "barrier_slow": "100ms", "reconnect_grace": "0"}
@@ -126,6 +127,27 @@ def test_without_a_publisher(env, protocol):
     assert [e for e in env.edges("lives")] == [("online", "heartbeat")]
 
 
+def test_without_its_barriers(env):
+    """Everything else is let in: blind, and the log and the status name the client id that is refused and why."""
+    way = Relay(lambda: env.broker.port)
+    way.refused = b"-bar"
+    bar = "heartwheel-%s-bar" % env.node
+    d = env.daemon(seeing=False, timeout="1s", monitor=QUIET, mqtt={"port": way.port, **HASTY})
+    with env.beating(["lives"], 0.2):
+        wait_until(lambda: env.beat("dies") and d.state("dies") == "online", 10, "the reader to be subscribed", interval=0.1)
+        wait_until(lambda: d.status()["blind_cause"] == "barrier", 15, "blind: barrier")
+        throughout(lambda: d.state("dies") == "online", 3)
+        said = lines(d, r"blind \(barrier\): nothing can be published")
+        assert len(said) == 1 and bar in said[0] and "closed" in said[0], d.log()
+        shown = d.ctl("status").stdout
+        assert bar in d.status()["mqtt"] and bar in shown and d.metrics().get("link_up", link="barriers") == 0, shown
+        way.refused = None
+        d.wait_seeing(10)
+        env.wait_store("dies", "offline")
+        assert d.status()["mqtt"] == "up" and d.state("lives") == "online"
+    way.close()
+
+
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_broker_that_restarts_every_few_seconds(env, protocol):
     """Found again within three seconds each time, and never taken for another client."""
@@ -144,13 +166,13 @@ def test_a_broker_that_restarts_every_few_seconds(env, protocol):
     in_time(slowest, 3, "until the monitor was connected again")
 
 
-@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
-def test_a_rival_is_told_of(env, protocol):
+@pytest.mark.parametrize("protocol,which", [("5", "r0"), ("3.1.1", "r0"), ("5", "bar"), ("5", "pub")])
+def test_a_rival_is_told_of(env, protocol, which):
     """Another client of the same id, which connects again as soon as it is thrown out."""
     env.own_broker()
     d = env.daemon(monitor=QUIET, mqtt={"protocol": protocol, **HASTY})
-    rival = env.client(client_id="heartwheel-%s-r0" % env.node)
-    wait_until(lambda: lines(d, "another client connected as"), 20, "a line about it")
+    rival = env.client(client_id="heartwheel-%s-%s" % (env.node, which))
+    wait_until(lambda: lines(d, "another client connected as .*-%s" % which), 20, "a line about it")
     start = connects(env)
     throughout(lambda: d.alive, 2)
     assert connects(env) - start <= 8, "they fight on"

@@ -62,7 +62,8 @@ def test_those_with_many_long_client_ids_say_all_of_themselves(env):
     b = m.add((env.node + "-b").ljust(64, "b"))
     m.start()
     entry = m.members()[a.node]
-    assert len(entry["client_ids"]) >= 17 and entry["lease_ms"] == 1000 and entry["listen"] == "", entry
+    assert len(entry["client_ids"]) == 18 and "%s-%s-bar" % ("p" * 64, a.node) in entry["client_ids"], entry
+    assert entry["lease_ms"] == 1000 and entry["listen"] == "", entry
     for one, other in (a, b), (b, a):
         wait_until(lambda: nodes(one)[other.node]["differs"] == ["config"], what="the other's groups to differ")
         wait_until(lambda: "'%s' has another config than this one" % other.node in one.log(), what="the log to name it")
