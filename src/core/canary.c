@@ -6,14 +6,15 @@
 
 #include "heartwheel/fnv.h"
 
-#define TICK_NS        (HW_NS_PER_S / HW_TICKS_PER_S + 1)
-#define US             1000
-#define LATE_NS        HW_NS_PER_S       /* a canary that takes longer, and was overtaken by a barrier, is lost */
-#define TELL_AFTER_NS  (4 * HW_NS_PER_S) /* a group that is deaf for it is so by then */
-#define TRIES          2                 /* a subscription after a reload may come later than the first one */
-#define BURST          64                /* canaries at once, so that the publisher's window is not filled with them */
-#define BURST_EVERY_NS (50 * HW_NS_PER_MS)
-#define WAIT_MAX_NS    HW_NS_PER_S
+#define TICK_NS       (HW_NS_PER_S / HW_TICKS_PER_S + 1)
+#define US            1000
+#define LATE_NS       HW_NS_PER_S       /* a canary that takes longer, and was overtaken by a barrier, is lost */
+#define TELL_AFTER_NS (4 * HW_NS_PER_S) /* a group that is deaf for it is so by then */
+#define TRIES         2                 /* a subscription after a reload may come later than the first one */
+/* So many canaries go out before a later barrier is back: 4 KiB of them behind a barrier would make mosquitto 2.1 read
+ * on in the same turn, and the second barrier of the pair would prove nothing. */
+#define BURST       8
+#define WAIT_MAX_NS HW_NS_PER_S
 
 /* --- what comes back ------------------------------------------------------------ */
 
@@ -156,13 +157,9 @@ static bool can_send(const struct hw_sight *s)
 	return s->publisher_up && hw_sight_all_up(s);
 }
 
-static bool may_send(struct hw_hearing *h, struct hw_mono now)
+static bool may_send(const struct hw_hearing *h, const struct hw_sight *s)
 {
-	if (now.ns - h->burst.ns >= BURST_EVERY_NS) {
-		h->burst = now;
-		h->in_burst = 0;
-	}
-	return h->in_burst < BURST;
+	return h->in_burst < BURST || hw_sight_back(s) >= h->burst;
 }
 
 /* Whether the next one will not come back either. */
@@ -244,9 +241,18 @@ bool hw_canary_tell(struct hw_hearing *h, struct hw_mono now, size_t k)
 bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, int64_t *seq)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
-	if (!f->due || !can_send(s) || !may_send(h, now))
+	if (!f->due || !can_send(s))
 		return false;
+	if (!may_send(h, s)) {
+		h->waits = true;
+		return false;
+	}
+	if (hw_sight_back(s) >= h->burst) {
+		h->in_burst = 0;
+		h->waits = false;
+	}
 	h->in_burst++;
+	h->burst = s->sent + 1;
 	f->due = false;
 	f->newest = now;
 	f->newest_after = s->sent + 1;
@@ -264,8 +270,8 @@ struct hw_mono hw_canary_next(const struct hw_hearing *h, const struct hw_sight 
 {
 	const struct hw_hearing_filter *f = &h->filter[k];
 	struct hw_mono at = f->sent.ns ? late_at(f, s) : HW_MONO_NEVER;
-	if (f->due && can_send(s))
-		at = hw_mono_sooner(at, h->in_burst < BURST ? now : hw_mono_add(h->burst, BURST_EVERY_NS));
+	if (f->due && can_send(s) && may_send(h, s)) /* or a barrier that is back wakes it */
+		at = hw_mono_sooner(at, now);
 	if (f->tell.ns)
 		at = hw_mono_sooner(at, f->tell);
 	return at;

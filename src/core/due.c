@@ -13,6 +13,7 @@
 #include "out.h"
 #include "probe.h"
 
+#define CANARY_PACE_NS  (HW_NS_PER_S / 4)
 #define REFRESH_CHUNK   256 /* records a step of the sweep while blind */
 #define REFRESH_LATE_NS (HW_NS_PER_S / 10)
 
@@ -60,9 +61,15 @@ static bool tell_blind(struct hw_monitor *m, struct hw_out *out)
 	return true;
 }
 
+/* Canaries that wait for a barrier get one soon. */
+static int64_t pace_of(const struct hw_monitor *m)
+{
+	return m->hearing.waits && m->pace_ns > CANARY_PACE_NS ? CANARY_PACE_NS : m->pace_ns;
+}
+
 static bool step_sight(struct hw_monitor *m, struct hw_now now, struct hw_out *out)
 {
-	struct hw_sight_do todo = hw_sight_step(&m->sight, now.mono, last_tag(m), m->pace_ns);
+	struct hw_sight_do todo = hw_sight_step(&m->sight, now.mono, last_tag(m), pace_of(m));
 	if (todo.barrier) {
 		m->stats.barriers_sent++;
 		hw_monitor_emit(m, &(struct hw_out){.kind = HW_OUT_BARRIER, .barrier = m->sight.sent});
@@ -421,7 +428,7 @@ bool hw_monitor_next(struct hw_monitor *m, struct hw_now now, unsigned *budget, 
 bool hw_monitor_due(const struct hw_monitor *m, struct hw_now now, struct hw_mono *at)
 {
 	struct hw_mono hearing = hw_hearing_next(&m->hearing, &m->sight, now.mono);
-	*at = hw_sight_next(&m->sight, now.mono, last_tag(m), m->pace_ns);
+	*at = hw_sight_next(&m->sight, now.mono, last_tag(m), pace_of(m));
 	*at = hearing.ns < at->ns ? hearing : *at;
 	bool blind = hw_monitor_is_blind(m);
 	uint32_t head = m->candidates.head;

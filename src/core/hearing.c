@@ -375,6 +375,7 @@ struct hw_hearing_do hw_hearing_step(struct hw_hearing *h, const struct hw_sight
 	h->at = 0;
 	h->looked = now;
 	h->look = is_busy(h);
+	h->waits &= h->look;
 	return over;
 }
 

@@ -76,8 +76,9 @@ struct hw_hearing {
 	struct hw_mono looked;       /* the turn in which all filters were looked at last */
 	struct hw_mono looking;      /* ... in which that was begun last, */
 	size_t at;                   /* ... and this one is next */
-	struct hw_mono burst;        /* canaries are sent in bursts: the last one's begin, */
-	unsigned in_burst;           /* ... and how many were sent in it */
+	uint64_t burst;              /* canaries are sent in bursts: once this barrier is back the next may begin, */
+	unsigned in_burst;           /* ... and how many were sent in this one */
+	bool waits;                  /* another one is due */
 	unsigned deaf_groups;
 	struct hw_mono deaf_since; /* the first of those that are deaf became so then */
 	int64_t deaf_ns;           /* how long any was, before that */

@@ -38,6 +38,36 @@ START_TEST(test_a_canary_on_every_filter_after_the_subscription)
 }
 END_TEST
 
+/* They share a connection with barriers: few of them may stand behind one. */
+START_TEST(test_few_canaries_are_out_at_once)
+{
+	char text[40][16];
+	const char *filter[40];
+	struct hw_monitor_conf conf = hearing_conf();
+	struct hw_group_spec g = world_group("many", 10000);
+	for (int k = 0; k < 40; k++) {
+		snprintf(text[k], sizeof(text[k]), "f%d/{id}", k);
+		filter[k] = text[k];
+	}
+	g.heartbeat = filter;
+	g.n_heartbeat = 40;
+	g.status = "f0/{id}";
+	g.canary = true;
+	struct world *v = world_new(&conf, &g, 1);
+	v->rtt_ns = 50 * MS;
+	world_connect(v);
+	for (int k = 0; k < 1000 && v->canaries < 40; k++) {
+		int out = 0;
+		for (int i = 0; i < v->n_out; i++)
+			out += v->out[i].topic[0] != '\0';
+		ck_assert_int_le(out, 8);
+		world_pass(v, 10 * MS);
+	}
+	ck_assert_uint_eq(v->canaries, 40);
+	world_free(v);
+}
+END_TEST
+
 /* What stands on it would be somebody else's message: others read it there, and cannot know that it is not theirs. */
 START_TEST(test_no_canary_on_a_filter_that_is_a_topic)
 {
@@ -260,6 +290,7 @@ int main(void)
 	Suite *suite = suite_create("canary");
 	TCase *tc = tcase_create("hearing");
 	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, test_few_canaries_are_out_at_once);
 	tcase_add_test(tc, test_a_canary_on_every_filter_after_the_subscription);
 	tcase_add_test(tc, test_no_canary_on_a_filter_that_is_a_topic);
 	tcase_add_test(tc, test_a_missing_right_is_told_within_seconds_and_once);
