@@ -118,6 +118,9 @@ static void happen(struct sim *s, const struct sim_event *ev)
 	case SIM_PAUSE:
 		sim_broker_on_pause(s);
 		break;
+	case SIM_REPUBLISH:
+		sim_host_on_republish(s);
+		break;
 	case SIM_END:
 		s->over = true;
 		sim_oracle_finish(s);

@@ -44,7 +44,11 @@ enum sim_lie {
 	SIM_SLUGGISH,      /* ... longer by a half and a second */
 	SIM_LEFT_OUT,      /* what the core has not worked off of a list is not given to it again */
 	SIM_FIRST_ALONE,   /* of a list the first element alone is passed on */
-	SIM_LIES
+	SIM_LIES,
+	/* Such as only the barriers' own troubles can find out. */
+	SIM_TOGETHER = SIM_LIES, /* barriers and canaries are sent on the connection of the statuses */
+	SIM_ANSWERED,            /* barriers are said to be acknowledged, and their connection is not opened again */
+	SIM_ALL_LIES
 };
 
 struct sim {

@@ -6,12 +6,13 @@
 
 #include "sim.h"
 
+#define CHUNK     4096               /* bytes that are read at once */
 #define NOTICE_NS (5 * HW_NS_PER_MS) /* until an end of a connection is noticed by who is at its other end */
 
 void sim_broker_init(struct sim *s)
 {
 	struct sim_broker *b = &s->broker;
-	b->n_clients = s->plan.devices + s->plan.readers + 1;
+	b->n_clients = s->plan.devices + s->plan.readers + 2;
 	b->client = sim_calloc(b->n_clients, sizeof(*b->client));
 	b->retained = sim_calloc(s->plan.devices, sizeof(*b->retained));
 	b->ready = sim_calloc(b->n_clients, sizeof(*b->ready));
@@ -24,7 +25,7 @@ void sim_broker_fini(struct sim *s)
 	struct sim_broker *b = &s->broker;
 	for (uint32_t c = 0; c < b->n_clients; c++)
 		sim_fifo_fini(&b->client[c].in);
-	for (uint32_t r = 0; r <= SIM_READERS_MAX; r++)
+	for (uint32_t r = 0; r < SIM_READERS_MAX + 2; r++)
 		sim_fifo_fini(&b->pipe[r].q);
 	free(b->client);
 	free(b->retained);
@@ -67,7 +68,7 @@ static void pipe_push(struct sim *s, uint32_t r, struct sim_packet p)
 {
 	struct sim_broker *b = &s->broker;
 	struct sim_pipe *pipe = &b->pipe[r];
-	if (!pipe->open)
+	if (!pipe->open || b->client[s->plan.devices + r].lost)
 		return;
 	if (pipe->q.n >= s->plan.pipe_bound && p.what != SIM_CLOSE && p.what != SIM_ACK && p.what != SIM_TAKEN) {
 		b->dropped++;
@@ -176,7 +177,8 @@ static void forget_connection(struct sim *s, uint32_t c)
 		else if (p->what == SIM_LIST)
 			sim_list_lost(s, p, false);
 	}
-	k->connected = k->lapsed = false;
+	k->connected = k->lapsed = k->lost = k->cut_packet = false;
+	k->taken = 0;
 	k->conn++;
 	k->in.n = 0;
 	k->arrived = 0;
@@ -189,15 +191,18 @@ static void kick(struct sim *s, uint32_t c)
 	struct sim_broker *b = &s->broker;
 	if (!b->client[c].connected)
 		return;
+	bool lost = b->client[c].lost;
 	forget_connection(s, c);
-	if (c < s->plan.devices) {
+	if (lost) {
+		b->client[c].lost = true; /* its other end goes on to suppose that it is there */
+	} else if (c < s->plan.devices) {
 		sim_at(s, s->now + NOTICE_NS, SIM_CLOSED, c, b->client[c].conn, 0);
 	} else if (is_reader(s, c)) {
 		pipe_push(s, c - s->plan.devices, (struct sim_packet){.what = SIM_CLOSE});
 		b->pipe[c - s->plan.devices].open = false;
 	} else {
-		b->pipe[s->plan.readers].open = false;
-		b->pipe[s->plan.readers].q.n = 0;
+		b->pipe[c - s->plan.devices].open = false;
+		b->pipe[c - s->plan.devices].q.n = 0;
 		sim_at(s, s->now + NOTICE_NS, SIM_HOST_CLOSED, c - s->plan.devices, b->client[c].conn, 0);
 	}
 }
@@ -275,7 +280,7 @@ static void make_ready(struct sim *s, uint32_t c)
 void sim_broker_send(struct sim *s, uint32_t c, struct sim_packet p, int64_t delay_ns)
 {
 	struct sim_client *k = &s->broker.client[c];
-	if (!k->connected)
+	if (!k->connected || k->lost)
 		return;
 	p.at = s->now + delay_ns;
 	if (p.at < k->last_at)
@@ -306,7 +311,8 @@ void sim_broker_on_in(struct sim *s, uint32_t c, uint32_t conn)
 /* The publisher sends with QoS 1. */
 static void acknowledge(struct sim *s, const struct sim_packet *p)
 {
-	pipe_push(s, s->plan.readers, (struct sim_packet){.what = SIM_ACK, .device = p->device, .number = p->number});
+	pipe_push(s, s->plan.readers + 1,
+	          (struct sim_packet){.what = SIM_ACK, .device = p->device, .number = p->number});
 }
 
 static void process(struct sim *s, uint32_t c, struct sim_packet p)
@@ -345,6 +351,42 @@ static void process(struct sim *s, uint32_t c, struct sim_packet p)
 	}
 }
 
+/* Bytes, about. */
+static int size_of(const struct sim_packet *p)
+{
+	return p->what == SIM_STATUS ? 250 : p->what == SIM_CANARY ? 150 : 100;
+}
+
+/*
+ * mosquitto 2.1 reads 4 KiB of a socket. If the last packet in them is not complete it reads on, in the same turn: also
+ * what has arrived since the turn began.
+ */
+static bool goes_on(const struct sim *s, struct sim_client *k)
+{
+	if (!s->broker.reads_on || s->plan.reads_whole)
+		return false;
+	if (k->taken > 0)
+		k->taken--;
+	else
+		k->cut_packet = true; /* the first packet of a turn */
+	if (k->taken > 0 || !k->cut_packet)
+		return k->taken > 0;
+	int bytes = 0;
+	while (k->taken < k->arrived && bytes < CHUNK)
+		bytes += size_of(sim_fifo_at(&k->in, k->taken++));
+	k->cut_packet = bytes >= CHUNK;
+	return k->taken > 0;
+}
+
+static void make_first(struct sim *s, uint32_t c)
+{
+	struct sim_broker *b = &s->broker;
+	b->client[c].ready = true;
+	b->ready_head = (b->ready_head + b->n_clients - 1) % b->n_clients;
+	b->ready[b->ready_head] = c;
+	b->ready_n++;
+}
+
 void sim_broker_on_serve(struct sim *s, uint32_t stamp)
 {
 	struct sim_broker *b = &s->broker;
@@ -360,7 +402,9 @@ void sim_broker_on_serve(struct sim *s, uint32_t stamp)
 		k->arrived--;
 		process(s, c, sim_fifo_pop(&k->in));
 	}
-	if (k->arrived > 0)
+	if (goes_on(s, k))
+		make_first(s, c);
+	else if (k->arrived > 0)
 		make_ready(s, c);
 	plan_turn(s);
 }
@@ -443,6 +487,9 @@ void sim_broker_on_pause(struct sim *s)
 		b->paused = true;
 		next_ns = sim_spread(&s->random, 40 * HW_NS_PER_MS, 600 * HW_NS_PER_MS);
 		sim_broker_stop(s);
+		/* What waits in its sockets then are statuses that are published again, from the first moment on. */
+		for (int64_t at = 1; b->reads_on && at < next_ns; at += 20 * HW_NS_PER_MS)
+			sim_at(s, s->now + at, SIM_REPUBLISH, 0, 0, 0);
 	}
 	if (over)
 		b->pauses_until = 0;
@@ -472,6 +519,11 @@ void sim_broker_up(struct sim *s, bool remembers)
 		memset(s->broker.retained, 0, s->plan.devices * sizeof(*s->broker.retained));
 }
 
+void sim_broker_lose(struct sim *s, uint32_t c)
+{
+	s->broker.client[c].lost = s->broker.client[c].connected;
+}
+
 /* What TCP held back is delivered. */
 static void release(struct sim *s, struct sim_fifo *f, int64_t *last_at, enum sim_kind kind, uint32_t who,
                     uint32_t stamp)
@@ -494,7 +546,7 @@ void sim_broker_cut(struct sim *s, bool cut)
 	b->cut = cut;
 	if (cut)
 		return;
-	for (uint32_t r = 0; r <= s->plan.readers; r++)
+	for (uint32_t r = 0; r < s->plan.readers + 2; r++)
 		release(s, &b->pipe[r].q, &b->pipe[r].last_at, SIM_PIPE, r, 0);
 	for (uint32_t c = s->plan.devices; c < b->n_clients; c++)
 		release(s, &b->client[c].in, &b->client[c].last_at, SIM_IN, c, b->client[c].conn);

@@ -24,6 +24,9 @@ struct sim_client {
 	int64_t last_at, keepalive_ns;
 	uint32_t conn; /* grows with each connection */
 	bool connected, ready, will, lapsed;
+	bool lost;       /* nothing arrives on it any more, either way, and neither end learns that */
+	uint32_t taken;  /* packets of the chunk that the broker has read and not handled */
+	bool cut_packet; /* ... at whose end a packet is cut: it reads on in the same turn */
 };
 
 struct sim_pipe {
@@ -42,7 +45,7 @@ struct sim_retained {
 struct sim_broker {
 	enum sim_broker_state state;
 	struct sim_client *client;                 /* owned */
-	struct sim_pipe pipe[SIM_READERS_MAX + 1]; /* to the readers; behind them, what answers the publisher */
+	struct sim_pipe pipe[SIM_READERS_MAX + 2]; /* to the readers; then what answers barriers, and statuses */
 	struct sim_retained *retained;             /* owned; a device */
 	uint32_t *ready;                           /* owned: the sockets that wait, a ring of n_clients */
 	uint32_t n_clients, ready_head, ready_n;
@@ -55,6 +58,7 @@ struct sim_broker {
 	int64_t service_ns, delay_ns;      /* a packet; a pipe */
 	unsigned mute[SIM_GROUPS_MAX + 1]; /* a group: above 0 its filters bring nothing; the last is none's */
 	bool twice;                        /* it delivers what devices send more than once */
+	bool reads_on;                     /* after a chunk that ends in a cut packet, in the same turn */
 	bool cut;                          /* between broker and monitor: nothing gets through, nothing is lost */
 	uint64_t dropped;
 };
@@ -83,6 +87,8 @@ void sim_broker_on_pause(struct sim *s);
 void sim_broker_down(struct sim *s, bool politely);
 void sim_broker_up(struct sim *s, bool remembers);
 void sim_broker_cut(struct sim *s, bool cut);
+/* As where a NAT entry is lost: nothing arrives on this connection any more. The next one works. */
+void sim_broker_lose(struct sim *s, uint32_t client);
 
 void sim_broker_on_in(struct sim *s, uint32_t client, uint32_t conn);
 void sim_broker_on_serve(struct sim *s, uint32_t stamp);

@@ -76,10 +76,9 @@ void sim_host_read_acks(struct sim *s)
 {
 	struct sim_packet p;
 	while (sim_broker_read(s, s->plan.readers, &p))
-		if (p.what == SIM_TAKEN)
-			hw_monitor_barrier_taken(s->host.m, sim_host_now(s).mono);
-		else
-			sim_host_acked(s, p.device, p.number);
+		hw_monitor_barrier_taken(s->host.m, sim_host_now(s).mono);
+	while (sim_broker_read(s, s->plan.readers + 1, &p))
+		sim_host_acked(s, p.device, p.number);
 }
 
 static void publish(struct sim *s, struct hw_ref ref)
@@ -87,14 +86,14 @@ static void publish(struct sim *s, struct hw_ref ref)
 	const struct hw_device *d = by_ref(s, ref);
 	uint32_t n = sim_host_number(d);
 	enum hw_state state = hw_device_state(d);
-	if (!s->host.link[s->plan.readers].up || state == HW_STATE_PROVISIONAL)
+	if (!s->host.link[s->plan.readers + 1].up || state == HW_STATE_PROVISIONAL)
 		return;
 	struct sim_packet p = {.what = state == HW_STATE_FORGOTTEN ? SIM_CLEARING : SIM_STATUS,
 	                       .device = n,
 	                       .online = state == HW_STATE_ONLINE,
 	                       .number = d->seq};
 	if (s->lie != SIM_UNSENT_STATUS)
-		sim_broker_send(s, s->plan.devices + s->plan.readers, p, s->plan.delay_ns);
+		sim_broker_send(s, s->plan.devices + s->plan.readers + 1, p, s->plan.delay_ns);
 	s->host.owed[n].flies = true;
 	s->host.owed[n].since = s->now;
 	if (s->lie == SIM_UNSENT_STATUS)
@@ -175,6 +174,12 @@ static void on_status(struct sim *s, struct hw_ref ref)
 		publish(s, ref);
 }
 
+/* The client that carries what the monitor sends to itself. */
+static uint32_t of_barriers(const struct sim *s)
+{
+	return s->plan.devices + s->plan.readers + (s->lie == SIM_TOGETHER);
+}
+
 static void dispatch(struct sim *s, const struct hw_out *out)
 {
 	switch (out->kind) {
@@ -195,7 +200,7 @@ static void dispatch(struct sim *s, const struct hw_out *out)
 		if (s->lie == SIM_FORGED)
 			s->host.to_forge = out->barrier;
 		else
-			sim_broker_send(s, s->plan.devices + s->plan.readers,
+			sim_broker_send(s, of_barriers(s),
 			                (struct sim_packet){.what = SIM_BARRIER, .number = out->barrier},
 			                s->plan.delay_ns);
 		break;
@@ -207,7 +212,7 @@ static void dispatch(struct sim *s, const struct hw_out *out)
 		break;
 	case HW_OUT_CANARY:
 		sim_note(s, "canary", out->canary.group, out->canary.filter);
-		sim_broker_send(s, s->plan.devices + s->plan.readers,
+		sim_broker_send(s, of_barriers(s),
 		                (struct sim_packet){.what = SIM_CANARY,
 		                                    .number = (uint64_t)out->canary.seq,
 		                                    .device = 2u * out->canary.group + out->canary.filter},
@@ -221,6 +226,8 @@ static void dispatch(struct sim *s, const struct hw_out *out)
 			sim_host_republish(s);
 		break;
 	case HW_OUT_REOPEN:
+		if (s->lie == SIM_ANSWERED)
+			break;
 		sim_trace(s, "reopen", 0, 0);
 		sim_broker_leave(s, s->plan.devices + s->plan.readers);
 		sim_host_down(s, s->plan.readers);
@@ -275,6 +282,8 @@ struct hw_now sim_host_woke(struct sim *s)
 		hw_monitor_stall(h->m, now, w.planned);
 	sim_oracle_watch(s);
 	forge(s, now);
+	if (s->lie == SIM_ANSWERED)
+		hw_monitor_barrier_taken(h->m, now.mono);
 	return now;
 }
 
@@ -344,13 +353,19 @@ void sim_host_on_pipe(struct sim *s, uint32_t r)
 	if (!awake(s) || (!left && (q->n == 0 || sim_fifo_at(q, 0)->at > s->now)))
 		return;
 	sim_host_woke(s);
-	if (r == s->plan.readers)
+	if (r >= s->plan.readers)
 		sim_host_read_acks(s);
 	else
 		sim_host_read(s, r);
 	if (r < s->plan.readers)
 		sim_host_note_empty(s);
 	sim_host_turn(s);
+}
+
+void sim_host_on_republish(struct sim *s)
+{
+	if (awake(s))
+		sim_host_republish(s);
 }
 
 bool sim_host_stop_reader(struct sim *s, uint32_t r)

@@ -42,7 +42,7 @@ struct sim_host {
 	struct hw_pace pace;
 	int64_t wall_offset_ms;
 	uint32_t due_stamp, tick_stamp;
-	struct sim_link link[SIM_READERS_MAX + 1]; /* the last: the publisher */
+	struct sim_link link[SIM_READERS_MAX + 2]; /* after the readers: barriers, statuses */
 	struct sim_owed *owed;                     /* owned; a device */
 	struct sim_gathered *gathered;             /* owned; a reader */
 	uint64_t leftovers;                        /* so often the core has not worked off all that it was given */
@@ -66,13 +66,15 @@ void sim_host_on_due(struct sim *s, uint32_t stamp);
 void sim_host_on_tick(struct sim *s, uint32_t stamp);
 void sim_host_on_dial(struct sim *s, uint32_t link, uint32_t stamp);
 void sim_host_on_closed(struct sim *s, uint32_t link, uint32_t conn);
+void sim_host_on_republish(struct sim *s);
 void sim_host_on_load(struct sim *s, uint32_t run);
 
 void sim_host_freeze(struct sim *s, bool suspended);
 void sim_host_thaw(struct sim *s);
 /* Killed: nothing is said to anybody. */
 void sim_host_crash(struct sim *s);
-void sim_host_lose_publisher(struct sim *s);
+/* The connection of barriers, of statuses, or both. */
+void sim_host_lose_publisher(struct sim *s, bool barriers, bool statuses);
 /* One of its readers stands still, and goes on. */
 bool sim_host_stop_reader(struct sim *s, uint32_t reader);
 void sim_host_go_on_reader(struct sim *s, uint32_t reader);

@@ -34,8 +34,10 @@ static void redial(struct sim *s, uint32_t k)
 static void tell_link(struct sim *s, uint32_t k, bool up)
 {
 	struct hw_now now = sim_host_now(s);
-	sim_oracle_link(s, k, up);
 	s->host.link[k].up = up;
+	if (k > s->plan.readers)
+		return;
+	sim_oracle_link(s, k, up);
 	if (k < s->plan.readers)
 		hw_monitor_link(s->host.m, now, k, up);
 	else
@@ -78,7 +80,7 @@ void sim_host_on_dial(struct sim *s, uint32_t k, uint32_t stamp)
 	sim_host_woke(s);
 	h->link[k].wait_ns = 0;
 	tell_link(s, k, true);
-	if (k == s->plan.readers)
+	if (k > s->plan.readers)
 		sim_host_republish(s);
 	sim_host_turn(s);
 }
@@ -97,14 +99,24 @@ void sim_host_on_closed(struct sim *s, uint32_t k, uint32_t conn)
 	sim_host_turn(s);
 }
 
-void sim_host_lose_publisher(struct sim *s)
+static void lose(struct sim *s, uint32_t k)
 {
-	if (!s->host.m || s->host.stopped || s->host.asleep || !s->host.link[s->plan.readers].up)
+	if (!s->host.link[k].up)
 		return;
-	sim_broker_leave(s, s->plan.devices + s->plan.readers);
+	sim_broker_leave(s, s->plan.devices + k);
 	sim_host_woke(s);
-	sim_host_down(s, s->plan.readers);
+	sim_host_down(s, k);
 	sim_host_turn(s);
+}
+
+void sim_host_lose_publisher(struct sim *s, bool barriers, bool statuses)
+{
+	if (!s->host.m || s->host.stopped || s->host.asleep)
+		return;
+	if (barriers)
+		lose(s, s->plan.readers);
+	if (statuses)
+		lose(s, s->plan.readers + 1);
 }
 
 void sim_host_forget(struct sim *s, uint32_t n)
@@ -249,6 +261,9 @@ void sim_host_on_start(struct sim *s)
 	h->started_wall_ms = now.wall_ms;
 	memset(h->owed, 0, s->plan.devices * sizeof(*h->owed));
 	sim_oracle_started(s);
+	h->link[s->plan.readers + 1].wait_ns = 0;
+	sim_at(s, s->now + HW_NS_PER_S / 40, SIM_HOST_DIAL, s->plan.readers + 1, ++h->link[s->plan.readers + 1].stamp,
+	       0);
 	for (uint32_t k = 0; k <= s->plan.readers; k++) {
 		h->link[k].wait_ns = 0;
 		sim_at(s, s->now + sim_below(&s->random, HW_NS_PER_S / 20), SIM_HOST_DIAL, k, ++h->link[k].stamp, 0);
@@ -266,7 +281,7 @@ void sim_host_crash(struct sim *s)
 	sim_store_crash(s);
 	for (uint32_t r = 0; r < s->plan.readers; r++)
 		sim_feed_forget(s, r);
-	for (uint32_t k = 0; k <= s->plan.readers; k++) {
+	for (uint32_t k = 0; k < s->plan.readers + 2; k++) {
 		sim_broker_leave(s, s->plan.devices + k);
 		h->link[k].up = false;
 		h->link[k].stamp++;

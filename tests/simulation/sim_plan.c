@@ -8,6 +8,7 @@
 
 #define DAY_NS   (86400 * HW_NS_PER_S)
 #define GATEWAYS 0.15 /* of the seeds have some */
+#define BARRIERS 0.3  /* ... have troubles of barriers' own */
 
 /* --- drawing ----------------------------------------------------------------- */
 
@@ -58,7 +59,7 @@ static void draw_times(struct sim *s)
 
 static enum sim_trouble_kind any_kind(struct sim *s)
 {
-	return (enum sim_trouble_kind)sim_below(&s->random, SIM_TROUBLE_KINDS);
+	return (enum sim_trouble_kind)sim_below(&s->random, SIM_TROUBLES_DRAWN);
 }
 
 static struct sim_trouble draw_trouble(struct sim *s, enum sim_trouble_kind kind)
@@ -139,6 +140,23 @@ static void draw_gateways(struct sim *s)
 	p->batch[group] = true;
 }
 
+/* Drawn apart as well. */
+static void draw_barriers(struct sim *s)
+{
+	struct sim_plan *p = &s->plan;
+	struct sim_random own = {.state = s->seed ^ UINT64_C(0x6261727269657273)};
+	if (p->troubles == 0 || !sim_chance(&own, BARRIERS))
+		return;
+	for (int64_t n = sim_between(&own, 1, 3); n > 0; n--) {
+		struct sim_trouble t = {.at = sim_below(&own, p->trouble_ns), .arg = sim_below(&own, 1 << 20)};
+		t.kind = sim_chance(&own, 0.5) ? SIM_READS_ON : SIM_BARRIERS_LOST;
+		t.length_ns = sim_spread(&own, HW_NS_PER_S / 10, 40 * HW_NS_PER_S);
+		if (t.length_ns > p->trouble_ns - t.at)
+			t.length_ns = p->trouble_ns - t.at;
+		p->trouble[p->troubles++] = t;
+	}
+}
+
 void sim_plan_draw(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
@@ -186,6 +204,7 @@ void sim_plan_draw(struct sim *s)
 		crowd(s);
 	else
 		draw_gateways(s);
+	draw_barriers(s);
 }
 
 void sim_plan_of_one_kind(struct sim *s, enum sim_trouble_kind kind)

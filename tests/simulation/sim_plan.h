@@ -29,15 +29,18 @@ enum sim_trouble_kind {
 	SIM_PIPES_SLOW,   /* ... what goes out waits */
 	SIM_STORE_AWAY,
 	SIM_WALL_STEP,
-	SIM_STORE_EMPTIED,     /* ... while it runs */
-	SIM_STORE_ROLLED_BACK, /* it is away, and then holds what it did a while ago */
-	SIM_STORE_FULL,        /* it answers, and writes nothing */
-	SIM_STORE_HALF,        /* ... every other time */
-	SIM_FORGET,            /* an operator forgets a device */
-	SIM_READER_STANDS,     /* one of the monitor's readers, and not its loop */
-	SIM_TWICE_DELIVERED,   /* what devices send is delivered more than once */
-	SIM_RELOAD,            /* timeouts, and how long goodbyes are held, are others for a while */
-	SIM_BROKER_PAUSES,     /* ... for tenths of a second, again and again */
+	SIM_STORE_EMPTIED,                 /* ... while it runs */
+	SIM_STORE_ROLLED_BACK,             /* it is away, and then holds what it did a while ago */
+	SIM_STORE_FULL,                    /* it answers, and writes nothing */
+	SIM_STORE_HALF,                    /* ... every other time */
+	SIM_FORGET,                        /* an operator forgets a device */
+	SIM_READER_STANDS,                 /* one of the monitor's readers, and not its loop */
+	SIM_TWICE_DELIVERED,               /* what devices send is delivered more than once */
+	SIM_RELOAD,                        /* timeouts, and how long goodbyes are held, are others for a while */
+	SIM_BROKER_PAUSES,                 /* ... for tenths of a second, again and again */
+	SIM_TROUBLES_DRAWN,                /* those from here on are drawn apart */
+	SIM_READS_ON = SIM_TROUBLES_DRAWN, /* it pauses so, and reads on in a turn while statuses are published again */
+	SIM_BARRIERS_LOST,                 /* their connection carries nothing any more, and stays open */
 	SIM_TROUBLE_KINDS
 };
 

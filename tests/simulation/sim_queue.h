@@ -29,6 +29,7 @@ enum sim_kind {
 	SIM_TROUBLE,      /* trouble `who` begins */
 	SIM_TROUBLE_OVER, /* ... ends */
 	SIM_PAUSE,        /* the broker pauses, or goes on */
+	SIM_REPUBLISH,    /* the monitor publishes every status again */
 	SIM_END
 };
 

@@ -31,6 +31,8 @@ static const struct {
 	[SIM_TWICE_DELIVERED] = {"twice delivered", AT_BROKER},
 	[SIM_RELOAD] = {"reload", AT_HOST},
 	[SIM_BROKER_PAUSES] = {"broker pauses", AT_BROKER},
+	[SIM_READS_ON] = {"broker reads on", AT_BROKER},
+	[SIM_BARRIERS_LOST] = {"barriers lost", AT_BROKER},
 };
 
 const char *sim_trouble_name(enum sim_trouble_kind kind)
@@ -97,7 +99,7 @@ static bool begin_at_host(struct sim *s, const struct sim_trouble *t)
 	case SIM_RELOAD:
 		return awake && h->m && !s->plan.reloaded && (reload(s, t->arg), true);
 	case SIM_PUBLISHER_LOST:
-		sim_host_lose_publisher(s);
+		sim_host_lose_publisher(s, (t->arg >> 1) % 3 != 1, (t->arg >> 1) % 3 != 2);
 		return true;
 	case SIM_FORGET:
 		sim_host_forget(s, (uint32_t)t->arg % s->plan.devices);
@@ -141,6 +143,15 @@ static bool begin_at_broker(struct sim *s, const struct sim_trouble *t)
 		return true;
 	case SIM_BROKER_PAUSES:
 		return !s->broker.pauses_until && (sim_broker_pause(s, s->now + t->length_ns), true);
+	case SIM_READS_ON:
+		if (s->broker.pauses_until)
+			return false;
+		s->broker.reads_on = true;
+		sim_broker_pause(s, s->now + t->length_ns);
+		return true;
+	case SIM_BARRIERS_LOST:
+		sim_broker_lose(s, s->plan.devices + s->plan.readers);
+		return true;
 	case SIM_TWICE_DELIVERED:
 		return !s->broker.twice && (s->broker.twice = true);
 	default:
@@ -235,6 +246,10 @@ static void end_at_broker(struct sim *s, uint32_t k)
 	case SIM_PIPES_SLOW:
 		s->broker.delay_ns = s->plan.delay_ns;
 		break;
+	case SIM_READS_ON:
+		s->broker.reads_on = false;
+		break;
+	case SIM_BARRIERS_LOST: /* until the connection is opened again */
 	case SIM_BROKER_PAUSES: /* it sees by itself that it is over */
 		break;
 	case SIM_TWICE_DELIVERED:

@@ -150,7 +150,7 @@ static void add_merged(struct sim_spans *x, int64_t from, int64_t to)
 /* The others are no reason in themselves: what follows from them is. */
 static bool is_reason(enum sim_hindrance k)
 {
-	return k != SIM_SILENCE && k != SIM_UNSENT && k != SIM_LOAD_HIGH;
+	return k != SIM_SILENCE && k != SIM_UNSENT && k != SIM_LOAD_HIGH && k != SIM_UNCARRIED;
 }
 
 /* The end of what is hindered without a gap from `at` on; `at` itself if it is not. */
@@ -396,6 +396,10 @@ static int64_t since(struct sim *s, enum sim_hindrance k, int64_t now)
 		return h->m && !h->stopped && (s->broker.state != SIM_RUNNING || s->broker.cut) ? now : -1;
 	case SIM_BACKLOG:
 		return sim_host_is_behind(s) && is_aftermath(w, now) ? now : -1;
+	case SIM_UNCARRIED:
+		return h->m && h->link[s->plan.readers].up && s->broker.client[s->plan.devices + s->plan.readers].lost
+		               ? now
+		               : -1;
 	case SIM_LOAD_HIGH:
 		return s->broker.delay_ns > s->plan.delay_ns || s->broker.service_ns > s->plan.service_ns ? now : -1;
 	case SIM_SLOWNESS: /* what a reader that stands has not brought goes on to be late, also without a publisher */
@@ -455,6 +459,21 @@ void sim_world_gives_up(struct sim *s, uint32_t r)
 	note_slowness(s, now);
 }
 
+/* Whether it notices that barriers are not carried, however much else arrives. */
+static void check_uncarried(struct sim *s, int64_t now)
+{
+	struct sim_world *w = &s->world;
+	bool else_hinders = w->from[SIM_UNCARRIED] < 0 || stopped_since(s) >= 0 || nearly_full(s);
+	for (enum sim_hindrance k = SIM_PROCESS; k <= SIM_READER; k++)
+		else_hinders |= w->from[k] >= 0;
+	else_hinders |= w->from[SIM_SILENCE] >= 0 || w->from[SIM_LOAD_HIGH] >= 0 || w->from[SIM_LOSS] >= 0;
+	if (else_hinders)
+		w->uncarried_alone = now;
+	if (now - w->uncarried_alone > noticed_ns(s) + 8 * w->slowest_ns && !s->oracle.blind_open)
+		sim_breach(s, "it says that it sees, and for %.3f s its barriers' connection has carried nothing",
+		           (double)(now - w->uncarried_alone) / 1e9);
+}
+
 void sim_world_look(struct sim *s)
 {
 	struct sim_world *w = &s->world;
@@ -468,6 +487,7 @@ void sim_world_look(struct sim *s)
 			begin(s, k, from);
 	}
 	w->absent |= !s->host.m;
+	check_uncarried(s, now);
 	for (unsigned g = 0; g < s->plan.groups; g++) {
 		if (s->broker.mute[g] == 0 && w->mute_from[g] >= 0)
 			sim_spans_add(&w->muted[g], w->mute_from[g], now + CANARY_NS);

@@ -30,6 +30,7 @@ enum sim_hindrance {
 	SIM_LOSS,      /* the broker drops what a reader does not take, or is about to */
 	SIM_BACKLOG,   /* after one of these the monitor has not yet worked off what it has read */
 	SIM_LOAD_HIGH, /* broker or network are slower than they use to be */
+	SIM_UNCARRIED, /* its barriers' connection is open, and carries nothing */
 	SIM_HINDRANCES
 };
 
@@ -62,8 +63,9 @@ struct sim_world {
 	int64_t lost_of[SIM_GROUPS_MAX];        /* when something of this group's was dropped last; -1: never */
 	int64_t good_at[SIM_READERS_MAX];       /* a barrier was back on a reader then, or it was connected */
 	uint64_t sent, back[SIM_READERS_MAX], sent_before_up; /* barriers */
-	bool proven;    /* one is back that was sent since the publisher is connected */
-	size_t checked; /* so many of the oracle's periods of blindness were explained */
+	bool proven;             /* one is back that was sent since the publisher is connected */
+	int64_t uncarried_alone; /* nothing else has hindered since, while barriers were not carried */
+	size_t checked;          /* so many of the oracle's periods of blindness were explained */
 };
 
 void sim_world_init(struct sim *s);

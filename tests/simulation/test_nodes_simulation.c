@@ -150,7 +150,7 @@ static const struct {
 	SCENE(NW_LIE_MARK, NW_LATE_MARK, '8'),
 	SCENE(NW_LIE_PROVE, NW_FLUSHED_REREAD, '8'),
 	SCENE(NW_LIE_WHO, NW_TWO_MASTERS, '8'),
-	{{.lie = NW_LIE_DOUBT}, 800085, '8'},
+	{{.lie = NW_LIE_DOUBT}, 810649, '8'},
 };
 
 START_TEST(test_each_lie_is_told)

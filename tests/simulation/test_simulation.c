@@ -219,6 +219,40 @@ START_TEST(test_lies_are_found_out_on_every_kind_of_trouble)
 }
 END_TEST
 
+/* A lie of barriers needs a broker that reads on, or a connection of theirs that is lost; and many devices, tight. */
+static bool is_found_of_barriers(enum sim_lie lie, enum sim_trouble_kind kind)
+{
+	bool found = false;
+	for (uint64_t seed = 1; seed <= TRIES && !found; seed++) {
+		struct sim s;
+		sim_init(&s, seed);
+		sim_plan_of_one_kind(&s, kind);
+		s.plan.devices = 40;
+		s.plan.reads_whole = false;
+		s.plan.tight = true;
+		s.plan.jitter = 0;
+		s.plan.delay_ns = HW_NS_PER_MS / 5;
+		s.plan.conf.barrier_slow_ms = 1000; /* or a pause is a standstill, and deadlines wait for its end */
+		s.plan.pipe_bound = s.plan.buffer_bound = 2000;
+		s.lie = lie;
+		sim_run(&s);
+		found = s.breaches > 0;
+		sim_fini(&s);
+	}
+	return found;
+}
+
+START_TEST(test_lies_of_barriers_are_found_out)
+{
+	static const struct {
+		enum sim_lie lie;
+		enum sim_trouble_kind kind;
+	} cases[] = {{SIM_TOGETHER, SIM_READS_ON}, {SIM_ANSWERED, SIM_BARRIERS_LOST}};
+	ck_assert_msg(!is_found_of_barriers(SIM_NO_LIE, cases[_i].kind), "a lie where there is none");
+	ck_assert_msg(is_found_of_barriers(cases[_i].lie, cases[_i].kind), "lie %d is not found", (int)cases[_i].lie);
+}
+END_TEST
+
 /* Single devices die and return behind a living gateway, which dies too, and its will says so for all. */
 START_TEST(test_lists_are_worked_off_over_several_turns)
 {
@@ -326,6 +360,7 @@ int main(void)
 	tc = tcase_create("lies");
 	tcase_set_timeout(tc, 600);
 	tcase_add_loop_test(tc, test_lies_are_found_out_on_every_kind_of_trouble, 0, SIM_TROUBLE_KINDS);
+	tcase_add_loop_test(tc, test_lies_of_barriers_are_found_out, 0, SIM_ALL_LIES - SIM_LIES);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
