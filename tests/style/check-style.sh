@@ -151,7 +151,7 @@ grep -v '^include/heartwheel/json_tree.h$' "$work/own" | xargs grep -n 'cJSON_Pa
 verdict 'texts of a given length are parsed by hw_json_tree() alone'
 
 xargs grep -LE '^/\* SPDX-License-Identifier: MIT \*/' <"$work/c" >"$work/out"
-grep -E '(\.sh|\.py|^quickstart|^\.ci/run)$' "$work/files" | xargs grep -L 'SPDX-License-Identifier: MIT' >>"$work/out"
+grep -E '(\.sh|\.py|^quickstart|^\.ci/run|^tests/full)$' "$work/files" | xargs grep -L 'SPDX-License-Identifier: MIT' >>"$work/out"
 verdict 'every file has its SPDX line'
 
 if need ctags universal-ctags; then
@@ -201,7 +201,7 @@ fi
 if need shellcheck shellcheck; then
 	while read -r f; do
 		case $f in
-		*.sh | quickstart | .ci/run) echo "$f" ;;
+		*.sh | quickstart | .ci/run | tests/full) echo "$f" ;;
 		esac
 	done <"$work/files" | xargs shellcheck -x >"$work/out" 2>&1
 	verdict 'shellcheck'

@@ -94,15 +94,16 @@ void settle(struct stream *t)
 
 void expect_devices(struct stream *t, unsigned from, unsigned to)
 {
+	static const char key[] = "\"id\":\"";
 	char id[32];
 	expect_count(t, ",\"seq\":", to - from);
-	const char *at = t->text;
+	size_t place = 0;
 	for (unsigned i = from; i < to; i++) {
-		at = strstr(at, "\"id\":\"");
+		const char *at = find(t, place, key, strlen(key));
 		ck_assert_ptr_nonnull(at);
 		snprintf(id, sizeof(id), "\"id\":\"d%u\"", i);
 		ck_assert_msg(strncmp(at, id, strlen(id)) == 0, "%s: %.60s", id, at);
-		at += 6;
+		place = (size_t)(at - t->text) + strlen(key);
 	}
 }
 

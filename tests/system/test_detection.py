@@ -16,7 +16,7 @@ def percentile(values, p):
 
 
 # Seconds past its timeout, 99 of 100 devices: a tick of 1/31 s, the barriers' round trips, and Redis'. A build with
-# sanitizers, which nobody installs and which is several times slower, is given more by .ci/run.
+# sanitizers, which nobody installs and which is several times slower, is given more by tests/full.
 BOUND = float(os.environ.get("HW_BOUND", "0.053"))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# For quickstart and .ci/run: Debian's packages. install_packages NAME... installs those that are missing, and says so
+# For quickstart, .ci/run and tests/full: Debian's packages. install_packages NAME... installs those that are missing, and says so
 # first. Whoever includes this calls policy_remove when it ends, however it ends.
 policy=''
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154 # top and results are the including script's
-# For quickstart and .ci/run: how a suite is run and what it adds to the closing line.
+# For quickstart, .ci/run and tests/full: how a suite is run and what it adds to the closing line.
 #   $top      the source tree
 #   $results  a file with a line "NAME: N passed, N failed, N skipped" for each suite so far;
 #             beside it $results.names, with the names of what was skipped or flaky
@@ -173,10 +173,12 @@ test_programs()
 }
 
 # The tests of one build that measure nothing. $1 and $2 as above; $3: seconds that the system tests may take; $4: how many
-# of them at once. They mostly wait, so that these are more than processors.
+# of them at once. They mostly wait, so that these are more than processors. $5 and so on: which, if not all.
 test_build()
 {
-	local dir=$1 prefix=$2 limit=$3 rc kind logs
+	local dir=$1 prefix=$2 limit=$3 jobs=$4 rc kind logs
+	shift 4
+	[ $# -gt 0 ] || set -- "$top/tests/system"
 	rm -f "$dir"/tests/*/*.log "$dir"/tests/*/*.trs
 	run "${prefix}make check" 900 "$dir/check.out" make -C "$dir" -k -j4 check VERBOSE=1
 	rc=$?
@@ -191,8 +193,8 @@ test_build()
 	# What make check says beyond the programs' own results: a program that does not build has no log.
 	grep -q "^# TOTAL:" "$dir/check.out" && [ "$rc" -eq 0 ] || grep -qE '^(FAIL|ERROR): ' "$dir/check.out" ||
 		note "${prefix}make check" 1
-	run "${prefix}system tests" "$limit" "$dir/pytest.out" sh "$top/tests/tools/system-tests.sh" "$dir" -n "$4" \
-		--ignore "$top/tests/system/test_detection.py" "$top/tests/system"
+	run "${prefix}system tests" "$limit" "$dir/pytest.out" sh "$top/tests/tools/system-tests.sh" "$dir" -n "$jobs" \
+		--ignore "$top/tests/system/test_detection.py" "$@"
 	tally $? "${prefix}system tests" pytest "$dir/pytest.out"
 }
 
