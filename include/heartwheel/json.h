@@ -20,6 +20,8 @@ struct hw_json_member {
 bool hw_json_object_valid(const char *text, size_t len);
 /* The same of an array: then its elements are taken by hw_json_array_next(). */
 bool hw_json_array_valid(const char *text, size_t len);
+/* The same of any value. */
+bool hw_json_valid(const char *text, size_t len);
 
 #define HW_JSON_NUMBER_MAX 63 /* bytes of a number that every reader takes, cJSON among them */
 

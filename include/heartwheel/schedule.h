@@ -138,6 +138,7 @@ struct hw_schedule_found {
 	struct hw_task_id task;
 	uint32_t receiver;
 	int64_t due_ms;
+	bool is_none; /* no task: it counts as one of the page, nothing more */
 };
 /* In their order; fewer than `count` were the last. */
 void hw_schedule_page(struct hw_schedule *s, struct hw_mono now, uint64_t serial, int64_t redis_ms,

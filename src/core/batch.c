@@ -221,6 +221,12 @@ bool hw_json_array_valid(const char *text, size_t len)
 	return is_valid(text, len, '[');
 }
 
+bool hw_json_valid(const char *text, size_t len)
+{
+	struct reader r = reader(text, len);
+	return value(&r) && peek(&r) < 0;
+}
+
 size_t hw_json_plain(const char *text, size_t len)
 {
 	struct reader r = reader(text, len);

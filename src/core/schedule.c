@@ -575,7 +575,7 @@ void hw_schedule_page(struct hw_schedule *s, struct hw_mono now, uint64_t serial
 		return;
 	}
 	for (size_t k = 0; k < n; k++) {
-		bool is_new = put(s, tasks[k].task, tasks[k].receiver, tasks[k].due_ms, 0);
+		bool is_new = !tasks[k].is_none && put(s, tasks[k].task, tasks[k].receiver, tasks[k].due_ms, 0);
 		s->stats.found += is_new;
 		s->stats.overdue += is_new && w == &s->walks[LOOK];
 	}

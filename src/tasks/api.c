@@ -25,7 +25,9 @@
 static const char *store_state(const struct hw_tasks_app *a)
 {
 	const char *why = hw_tasks_store_why(a->store);
-	return hw_tasks_store_is_up(a->store) ? "up" : *why ? why : "connecting";
+	if (hw_tasks_store_is_up(a->store) && !hw_tasks_store_refuses(a->store))
+		return "up";
+	return *why ? why : "connecting";
 }
 
 static const char *broker_state(const struct hw_tasks_app *a)
@@ -134,6 +136,10 @@ static void add_states(struct evbuffer *b, struct hw_tasks_app *a)
 	for (int k = 0; k < HW_REFUSED_KINDS; k++)
 		hw_metric_labelled(b, "task_refused_total", "kind", hw_tasks_refusal_name((enum hw_tasks_refusal)k),
 		                   (double)a->counts.refused[k]);
+	hw_metric_family(b, "task_unusable_total", "counter", "Values in Redis that cannot be used, by what they are");
+	for (int k = 0; k < HW_UNUSABLE_KINDS; k++)
+		hw_metric_labelled(b, "task_unusable_total", "kind", hw_tasks_unusable_name((enum hw_tasks_unusable)k),
+		                   (double)a->counts.unusable[k]);
 }
 
 static void add_schedule(struct evbuffer *b, const struct hw_tasks_app *a)

@@ -39,22 +39,12 @@ static void write_number(struct hw_json *j, const char *key, int64_t n)
 /* What stands in Redis was JSON when it came in; whoever has written there since may have meant it otherwise. */
 static void write_value(struct hw_json *j, const char *key, struct hw_text t, bool bytes)
 {
-	struct hw_json_member m;
-	char *wrapped = NULL;
-	size_t at = 0;
-	bool is_json = false;
 	if (!t.len)
 		return;
-	if (!bytes && asprintf(&wrapped, "[%.*s]", (int)t.len, t.at) > 0) {
-		size_t len = strlen(wrapped);
-		is_json = len == t.len + 2 && hw_json_array_valid(wrapped, len) &&
-		          hw_json_array_next(wrapped, len, &at, &m) && !hw_json_array_next(wrapped, len, &at, &m);
-	}
-	if (is_json)
+	if (!bytes && hw_json_valid(t.at, t.len))
 		hw_json_raw(j, key, t.at, t.len);
 	else
 		hw_json_bytes(j, key, t.at, t.len);
-	free(wrapped);
 }
 
 void hw_api_write_task(struct hw_json *j, const struct hw_task_id *task, const struct hw_task_record *r)

@@ -3,6 +3,7 @@
 #include "tasks/app.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,19 @@
 #include "tasks/wills.h"
 
 #define ADVICE_MS (INT64_C(3600) * 1000)
+
+void hw_tasks_unusable(struct hw_tasks_app *a, enum hw_tasks_unusable kind, uint64_t n, const char *format, ...)
+{
+	char text[400];
+	va_list args;
+	if (n == 0)
+		return;
+	a->counts.unusable[kind] += n;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	hw_log_limited(a->log, HW_TASKS_LIMIT_UNUSABLE, HW_LOG_WARNING, "Redis: %s", text);
+}
 
 struct hw_mono hw_tasks_now(void)
 {

@@ -42,6 +42,7 @@ enum hw_tasks_limit {
 	HW_TASKS_LIMIT_FOLLOW, /* sessions.c, wills.c, watch.c */
 	HW_TASKS_LIMIT_CALL,   /* call.c */
 	HW_TASKS_LIMIT_NOTIFY,
+	HW_TASKS_LIMIT_UNUSABLE,
 	HW_TASKS_LIMITS
 };
 
@@ -86,6 +87,10 @@ struct hw_tasks_app {
 
 /* CLOCK_BOOTTIME, as the schedule wants it. */
 struct hw_mono hw_tasks_now(void);
+
+/* Counts `n` values in Redis that cannot be used, and logs what the text says, at most one line per kind in 10 s. */
+void hw_tasks_unusable(struct hw_tasks_app *a, enum hw_tasks_unusable kind, uint64_t n, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* Something was put somewhere: the turn runs once, after what is under way. */
 void hw_tasks_stir(struct hw_tasks_app *a);

@@ -129,23 +129,6 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 	release(c);
 }
 
-static bool is_json(const char *text, size_t len)
-{
-	struct hw_json_member m;
-	char *wrapped = malloc(len + 2);
-	size_t at = 0;
-	if (!wrapped)
-		return false;
-	wrapped[0] = '[';
-	if (len)
-		memcpy(wrapped + 1, text, len);
-	wrapped[len + 1] = ']';
-	bool is = hw_json_array_valid(wrapped, len + 2) && hw_json_array_next(wrapped, len + 2, &at, &m) &&
-	          !hw_json_array_next(wrapped, len + 2, &at, &m);
-	free(wrapped);
-	return is;
-}
-
 /* An answer: JSON as it is, anything else as a text. */
 static void answer(struct call *c, struct hw_text body)
 {
@@ -158,7 +141,7 @@ static void answer(struct call *c, struct hw_text body)
 	if (req && (out = hw_answer_begin(req, &j))) {
 		hw_json_bytes(&j, "topic", c->reply.at, c->reply.len);
 		hw_json_int(&j, "took_ms", hw_clock_mono().ns / HW_NS_PER_MS - c->begun_ms);
-		if (is_json(body.at, body.len))
+		if (hw_json_valid(body.at, body.len))
 			hw_json_raw(&j, "payload", body.at, body.len);
 		else
 			hw_json_bytes(&j, "payload", body.at, body.len);

@@ -87,7 +87,8 @@ void hw_tasks_put_claim(struct hw_eval *e, const struct hw_task_id *task)
 
 static const char *const answer_names[HW_ANSWER_KINDS] = {
 	[HW_ANSWER_ACK] = "acked",     [HW_ANSWER_COMPLETE] = "complete", [HW_ANSWER_FAILED] = "failed",
-	[HW_ANSWER_NOBODY] = "nobody", [HW_ANSWER_REFUSED] = "refused",   [HW_ANSWER_PUBLISHED] = "published"};
+	[HW_ANSWER_NOBODY] = "nobody", [HW_ANSWER_REFUSED] = "refused",   [HW_ANSWER_PUBLISHED] = "published",
+	[HW_ANSWER_LOST] = "lost"};
 
 void hw_tasks_put_answer(struct hw_eval *e, const struct hw_task_answer *a)
 {

@@ -51,6 +51,7 @@ struct hw_tasks_reply {
 	size_t n_items, n_wakes;
 	const redisReply *items, *wakes;
 	const redisReply *behind; /* of a list; NULL: none */
+	uint64_t unusable;        /* values in Redis that the script could not use */
 };
 
 /* 0; -EPROTO if it is no answer of ours; -EIO if it is an error of Redis (reply->str). */

@@ -14,6 +14,14 @@ const char *hw_tasks_refusal_name(enum hw_tasks_refusal k)
 	return names[k];
 }
 
+const char *hw_tasks_unusable_name(enum hw_tasks_unusable k)
+{
+	static const char *const names[HW_UNUSABLE_KINDS] = {
+		[HW_UNUSABLE_OFFSET] = "offset", [HW_UNUSABLE_EVENT] = "event", [HW_UNUSABLE_RECORD] = "record",
+		[HW_UNUSABLE_DUE] = "due",       [HW_UNUSABLE_NODE] = "node",   [HW_UNUSABLE_FOLLOWER] = "follower"};
+	return names[k];
+}
+
 void hw_tasks_counts_init(struct hw_tasks_counts *c)
 {
 	static const double bounds[] = {.005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300, 3600};

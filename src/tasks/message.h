@@ -133,5 +133,7 @@ int hw_message_topic(struct hw_message *m, const char *root, struct hw_text name
 
 /* Whether a name may stand as a level of a topic: not empty, no '/', and a valid id (heartwheel/topic.h). */
 bool hw_task_name_is_valid(struct hw_text name);
+/* The same of a msg_id. */
+bool hw_task_msg_id_is_valid(struct hw_text t);
 
 #endif

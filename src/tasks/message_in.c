@@ -168,7 +168,7 @@ bool hw_task_name_is_valid(struct hw_text name)
 	return hw_id_valid(name.at, name.len) && !memchr(name.at, '/', name.len);
 }
 
-static bool is_msg_id(struct hw_text t)
+bool hw_task_msg_id_is_valid(struct hw_text t)
 {
 	static const char may[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 	for (size_t k = 0; k < t.len; k++)
@@ -197,7 +197,7 @@ static int take_msg_id(struct reading *r, struct hw_text *out)
 	static const char why[] = "msg_id is not 1 to 64 of A-Z a-z 0-9 . _ -";
 	if (!is_there(r, MSG_ID))
 		return wrong(r, "there is no msg_id");
-	if (unquote(r, r->found[MSG_ID], out) != 0 || !is_msg_id(*out)) {
+	if (unquote(r, r->found[MSG_ID], out) != 0 || !hw_task_msg_id_is_valid(*out)) {
 		*out = (struct hw_text){"", 0};
 		return wrong(r, why);
 	}

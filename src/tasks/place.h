@@ -3,6 +3,7 @@
 #ifndef HW_TASKS_PLACE_H
 #define HW_TASKS_PLACE_H
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,10 +26,11 @@ static inline bool hw_place_read(struct hw_place *p, const char *text, size_t le
 		return false;
 	memcpy(copy, text, len);
 	copy[len] = '\0';
+	errno = 0;
 	*p = (struct hw_place){strtoull(copy, &end, 10), 0};
 	if (*end == '-' && end[1] >= '0' && end[1] <= '9')
 		p->seq = strtoull(end + 1, &end, 10);
-	return *end == '\0';
+	return *end == '\0' && errno == 0;
 }
 
 static inline const char *hw_place_text(struct hw_place p, char text[HW_PLACE_TEXT])

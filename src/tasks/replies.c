@@ -24,6 +24,13 @@ static int64_t number(const redisReply *r, unsigned place)
 	return p && p->type == REDIS_REPLY_INTEGER ? p->integer : 0;
 }
 
+/* When a task is due: a score may be any number, and Redis cuts it to an integer as it likes. */
+static int64_t due(const redisReply *r, unsigned place)
+{
+	int64_t ms = number(r, place);
+	return ms > 0 ? ms : 0;
+}
+
 static struct hw_text text(const redisReply *r, unsigned place)
 {
 	const redisReply *p = part(r, place);
@@ -45,6 +52,8 @@ int hw_tasks_reply(const redisReply *reply, struct hw_tasks_reply *out)
 	out->wakes = wakes;
 	out->n_wakes = wakes->elements;
 	out->behind = part(reply, HW_AT_REPLY_BEHIND);
+	int64_t unusable = number(reply, HW_AT_REPLY_UNUSABLE);
+	out->unusable = unusable > 0 ? (uint64_t)unusable : 0;
 	return 0;
 }
 
@@ -91,7 +100,7 @@ void hw_tasks_claimed(const struct hw_tasks_reply *r, size_t i, struct hw_task_c
 	const redisReply *item;
 	*out = (struct hw_task_claimed){0};
 	out->verdict = read_item(r, i, &item, &out->state, &out->error);
-	out->due_ms = number(item, HW_AT_CLAIMED_DUE);
+	out->due_ms = due(item, HW_AT_CLAIMED_DUE);
 	if (out->verdict != HW_TASK_SEND)
 		return;
 	out->tries = (unsigned)number(item, HW_AT_CLAIMED_TRIES);
@@ -140,7 +149,7 @@ bool hw_tasks_swept(const struct hw_tasks_reply *r, uint64_t *n)
 static bool read_wake(const redisReply *p, struct hw_task_wake *out)
 {
 	struct hw_text name = text(p, HW_AT_WAKE_TASK);
-	*out = (struct hw_task_wake){.receiver = text(p, HW_AT_WAKE_RECEIVER), .due_ms = number(p, HW_AT_WAKE_DUE)};
+	*out = (struct hw_task_wake){.receiver = text(p, HW_AT_WAKE_RECEIVER), .due_ms = due(p, HW_AT_WAKE_DUE)};
 	return hw_task_id_parse(&out->task, name.at, name.len);
 }
 

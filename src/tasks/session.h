@@ -17,6 +17,7 @@
 #include "tasks/app.h"
 #include "tasks/filter.h"
 #include "tasks/followers.h"
+#include "tasks/message.h"
 #include "tasks/past.h"
 #include "tasks/place.h"
 

@@ -264,6 +264,7 @@ static void take_glance(struct session *s, const redisReply *reply)
 {
 	struct hw_told_device d;
 	struct hw_place id;
+	int64_t clock_ms = hw_tasks_store_now_ms(s->all->app->store);
 	const redisReply *page = read_glance(s, reply);
 	s->all->n_glances--;
 	s->later |= reply && !page; /* Redis refuses something now: no event says when it does not */
@@ -280,7 +281,7 @@ static void take_glance(struct session *s, const redisReply *reply)
 		if (s->sent.n == UNACKED)
 			return;
 		/* What is no transition was written by somebody else. */
-		if (hw_told_read_device(page->element[i], &d) && hw_filter_matches(s->base.filter, &d) &&
+		if (hw_told_read_device(page->element[i], clock_ms, &d) && hw_filter_matches(s->base.filter, &d) &&
 		    !send_event(s, id, &d))
 			return;
 		passed(s, id);
@@ -432,6 +433,7 @@ static bool take_tail(struct hw_tasks_sessions *f, const redisReply *reply)
 {
 	struct hw_place oldest, id;
 	struct hw_told_device d;
+	int64_t clock_ms = hw_tasks_store_now_ms(f->app->store);
 	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || f->n_current == 0 ||
 	    reply->element[0]->type != REDIS_REPLY_ARRAY || reply->element[1]->type != REDIS_REPLY_ARRAY)
 		return false;
@@ -451,7 +453,7 @@ static bool take_tail(struct hw_tasks_sessions *f, const redisReply *reply)
 	for (size_t i = 0; i < page->elements; i++) {
 		if (!place_at(page, i, &id) || hw_place_cmp(id, f->tail) <= 0)
 			continue;
-		if (hw_told_read_device(page->element[i], &d)) {
+		if (hw_told_read_device(page->element[i], clock_ms, &d)) {
 			hw_sessions_note_client(f, &d);
 			hw_followers_match(&f->table, &d, send_news, &(struct news){id, &d});
 		}

@@ -49,8 +49,7 @@ static struct session *add(struct hw_tasks_sessions *f, struct hw_text client)
 	}
 	if (s)
 		return s;
-	if (client.len > HW_ID_MAX || memchr(client.at, '\0', client.len) ||
-	    !(s = calloc(1, sizeof(*s) + client.len + 1)))
+	if (!hw_task_name_is_valid(client) || !(s = calloc(1, sizeof(*s) + client.len + 1)))
 		return NULL;
 	s->all = f;
 	memcpy(s->client, client.at, client.len);
@@ -136,7 +135,8 @@ static void on_unproven(void *arg, const redisReply *reply)
 		return;
 	s->unproven = reply->type == REDIS_REPLY_STRING;
 	double ends = s->unproven ? strtod(reply->str, NULL) : 0; /* +inf: nothing was sent to it */
-	s->ends_ms = ends > 0 && ends < 1e15 ? (int64_t)ends : 0;
+	double latest = (double)(hw_tasks_store_now_ms(s->all->app->store) + s->all->app->conf->follow_expire_ms);
+	s->ends_ms = ends > 0 && ends < 1e15 ? (int64_t)(ends < latest ? ends : latest) : 0;
 }
 
 static void on_offline(void *arg, const redisReply *reply)
@@ -161,6 +161,8 @@ static void on_filter(void *arg, const redisReply *reply)
 	    !hw_json_object_valid(reply->str, reply->len)) {
 		char key[HW_TASKS_KEY_MAX];
 		s->gone = true;
+		hw_tasks_unusable(s->all->app, HW_UNUSABLE_FOLLOWER, reply->type == REDIS_REPLY_STRING,
+		                  "the filter of the follower '%s' in s:s: is none: its session ends", s->client);
 		(void)ask(s->all, NULL, NULL, (const char *[]){"SREM", list_key(s->all, key), s->client, NULL});
 		(void)ask(s->all, NULL, NULL, (const char *[]){"ZREM", new_key(s->all, key), s->client, NULL});
 		return;
@@ -168,13 +170,33 @@ static void on_filter(void *arg, const redisReply *reply)
 	(void)hw_followers_set_filter(&s->all->table, &s->base, reply->str);
 }
 
+/* Whether the stream has got so far. An instance that reads faster may have heard an ack of what this one has not read.
+ */
+static bool is_reached(const struct hw_tasks_sessions *f, struct hw_place place)
+{
+	return place.ms <= (uint64_t)(hw_tasks_store_now_ms(f->app->store) + AHEAD_MS) ||
+	       hw_place_cmp(place, hw_tasks_told_place(f->app->told)) <= 0;
+}
+
+/* An offset that is none counts as the beginning: nothing is lost. */
+static struct hw_place offset_of(struct session *s, const redisReply *reply)
+{
+	struct hw_place place, none = {0, 0};
+	if (reply->type != REDIS_REPLY_STRING)
+		return none;
+	if (hw_place_read(&place, reply->str, reply->len) && is_reached(s->all, place))
+		return place;
+	hw_tasks_unusable(s->all->app, HW_UNUSABLE_OFFSET, 1,
+	                  "the offset of the follower '%s' in s:t: is no place in %s: it reads from the beginning",
+	                  s->client, s->all->events);
+	return none;
+}
+
 static void take_offset(struct session *s, const redisReply *reply)
 {
-	struct hw_place place = {0, 0};
 	if (!done_asking(s) || !s->base.filter || !reply || reply->type == REDIS_REPLY_ERROR)
 		return;
-	if (reply->type == REDIS_REPLY_STRING)
-		(void)hw_place_read(&place, reply->str, reply->len);
+	struct hw_place place = offset_of(s, reply);
 	if (s->known && hw_place_cmp(place, s->acked) > 0 && hw_place_cmp(place, read_of(s)) <= 0) {
 		acknowledged(s, place); /* another instance has heard that */
 	} else if (!s->known || hw_place_cmp(place, s->acked) > 0) {
@@ -240,6 +262,17 @@ static void left_out(struct hw_tasks_sessions *f, size_t n)
 	       f->app->conf->max_followers);
 }
 
+/* A member of task:follow that no client can have as its name. */
+static void remove_name(struct hw_tasks_sessions *f, struct hw_text name)
+{
+	char key[HW_TASKS_KEY_MAX];
+	const char *argv[] = {"SREM", list_key(f, key), name.at};
+	const size_t len[] = {4, strlen(key), name.len};
+	hw_tasks_unusable(f->app, HW_UNUSABLE_FOLLOWER, 1, "members of %s are no names of clients, and are removed",
+	                  key);
+	(void)hw_tasks_store_command(f->app->store, NULL, NULL, 3, argv, len);
+}
+
 static void on_list(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_sessions *f = arg;
@@ -252,6 +285,10 @@ static void on_list(void *arg, const redisReply *reply)
 	for (size_t i = 0; i < reply->elements; i++) {
 		const redisReply *r = reply->element[i];
 		struct hw_text client = {r->type == REDIS_REPLY_STRING ? r->str : "", r->len};
+		if (r->type == REDIS_REPLY_STRING && !hw_task_name_is_valid(client)) {
+			remove_name(f, client);
+			continue;
+		}
 		bool fits = r->type == REDIS_REPLY_STRING && (find(f, client) || !is_full(f));
 		struct session *s = fits ? add(f, client) : NULL;
 		n_out += !fits;

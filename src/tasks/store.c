@@ -15,6 +15,7 @@
 
 #define MARK_TTL_S "10" /* of task:node:NODE_ID; it is written each second */
 #define LIVE_MS    10000
+#define REFUSES_MS 5000 /* what Redis refuses is tried again each second */
 #define MARK_LEN   32
 #define WORDS_MAX  16
 
@@ -25,9 +26,9 @@ struct hw_tasks_store {
 	struct hw_troubles troubles;
 	unsigned char secret[HW_TASKS_SECRET_LEN];
 	bool has_secret, linked, loaded, greeted, up;
-	bool marked;       /* this run's mark was written on this connection */
-	int64_t marked_ms; /* monotonic: when */
-	int64_t told_same_ms;
+	bool marked;                      /* this run's mark was written on this connection */
+	int64_t marked_ms;                /* monotonic: when */
+	int64_t told_same_ms, refused_ms; /* monotonic; 0: never */
 	char mark[MARK_LEN + 1];
 	char why[HW_TROUBLE_TEXT + 200];
 };
@@ -52,8 +53,10 @@ void hw_tasks_store_trouble(struct hw_tasks_store *s, const char *error)
 		return;
 	}
 	hw_trouble_text(error, text);
-	if (hw_trouble_is_global(k))
+	if (hw_trouble_is_global(k)) {
 		snprintf(s->why, sizeof(s->why), "%s", text);
+		s->refused_ms = hw_clock_mono().ns / HW_NS_PER_MS;
+	}
 	if (hw_trouble_due(&s->troubles, k, hw_clock_mono().ns / HW_NS_PER_MS))
 		hw_log(s->app->log, HW_LOG_ERROR, "Redis: %s", text);
 	/* A master that has become a replica: another one may be found where it was asked for. */
@@ -305,9 +308,20 @@ static void on_nodes(void *arg, const redisReply *reply)
 	hw_schedule_instances(s->app->schedule, names, n, self);
 }
 
+/* A score that no instance can have written yet would keep its member in the set for ever, and that rank in use. */
+static void on_ahead_removed(void *arg, const redisReply *reply)
+{
+	struct hw_tasks_store *s = arg;
+	if (reply && reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
+		hw_tasks_unusable(s->app, HW_UNUSABLE_NODE, (uint64_t)reply->integer,
+		                  "%snodes: %lld members whose times are in the future were removed",
+		                  s->app->conf->key_prefix, reply->integer);
+}
+
 static void tell_mark(struct hw_tasks_store *s)
 {
-	char key[HW_TASKS_KEY_MAX], name[HW_TASKS_KEY_MAX], nodes[HW_TASKS_KEY_MAX], now[24], since[24], gone[24];
+	char key[HW_TASKS_KEY_MAX], name[HW_TASKS_KEY_MAX], nodes[HW_TASKS_KEY_MAX], now[24], since[24], gone[24],
+		ahead[24];
 	const char *node = s->app->conf->node_id;
 	int64_t now_ms = hw_tasks_store_now_ms(s);
 	snprintf(name, sizeof(name), "node:%s", node);
@@ -316,12 +330,14 @@ static void tell_mark(struct hw_tasks_store *s)
 	snprintf(now, sizeof(now), "%lld", (long long)now_ms);
 	snprintf(since, sizeof(since), "%lld", (long long)(now_ms - LIVE_MS));
 	snprintf(gone, sizeof(gone), "(%lld", (long long)(now_ms - 10 * LIVE_MS));
+	snprintf(ahead, sizeof(ahead), "(%lld", (long long)(now_ms + 10 * LIVE_MS));
 	hw_tasks_store_ask(s, on_mark, s, (const char *[]){"GET", key, NULL});
 	put_mark(s);
 	if (!s->app->conf->several)
 		return;
 	hw_tasks_store_ask(s, NULL, NULL, (const char *[]){"ZADD", nodes, now, node, NULL});
 	hw_tasks_store_ask(s, NULL, NULL, (const char *[]){"ZREMRANGEBYSCORE", nodes, "-inf", gone, NULL});
+	hw_tasks_store_ask(s, on_ahead_removed, s, (const char *[]){"ZREMRANGEBYSCORE", nodes, ahead, "+inf", NULL});
 	hw_tasks_store_ask(s, on_nodes, s, (const char *[]){"ZRANGEBYSCORE", nodes, since, "+inf", NULL});
 }
 
@@ -344,6 +360,11 @@ void hw_tasks_store_tick(struct hw_tasks_store *s)
 bool hw_tasks_store_is_up(const struct hw_tasks_store *s)
 {
 	return s->up;
+}
+
+bool hw_tasks_store_refuses(const struct hw_tasks_store *s)
+{
+	return s->refused_ms && hw_clock_mono().ns / HW_NS_PER_MS - s->refused_ms < REFUSES_MS;
 }
 
 const char *hw_tasks_store_why(const struct hw_tasks_store *s)

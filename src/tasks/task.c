@@ -11,7 +11,7 @@ static const char *const state_names[HW_TASK_STATES] = {
 
 const char *hw_task_state_name(enum hw_task_state s)
 {
-	return state_names[s];
+	return s < HW_TASK_STATES ? state_names[s] : "unknown";
 }
 
 enum hw_task_state hw_task_state_of(const char *name, size_t len)

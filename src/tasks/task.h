@@ -37,12 +37,13 @@ enum hw_task_state {
 	HW_TASK_CANCELLED,
 	HW_TASK_STATES
 };
+/* "unknown" of HW_TASK_STATES, which a record in Redis may be in. */
 const char *hw_task_state_name(enum hw_task_state s);
 /* HW_TASK_STATES if it is no state's name. */
 enum hw_task_state hw_task_state_of(const char *name, size_t len);
 static inline bool hw_task_has_ended(enum hw_task_state s)
 {
-	return s >= HW_TASK_COMPLETE;
+	return s >= HW_TASK_COMPLETE && s < HW_TASK_STATES;
 }
 
 /* What a state's `why` may say, besides "". */
@@ -50,7 +51,7 @@ static inline bool hw_task_has_ended(enum hw_task_state s)
 #define HW_TASK_WHY_RUN     "run"     /* failed: no answer within `run` */
 #define HW_TASK_WHY_OFFLINE "offline" /* failed: not to be held */
 #define HW_TASK_WHY_REFUSED "refused" /* failed: by the broker */
-#define HW_TASK_WHY_LOST    "lost"    /* failed: Redis has lost its payload */
+#define HW_TASK_WHY_LOST    "lost"    /* failed: Redis has lost its payload, or what it has makes no message */
 #define HW_TASK_WHY_EXP     "exp"     /* expired */
 #define HW_TASK_WHY_NOBODY  "nobody"  /* sent: nobody subscribes to it */
 #define HW_TASK_WHY_LATE    "late"    /* an event of one that has ended: this answer came later */
@@ -139,6 +140,7 @@ enum hw_task_answer_kind {
 	HW_ANSWER_NOBODY,    /* PUBACK 0x10 */
 	HW_ANSWER_REFUSED,   /* PUBACK >= 0x80 */
 	HW_ANSWER_PUBLISHED, /* of a topic: the broker has it */
+	HW_ANSWER_LOST,      /* what Redis has of it makes no message */
 	HW_ANSWER_KINDS
 };
 

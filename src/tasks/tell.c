@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/json.h"
 #include "link/clock.h"
 #include "link/link.h"
 #include "link/trouble.h"
@@ -111,6 +112,19 @@ static enum hw_task_topic word_of(enum hw_task_state s)
 	return s == HW_TASK_COMPLETE ? HW_TOPIC_COMPLETE : HW_TOPIC_FAILED;
 }
 
+/* A value or an error was JSON when it came in: another program may have written there since. */
+static struct hw_text value_of(struct hw_tasks_tell *t, const redisReply *r)
+{
+	struct hw_text none = {"", 0};
+	if (!r || r->type != REDIS_REPLY_STRING || r->len == 0)
+		return none;
+	if (r->len <= HW_TASK_BYTES_MAX && hw_json_valid(r->str, r->len))
+		return (struct hw_text){r->str, r->len};
+	hw_tasks_unusable(t->app, HW_UNUSABLE_RECORD, 1,
+	                  "answers to tasks under %svalue: are no JSON, and are left out", t->app->conf->key_prefix);
+	return none;
+}
+
 static void tell_one(struct hw_tasks_tell *t, struct telling *e, struct hw_text value)
 {
 	const struct hw_notice n = {.msg_id = e->msg_id,
@@ -140,12 +154,8 @@ static void on_values(redisAsyncContext *ac, void *answer, void *arg)
 		hw_redis_link_got(&t->link);
 	bool fits = r && r->type == REDIS_REPLY_ARRAY && r->elements == t->n_page;
 	for (size_t i = 0; i < t->n_page; i++) {
-		const redisReply *v = fits ? r->element[i] : NULL;
-		struct hw_text value = {"", 0};
-		if (v && v->type == REDIS_REPLY_STRING)
-			value = (struct hw_text){v->str, v->len};
 		if (fits)
-			tell_one(t, t->page[i], value);
+			tell_one(t, t->page[i], value_of(t, r->element[i]));
 		else
 			free(t->page[i]);
 	}
@@ -183,7 +193,8 @@ static struct hw_text put(char **to, struct hw_text from)
 /* The submitter hears of the beginning when Redis has the task, from who asked Redis. */
 static bool is_told(const struct hw_told_task *e)
 {
-	return e->state >= HW_TASK_ACKED && !e->watched && e->sender.len && !hw_tasks_is_local(e->sender);
+	return e->state >= HW_TASK_ACKED && !e->watched && e->sender.len && e->msg_id.len &&
+	       !hw_tasks_is_local(e->sender);
 }
 
 /* False without memory. */
@@ -231,9 +242,14 @@ static void tell_people(struct hw_tasks_tell *t, const struct hw_told_task *e, e
 static void take_entries(struct hw_tasks_tell *t, const redisReply *entries, enum reading reading)
 {
 	struct hw_told_task e;
+	int64_t now_ms = hw_tasks_store_now_ms(t->app->store);
 	for (size_t i = 0; i < entries->elements && t->n_page < PAGE; i++) {
 		const redisReply *one = entries->element[i];
-		bool whole = hw_told_read_task(one, &e);
+		bool whole = hw_told_read_task(one, now_ms, &e);
+		if (!whole && hw_told_is_entry(one))
+			hw_tasks_unusable(t->app, HW_UNUSABLE_EVENT, 1,
+			                  "entries of %sevents are no transitions of tasks, and are skipped",
+			                  t->app->conf->key_prefix);
 		if (whole && reading == FRESH && !e.late)
 			(e.watched ? t->app->counts.watched : t->app->counts.ended)[e.state]++;
 		if (whole)

@@ -12,15 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/bounds.h"
+#include "heartwheel/topic.h"
 #include "link/link.h"
 #include "link/trouble.h"
 #include "tasks/app.h"
+#include "tasks/message.h"
 
-#define COUNT     "500"
-#define WAIT_MS   "1000" /* far below HW_LINK_SILENCE_MS */
-#define ID_MAX    48
-#define KEY_MAX   160
-#define WORDS_MAX 12
+#define COUNT      "500"
+#define WAIT_MS    "1000" /* far below HW_LINK_SILENCE_MS */
+#define ID_MAX     48
+#define KEY_MAX    160
+#define WORDS_MAX  12
+#define LOOK_EVERY 5 /* answers without an entry, until it is asked whether the stream is still the one it was */
 
 struct hw_tasks_told {
 	struct hw_tasks_app *app;
@@ -28,6 +32,7 @@ struct hw_tasks_told {
 	bool ready, wanted; /* the connection is there; the store is up */
 	bool asking;        /* an answer is awaited */
 	bool begun;         /* the places are known */
+	unsigned n_empty;   /* answers without an entry, in a row */
 	char devices[KEY_MAX];
 	char device_at[ID_MAX], task_at[ID_MAX];
 	struct hw_told_hook *hooks, *next; /* next: the one that is told next, while they are */
@@ -43,7 +48,7 @@ static struct hw_text text_of(const redisReply *r)
 }
 
 /* An entry: its id, and its fields' names and values. */
-static bool is_entry(const redisReply *e)
+bool hw_told_is_entry(const redisReply *e)
 {
 	return e->type == REDIS_REPLY_ARRAY && e->elements == 2 && e->element[0]->type == REDIS_REPLY_STRING &&
 	       e->element[0]->len < ID_MAX && e->element[1]->type == REDIS_REPLY_ARRAY;
@@ -64,15 +69,35 @@ static void read_fields(const redisReply *entry, const struct field *fields, siz
 				*fields[k].to = text_of(all->element[i + 1]);
 }
 
+/* A decimal number from 0 on; -1: it is none. */
 static int64_t number_of(struct hw_text t)
 {
-	return t.len ? strtoll(t.at, NULL, 10) : 0;
+	int64_t n = 0;
+	if (t.len == 0 || t.len > 18)
+		return -1;
+	for (size_t k = 0; k < t.len; k++) {
+		if (t.at[k] < '0' || t.at[k] > '9')
+			return -1;
+		n = 10 * n + (t.at[k] - '0');
+	}
+	return n;
 }
 
-bool hw_told_read_task(const redisReply *entry, struct hw_told_task *out)
+/* `ms`, or what stands for it: the entry's own time, which Redis' clock made, or now. */
+static int64_t time_of(const redisReply *entry, int64_t ms, int64_t now_ms)
+{
+	struct hw_place at;
+	if (hw_bounds_time(ms, now_ms))
+		return ms;
+	bool placed = hw_place_read(&at, entry->element[0]->str, entry->element[0]->len) && at.ms <= INT64_MAX &&
+	              hw_bounds_time((int64_t)at.ms, now_ms);
+	return placed ? (int64_t)at.ms : now_ms;
+}
+
+bool hw_told_read_task(const redisReply *entry, int64_t now_ms, struct hw_told_task *out)
 {
 	struct hw_text none = {"", 0}, task = none, state = none, time = none, watched = none, waited = none;
-	if (!is_entry(entry))
+	if (!hw_told_is_entry(entry))
 		return false;
 	*out = (struct hw_told_task){entry->element[0]->str, .receiver = none, .sender = none,
 	                             .msg_id = none,         .why = none,      .node = none,
@@ -85,15 +110,24 @@ bool hw_told_read_task(const redisReply *entry, struct hw_told_task *out)
 	out->state = hw_task_state_of(state.at, state.len);
 	out->late = out->why.len == 4 && memcmp(out->why.at, HW_TASK_WHY_LATE, 4) == 0;
 	out->watched = watched.len > 0;
-	out->time_ms = number_of(time);
-	out->waited_ms = number_of(waited);
-	return hw_task_id_parse(&out->task, task.at, task.len) && out->state != HW_TASK_STATES;
+	out->time_ms = time_of(entry, number_of(time), now_ms);
+	out->waited_ms = number_of(waited) > 0 ? number_of(waited) : 0;
+	if (!hw_task_name_is_valid(out->receiver))
+		out->receiver = none;
+	return hw_task_id_parse(&out->task, task.at, task.len) && out->state != HW_TASK_STATES &&
+	       (out->sender.len == 0 || hw_task_name_is_valid(out->sender) || hw_tasks_is_local(out->sender)) &&
+	       (out->msg_id.len == 0 || hw_task_msg_id_is_valid(out->msg_id));
 }
 
-bool hw_told_read_device(const redisReply *entry, struct hw_told_device *out)
+static bool is_word(struct hw_text t, const char *word)
+{
+	return t.len == strlen(word) && memcmp(t.at, word, t.len) == 0;
+}
+
+bool hw_told_read_device(const redisReply *entry, int64_t now_ms, struct hw_told_device *out)
 {
 	struct hw_text none = {"", 0}, time = none, seen = none;
-	if (!is_entry(entry))
+	if (!hw_told_is_entry(entry))
 		return false;
 	*out = (struct hw_told_device){entry->element[0]->str, .device = none, .state = none, .reason = none,
 	                               .group = none,          .node = none,   .seq = none};
@@ -101,9 +135,12 @@ bool hw_told_read_device(const redisReply *entry, struct hw_told_device *out)
 	                               {"group", &out->group}, {"node", &out->node},   {"seq", &out->seq},
 	                               {"time_ms", &time},     {"last_seen_ms", &seen}};
 	read_fields(entry, fields, sizeof(fields) / sizeof(*fields));
-	out->time_ms = number_of(time);
-	out->last_seen_ms = number_of(seen);
-	return out->device.len > 0 && out->state.len > 0;
+	out->time_ms = time_of(entry, number_of(time), now_ms);
+	out->last_seen_ms = hw_bounds_time(number_of(seen), now_ms) ? number_of(seen) : out->time_ms;
+	bool is_state =
+		is_word(out->state, "online") || is_word(out->state, "offline") || is_word(out->state, "forgotten");
+	return is_state && hw_id_valid(out->device.at, out->device.len) &&
+	       (out->seq.len == 0 || hw_bounds_time(number_of(out->seq), now_ms));
 }
 
 /* --- hooks -------------------------------------------------------------------------------------------------------- */
@@ -154,12 +191,12 @@ static bool is_online(const struct hw_tasks_told *t, const struct hw_told_device
 
 /* The id behind the next HW_TASK_CALL_ITEMS that came online, from entry `i` on; all that is left, if there are fewer.
  */
-static struct hw_text place_from(const struct hw_tasks_told *t, const redisReply *entries, size_t i)
+static struct hw_text place_from(const struct hw_tasks_told *t, const redisReply *entries, size_t i, int64_t now_ms)
 {
 	struct hw_told_device d;
 	struct hw_text receiver, place = {"", 0};
 	for (size_t n = 0; i < entries->elements; i++) {
-		if (!hw_told_read_device(entries->element[i], &d))
+		if (!hw_told_read_device(entries->element[i], now_ms, &d))
 			continue;
 		if (is_online(t, &d, &receiver) && n++ == HW_TASK_CALL_ITEMS)
 			break;
@@ -169,17 +206,17 @@ static struct hw_text place_from(const struct hw_tasks_told *t, const redisReply
 }
 
 /* Whether all that came online was handed on. */
-static bool wake_receivers(struct hw_tasks_told *t, const redisReply *entries)
+static bool wake_receivers(struct hw_tasks_told *t, const redisReply *entries, int64_t now_ms)
 {
 	struct hw_told_device d;
 	struct hw_text receiver;
 	size_t n = 0;
 	for (size_t i = 0; i < entries->elements; i++) {
-		if (!hw_told_read_device(entries->element[i], &d) || !is_online(t, &d, &receiver))
+		if (!hw_told_read_device(entries->element[i], now_ms, &d) || !is_online(t, &d, &receiver))
 			continue;
 		struct hw_text place = {"", 0};
 		if (n++ % HW_TASK_CALL_ITEMS == 0)
-			place = place_from(t, entries, i);
+			place = place_from(t, entries, i, now_ms);
 		if (hw_tasks_desk_online(t->app->desk, receiver, place) != 0)
 			return false;
 	}
@@ -189,7 +226,7 @@ static bool wake_receivers(struct hw_tasks_told *t, const redisReply *entries)
 static void set_place(char place[ID_MAX], const redisReply *entries)
 {
 	const redisReply *last = entries->elements ? entries->element[entries->elements - 1] : NULL;
-	if (last && is_entry(last))
+	if (last && hw_told_is_entry(last))
 		snprintf(place, ID_MAX, "%s", last->element[0]->str);
 }
 
@@ -197,11 +234,17 @@ static void set_place(char place[ID_MAX], const redisReply *entries)
 static bool take_devices(struct hw_tasks_told *t, const redisReply *entries)
 {
 	struct hw_told_device d;
-	if (!wake_receivers(t, entries))
+	int64_t now_ms = hw_tasks_store_now_ms(t->app->store);
+	uint64_t unusable = 0;
+	if (!wake_receivers(t, entries, now_ms))
 		return false;
 	for (size_t i = 0; i < entries->elements; i++)
-		if (hw_told_read_device(entries->element[i], &d))
+		if (hw_told_read_device(entries->element[i], now_ms, &d))
 			tell(t, NULL, &d);
+		else
+			unusable += hw_told_is_entry(entries->element[i]);
+	hw_tasks_unusable(t->app, HW_UNUSABLE_EVENT, unusable, "entries of %s are no transitions, and are skipped",
+	                  t->devices);
 	set_place(t->device_at, entries);
 	return true;
 }
@@ -210,7 +253,7 @@ static void take_tasks(struct hw_tasks_told *t, const redisReply *entries)
 {
 	struct hw_told_task task;
 	for (size_t i = 0; i < entries->elements; i++)
-		if (hw_told_read_task(entries->element[i], &task))
+		if (hw_told_read_task(entries->element[i], hw_tasks_store_now_ms(t->app->store), &task))
 			tell(t, &task, NULL);
 	set_place(t->task_at, entries);
 }
@@ -256,13 +299,59 @@ static bool is_answer(struct hw_tasks_told *t, const redisReply *reply)
 	return reply->type != REDIS_REPLY_ERROR;
 }
 
+/* The newest entry's id of a stream; without any, its beginning. */
+static void newest(const redisReply *r, char place[ID_MAX])
+{
+	snprintf(place, ID_MAX, "0-0");
+	if (r->type == REDIS_REPLY_ARRAY && r->elements == 1)
+		set_place(place, r);
+}
+
+/* Whether a place that is kept in Redis is one of the stream, or of what it was: its end is not before it. */
+static bool is_place(const char *text, size_t len, const char *end)
+{
+	struct hw_place at, last;
+	return hw_place_read(&at, text, len) && hw_place_read(&last, end, strlen(end)) && hw_place_cmp(at, last) <= 0;
+}
+
+/* Another program wrote task:at, or the stream was deleted or put back. What was between is not known: tasks that are
+ * held are looked at every 10 minutes. */
+static void replace_place(struct hw_tasks_told *t)
+{
+	char at[HW_TASKS_KEY_MAX];
+	hw_tasks_store_key(t->app->store, "at", at);
+	hw_tasks_unusable(t->app, HW_UNUSABLE_OFFSET, 1, "%s is no place in %s: reading goes on at %s", at, t->devices,
+	                  t->device_at);
+	(void)hw_tasks_store_ask(t->app->store, NULL, NULL, (const char *[]){"SET", at, t->device_at, NULL});
+}
+
+/* Whether a command of a transaction failed, but for a key that holds something else. */
+static bool is_refused(struct hw_tasks_told *t, const redisReply *r)
+{
+	if (r->type != REDIS_REPLY_ERROR || hw_trouble_of(r->str) == HW_TROUBLE_WRONGTYPE)
+		return false;
+	hw_tasks_store_trouble(t->app->store, r->str);
+	return true;
+}
+
 static void on_read(redisAsyncContext *ac, void *answer, void *arg)
 {
 	struct hw_tasks_told *t = arg;
 	(void)ac;
+	const redisReply *reply = answer;
 	t->asking = false;
-	if (is_answer(t, answer) && t->wanted && t->begun && take(t, answer))
+	if (!is_answer(t, reply))
+		return;
+	t->n_empty = reply->type == REDIS_REPLY_NIL ? t->n_empty + 1 : 0;
+	if (t->wanted && t->begun && take(t, reply))
 		go_on(t);
+}
+
+struct hw_place hw_tasks_told_place(const struct hw_tasks_told *t)
+{
+	struct hw_place place = {0, 0};
+	(void)hw_place_read(&place, t->device_at, strlen(t->device_at));
+	return place;
 }
 
 static bool wants_tasks(const struct hw_tasks_told *t)
@@ -273,9 +362,33 @@ static bool wants_tasks(const struct hw_tasks_told *t)
 	return false;
 }
 
+/* The last entry of device:events, asked for while nothing comes: where the stream was deleted or put back, nothing
+ * would come until its ids have passed the place. */
+static void on_end(redisAsyncContext *ac, void *answer, void *arg)
+{
+	struct hw_tasks_told *t = arg;
+	const redisReply *r = answer;
+	char end[ID_MAX];
+	(void)ac;
+	t->asking = false;
+	if (!is_answer(t, r) || !t->wanted || !t->begun || r->type != REDIS_REPLY_ARRAY)
+		return;
+	newest(r, end);
+	if (!is_place(t->device_at, strlen(t->device_at), end)) {
+		snprintf(t->device_at, ID_MAX, "0-0");
+		replace_place(t);
+		tell(t, NULL, NULL);
+	}
+	go_on(t);
+}
+
 static bool read_on(struct hw_tasks_told *t)
 {
 	char tasks[HW_TASKS_KEY_MAX];
+	if (t->n_empty >= LOOK_EVERY) {
+		t->n_empty = 0;
+		return ask(t, on_end, (const char *[]){"XREVRANGE", t->devices, "+", "-", "COUNT", "1", NULL});
+	}
 	hw_tasks_store_key(t->app->store, "events", tasks);
 	if (wants_tasks(t))
 		return ask(t, on_read,
@@ -285,14 +398,6 @@ static bool read_on(struct hw_tasks_told *t)
 	return ask(
 		t, on_read,
 		(const char *[]){"XREAD", "COUNT", COUNT, "BLOCK", WAIT_MS, "STREAMS", t->devices, t->device_at, NULL});
-}
-
-/* The newest entry's id of a stream; without any, its beginning. */
-static void newest(const redisReply *r, char place[ID_MAX])
-{
-	snprintf(place, ID_MAX, "0-0");
-	if (r->type == REDIS_REPLY_ARRAY && r->elements == 1)
-		set_place(place, r);
 }
 
 /* The first who reads: what is lost on the way from here on is read again from here. */
@@ -313,13 +418,18 @@ static void on_places(redisAsyncContext *ac, void *answer, void *arg)
 	if (!is_answer(t, r) || !t->wanted || r->type != REDIS_REPLY_ARRAY || r->elements != 3)
 		return;
 	const redisReply *at = r->element[0];
+	if (r->element[1]->type != REDIS_REPLY_ARRAY || is_refused(t, at))
+		return;
 	newest(r->element[1], t->device_at);
 	newest(r->element[2], t->task_at);
-	if (at->type == REDIS_REPLY_STRING && at->len > 0 && at->len < ID_MAX)
-		snprintf(t->device_at, ID_MAX, "%s", at->str);
-	else if (at->type == REDIS_REPLY_NIL)
+	if (at->type == REDIS_REPLY_NIL)
 		keep_place(t);
+	else if (at->type == REDIS_REPLY_STRING && is_place(at->str, at->len, t->device_at))
+		snprintf(t->device_at, ID_MAX, "%s", at->str);
+	else
+		replace_place(t);
 	bool first = !t->begun;
+	t->n_empty = 0;
 	t->begun = true;
 	if (first)
 		tell(t, NULL, NULL);

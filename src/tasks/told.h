@@ -9,6 +9,7 @@
 #ifndef HW_TASKS_TOLD_H
 #define HW_TASKS_TOLD_H
 
+#include "tasks/place.h"
 #include "tasks/task.h"
 
 struct hw_tasks_app;
@@ -59,9 +60,17 @@ void hw_tasks_told_down(struct hw_tasks_told *t);
 void hw_tasks_told_again(struct hw_tasks_told *t); /* from task:at on */
 void hw_tasks_told_tick(struct hw_tasks_told *t);
 
-/* An entry's fields into a transition; false: it is none. For who reads the streams himself. Borrows the reply. */
+/*
+ * An entry's fields into a transition; false: it is none that heartwheel can have written. A time more than a day after
+ * now_ms is replaced by the entry's own, or by now_ms. For who reads the streams himself. Borrows the reply.
+ */
 struct redisReply;
-bool hw_told_read_task(const struct redisReply *entry, struct hw_told_task *out);
-bool hw_told_read_device(const struct redisReply *entry, struct hw_told_device *out);
+bool hw_told_read_task(const struct redisReply *entry, int64_t now_ms, struct hw_told_task *out);
+bool hw_told_read_device(const struct redisReply *entry, int64_t now_ms, struct hw_told_device *out);
+/* Whether it is an entry: an id, and fields. One that was deleted has none. */
+bool hw_told_is_entry(const struct redisReply *entry);
+
+/* The last place in device:events that was read. */
+struct hw_place hw_tasks_told_place(const struct hw_tasks_told *t);
 
 #endif

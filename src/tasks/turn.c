@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/json.h"
+#include "heartwheel/topic.h"
 #include "tasks/app.h"
 #include "tasks/message.h"
 #include "tasks/sessions.h"
@@ -45,11 +47,18 @@ static void put_wakes(struct hw_tasks_turn *t, const struct hw_tasks_reply *r, s
 			                hw_schedule_receiver(w.receiver.at, w.receiver.len), w.due_ms);
 }
 
+static void note_unusable(struct hw_tasks_turn *t, const struct hw_tasks_reply *r)
+{
+	hw_tasks_unusable(t->app, HW_UNUSABLE_RECORD, r->unusable,
+	                  "fields of tasks under %s are out of bounds, and count as missing", t->app->conf->key_prefix);
+}
+
 void hw_tasks_turn_answered(struct hw_tasks_turn *t, const struct hw_tasks_reply *r)
 {
 	struct hw_mono now = hw_tasks_now();
 	hw_schedule_clock(t->app->schedule, now, r->now_ms);
 	put_wakes(t, r, now);
+	note_unusable(t, r);
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
@@ -108,7 +117,15 @@ void hw_tasks_turn_acked(struct hw_tasks_turn *t, const struct hw_task_id *task)
 	t->sent[n % SENT_SLOTS].ns = 0;
 }
 
-/* A device's message, or a topic's own. 0 or -ENOMEM. */
+/* Whether what Redis has of a task is what a submission had: other programs may write there. */
+static bool is_sendable(const struct hw_task_claimed *c)
+{
+	return hw_task_name_is_valid(c->receiver) && hw_id_valid(c->action.at, c->action.len) &&
+	       hw_id_valid(c->sender.at, c->sender.len) && hw_task_msg_id_is_valid(c->msg_id) &&
+	       c->body.len <= HW_TASK_BYTES_MAX && hw_json_valid(c->body.at, c->body.len);
+}
+
+/* A device's message, or a topic's own, which the publisher checks. 0, -EINVAL or -ENOMEM. */
 static int make(struct hw_tasks_turn *t, const struct hw_task_id *task, const struct hw_task_claimed *c, int64_t now_ms,
                 struct hw_tasks_put *m)
 {
@@ -121,6 +138,8 @@ static int make(struct hw_tasks_turn *t, const struct hw_task_id *task, const st
 		return 0;
 	}
 	m->qos = 1;
+	if (!is_sendable(c))
+		return -EINVAL;
 	if (hw_message_pending(&t->message, conf->name, task, c, now_ms) != 0 ||
 	    hw_message_topic(&t->topic, conf->root, c->receiver, HW_TOPIC_PENDING) != 0)
 		return -ENOMEM;
@@ -129,13 +148,27 @@ static int make(struct hw_tasks_turn *t, const struct hw_task_id *task, const st
 	return 0;
 }
 
+/* No message can be made of it, now or later. */
+static void give_up(struct hw_tasks_turn *t, const struct hw_task_id *task)
+{
+	const struct hw_task_answer lost = {.task = *task, .kind = HW_ANSWER_LOST, .from = {"", 0}, .value = {"", 0}};
+	char id[HW_TASK_TEXT + 1];
+	hw_task_id_text(task, id);
+	hw_tasks_unusable(t->app, HW_UNUSABLE_RECORD, 1,
+	                  "the task %s cannot be sent, and fails: its receiver, action or payload is none", id);
+	(void)hw_tasks_desk_answer(t->app->desk, &lost, NULL, NULL);
+}
+
 /* What cannot be handed over is not taken back: it is due again after its wait. */
 static void send_task(struct hw_tasks_turn *t, const struct hw_task_id *task, const struct hw_task_claimed *c,
                       int64_t now_ms)
 {
 	int64_t left_ms = c->exp_ms - now_ms;
 	struct hw_tasks_put m = {.subject = start_of(task) | 1};
-	if (left_ms <= 0 || make(t, task, c, now_ms, &m) != 0)
+	int rc = left_ms > 0 ? make(t, task, c, now_ms, &m) : -ETIME;
+	if (rc == -EINVAL)
+		give_up(t, task);
+	if (rc)
 		return;
 	m.until_ns = hw_tasks_now().ns + left_ms * HW_NS_PER_MS;
 	struct sending *s = malloc(sizeof(*s));
@@ -177,6 +210,7 @@ static void claimed(struct hw_tasks_turn *t, const struct hw_schedule_order *o, 
 	 */
 	int64_t latest_ms = r->now_ms + (now.ns - asked.ns) / HW_NS_PER_MS + 1;
 	hw_schedule_clock(t->app->schedule, now, r->now_ms);
+	note_unusable(t, r);
 	for (size_t i = 0; i < o->n; i++) {
 		hw_tasks_claimed(r, i, &c);
 		done[i] = (struct hw_schedule_claimed){o->tasks[i], c.verdict == HW_TASK_SEND, c.due_ms};
@@ -194,20 +228,32 @@ static void claimed(struct hw_tasks_turn *t, const struct hw_schedule_order *o, 
 	put_wakes(t, r, now);
 }
 
+/* A member of task:due whose name is no task's. It would stand in the way at each look. */
+static void remove_due(struct hw_tasks_turn *t, const redisReply *item)
+{
+	char key[HW_TASKS_KEY_MAX];
+	const redisReply *name = item->type == REDIS_REPLY_ARRAY && item->elements ? item->element[0] : NULL;
+	if (!name || name->type != REDIS_REPLY_STRING)
+		return;
+	const char *argv[] = {"ZREM", hw_tasks_store_key(t->app->store, "due", key), name->str};
+	const size_t len[] = {4, strlen(key), name->len};
+	hw_tasks_unusable(t->app, HW_UNUSABLE_DUE, 1, "members of %s are no tasks, and are removed", key);
+	(void)hw_tasks_store_command(t->app->store, NULL, NULL, 3, argv, len);
+}
+
 static void paged(struct hw_tasks_turn *t, const struct hw_schedule_order *o, const struct hw_tasks_reply *r)
 {
 	struct hw_schedule_found found[HW_PAGE_MAX];
 	struct hw_task_wake w;
 	size_t n = 0;
-	for (size_t i = 0; i < r->n_items && n < HW_PAGE_MAX; i++)
-		if (hw_tasks_found(r, i, &w))
-			found[n++] = (struct hw_schedule_found){
-				w.task, hw_schedule_receiver(w.receiver.at, w.receiver.len), w.due_ms};
-	/* One that is passed over must not make the page look like the last. */
-	if (r->n_items >= o->count && n < o->count)
-		hw_schedule_failed(t->app->schedule, hw_tasks_now(), o->serial);
-	else
-		hw_schedule_page(t->app->schedule, hw_tasks_now(), o->serial, r->now_ms, found, n);
+	for (size_t i = 0; i < r->n_items && n < HW_PAGE_MAX; i++) {
+		bool is_task = hw_tasks_found(r, i, &w);
+		found[n++] = (struct hw_schedule_found){w.task, hw_schedule_receiver(w.receiver.at, w.receiver.len),
+		                                        w.due_ms, !is_task};
+		if (!is_task)
+			remove_due(t, r->items->element[i]);
+	}
+	hw_schedule_page(t->app->schedule, hw_tasks_now(), o->serial, r->now_ms, found, n);
 }
 
 static void on_order(void *arg, const redisReply *reply)

@@ -21,6 +21,7 @@
 #include "link/clock.h"
 #include "tasks/app.h"
 #include "tasks/calls.h"
+#include "tasks/turn.h"
 
 #define AGAIN_MS    1000 /* then twice that, and so on */
 #define AGAIN_TRIES 5    /* 31 s in all */
@@ -254,7 +255,7 @@ static void on_swept(void *arg, const redisReply *reply)
 	w->sweeping = false;
 	if (!reply || hw_tasks_reply(reply, &r) != 0)
 		return; /* the store has said why; the next tick tries again */
-	hw_schedule_clock(w->app->schedule, hw_tasks_now(), r.now_ms);
+	hw_tasks_turn_answered(w->app->turn, &r);
 	bool more = hw_tasks_swept(&r, &w->count);
 	w->known = true;
 	if (more && w->sweeps < SWEEPS && !w->app->stopping)

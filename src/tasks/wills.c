@@ -12,6 +12,7 @@
 #include "heartwheel/topic.h"
 #include "http/query.h"
 #include "http/reply.h"
+#include "link/trouble.h"
 #include "tasks/allow.h"
 #include "tasks/app.h"
 #include "tasks/place.h"
@@ -25,7 +26,8 @@ struct hw_tasks_wills {
 	struct hw_tasks_app *app;
 	struct hw_told_hook hook;
 	char events[160];
-	bool placed, asking, again; /* again: more has come meanwhile */
+	bool placed, asking, again;                                       /* again: more has come meanwhile */
+	enum { KEPT_UNKNOWN, KEPT_NONE, KEPT_PLACE, KEPT_UNUSABLE } kept; /* what Redis says of the place */
 	struct hw_place place, until;
 	char (*ids)[HW_ID_MAX + 1]; /* of the page: who went offline */
 	size_t n_ids, out;          /* out: messages on their way to the broker */
@@ -71,6 +73,8 @@ static const char *read_will(struct will *out, const char *text, size_t len, cha
 	struct hw_json_member m;
 	size_t at = 0;
 	*out = (struct will){.topic = {"", 0}, .payload = {"", 0}};
+	if (len > HW_TASK_BYTES_MAX)
+		return "a will has at most 64 KiB";
 	if (!hw_json_object_valid(text, len))
 		return "a will is a JSON object";
 	while (hw_json_object_next(text, len, &at, &m)) {
@@ -203,17 +207,18 @@ static void on_page(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_wills *w = arg;
 	struct hw_told_device d;
+	int64_t now_ms = hw_tasks_store_now_ms(w->app->store);
 	w->asking = false;
 	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements == 0)
 		return;
 	w->n_ids = 0;
 	for (size_t i = 0; i < reply->elements; i++) {
 		const redisReply *e = reply->element[i];
-		if (e->type == REDIS_REPLY_ARRAY && e->elements == 2)
+		if (e->type == REDIS_REPLY_ARRAY && e->elements == 2 && e->element[0]->type == REDIS_REPLY_STRING)
 			(void)hw_place_read(&w->until, e->element[0]->str, e->element[0]->len);
-		if (!hw_told_read_device(e, &d))
-			continue; /* somebody else wrote it */
-		if (d.state.len == 7 && memcmp(d.state.at, "offline", 7) == 0 && d.device.len <= HW_ID_MAX) {
+		if (!hw_told_read_device(e, now_ms, &d))
+			continue; /* told.c counts it */
+		if (d.state.len == 7 && memcmp(d.state.at, "offline", 7) == 0) {
 			memcpy(w->ids[w->n_ids], d.device.at, d.device.len);
 			w->ids[w->n_ids++][d.device.len] = '\0';
 		}
@@ -239,31 +244,52 @@ static void ask_page(struct hw_tasks_wills *w)
 	                               (const char *[]){"XRANGE", w->events, from, "+", "COUNT", PAGE_TEXT, NULL}) == 0;
 }
 
+/* The place that is kept in Redis. It is judged when the end of the stream is known, which was asked for after it. */
 static void on_place(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_wills *w = arg;
-	w->asking = false;
-	w->placed = reply && reply->type == REDIS_REPLY_STRING && hw_place_read(&w->place, reply->str, reply->len);
-	w->again = true;
-	w->failed = false;
-	if (w->placed)
-		go_on(w);
+	w->kept = !reply                                              ? KEPT_UNKNOWN
+	          : reply->type == REDIS_REPLY_NIL                    ? KEPT_NONE
+	          : reply->type != REDIS_REPLY_ERROR                  ? KEPT_UNUSABLE
+	          : hw_trouble_of(reply->str) == HW_TROUBLE_WRONGTYPE ? KEPT_UNUSABLE
+	                                                              : KEPT_UNKNOWN;
+	if (reply && reply->type == REDIS_REPLY_STRING && hw_place_read(&w->place, reply->str, reply->len))
+		w->kept = KEPT_PLACE;
 }
 
-/* Where it was never begun, it begins with what comes now. */
-static void on_newest(void *arg, const redisReply *reply)
+/* Where it was never begun, or the kept place is beyond the end, it begins with what comes now. */
+static void on_end(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_wills *w = arg;
-	char key[HW_TASKS_KEY_MAX];
-	const char *newest = "0-0";
+	char key[HW_TASKS_KEY_MAX], text[HW_PLACE_TEXT];
+	struct hw_place end = {0, 0};
 	w->asking = false;
-	if (!reply || reply->type != REDIS_REPLY_ARRAY)
+	if (!reply || reply->type != REDIS_REPLY_ARRAY || w->kept == KEPT_UNKNOWN)
 		return;
-	if (reply->elements == 1 && reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements == 2)
-		newest = reply->element[0]->element[0]->str;
+	if (reply->elements == 1 && reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements == 2 &&
+	    reply->element[0]->element[0]->type == REDIS_REPLY_STRING)
+		(void)hw_place_read(&end, reply->element[0]->element[0]->str, reply->element[0]->element[0]->len);
 	hw_tasks_store_key(w->app->store, "wills", key);
-	(void)hw_tasks_store_ask(w->app->store, NULL, NULL, (const char *[]){"SET", key, newest, "NX", NULL});
-	w->asking = hw_tasks_store_ask(w->app->store, on_place, w, (const char *[]){"GET", key, NULL}) == 0;
+	if (w->kept != KEPT_PLACE || hw_place_cmp(w->place, end) > 0) {
+		hw_tasks_unusable(w->app, HW_UNUSABLE_OFFSET, w->kept != KEPT_NONE,
+		                  "%s is no place in %s: wills are published from its end on", key, w->events);
+		w->place = end;
+		(void)hw_tasks_store_ask(w->app->store, NULL, NULL,
+		                         (const char *[]){"SET", key, hw_place_text(end, text), NULL});
+	}
+	w->placed = w->again = true;
+	w->failed = false;
+	go_on(w);
+}
+
+static void ask_place(struct hw_tasks_wills *w)
+{
+	char key[HW_TASKS_KEY_MAX];
+	hw_tasks_store_key(w->app->store, "wills", key);
+	w->kept = KEPT_UNKNOWN;
+	w->asking = hw_tasks_store_ask(w->app->store, on_place, w, (const char *[]){"GET", key, NULL}) == 0 &&
+	            hw_tasks_store_ask(w->app->store, on_end, w,
+	                               (const char *[]){"XREVRANGE", w->events, "+", "-", "COUNT", "1", NULL}) == 0;
 }
 
 static bool is_ours(const struct hw_tasks_wills *w)
@@ -281,9 +307,7 @@ static void go_on(struct hw_tasks_wills *w)
 		return;
 	}
 	if (!w->placed)
-		w->asking =
-			hw_tasks_store_ask(w->app->store, on_newest, w,
-		                           (const char *[]){"XREVRANGE", w->events, "+", "-", "COUNT", "1", NULL}) == 0;
+		ask_place(w);
 	else if (w->failed)
 		ask_wills(w);
 	else if (w->again)

@@ -98,7 +98,7 @@ static void answer_page(const struct hw_schedule_order *o)
 	size_t n = 0;
 	for (int k = 0; k < TASKS; k++)
 		if (twin[k].due >= o->from_ms && twin[k].due >= 0 && twin[k].due <= until)
-			found[n++] = (struct hw_schedule_found){twin[k].id, twin[k].receiver, twin[k].due};
+			found[n++] = (struct hw_schedule_found){twin[k].id, twin[k].receiver, twin[k].due, false};
 	qsort(found, n, sizeof(*found), by_due);
 	size_t from = o->skip < n ? o->skip : n, count = n - from < o->count ? n - from : o->count;
 	hw_schedule_page(s, mono(), o->serial, redis_ms(), found + from, count);
@@ -466,7 +466,7 @@ START_TEST(test_an_old_answer_tells_no_time)
 	MUST(hw_schedule_next(s, mono(), &o) && o.kind == HW_SCHEDULE_READ);
 	int64_t then = redis_ms();
 	now_ms += 90000;
-	struct hw_schedule_found found = {{{1}}, 1, then - 5000};
+	struct hw_schedule_found found = {{{1}}, 1, then - 5000, false};
 	hw_schedule_page(s, mono(), o.serial, then, &found, 1);
 	now_ms += 1000;
 	turn_empty_page(0);

@@ -447,6 +447,8 @@ static enum hw_task_verdict of_broker(struct twin *t, struct twin_task *k, enum 
 		k->why = HW_TASK_WHY_NOBODY;
 	else if (kind == HW_ANSWER_REFUSED)
 		finish(t, k, HW_TASK_FAILED, HW_TASK_WHY_REFUSED);
+	else if (kind == HW_ANSWER_LOST)
+		finish(t, k, HW_TASK_FAILED, HW_TASK_WHY_LOST);
 	else
 		finish(t, k, HW_TASK_COMPLETE, "");
 	return HW_TASK_DONE;

@@ -185,7 +185,7 @@ static void hear_page(struct tw_world *w, struct tw_instance *i, const struct tw
 	for (size_t k = 0; k < n; k++)
 		found[k] = (struct hw_schedule_found){
 			p->found[k].task, hw_schedule_receiver(p->found[k].receiver.at, p->found[k].receiver.len),
-			p->found[k].due_ms};
+			p->found[k].due_ms, false};
 	hw_schedule_page(i->schedule, mono(w), p->order.serial, p->redis_ms, found, n);
 }
 

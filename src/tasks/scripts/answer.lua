@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- What a device says of a task that it was sent, or the broker of its message. See common.lua.
+-- What a device says of a task that it was sent, or the broker of its message; or that it cannot be sent. See common.lua.
 --
---   ARGV  of each: its name; kind (acked, complete, failed: of a device; nobody, refused, published: of the broker); from,
+--   ARGV  of each: its name; kind (acked, complete, failed: of a device; nobody, refused, published: of the broker; lost: what
+--         Redis has of it makes no message); from,
 --         the receiver that a bound topic names, '' where it is not bound; value, '' where there is none
 --
 -- Of each what OUTCOME in places says: DONE; KNOWN, it says nothing new; LATE, it came when the task had ended otherwise,
@@ -11,7 +12,7 @@
 
 include common
 
-local OF_BROKER = { nobody = true, refused = true, published = true }
+local OF_BROKER = { nobody = true, refused = true, lost = true, published = true }
 
 local function late(task, r, kind, value)
 	local h = call('HMGET', PREFIX .. task, 'why', 'late')
@@ -22,7 +23,7 @@ local function late(task, r, kind, value)
 	call('HSET', PREFIX .. task, 'late', kind, 'late_at', NOW)
 	local left = value ~= '' and call('PTTL', PREFIX .. task) or 0
 	if left > 0 then
-		call('SET', PREFIX .. 'value:' .. task, value, 'PX', left)
+		call('SET', PREFIX .. 'value:' .. task, value, 'PX', math.min(left, SPAN_MAX))
 	end
 	return { 'LATE', r.state, r.tries }
 end
@@ -45,8 +46,8 @@ local function of_broker(task, r, kind)
 		return { 'KNOWN', r.state, r.tries }
 	elseif kind == 'nobody' then
 		call('HSET', PREFIX .. task, 'why', 'nobody')
-	elseif kind == 'refused' then
-		finish(task, r, 'failed', 'refused')
+	elseif kind == 'refused' or kind == 'lost' then
+		finish(task, r, 'failed', kind)
 	else
 		finish(task, r, 'complete', '')
 	end

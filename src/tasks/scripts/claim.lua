@@ -50,8 +50,8 @@ local function message(task, r, tries, body, state, due)
 	local said = { 'SEND', state, due }
 	said[CLAIMED.tries], said[CLAIMED.sender], said[CLAIMED.msg_id] = tries, r.sender, r.msg_id
 	said[CLAIMED.receiver], said[CLAIMED.action] = r.receiver, r.action or ''
-	said[CLAIMED.topic], said[CLAIMED.qos], said[CLAIMED.retain] = r.topic or '', tonumber(r.qos) or 0, tonumber(r.retain) or 0
-	said[CLAIMED.body], said[CLAIMED.created] = body, tonumber(r.created) or 0
+	said[CLAIMED.topic], said[CLAIMED.qos], said[CLAIMED.retain] = r.topic or '', number(r.qos, 2), number(r.retain, 1)
+	said[CLAIMED.body], said[CLAIMED.created] = body, number(r.created, TIME_MAX)
 	said[CLAIMED.at], said[CLAIMED.exp] = r.at, r.exp
 	return said
 end

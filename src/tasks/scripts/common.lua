@@ -6,8 +6,13 @@
 --   ARGV  what CALL in places says: prefix of the keys; of those that say that a receiver is offline; this instance;
 --         latest, the time that Redis cannot have yet as far as the caller knows ('0': nothing is believed); the rules; items
 --
--- The answer: now; one element for each item; and the wakes: tasks that are to be looked at because of this call, each with
--- its receiver and when. An item that failed with an error is that error's text.
+-- The answer: now; one element for each item; the wakes: tasks that are to be looked at because of this call, each with
+-- its receiver and when; where a page ends; and how many values were unusable. An item that failed with an error is that
+-- error's text.
+--
+-- Other programs may write into these keys. A number of a record that is out of bounds counts as missing, and a key that
+-- holds something else than a record is no task: see number() and record(). So an item never fails for good, and one item
+-- never fails the others of its call.
 --
 -- A receiver's window are the first WINDOW of its tasks that are not acknowledged: those that are stand behind all others
 -- in its set (BEHIND). So to be in the window is to have a rank below it, whoever asks, and nobody counts.
@@ -50,6 +55,36 @@ end
 
 local NOW = whole(now)
 
+-- The greatest time and length of time that a record may have: `at` is at most 366 days ahead, `exp` 30 days after it. It is
+-- twice that, as Redis' clock may have gone back since.
+local SPAN_MAX = 2 * (31622400000 + 2592000000)
+local TIME_MAX, TRIES_MAX = now + SPAN_MAX, 1000000000
+local n_unusable = 0
+
+-- The number that a text of Redis stands for, 0 where there is none. tonumber() takes 'nan', 'inf' and '1e308' as well: they
+-- are unusable, and count as 0.
+local function number(text, most)
+	local n = text and tonumber(text)
+	if n and n >= 0 and n <= most then
+		return n
+	elseif text then
+		n_unusable = n_unusable + 1
+	end
+	return 0
+end
+
+-- What Redis answers to a command that reads one field or several of a record; nothing where the key holds something else.
+local function record(command, task, ...)
+	local h = redis.pcall(command, PREFIX .. task, ...)
+	if type(h) ~= 'table' or not h.err then
+		return h
+	elseif not string.find(h.err, 'WRONGTYPE', 1, true) then
+		error(h, 0)
+	end
+	n_unusable = n_unusable + 1
+	return command == 'HMGET' and {} or false
+end
+
 local function set_of(receiver)
 	return PREFIX .. 'device:' .. receiver
 end
@@ -62,14 +97,14 @@ end
 -- has ended only what it ended with is used. What else of it is asked for, as Redis answers it, stands behind MORE.
 local MORE = 12
 local function read(task, ...)
-	local h = call('HMGET', PREFIX .. task, 'state', 'sender', 'msg_id', 'receiver', 'at', 'exp', 'run', 'tries', 'sent', 'acked', 'hold',
+	local h = record('HMGET', task, 'state', 'sender', 'msg_id', 'receiver', 'at', 'exp', 'run', 'tries', 'sent', 'acked', 'hold',
 		'watched', ...)
 	if not h[1] or h[12] then
 		return nil
 	end
 	local r = { state = h[1], sender = h[2] or '', msg_id = h[3] or '', receiver = h[4] or '' }
-	r.at, r.exp, r.run = tonumber(h[5]) or 0, tonumber(h[6]) or 0, tonumber(h[7]) or 0
-	r.tries, r.sent, r.acked = tonumber(h[8]) or 0, tonumber(h[9]) or 0, tonumber(h[10]) or 0
+	r.at, r.exp, r.run = number(h[5], TIME_MAX), number(h[6], TIME_MAX), number(h[7], SPAN_MAX)
+	r.tries, r.sent, r.acked = number(h[8], TRIES_MAX), number(h[9], TIME_MAX), number(h[10], TIME_MAX)
 	r.hold = h[11] ~= '0'
 	return r, h
 end
@@ -114,7 +149,8 @@ end
 local function due_of(task)
 	local due = dues[task]
 	if due == nil then
-		due = tonumber(call('ZSCORE', DUE, task) or nil)
+		due = call('ZSCORE', DUE, task)
+		due = due and number(due, TIME_MAX) or nil
 	end
 	return due
 end
@@ -153,7 +189,7 @@ local function fill_window(receiver, first)
 	for k = 1, #found, 2 do
 		local task, due = found[k], math.max(tonumber(found[k + 1]), now)
 		local waits = due < BEHIND and (due_of(task) or due) > due
-		local state = waits and call('HGET', PREFIX .. task, 'state')
+		local state = waits and record('HGET', task, 'state')
 		if state == 'scheduled' or state == 'held' then
 			look_at_last(task, due)
 			wake(task, receiver, due)
@@ -165,7 +201,7 @@ end
 local function clean_window(receiver)
 	local cleaned = false
 	for _, task in ipairs(call('ZRANGE', set_of(receiver), 0, WINDOW - 1)) do
-		local state = call('HGET', PREFIX .. task, 'state')
+		local state = record('HGET', task, 'state')
 		if not state or ENDED[state] then
 			call('ZREM', set_of(receiver), task)
 			cleaned = true
@@ -220,5 +256,5 @@ local function each(first, size, f)
 		end
 	end
 	write_dues()
-	return { now, items, wakes }
+	return { now, items, wakes, {}, n_unusable }
 end

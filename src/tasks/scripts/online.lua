@@ -11,15 +11,15 @@
 include common
 
 local function make_due(task, receiver)
-	local h = call('HMGET', PREFIX .. task, 'state', 'tries', 'sent', 'at')
+	local h = record('HMGET', task, 'state', 'tries', 'sent', 'at')
 	if not h[1] or ENDED[h[1]] then
 		call('ZREM', set_of(receiver), task)
 		return false
 	elseif h[1] == 'acked' then
 		return false
 	end
-	local at, old = tonumber(h[4]), due_of(task)
-	local due = math.max(now, at, tonumber(h[2]) > 0 and tonumber(h[3]) + ACK_WAIT or 0)
+	local at, old = number(h[4], TIME_MAX), due_of(task)
+	local due = math.max(now, at, number(h[2], TRIES_MAX) > 0 and number(h[3], TIME_MAX) + ACK_WAIT or 0)
 	if old and old <= due then
 		if at > now then
 			return false

@@ -9,13 +9,13 @@
 include common
 
 local a = CALL.next
-local until_ms = ARGV[a + PAGE.until]
-local found = call('ZRANGEBYSCORE', DUE, ARGV[a + PAGE.from], until_ms ~= '' and until_ms or whole(now), 'WITHSCORES',
+local from_ms, until_ms = ARGV[a + PAGE.from], ARGV[a + PAGE.until]
+local found = call('ZRANGEBYSCORE', DUE, from_ms ~= '0' and from_ms or '-inf', until_ms ~= '' and until_ms or whole(now), 'WITHSCORES',
 	'LIMIT', ARGV[a + PAGE.skip], ARGV[a + PAGE.count])
 local items, n = {}, 0
 for k = 1, #found, 2 do
 	local ok, receiver = pcall(call, 'HGET', PREFIX .. found[k], 'receiver')
 	n = n + 1
-	items[n] = { found[k], ok and receiver or '', tonumber(found[k + 1]) }
+	items[n] = { found[k], ok and receiver or '', math.max(tonumber(found[k + 1]), 0) }
 end
 return { now, items, wakes }

@@ -53,12 +53,12 @@ local function stored(task)
 	if not any_known and not taken[task] then
 		return nil
 	end
-	local v = call('HMGET', PREFIX .. task, 'state', 'receiver', 'action', 'topic', 'qos', 'retain', 'hold', 'at', 'exp', 'run', 'created')
+	local v = record('HMGET', task, 'state', 'receiver', 'action', 'topic', 'qos', 'retain', 'hold', 'at', 'exp', 'run', 'created')
 	if not v[1] then
 		return nil
 	end
 	return { state = v[1], receiver = v[2], action = v[3], topic = v[4], qos = v[5], retain = v[6], hold = v[7],
-		at = tonumber(v[8]), exp = tonumber(v[9]), run = tonumber(v[10]), created = tonumber(v[11]) or 0,
+		at = number(v[8], TIME_MAX), exp = number(v[9], TIME_MAX), run = number(v[10], SPAN_MAX), created = number(v[11], TIME_MAX),
 		body = bodies[task] or call('GET', PREFIX .. 'body:' .. task) or nil }
 end
 

@@ -25,4 +25,4 @@ if #old > 0 then
 	call('ZREM', WATCHED, unpack(old))
 end
 call('PEXPIRE', WATCHED, whole(2 * 2592000000 + KEEP))
-return { now, { { math.max(#due, #old), call('ZCARD', WATCHED) } }, wakes }
+return { now, { { math.max(#due, #old), call('ZCARD', WATCHED) } }, wakes, {}, n_unusable }

@@ -23,7 +23,9 @@ local function has_room()
 	local oldest = call('ZRANGEBYSCORE', WATCHED, whole(BEHIND), '+inf', 'LIMIT', 0, 1)[1]
 	if oldest then
 		call('ZREM', WATCHED, oldest)
-		call('DEL', PREFIX .. oldest)
+		if read_watched(oldest) then
+			call('DEL', PREFIX .. oldest)
+		end
 	end
 	return oldest
 end

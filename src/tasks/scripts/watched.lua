@@ -7,13 +7,14 @@
 local WATCHED = PREFIX .. 'watched'
 
 local function read_watched(task)
-	local h = call('HMGET', PREFIX .. task, 'state', 'sender', 'msg_id', 'receiver', 'exp', 'run', 'acked', 'why', 'late', 'watched',
+	local h = record('HMGET', task, 'state', 'sender', 'msg_id', 'receiver', 'exp', 'run', 'acked', 'why', 'late', 'watched',
 		'action', 'sent')
 	if not h[1] or not h[10] then
 		return nil
 	end
-	return { state = h[1], sender = h[2] or '', msg_id = h[3] or '', receiver = h[4] or '', exp = tonumber(h[5]) or 0,
-		run = tonumber(h[6]) or 0, acked = tonumber(h[7]) or 0, why = h[8] or '', late = h[9], action = h[11] or '', sent = tonumber(h[12]) or now,
+	return { state = h[1], sender = h[2] or '', msg_id = h[3] or '', receiver = h[4] or '', exp = number(h[5], TIME_MAX),
+		run = number(h[6], SPAN_MAX), acked = number(h[7], TIME_MAX), why = h[8] or '', late = h[9], action = h[11] or '',
+		sent = h[12] and number(h[12], TIME_MAX) or now,
 		marks = { 'watched', '1' } }
 end
 
