@@ -32,6 +32,7 @@ struct hw_event {
 	int64_t time_ms, last_seen_ms; /* wall clock */
 	uint64_t seq;
 	uint64_t epoch; /* of several nodes: of whose token it was made with; else 0 */
+	uint64_t form;  /* ... the form that its group has at that node; 0: not known. The stream does not say it */
 };
 
 /* A part of the stream, oldest first. What is in it but is of no use (another monitor's, or unreadable) is left out. */

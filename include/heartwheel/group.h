@@ -2,7 +2,7 @@
 /*
  * Groups: which topics' devices share a timeout and a status topic. The table only grows, because devices name their
  * group by its place in it: a reload that drops a group retires it (it takes no new device, those it has keep it), one
- * that brings it back revives it.
+ * that brings it back revives it. A group that only the store or another node names is retired from the start.
  */
 #ifndef HEARTWHEEL_GROUP_H
 #define HEARTWHEEL_GROUP_H
@@ -108,7 +108,11 @@ struct hw_group {
 	int64_t probe_after_ms;
 	char *probe;   /* never NULL */
 	unsigned rank; /* its place in the configuration file: the lowest that matches takes a device */
+	/* A hash of all that decides whether a device of the group is heard: two nodes with the same number hear the
+	 * same devices. 0: not known, since no configuration of this run had the group. */
+	uint64_t form_hash;
 	bool retired;
+	bool unheard; /* retired, and no other group has all of its heartbeat filters: its devices cannot be heard */
 };
 
 struct hw_groups {
@@ -148,6 +152,10 @@ void hw_groups_draft_fini(struct hw_groups_draft *d);
 
 /* The index of the group of that name, retired ones included, or -1. */
 int hw_groups_find(const struct hw_groups *g, const char *name);
+
+/* The same for a name without a NUL; a name that is not in the table gets a retired group without filters, for devices
+ * whose group the configuration does not have. -EINVAL (no group can have that name), -ENOSPC or -ENOMEM. */
+int hw_groups_name(struct hw_groups *g, const char *name, size_t len);
 
 enum hw_match {
 	HW_MATCH_NONE,

@@ -363,7 +363,8 @@ struct hw_stored {
 	int64_t down_ms;                /* how long no monitor was there to hear it: not counted as silence */
 	int64_t gone_ms;                /* offline: how long monitors have watched since; 0: that is not known */
 	bool hearsay;                   /* asked for since only the stream had told of it: hw_monitor_is_hearsay() */
-	const char *group;              /* NULL or unknown: the first group */
+	const char *group;              /* NULL: the first group. One that is not configured is kept by its name */
+	uint64_t form;                  /* of several nodes: it was heard in this form of its group; 0: not known */
 	unsigned source;                /* HW_SOURCE_*; 0: mqtt */
 	uint64_t seq;
 	bool once;
@@ -460,6 +461,41 @@ bool hw_monitor_is_hearsay(const struct hw_monitor *m, const struct hw_event *e)
  */
 int hw_monitor_reread_begin(struct hw_monitor *m, bool other);
 bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *budget, struct hw_ref *gone);
+
+/* --- forms
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
+
+/*
+ * Which devices this node may judge: nodes may have different groups. A device whose group is not configured here, or
+ * that only another node has heard, in another form of its group (struct hw_group.form_hash), is not judged: it keeps
+ * its state. A single monitor judges every device of its groups.
+ */
+bool hw_monitor_judges(const struct hw_monitor *m, const struct hw_device *d);
+/* The form in which the device was heard, to be written to the store with it; 0: not known, what is stored stays. */
+uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d);
+
+/* Groups of other nodes: of the timeouts that nodes have for one group the longest is in force on all of them. */
+struct hw_peer_group {
+	const char *name;
+	int64_t timeout_ms, timeout_max_ms;
+};
+/* All that are known now; what was said before does not count any more. `differ`: a member has other groups. */
+void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *peers, size_t n, bool differ);
+
+/*
+ * Counts the devices that are not judged, `budget` records a call. True: a round is over, or there is nothing to count.
+ * What is said of them is as of the last round: in which partitions any such device is, whosever the partition is, and
+ * how many devices of this node's own partitions, in all and of a group.
+ */
+bool hw_monitor_count_unjudged(struct hw_monitor *m, unsigned budget);
+bool hw_monitor_may_be_unjudged(const struct hw_monitor *m); /* false: there is none, and nothing to count */
+struct hw_partitions hw_monitor_unjudged_in(const struct hw_monitor *m);
+/* Where this node hears devices that the owner has told nothing of for two rounds: the owner may not hear them. Empty
+ * while all members have the same groups. */
+struct hw_partitions hw_monitor_untold_in(const struct hw_monitor *m);
+uint32_t hw_monitor_unjudged(const struct hw_monitor *m);
+uint32_t hw_monitor_unjudged_of(const struct hw_monitor *m, size_t group);
 
 /* --- operator
  * ------------------------------------------------------------------------------------------------------------------------

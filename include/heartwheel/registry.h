@@ -76,7 +76,15 @@ struct hw_device {
 	 */
 	int64_t last_heard_ms : 44;
 	uint64_t group : 12;
-	uint64_t goodbye_period : 8; /* the count of blind periods, modulo 256, when its goodbye was read */
+	uint64_t goodbye_period : 6; /* the count of blind periods, modulo 64, when its goodbye was read */
+	uint64_t form : 2;           /* enum hw_form_heard */
+};
+
+/* In which form of its group (struct hw_group.form_hash) a device was heard last. */
+enum hw_form_heard {
+	HW_FORM_UNSAID, /* not known: read from a store that does not say it */
+	HW_FORM_OURS, /* in the form that the group has here: by this node, or by the node that wrote it to the store */
+	HW_FORM_OTHER /* by another node, in another form: this node may not hear the device */
 };
 
 #define HW_NEVER_MS  (-(INT64_C(1) << 43))

@@ -82,6 +82,9 @@ bool hw_topic_values(const struct hw_topic *t, const char *topic, size_t len, st
  * though it be so. */
 bool hw_topic_covers(const struct hw_topic *wide, const struct hw_topic *narrow);
 
+/* Whether there is a topic that both MQTT filters match. */
+bool hw_topic_filters_overlap(const char *a, const char *b);
+
 /* Whether its last byte alone tells that a topic does not match: cheap, and nearly always so for a template that it is
  * not of. */
 static inline bool hw_topic_excludes(const struct hw_topic *t, const char *topic, size_t len)

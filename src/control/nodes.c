@@ -105,7 +105,7 @@ static void write_differences(struct hw_json *j, unsigned bits)
 static void write_said(struct hw_json *j, const cJSON *said)
 {
 	static const char *const texts[] = {"mode", "name", "version", "blind_cause", "config", "listen"};
-	static const char *const counts[] = {"devices", "online", "offline", "owed"};
+	static const char *const counts[] = {"devices", "online", "offline", "owed", "unjudged"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		hw_json_text(j, texts[i], cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(said, texts[i])));
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
@@ -115,6 +115,19 @@ static void write_said(struct hw_json *j, const cJSON *said)
 		else
 			hw_json_null(j, counts[i]);
 	}
+}
+
+static void write_unjudged_groups(struct hw_json *j, const cJSON *said)
+{
+	const cJSON *name;
+	hw_json_key(j, "unjudged_groups");
+	hw_json_open(j, '[');
+	cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(said, "unjudged_groups"))
+	{
+		if (cJSON_IsString(name))
+			hw_json_item(j, name->valuestring);
+	}
+	hw_json_close(j, ']');
 }
 
 /* --- the API */
@@ -129,6 +142,7 @@ static void write_node(struct hw_json *j, const struct hw_control_node *node, co
 	hw_json_int(j, "since_ms", node->since_ms);
 	hw_json_uint(j, "owns", node->owns);
 	write_said(j, said);
+	write_unjudged_groups(j, said);
 	write_differences(j, differences(ours, said));
 	hw_json_close(j, '}');
 	cJSON_Delete(said);

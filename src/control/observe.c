@@ -71,6 +71,19 @@ static void write_blindness(struct hw_json *j, const struct hw_control *c, struc
 	hw_json_bool(j, "starting", blind && hw_is_starting(c));
 }
 
+/* Devices that this node owns and cannot judge, and of which groups they are. */
+static void write_unjudged(struct hw_json *j, const struct hw_control *c, bool stands_by)
+{
+	const struct hw_groups *groups = hw_monitor_groups(c->monitor);
+	write_count(j, "unjudged", stands_by, hw_monitor_unjudged(c->monitor));
+	hw_json_key(j, "unjudged_groups");
+	hw_json_open(j, '[');
+	for (size_t i = 0; i < groups->n; i++)
+		if (hw_monitor_unjudged_of(c->monitor, i))
+			hw_json_item(j, groups->all[i]->name);
+	hw_json_close(j, ']');
+}
+
 void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_control *c = arg;
@@ -101,6 +114,7 @@ void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
 	write_count(&j, "devices", stands_by, online + offline);
 	write_count(&j, "online", stands_by, online);
 	write_count(&j, "offline", stands_by, offline);
+	write_unjudged(&j, c, stands_by);
 	hw_json_uint(&j, "candidates", stats->candidates);
 	hw_json_uint(&j, "owed", s.owed);
 	hw_json_int(&j, "owed_oldest_ms", s.owed_oldest_ms);
@@ -175,6 +189,14 @@ static void group_metrics(const struct hw_monitor *m, struct evbuffer *b)
 			const char *labels[] = {"group", groups->all[i]->name, "state", hw_state_name(states[k]), NULL};
 			hw_metric_sample(b, "devices", labels, s->count[states[k]]);
 		}
+	}
+	hw_metric_family(
+		b, "unjudged", "gauge",
+		"Devices that are not judged, since their group is not configured here, or is in another form.");
+	for (size_t i = 0; i < groups->n; i++) {
+		const char *labels[] = {"group", groups->all[i]->name, NULL};
+		if (shown(groups, hw_monitor_group_stats(m, i), i))
+			hw_metric_sample(b, "unjudged", labels, hw_monitor_unjudged_of(m, i));
 	}
 	hw_metric_family(b, "heartbeats_total", "counter", "Heartbeats read.");
 	for (size_t i = 0; i < groups->n; i++) {
@@ -281,6 +303,7 @@ void hw_serve_groups(void *arg, struct evhttp_request *req, const char *rest)
 			hw_json_text(&j, "upstream", away->topic);
 		else
 			hw_json_null(&j, "upstream");
+		hw_json_uint(&j, "unjudged", hw_monitor_unjudged_of(c->monitor, i));
 		hw_json_key(&j, "filters");
 		hw_json_open(&j, '[');
 		for (size_t k = 0; k < groups->all[i]->n_heartbeat; k++)

@@ -14,11 +14,13 @@
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)
 {
 	const struct hw_group *g = m->groups.all[d->group];
+	const struct hw_form *f = &m->form[d->group];
 	int64_t own = hw_device_own_timeout_ms(d);
+	int64_t most = g->timeout_max_ms > f->timeout_max_ms ? g->timeout_max_ms : f->timeout_max_ms;
 	if (own <= 0)
-		return g->timeout_ms;
-	if (own > g->timeout_max_ms)
-		own = g->timeout_max_ms;
+		return g->timeout_ms > f->timeout_ms ? g->timeout_ms : f->timeout_ms;
+	if (own > most)
+		own = most;
 	return own < HW_TIMEOUT_MIN_MS ? HW_TIMEOUT_MIN_MS : own;
 }
 
@@ -37,9 +39,12 @@ struct hw_seen hw_monitor_deadline(const struct hw_monitor *m, struct hw_now now
 {
 	int64_t timeout_ns = hw_monitor_timeout_ms(m, d) * HW_NS_PER_MS;
 	int64_t from = d->last_seen_ns, lossy_end = lossy_end_ns(m, d->group);
+	const struct hw_form *f = &m->form[d->group];
 	/* Of what was before this run a timeout counts (load.c): one that a reload has made shorter, too. */
 	if (from < m->started.ns - timeout_ns)
 		from = m->started.ns - timeout_ns;
+	if (d->last_seen_ns < f->silent_ns && from < f->silent_ns)
+		from = f->silent_ns;
 	int64_t anew = (lossy_end > from ? lossy_end : from) + timeout_ns;
 	int64_t bound = from + 3 * timeout_ns;
 	int64_t due = anew < bound ? anew : bound;

@@ -172,7 +172,7 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	d->flags |= HW_FLAG_GOODBYE;
-	d->goodbye_period = hw_monitor_periods(m, d->group);
+	d->goodbye_period = hw_monitor_periods(m, d->group) & 0x3fU;
 	if (!hold) {
 		hw_monitor_candidate(m, i);
 		return;

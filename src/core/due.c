@@ -9,6 +9,7 @@
 #include "arm.h"
 #include "door.h"
 #include "follow.h"
+#include "form.h"
 #include "key.h"
 #include "out.h"
 #include "probe.h"
@@ -210,6 +211,12 @@ static bool hears(struct hw_monitor *m, struct hw_now now, const struct hw_devic
 
 /* --- the judgement ----------------------------------------------------------- */
 
+/* Nothing follows from the device's silence: its group may be blind, or the device is heard by other nodes alone. */
+static bool is_unheard(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return hw_hearing_is_blind(&m->hearing, d->group) || !hw_form_judges(m, d);
+}
+
 /* The first of the candidates, if what it waits for is proven. */
 static bool judge(struct hw_monitor *m, struct hw_now now)
 {
@@ -225,7 +232,7 @@ static bool judge(struct hw_monitor *m, struct hw_now now)
 	                        .outrun = hw_blind_seen(&m->sight.blind, sent).ns < deadline_ns,
 	                        .by_key = has_key && hw_monitor_key_was_last(m, now, d),
 	                        .key_lives = has_key && hw_monitor_key_lives(m, now, i),
-	                        .deaf = hw_hearing_is_blind(&m->hearing, d->group),
+	                        .deaf = is_unheard(m, d),
 	                        .late_ns = hw_monitor_seen(m, now).ns - deadline_ns};
 	hw_monitor_unlink(m, i);
 	struct hw_verdict v = hw_verdict(d, &e);
@@ -252,7 +259,7 @@ static bool take_due(struct hw_monitor *m, struct hw_now now, unsigned *budget)
 	}
 	struct hw_evidence e = {.said = HW_SAID_DUE,
 	                        .by_key = hw_monitor_is_keyed(m, d),
-	                        .deaf = hw_hearing_is_blind(&m->hearing, d->group),
+	                        .deaf = is_unheard(m, d),
 	                        .late_ns = seen.ns - hw_monitor_deadline(m, now, d).ns};
 	if (!m->groups.all[d->group]->probes || !hw_probe_due(m, now, i, &e))
 		hw_monitor_rule(m, now, i, &e);

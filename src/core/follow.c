@@ -19,6 +19,7 @@
 
 #include "arm.h"
 #include "door.h"
+#include "form.h"
 #include "gate.h"
 #include "heartwheel/bounds.h"
 #include "key.h"
@@ -71,8 +72,11 @@ void hw_follow(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct
 	d->flags &= (uint16_t)~SAID;
 	if (t->state != HW_STATE_ONLINE || !heard)
 		set_heard(d, now, t->state, t->last_seen_ms);
-	if (t->state == HW_STATE_ONLINE && !heard)
+	if (t->state == HW_STATE_ONLINE && !heard) {
+		if (d->form == HW_FORM_OURS && !hw_form_is_ours(m, d))
+			d->form = HW_FORM_OTHER;
 		d->last_seen_ns = hw_monitor_group_seen(m, now, d->group).ns;
+	}
 	hw_monitor_arm(m, now, i);
 }
 
@@ -100,17 +104,6 @@ void hw_follow_surpass(struct hw_monitor *m, uint32_t i, uint64_t stored_seq)
 	hw_monitor_adopt_seq(m, hw_registry_ref(m->registry, i), stored_seq);
 	hw_monitor_emit_device(m, HW_OUT_REFRESH, i);
 	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
-}
-
-/* The group of an entry, by its name; the first if there is none of it here. */
-static uint16_t group_of(const struct hw_groups *g, const struct hw_event *e)
-{
-	for (size_t k = 0; k < g->n_order; k++) {
-		const char *name = g->all[g->order[k]]->name;
-		if (strlen(name) == e->group_len && memcmp(name, e->group, e->group_len) == 0)
-			return g->order[k];
-	}
-	return g->order[0];
 }
 
 /* Whether an entry was written by a newer owner of a partition that this node takes for its own. */
@@ -161,11 +154,13 @@ int hw_monitor_stream(struct hw_monitor *m, struct hw_now now, const struct hw_e
 	}
 	if (i == HW_NIL && e->state == HW_STATE_FORGOTTEN)
 		return 0;
-	int rc = i == HW_NIL ? hw_monitor_add(m, group_of(&m->groups, e), e->id, e->id_len, &i) : 0;
+	int group = i == HW_NIL ? hw_form_group(m, e->group, e->group_len) : 0;
+	int rc = group < 0 ? group : i == HW_NIL ? hw_monitor_add(m, (uint16_t)group, e->id, e->id_len, &i) : 0;
 	if (rc)
 		return rc;
 	hw_gate_said(m, i, t.seq);
-	hw_follow_stored(m, now, i, &t, first);
+	if (hw_follow_stored(m, now, i, &t, first) && e->state == HW_STATE_ONLINE)
+		hw_form_said(m, i, e->form);
 	return 0;
 }
 

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/fnv.h"
+
 void hw_groups_init(struct hw_groups *g)
 {
 	memset(g, 0, sizeof(*g));
@@ -228,6 +230,49 @@ static int compile_topics(struct hw_group *group, const struct hw_group_spec *sp
 	return rc == 0 ? bind_status(group) : rc;
 }
 
+/* In any order. */
+static uint64_t hash_list(uint64_t h, const char *const *list, size_t n)
+{
+	uint64_t sum = n;
+	for (size_t i = 0; i < n; i++)
+		sum += hw_fnv64(HW_FNV64_BEGIN, list[i], strlen(list[i]));
+	return hw_fnv64(h, &sum, sizeof(sum));
+}
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+	return hw_fnv64(h, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+static uint64_t form_of(const struct hw_group_spec *spec)
+{
+	const int64_t numbers[] = {spec->max_age_ms, spec->format, spec->batch, spec->retained};
+	uint64_t h = hw_fnv64(HW_FNV64_BEGIN, numbers, sizeof(numbers));
+	h = hash_list(hash_list(h, spec->heartbeat, spec->n_heartbeat), spec->goodbye, spec->n_goodbye);
+	h = hash_list(h, spec->ignore, spec->n_ignore);
+	return hash_text(hash_text(h, spec->id && *spec->id ? spec->id : "{id}"), spec->id_prefix);
+}
+
+/* What a group ignores, the groups after it in the file do not receive. Returns 0 if that is none of this group's. */
+static uint64_t hash_shadow(const struct hw_group *group, const struct hw_topic *ignored)
+{
+	for (size_t k = 0; k < group->n_heartbeat; k++)
+		if (hw_topic_filters_overlap(group->heartbeat[k].filter, ignored->filter))
+			return hw_fnv64(HW_FNV64_BEGIN, ignored->filter, ignored->filter_len);
+	return 0;
+}
+
+/* The form of fresh[n] behind the groups before it: eight digits in the store, and never 0. */
+static uint64_t final_form(struct hw_group *const *fresh, size_t n)
+{
+	uint64_t h = fresh[n]->form_hash;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < fresh[i]->n_ignore; k++)
+			h += hash_shadow(fresh[n], &fresh[i]->ignore[k]);
+	h = (h ^ h >> 32) & UINT32_MAX;
+	return h ? h : 1;
+}
+
 static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_group **out)
 {
 	const char *prefix = spec->id_prefix ? spec->id_prefix : "", *probe = spec->probe ? spec->probe : "";
@@ -247,6 +292,7 @@ static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_
 	                           .probe_after_ms = spec->probe_after_ms,
 	                           .probe = strdup(probe),
 	                           .rank = rank,
+	                           .form_hash = form_of(spec),
 	                           .name = strdup(spec->name),
 	                           .id_prefix = strdup(prefix),
 	                           .id_prefix_len = strlen(prefix)};
@@ -268,6 +314,7 @@ static int build(struct hw_group **fresh, const struct hw_group_spec *specs, siz
 		int rc = group_new(&specs[i], (unsigned)i, &fresh[i]);
 		if (rc != 0)
 			return rc;
+		fresh[i]->form_hash = final_form(fresh, i);
 	}
 	return 0;
 }
@@ -316,6 +363,25 @@ void hw_groups_draft_fini(struct hw_groups_draft *d)
 	*d = (struct hw_groups_draft){.n = 0};
 }
 
+static bool has_filter(const struct hw_groups *g, const struct hw_topic *by)
+{
+	for (size_t k = 0; k < g->n_order; k++) {
+		const struct hw_group *group = g->all[g->order[k]];
+		if (hw_group_heartbeat_like(group, by) < group->n_heartbeat)
+			return true;
+	}
+	return false;
+}
+
+/* A group that was renamed is heard all the same. */
+static bool is_unheard(const struct hw_groups *g, const struct hw_group *group)
+{
+	bool heard = group->n_heartbeat > 0;
+	for (size_t k = 0; k < group->n_heartbeat && heard; k++)
+		heard = has_filter(g, &group->heartbeat[k]);
+	return group->retired && !heard;
+}
+
 void hw_groups_install(struct hw_groups *g, struct hw_groups_draft *d)
 {
 	for (size_t i = 0; i < g->n; i++) {
@@ -338,6 +404,8 @@ void hw_groups_install(struct hw_groups *g, struct hw_groups_draft *d)
 	*g = d->next;
 	d->next = (struct hw_groups){.n = 0};
 	hw_groups_draft_fini(d);
+	for (size_t i = 0; i < g->n; i++)
+		g->all[i]->unheard = is_unheard(g, g->all[i]);
 }
 
 int hw_groups_set(struct hw_groups *g, const struct hw_group_spec *specs, size_t n)
@@ -355,6 +423,35 @@ int hw_groups_find(const struct hw_groups *g, const char *name)
 		if (strcmp(g->all[i]->name, name) == 0)
 			return (int)i;
 	return -1;
+}
+
+/* No timeout of it is known. Its devices are not judged, and their keys are refreshed this often. */
+#define UNKNOWN_TIMEOUT_MS 30000
+
+int hw_groups_name(struct hw_groups *g, const char *name, size_t len)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (strlen(g->all[i]->name) == len && memcmp(g->all[i]->name, name, len) == 0)
+			return (int)i;
+	if (!hw_id_valid(name, len))
+		return -EINVAL;
+	if (g->n >= HW_GROUPS_MAX)
+		return -ENOSPC;
+	struct hw_group **all = realloc(g->all, (g->n + 1) * sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	g->all = all;
+	char *copy = strndup(name, len);
+	struct hw_group_spec spec = {
+		.name = copy, .timeout_ms = UNKNOWN_TIMEOUT_MS, .timeout_max_ms = INT64_MAX / 4, .canary = true};
+	int rc = copy ? group_new(&spec, UINT32_MAX, &g->all[g->n]) : -ENOMEM;
+	free(copy);
+	if (rc != 0)
+		return rc;
+	struct hw_group *group = g->all[g->n];
+	group->form_hash = 0;
+	group->retired = group->unheard = true;
+	return (int)g->n++;
 }
 
 static bool matches(const struct hw_topic *t, const char *topic, size_t len, const char **id, size_t *id_len)

@@ -95,6 +95,25 @@ static size_t count_filters(const struct hw_groups *groups, const char *node)
 	return n;
 }
 
+static void add_groups(struct hw_hearing *h, size_t n)
+{
+	for (size_t g = h->n_groups; g < n; g++) {
+		memset(&h->group[g], 0, sizeof(h->group[g]));
+		hw_blind_init(&h->group[g].blind);
+	}
+	h->n_groups = n;
+}
+
+int hw_hearing_fit_groups(struct hw_hearing *h, size_t n)
+{
+	struct hw_hearing_group *group = realloc(h->group, (n + 1) * sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	h->group = group;
+	add_groups(h, n);
+	return 0;
+}
+
 /* Puts the new table in the place of the old one, which is freed. */
 static void install(struct hw_hearing *h, const struct hw_groups *groups, struct hw_hearing_filter *filter,
                     int64_t *brought, size_t n)
@@ -106,11 +125,7 @@ static void install(struct hw_hearing *h, const struct hw_groups *groups, struct
 	h->n = n;
 	h->at = 0;
 	hw_hearing_wake(h);
-	for (size_t g = h->n_groups; g < groups->n; g++) {
-		memset(&h->group[g], 0, sizeof(h->group[g]));
-		hw_blind_init(&h->group[g].blind);
-	}
-	h->n_groups = groups->n;
+	add_groups(h, groups->n);
 	for (size_t g = 0; g < h->n_groups; g++) {
 		const struct hw_group *group = groups->all[g];
 		h->group[g].n = 0;

@@ -92,6 +92,9 @@ void hw_hearing_fini(struct hw_hearing *h);
 
 /* The filters of `groups` take the place of those that were; what is known of one that stays is kept. `node` NULL: of
  * none. 0, or -ENOMEM with all as it was. */
+/* There will be `n` groups, the new ones without filters. 0 or -ENOMEM. */
+int hw_hearing_fit_groups(struct hw_hearing *h, size_t n);
+
 int hw_hearing_set_filters(struct hw_hearing *h, const struct hw_groups *groups, const char *node, struct hw_mono now);
 
 /* Of filter number k: until when what it brings is proven; and when it brought something last, or was subscribed to. */

@@ -73,6 +73,7 @@ static void heard(const struct hw_monitor *m, struct hw_device *d, const struct 
 {
 	d->last_seen_ns = hw_hearing_seen(&m->hearing, d->group, t->seen).ns;
 	hw_device_set_heard_ms(d, t->mono_ms);
+	d->form = HW_FORM_OURS;
 }
 
 /* A device that was known by a key alone beats as well. */

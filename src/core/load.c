@@ -11,6 +11,7 @@
 #include "arm.h"
 #include "door.h"
 #include "follow.h"
+#include "form.h"
 #include "heartwheel/bounds.h"
 #include "out.h"
 
@@ -88,14 +89,15 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 
 static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
 {
-	int g = s->group ? hw_groups_find(&m->groups, s->group) : -1;
+	int g = s->group ? hw_form_group(m, s->group, strlen(s->group)) : m->groups.order[0];
 	uint32_t i;
-	int rc = hw_monitor_add(m, g < 0 ? m->groups.order[0] : (uint16_t)g, s->id, s->id_len, &i);
+	int rc = g < 0 ? g : hw_monitor_add(m, (uint16_t)g, s->id, s->id_len, &i);
 	if (rc)
 		return rc;
 	hw_gate_said(m, i, s->seq);
 	fill_in(m, i, s);
 	set_last_seen(m, now, hw_monitor_at(m, i), s);
+	hw_form_said(m, i, s->form);
 	if (s->state == HW_STATE_OFFLINE)
 		hw_monitor_arm_offline(m, now, i, s->gone_ms);
 	else
@@ -116,6 +118,8 @@ static void load_provisional(struct hw_monitor *m, struct hw_now now, uint32_t i
 		d->flags &= (uint16_t)~HW_FLAG_ONCE;
 	else
 		set_last_seen(m, now, d, s);
+	if (!was_heard)
+		hw_form_said(m, i, s->form);
 	if (goodbye)
 		hw_monitor_void_goodbye(m, i);
 	if (hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_STORED, .heard = was_heard}))
@@ -184,6 +188,7 @@ static void load_again(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 		if (s->state == HW_STATE_OFFLINE)
 			hw_monitor_arm_offline(m, now, i, gone_ms > s->gone_ms ? gone_ms : s->gone_ms);
 	}
+	hw_form_said(m, i, s->form);
 	arm_again(m, now, i);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "form.h"
 #include "monitor_priv.h"
 
 #define PACE_MIN_NS (250 * HW_NS_PER_MS)
@@ -16,8 +17,7 @@
 
 /* --- configuration ----------------------------------------------------------- */
 
-/* Grows the arrays that go along with the groups: there will be `n`. */
-static int fit_groups(struct hw_monitor *m, size_t n)
+int hw_monitor_fit_groups(struct hw_monitor *m, size_t n)
 {
 	size_t was = m->groups.n;
 	struct hw_group_stats *stats = realloc(m->group_stats, n * sizeof(*stats));
@@ -28,6 +28,12 @@ static int fit_groups(struct hw_monitor *m, size_t n)
 	if (!pace)
 		return -ENOMEM;
 	m->offline_free_ns = pace;
+	struct hw_form *form = realloc(m->form, n * sizeof(*form));
+	if (!form)
+		return -ENOMEM;
+	m->form = form;
+	for (size_t g = was; g < n; g++)
+		form[g] = (struct hw_form){.heard_ns = INT64_MIN, .silent_ns = INT64_MIN};
 	memset(stats + was, 0, (n - was) * sizeof(*stats));
 	memset(pace + was, 0, (n - was) * sizeof(*pace));
 	return 0;
@@ -65,6 +71,8 @@ void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_
 static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_group_spec *specs, size_t n)
 {
 	struct hw_groups_draft draft;
+	struct hw_form_was *was;
+	size_t n_was = m->groups.n;
 	int rc = hw_groups_draft(&m->groups, specs, n, &draft);
 	if (rc)
 		return rc;
@@ -74,19 +82,24 @@ static int set_groups(struct hw_monitor *m, struct hw_now now, const struct hw_g
 		hw_groups_draft_fini(&draft);
 		return rc;
 	}
-	rc = fit_groups(m, draft.next.n);
+	rc = hw_form_begin(m, &was);
+	if (!rc)
+		rc = hw_monitor_fit_groups(m, draft.next.n);
 	if (!rc)
 		rc = hw_hearing_configure(&m->hearing, &m->sight, &draft.next, m->conf.canaries ? m->conf.node : NULL,
 		                          now.mono);
 	if (rc) {
 		hw_upstream_fini(&upstream);
 		hw_groups_draft_fini(&draft);
+		free(was);
 		return rc;
 	}
 	hw_groups_install(&m->groups, &draft);
 	hw_upstream_fini(&m->upstream);
 	m->upstream = upstream;
 	hw_monitor_note_upstream(m, now);
+	hw_form_end(m, now, was, n_was);
+	free(was);
 	set_pace(m);
 	return 0;
 }
@@ -142,6 +155,7 @@ void hw_monitor_free(struct hw_monitor *m)
 	hw_upstream_fini(&m->upstream);
 	free(m->group_stats);
 	free(m->offline_free_ns);
+	free(m->form);
 	free(m->gate.reread.said);
 	free(m->gate.reread.lacks);
 	free(m);
@@ -162,6 +176,16 @@ static void note_lives(struct hw_monitor *m, struct hw_now now)
 		m->was_until = until;
 }
 
+void hw_monitor_begin_relink(struct hw_monitor *m)
+{
+	/* A sweep that is still under way has not moved every record from the values before the last reload. */
+	if (!m->relink.active) {
+		m->forget_was_ms = m->conf.forget_after_ms;
+		m->forget_once_was_ms = m->conf.forget_once_after_ms;
+	}
+	m->relink = (struct hw_sweep){.active = true};
+}
+
 int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct hw_monitor_conf *conf,
                            const struct hw_group_spec *groups, size_t n)
 {
@@ -170,18 +194,13 @@ int hw_monitor_reconfigure(struct hw_monitor *m, struct hw_now now, const struct
 	if (rc)
 		return rc;
 	bool loading = m->conf.loading, several = m->conf.several;
-	/* A sweep that is still under way has not moved every record from the values before the last reload. */
-	if (!m->relink.active) {
-		m->forget_was_ms = m->conf.forget_after_ms;
-		m->forget_once_was_ms = m->conf.forget_once_after_ms;
-	}
+	hw_monitor_begin_relink(m);
 	unsigned readers = m->conf.readers;
 	m->conf = *conf;
 	m->conf.loading = loading;
 	m->conf.several = several;
 	m->conf.readers = readers;
 	hw_sight_configure(&m->sight, conf);
-	m->relink = (struct hw_sweep){.active = true};
 	m->spares_from = hw_mono_add(now.mono, HW_ARM_MAX_NS);
 	return 0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The monitor's insides, shared by its files. From the ground up, each knows those before it: monitor.c (the object,
- * its records, questions), out.c (what waits to be pulled out), arm.c (both wheels), key.c (keys), verdict.c (what
- * follows from evidence), gate.c (what another node decides), door.c (every change of a state that is decided here);
- * and above the door what comes in: intake.c (messages), evidence.c (connections), key_intake.c (keys), follow.c (other
- * nodes' decisions), load.c (the store), due.c (time). Private to the core.
+ * its records, questions), form.c (which devices it can hear), out.c (what waits to be pulled out), arm.c (both
+ * wheels), key.c (keys), verdict.c (what follows from evidence), gate.c (what another node decides), door.c (every
+ * change of a state that is decided here); and above the door what comes in: intake.c (messages), evidence.c
+ * (connections), key_intake.c (keys), follow.c (other nodes' decisions), load.c (the store), due.c (time). Private to
+ * the core.
  */
 #ifndef HW_MONITOR_PRIV_H
 #define HW_MONITOR_PRIV_H
@@ -38,6 +39,28 @@ struct hw_reread {
 	uint32_t at;         /* of the walk at its end */
 };
 
+/* What is known of a group's form (form.h). */
+struct hw_form {
+	int64_t heard_ns;  /* a device that was heard before was heard in another form; the group's seeing clock */
+	uint64_t other;    /* another form that a device of the group was heard in; 0: none is known */
+	int64_t silent_ns; /* silence of a device that was not heard since heard_ns counts from here */
+	int64_t timeout_ms, timeout_max_ms; /* the longest that another node has for the group; 0: none is known */
+	uint32_t unjudged, counted;         /* devices, by the last round, and by the present one */
+};
+
+/* Which devices cannot be judged here: counted in rounds, while there may be any. */
+struct hw_unjudged {
+	bool any;    /* there may be some */
+	bool differ; /* other nodes have other groups: so long there may always be some */
+	uint32_t at; /* the next record of the present round */
+	uint64_t rounds;
+	uint32_t found;                    /* in the present round, of whatever node */
+	uint32_t n;                        /* of this node's devices, by the last round */
+	struct hw_partitions in, found_in; /* where they are: by the last round, and by the present one */
+	/* Where this node hears devices that no node has told of: likewise, and by the last two rounds together. */
+	struct hw_partitions heard_in, found_heard, untold_in;
+};
+
 /* What is this node's (gate.h). */
 struct hw_gate {
 	bool all;                            /* it decides about every partition */
@@ -57,7 +80,9 @@ struct hw_monitor {
 	struct hw_wheel wheel;
 	struct hw_groups groups;
 	struct hw_group_stats *group_stats; /* an element a group, as many as groups.n */
-	int64_t *offline_free_ns;           /* a group: when max_offline_rate has its next turn free, seeing clock */
+	struct hw_form *form;               /* likewise */
+	struct hw_unjudged unjudged;
+	int64_t *offline_free_ns; /* a group: when max_offline_rate has its next turn free, seeing clock */
 	struct hw_sight sight;
 	struct hw_hearing hearing;
 	struct hw_upstream upstream;
@@ -113,6 +138,11 @@ int hw_monitor_add(struct hw_monitor *m, uint16_t group, const char *id, size_t 
  */
 void hw_monitor_note_own_timeout(struct hw_monitor *m, struct hw_now now, int64_t timeout_ms);
 
+/* Grows the arrays that go along with the groups: there will be `n`. 0 or -ENOMEM. */
+int hw_monitor_fit_groups(struct hw_monitor *m, size_t n);
+/* Deadlines may have moved: a sweep looks at all of them. */
+void hw_monitor_begin_relink(struct hw_monitor *m);
+
 void hw_monitor_move(struct hw_monitor *m, struct hw_now now, uint32_t i, uint16_t group);
 static inline struct hw_seen hw_monitor_seen(const struct hw_monitor *m, struct hw_now now)
 {
@@ -128,7 +158,7 @@ static inline struct hw_seen hw_monitor_group_seen(const struct hw_monitor *m, s
 /* How often a device of this group may have gone unheard: what a goodbye must find again when it is judged. */
 static inline uint8_t hw_monitor_periods(const struct hw_monitor *m, uint16_t group)
 {
-	return (m->sight.blind.periods + m->hearing.group[group].blind.periods) & 0xff;
+	return (m->sight.blind.periods + m->hearing.group[group].blind.periods) & 0x3f;
 }
 
 static inline struct hw_seen hw_monitor_key_seen(const struct hw_monitor *m, struct hw_now now)

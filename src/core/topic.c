@@ -406,6 +406,30 @@ bool hw_topic_covers(const struct hw_topic *wide, const struct hw_topic *narrow)
 	return !n;
 }
 
+/* --- filters ----------------------------------------------------------------- */
+
+static bool is_level(const char *a, size_t n, char wildcard)
+{
+	return n == 1 && *a == wildcard;
+}
+
+bool hw_topic_filters_overlap(const char *a, const char *b)
+{
+	for (;;) {
+		size_t la = strcspn(a, "/"), lb = strcspn(b, "/");
+		if (is_level(a, la, '#') || is_level(b, lb, '#'))
+			return true;
+		if (!is_level(a, la, '+') && !is_level(b, lb, '+') && (la != lb || memcmp(a, b, la) != 0))
+			return false;
+		a += la;
+		b += lb;
+		if (!*a || !*b) /* a/# matches a as well */
+			return (!*a && !*b) || strcmp(a, "/#") == 0 || strcmp(b, "/#") == 0;
+		a++;
+		b++;
+	}
+}
+
 /* --- rendering --------------------------------------------------------------- */
 
 int hw_topic_render(const struct hw_topic *t, const char *id, size_t id_len, char *buf, size_t cap)

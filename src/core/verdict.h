@@ -36,7 +36,7 @@ struct hw_evidence {
 	bool outrun;    /* PROVEN: the pair set out before the deadline that has passed */
 	bool by_key;    /* LIFE: it is its key that is there. DUE: only its key tells of it. PROVEN: it lived by its key
 	                   last. KEY_GONE: another program's key is known of it */
-	bool deaf;      /* DUE, PROVEN: its group is */
+	bool deaf;      /* DUE, PROVEN: its group is, or the device is not heard here (form.h) */
 	bool unheard;   /* PROVEN: whether the silence is its own or its group's is yet to be found out */
 	bool key_lives; /* PROVEN: its key keeps it online */
 	bool beats;     /* KEY_GONE: it was heard over MQTT as well */

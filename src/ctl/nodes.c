@@ -200,12 +200,30 @@ static void note_differences(const struct hw_ctl *ctl, const cJSON *node)
 		     format_text("node %s differs from this one: %s", hw_member_text(node, "node"), text));
 }
 
+static void note_unjudged(const struct hw_ctl *ctl, const cJSON *node)
+{
+	const cJSON *name;
+	char text[256] = "";
+	size_t n = 0;
+	int64_t count = hw_member_int(node, "unjudged");
+	cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(node, "unjudged_groups"))
+	{
+		if (cJSON_IsString(name))
+			n += hw_print(text + n, sizeof(text) - n, "%s%s", n ? ", " : "", name->valuestring);
+	}
+	if (count > 0)
+		note(ctl, HW_BAD,
+		     format_text("node %s owns %" PRId64 " unjudged device%s, which it does not hear, of %s",
+		                 hw_member_text(node, "node"), count, count == 1 ? "" : "s", text));
+}
+
 static void print_notes(const struct hw_ctl *ctl, const cJSON *answer, const cJSON *nodes)
 {
 	const cJSON *node;
 	int64_t unowned = hw_member_int(answer, "unowned");
 	cJSON_ArrayForEach(node, nodes) note_lost(ctl, answer, node);
 	cJSON_ArrayForEach(node, nodes) note_differences(ctl, node);
+	cJSON_ArrayForEach(node, nodes) note_unjudged(ctl, node);
 	if (unowned > 0)
 		note(ctl, HW_BAD,
 		     format_text("%" PRId64 " of %" PRId64 " partitions have no owner", unowned,

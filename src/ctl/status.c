@@ -6,6 +6,7 @@
 
 #include "ctl/ctl.h"
 #include "ctl/words.h"
+#include "heartwheel/print.h"
 
 #define BAR_MAX    40
 #define GROUPS_MAX 8 /* more of them would scroll the rest away: `groups` shows them all */
@@ -73,6 +74,31 @@ static void print_devices(const struct hw_ctl *ctl, const cJSON *s)
 	print_bar(ctl, s);
 	if (hw_words_true(s, "loading"))
 		line(ctl, "loading", HW_WARN, "yes, devices are still read from the store");
+}
+
+/* The names of groups, as far as they fit. */
+static void join_groups(const cJSON *s, char *text, size_t cap)
+{
+	const cJSON *name;
+	size_t n = 0;
+	text[0] = '\0';
+	cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(s, "unjudged_groups"))
+	{
+		if (cJSON_IsString(name))
+			n += hw_print(text + n, cap - n, "%s%s", n ? ", " : "", name->valuestring);
+	}
+}
+
+static void print_unjudged(const struct hw_ctl *ctl, const cJSON *s)
+{
+	char text[512], groups[256], count[HW_SPAN_MAX];
+	int64_t n = hw_member_int(s, "unjudged");
+	if (n == 0)
+		return;
+	join_groups(s, groups, sizeof(groups));
+	hw_print(text, sizeof(text), "%s device%s that this monitor does not hear, of %s", hw_text_count(n, count),
+	         n == 1 ? "" : "s", groups);
+	line(ctl, "unjudged", HW_BAD, text);
 }
 
 static void print_seeing(const struct hw_ctl *ctl, const cJSON *s)
@@ -183,6 +209,7 @@ static void print_fleet(const struct hw_ctl *ctl, const cJSON *s)
 {
 	print_seeing(ctl, s);
 	print_devices(ctl, s);
+	print_unjudged(ctl, s);
 	print_groups(ctl);
 	print_last(ctl);
 	print_rates(ctl, s);

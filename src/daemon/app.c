@@ -37,6 +37,7 @@
 #include "specs.h"
 #include "store.h"
 #include "turn.h"
+#include "unjudged.h"
 #include "wake.h"
 #include "wall_clock.h"
 
@@ -269,6 +270,7 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	}
 	hw_app_sightings_tick(a, now);
 	hw_app_cluster_tick(a, now);
+	hw_app_unjudged_tick(a);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS;
 	if (a->status.refused_since_ms && now_ms - a->status.refused_since_ms > REFUSED_RETRY_MS)
 		hw_owed_republish(&a->status, now_ms);
@@ -438,6 +440,7 @@ static struct hw_settings *take_apart(struct hw_app *a)
 	hw_keyspace_free(a->keyspace);
 	hw_notifier_free(a->notifier);
 	hw_app_probes_free(a);
+	hw_app_unjudged_free(a);
 	hw_owed_fini(&a->status);
 	hw_owed_fini(&a->discovery);
 	hw_monitor_free(a->monitor);

@@ -61,6 +61,7 @@ void hw_app_cluster_free(struct hw_app *a)
 	hw_app_cluster_view_free(a);
 	hw_app_cluster_broker_free(a);
 	hw_app_cluster_gate_free(a);
+	hw_app_cluster_forms_free(a);
 	if (c->due)
 		event_free(c->due);
 	hw_nodes_free(c->nodes);

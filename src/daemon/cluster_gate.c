@@ -301,6 +301,9 @@ static struct hw_partitions unclean(const struct hw_app *a)
 	struct hw_partitions set = hw_monitor_takes_over(a->monitor);
 	const struct hw_partitions unswept = hw_owed_unswept(&a->status);
 	add_all(&set, &unswept);
+	/* A will in a status's place is not heard either. */
+	const struct hw_partitions unheard = hw_monitor_unjudged_in(a->monitor);
+	add_all(&set, &unheard);
 	return hw_redis_is_comparing(a->redis) ? all : set;
 }
 
@@ -338,6 +341,7 @@ void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 	if (!standby)
 		hw_app_cluster_read_on(a, now);
 	bool ready = standby ? hw_app_standby_ready(a, now) : !blind && hw_app_cluster_is_read(a);
+	ready = hw_app_cluster_forms_turn(a) && ready;
 	decide(a, now);
 	settle(a, now);
 	/* Who may not read the stream lets go as who is blind: it knows nothing of what others tell. */

@@ -5,6 +5,7 @@
 
 #include "cluster.h"
 #include "cluster_broker.h"
+#include "cluster_forms.h"
 #include "cluster_gate.h"
 #include "cluster_redis.h"
 #include "cluster_requests.h"
@@ -27,6 +28,7 @@ struct hw_app_cluster {
 	struct hw_cluster_broker broker;
 	struct hw_cluster_seen seen; /* cluster_view.c's */
 	struct hw_cluster_strangers strangers;
+	struct hw_cluster_forms forms;
 	struct hw_cluster_standby standby;
 };
 

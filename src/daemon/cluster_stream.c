@@ -40,8 +40,9 @@ static void reap(struct hw_app *a, const struct hw_event *e)
 		hw_app_reap_if_done(a, hw_registry_ref(r, i), hw_registry_at(r, i));
 }
 
-static void put_in(struct hw_app *a, struct hw_now now, const struct hw_event *e)
+static void put_in(struct hw_app *a, struct hw_now now, struct hw_event *e)
 {
+	e->form = hw_app_cluster_form(a, e->node, e->node_len, e->group, e->group_len);
 	bool hearsay = a->keyspace && hw_monitor_is_hearsay(a->monitor, e);
 	int rc = hw_monitor_stream(a->monitor, now, e);
 	/* Whether it is known by a key stands in its hash alone. All are read again where there are too many to look at
@@ -63,8 +64,10 @@ static void on_page(void *arg, const struct hw_event_page *page)
 	struct hw_app *a = arg;
 	struct hw_cluster_stream *s = stream_of(a);
 	struct hw_now now = hw_app_now();
-	for (size_t i = 0; i < page->n; i++) /* which cause one thing each at most */
-		put_in(a, now, &page->events[i]);
+	for (size_t i = 0; i < page->n; i++) { /* which cause one thing each at most */
+		struct hw_event e = page->events[i];
+		put_in(a, now, &e);
+	}
 	hw_app_drain(a, now, 0);
 	s->followed |= !page->more;
 	if (!page->more)

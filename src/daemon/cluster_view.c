@@ -123,13 +123,15 @@ static cJSON *add_essentials(struct hw_app *a, const struct hw_nodes_order *o, c
 	return add_client_ids(a, j);
 }
 
-/* Leaves `buf` as it is if the text does not fit, or if there is no memory for it. */
-static void print_entry(const cJSON *j, char buf[HW_CLUSTER_JSON])
+/* False: `buf` is as it was, since the text does not fit or there is no memory for it. */
+static bool print_entry(const cJSON *j, char buf[HW_CLUSTER_JSON])
 {
 	char *text = cJSON_PrintUnformatted(j);
-	if (text && strlen(text) < HW_CLUSTER_JSON)
+	bool fits = text && strlen(text) < HW_CLUSTER_JSON;
+	if (fits)
 		memcpy(buf, text, strlen(text) + 1);
 	cJSON_free(text);
+	return fits;
 }
 
 /* If not everything fits, the entry holds what other nodes need. Without memory it holds whether this node is ready. */
@@ -140,6 +142,9 @@ void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_no
 	snprintf(buf, HW_CLUSTER_JSON, "{\"state\":\"%s\"}", state_of(a, o));
 	cJSON *client_ids = add_essentials(a, o, j);
 	print_entry(j, buf);
+	hw_app_cluster_forms_add(a, j);
+	if (!print_entry(j, buf))
+		cJSON_DeleteItemFromObject(j, "groups");
 	add_numbers(a, j);
 	add_other_ids(a, client_ids);
 	cJSON_AddStringToObject(j, "listen", a->start->http_listen);
@@ -211,6 +216,7 @@ static void is_there(struct hw_app *a, struct hw_now now, const char *node, cons
 	w->there = true;
 	w->lost = false;
 	keep_json(w, json);
+	hw_app_cluster_forms_saw(a, node, json);
 	w->leaves |= strstr(json, "\"state\":\"leaving\"") != NULL;
 }
 

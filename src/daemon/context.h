@@ -102,6 +102,13 @@ struct hw_app_barriers {
 	uint64_t reconnects;
 };
 
+/* unjudged.h's: of which groups it is told that devices are not judged. */
+struct hw_app_unjudged {
+	bool *told; /* owned; an element a group */
+	size_t n;
+	bool known; /* all devices were looked at once since the load */
+};
+
 struct hw_app {
 	struct hw_log *log;        /* borrowed from main */
 	struct hw_settings *conf;  /* owned: the running configuration */
@@ -123,6 +130,7 @@ struct hw_app {
 	struct hw_app_alone alone;
 	struct hw_app_sightings sightings;
 	struct hw_app_wall_clock wall_clock;
+	struct hw_app_unjudged unjudged;
 	struct hw_app_probes *probes;   /* owned; NULL: none was asked yet */
 	struct hw_app_cluster *cluster; /* owned; NULL: [cluster] mode = off */
 

@@ -59,8 +59,8 @@ static void ask_for_flags(struct wanted *w)
 	for (size_t k = 0; k < w->n; k++) {
 		bool history = false;
 		for (size_t i = 0; i < w->n; i++)
-			history |=
-				w->filters[i].replay && hw_copies_overlap(w->filters[i].filter, w->filters[k].filter);
+			history |= w->filters[i].replay &&
+			           hw_topic_filters_overlap(w->filters[i].filter, w->filters[k].filter);
 		w->filters[k].as_published = !history;
 	}
 }

@@ -6,33 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_level(const char *a, size_t n, char wildcard)
-{
-	return n == 1 && *a == wildcard;
-}
-
-bool hw_copies_overlap(const char *a, const char *b)
-{
-	for (;;) {
-		size_t la = strcspn(a, "/"), lb = strcspn(b, "/");
-		if (is_level(a, la, '#') || is_level(b, lb, '#'))
-			return true;
-		if (!is_level(a, la, '+') && !is_level(b, lb, '+') && (la != lb || memcmp(a, b, la) != 0))
-			return false;
-		a += la;
-		b += lb;
-		if (!*a || !*b) /* a/# matches a as well */
-			return (!*a && !*b) || strcmp(a, "/#") == 0 || strcmp(b, "/#") == 0;
-		a++;
-		b++;
-	}
-}
+#include "heartwheel/topic.h"
 
 static bool any_overlap(const struct hw_mqtt_filter *filters, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = i + 1; k < n; k++)
-			if (hw_copies_overlap(filters[i].filter, filters[k].filter))
+			if (hw_topic_filters_overlap(filters[i].filter, filters[k].filter))
 				return true;
 	return false;
 }
@@ -75,7 +55,7 @@ static size_t matches(const struct hw_copies *c, const struct hw_reader_event *m
 	memcpy(topic, message->topic, message->topic_len);
 	topic[message->topic_len] = '\0';
 	for (size_t k = 0; k < c->n; k++)
-		n += hw_copies_overlap(c->filters[k], topic);
+		n += hw_topic_filters_overlap(c->filters[k], topic);
 	return n;
 }
 

@@ -42,7 +42,4 @@ bool hw_copies_is_one(const struct hw_copies *c, struct hw_copies_of *of, const 
                       int64_t now_ms);
 void hw_copies_of_fini(struct hw_copies_of *of);
 
-/* Whether there is a topic that both filters match. */
-bool hw_copies_overlap(const char *a, const char *b);
-
 #endif

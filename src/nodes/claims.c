@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "heartwheel/print.h"
 
@@ -161,5 +162,27 @@ int hw_record_parse(const char *text, size_t len, struct hw_record *out)
 		return -EINVAL;
 	memcpy(r.token.node, at, (size_t)(end - at));
 	*out = r;
+	return 0;
+}
+
+void hw_partitions_text(const struct hw_partitions *set, char buf[HW_PARTITIONS_TEXT])
+{
+	for (unsigned k = 0; k < HW_PARTITIONS / 4; k++)
+		buf[k] = "0123456789abcdef"[set->bits[k / 16] >> 4 * (k % 16) & 15];
+	buf[HW_PARTITIONS / 4] = '\0';
+}
+
+int hw_partitions_parse(const char *text, size_t len, struct hw_partitions *out)
+{
+	static const char digits[] = "0123456789abcdef";
+	*out = (struct hw_partitions){{0}};
+	if (len != HW_PARTITIONS / 4)
+		return -EINVAL;
+	for (unsigned k = 0; k < len; k++) {
+		const char *digit = text[k] ? strchr(digits, text[k]) : NULL;
+		if (!digit)
+			return -EINVAL;
+		out->bits[k / 16] |= (uint64_t)(digit - digits) << 4 * (k % 16);
+	}
 	return 0;
 }

@@ -34,6 +34,12 @@ int hw_claims_number(const char **at, const char *end, uint64_t max, uint64_t *o
 /* Whether it can be a NODE_ID in any of these texts. */
 bool hw_claims_is_node(const char *text, size_t len);
 
+/* A set of partitions as hexadecimal digits, of four partitions each, the lowest first; with a NUL. */
+#define HW_PARTITIONS_TEXT (HW_PARTITIONS / 4 + 1)
+void hw_partitions_text(const struct hw_partitions *set, char buf[HW_PARTITIONS_TEXT]);
+/* 0; or -EINVAL with *out undefined. */
+int hw_partitions_parse(const char *text, size_t len, struct hw_partitions *out);
+
 /* The longest record, with its NUL. */
 #define HW_RECORD_TEXT (20 + 1 + HW_NODE_ID_MAX + 2 + 1)
 

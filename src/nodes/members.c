@@ -82,6 +82,7 @@ static void keep(struct hw_members *m, struct hw_mono now, const struct hw_membe
 	member->run = e->run;
 	member->count = e->count;
 	member->ready = e->ready;
+	member->unable = e->unable;
 	member->lease_ns = e->lease_ns > m->lease_ns ? e->lease_ns : m->lease_ns;
 	member->there = true;
 }

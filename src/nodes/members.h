@@ -33,18 +33,20 @@ struct hw_member_entry {
 	uint64_t run;   /* a random mark of this start of it */
 	uint64_t count; /* its renewals so far */
 	bool ready;
-	int64_t lease_ns; /* its own, by which it renews; 0: it does not say */
+	int64_t lease_ns;            /* its own, by which it renews; 0: it does not say */
+	struct hw_partitions unable; /* it cannot judge every device of these: other nodes go before it */
 };
 
 struct hw_member {
 	char node[HW_NODE_ID_MAX + 1];
 	uint64_t run, count;
 	bool ready;
-	int64_t lease_ns;     /* of it and of ours the longer one */
-	uint64_t ready_from;  /* the count at which it became ready */
-	struct hw_mono since; /* run and count are the same since then */
-	bool grew;            /* its count grew under our eyes */
-	bool there;           /* of the answer that is being looked at */
+	int64_t lease_ns;            /* of it and of ours the longer one */
+	uint64_t ready_from;         /* the count at which it became ready */
+	struct hw_mono since;        /* run and count are the same since then */
+	struct hw_partitions unable; /* as in struct hw_member_entry */
+	bool grew;                   /* its count grew under our eyes */
+	bool there;                  /* of the answer that is being looked at */
 };
 
 struct hw_members {

@@ -167,6 +167,14 @@ void hw_nodes_ready(struct hw_nodes *n, struct hw_now now, bool ready)
 	n->ready = ready;
 }
 
+void hw_nodes_unable(struct hw_nodes *n, const struct hw_partitions *set)
+{
+	if (memcmp(&n->unable, set, sizeof(*set)) == 0)
+		return;
+	n->unable = *set;
+	hw_nodes_choose(n);
+}
+
 void hw_nodes_blind(struct hw_nodes *n, struct hw_now now, bool blind)
 {
 	if (blind && !n->blind)

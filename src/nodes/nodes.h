@@ -174,6 +174,9 @@ void hw_nodes_not_evicted(struct hw_nodes *n, struct hw_now now, const char *nod
 
 /* Whether we could take over now (design 10, "ready"). */
 void hw_nodes_ready(struct hw_nodes *n, struct hw_now now, bool ready);
+/* The partitions of which this node cannot judge every device (hw_monitor_judges()): it neither claims nor keeps them
+ * while a member that is ready can. With a standby the partitions go together: one of them stands for all. */
+void hw_nodes_unable(struct hw_nodes *n, const struct hw_partitions *set);
 /* Blind by link, barrier, standstill or suspension, or seeing again. */
 void hw_nodes_blind(struct hw_nodes *n, struct hw_now now, bool blind);
 /* Of a drained partition: every edge that is owed is confirmed, every status acknowledged. `clean`: and nothing that a
@@ -209,7 +212,8 @@ const struct hw_members *hw_nodes_members(const struct hw_nodes *n);
 bool hw_nodes_is_member(const struct hw_nodes *n);
 /* Whether our last confirmed renewal is older than 3/5 of a lease, or it is in doubt (hw_nodes_doubt()). */
 bool hw_nodes_lapsed(const struct hw_nodes *n, struct hw_now now);
-/* The node that should own p (10.4): the greatest weight among ourselves and the members that are ready. */
+/* The node that should own p (10.4): the greatest weight among ourselves and the members that are ready; of these,
+ * among those that can judge all of it, if there is any. */
 const char *hw_nodes_wanted(const struct hw_nodes *n, unsigned p);
 
 struct hw_nodes_stats {

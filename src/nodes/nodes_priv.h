@@ -74,7 +74,8 @@ struct hw_nodes {
 	struct hw_part part[HW_PARTITIONS];
 
 	char wanted[HW_PARTITIONS][HW_NODE_ID_MAX + 1];
-	uint64_t wanted_of; /* a hash over those that `wanted` was chosen among */
+	struct hw_partitions unable; /* hw_nodes_unable() */
+	uint64_t wanted_of;          /* a hash over those that `wanted` was chosen among */
 
 	struct hw_partitions won, won_clean, lost, drain, resume; /* to be ordered */
 	struct hw_event_id last;

@@ -14,10 +14,12 @@ static bool is_candidate(const struct hw_nodes *n, const struct hw_member *m)
 
 static uint64_t candidates(const struct hw_nodes *n)
 {
-	uint64_t h = 1;
-	for (size_t i = 0; i < n->members.n; i++)
-		if (is_candidate(n, &n->members.all[i]))
-			h += hw_xxh64(n->members.all[i].node, strlen(n->members.all[i].node)); /* in any order */
+	uint64_t h = 1 + hw_xxh64(&n->unable, sizeof(n->unable));
+	for (size_t i = 0; i < n->members.n; i++) {
+		const struct hw_member *m = &n->members.all[i];
+		if (is_candidate(n, m)) /* in any order */
+			h += hw_xxh64(m->node, strlen(m->node)) ^ 3 * hw_xxh64(&m->unable, sizeof(m->unable));
+	}
 	return h;
 }
 
@@ -27,18 +29,27 @@ static unsigned weighed(const struct hw_nodes *n, unsigned p)
 	return n->mode == HW_NODES_STANDBY ? 0 : p;
 }
 
+static bool is_able(const struct hw_nodes *n, const struct hw_partitions *unable, unsigned p)
+{
+	return n->mode == HW_NODES_STANDBY ? !hw_partitions_any(unable) : !hw_partitions_has(unable, p);
+}
+
+/* Who can judge every device of p goes before who cannot; then the greater weight counts. */
 static const char *choose(const struct hw_nodes *n, unsigned p)
 {
 	const char *best = n->node;
+	bool able = is_able(n, &n->unable, p);
 	uint64_t most = hw_partition_weight(weighed(n, p), best);
 	for (size_t i = 0; i < n->members.n; i++) {
 		const struct hw_member *m = &n->members.all[i];
-		if (!is_candidate(n, m))
+		bool is = is_able(n, &m->unable, p);
+		if (!is_candidate(n, m) || (able && !is))
 			continue;
 		uint64_t weight = hw_partition_weight(weighed(n, p), m->node);
-		if (weight > most || (weight == most && strcmp(m->node, best) > 0)) {
+		if ((is && !able) || weight > most || (weight == most && strcmp(m->node, best) > 0)) {
 			most = weight;
 			best = m->node;
+			able = is;
 		}
 	}
 	return best;

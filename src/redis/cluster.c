@@ -173,6 +173,9 @@ static void read_json(const char *json, size_t len, struct hw_member_entry *m)
 	m->lease_ns = 0;
 	if (cJSON_IsNumber(lease) && lease->valuedouble > 0 && lease->valuedouble <= LEASE_MAX_MS)
 		m->lease_ns = (int64_t)lease->valuedouble * HW_NS_PER_MS;
+	const char *unable = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "unable"));
+	if (!unable || hw_partitions_parse(unable, strlen(unable), &m->unable) < 0)
+		m->unable = (struct hw_partitions){{0}};
 	cJSON_Delete(object);
 }
 

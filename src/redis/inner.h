@@ -56,7 +56,8 @@ struct hw_dues {
 };
 
 /* FULL: a full refresh was the last that was sent of the device, or light ones behind it; then ONCE and OWN_TIMEOUT say
- * whether it had these fields. UNTOLD: its last edge found no room in the ring, so its rewrite is that edge. */
+ * whether it had these fields, and FORM whether `form` was among those that were sent, and this node's. UNTOLD: its
+ * last edge found no room in the ring, so its rewrite is that edge. */
 enum {
 	HW_MARK_REFRESH = 1,
 	HW_MARK_REWRITE = 2,
@@ -65,6 +66,7 @@ enum {
 	HW_MARK_ONCE = 16,
 	HW_MARK_OWN_TIMEOUT = 32,
 	HW_MARK_UNTOLD = 64,
+	HW_MARK_FORM = 128,
 	HW_MARKS_FIELDS = HW_MARK_ONCE | HW_MARK_OWN_TIMEOUT
 };
 

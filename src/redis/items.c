@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Items of the scripts, made from devices' records. The places of the arguments are those of scripts/places. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "redis/inner.h"
@@ -101,6 +103,15 @@ static void add_keys(struct hw_redis *r, const char *id, size_t len)
 		add_key(r, (enum hw_device_key)k, id, len);
 }
 
+/* Of several nodes: in which form of its group the device was heard. What is not known here is left as it is stored. */
+static void add_form(struct hw_redis *r, uint64_t form)
+{
+	char text[9];
+	snprintf(text, sizeof(text), "%08" PRIx32, (uint32_t)form);
+	if (form)
+		pair(&r->sink.eval, "form", text);
+}
+
 /* The outbox gets the payload of the device's current state only: an older edge's status will never be published. */
 static void add_payload(struct hw_redis *r, const struct hw_device *d, bool wanted)
 {
@@ -132,13 +143,14 @@ void hw_item_write(struct hw_redis *r, const char *kind, const struct hw_device 
 	hw_eval_put_int(e, HW_AT_WRITE_TTL, ttl_ms(r, timeout_ms));
 	hw_eval_put(e, HW_AT_WRITE_MINE, mine(r, d), 1);
 	add_payload(r, d, payload);
-	uint64_t epoch = r->sink.tokens.epoch;
-	hw_eval_put_int(e, HW_AT_WRITE_N, (epoch ? 6 : 4) + (len > 0 ? 2U : 0) + extra_args(d));
+	uint64_t epoch = r->sink.tokens.epoch, form = hw_monitor_form(r->m, d);
+	hw_eval_put_int(e, HW_AT_WRITE_N, (epoch ? 6U : 4U) + (form ? 2U : 0U) + (len > 0 ? 2U : 0U) + extra_args(d));
 	if (epoch)
 		pair_int(e, "epoch", (int64_t)epoch);
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "source", source_of(d));
 	pair_watched(e, watched, len);
+	add_form(r, form);
 	add_extra(r, d);
 }
 
@@ -196,6 +208,7 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	int64_t timeout_ms = hw_monitor_timeout_ms(r->m, d);
 	char watched[HW_WATCHED_MAX];
 	int len = hw_watched_print(r, d, d->seq, watched);
+	uint64_t form = hw_monitor_form(r->m, d);
 	r->sink.light.n = r->sink.plain.n = 0;
 	add_keys(r, id.text, id.len);
 	hw_eval_item(e);
@@ -206,12 +219,13 @@ static void refresh_full(struct hw_redis *r, const struct hw_device *d, struct h
 	hw_eval_put_int(e, HW_AT_FULL_SINCE, d->since_ms);
 	hw_eval_put_int(e, HW_AT_FULL_TTL, ttl_ms(r, timeout_ms));
 	hw_eval_put(e, HW_AT_FULL_MINE, mine(r, d), 1);
-	hw_eval_put_int(e, HW_AT_FULL_N, 8 + (len > 0 ? 2U : 0) + extra_args(d));
+	hw_eval_put_int(e, HW_AT_FULL_N, (form ? 10U : 8U) + (len > 0 ? 2U : 0U) + extra_args(d));
 	pair_int(e, "last_seen", hw_device_last_seen_ms(d, now));
 	pair_int(e, "timeout", timeout_ms);
 	pair(e, "group", hw_monitor_group_of(r->m, d)->name);
 	pair(e, "source", source_of(d));
 	pair_watched(e, watched, len);
+	add_form(r, form);
 	add_extra(r, d);
 }
 
@@ -290,10 +304,18 @@ static uint8_t fields_of(const struct hw_device *d)
 	                 (hw_device_own_timeout_ms(d) > 0 ? HW_MARK_OWN_TIMEOUT : 0));
 }
 
+static bool has_our_form(const struct hw_redis *r, const struct hw_device *d)
+{
+	uint64_t form = hw_monitor_form(r->m, d);
+	return form && form == hw_monitor_group_of(r->m, d)->form_hash;
+}
+
 /* Whether Redis has all that is to be known of it but until when it lives. */
 static bool is_known(const struct hw_redis *r, const struct hw_device *d, uint32_t index)
 {
 	uint8_t marks = r->sink.marks[index], gone = HW_MARKS_FIELDS & (uint8_t)~fields_of(d);
+	if (has_our_form(r, d) && !(marks & HW_MARK_FORM))
+		return false;
 	return hw_device_state(d) == HW_STATE_ONLINE && mine(r, d)[0] == '1' && (marks & HW_MARK_FULL) &&
 	       !(marks & gone);
 }
@@ -314,7 +336,8 @@ void hw_item_refresh(struct hw_redis *r, const struct hw_device *d, uint32_t ind
 		refresh_light(r, d, now);
 	else
 		refresh_full(r, d, now);
-	*marks = (uint8_t)((*marks & ~HW_MARKS_FIELDS) | HW_MARK_FULL | fields_of(d));
+	uint8_t form = has_our_form(r, d) ? HW_MARK_FORM : 0;
+	*marks = (uint8_t)((*marks & ~(HW_MARKS_FIELDS | HW_MARK_FORM)) | HW_MARK_FULL | fields_of(d) | form);
 }
 
 void hw_item_acknowledge(struct hw_redis *r, const struct hw_edge *a)

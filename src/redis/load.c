@@ -33,14 +33,15 @@ enum field {
 	F_SEQ,
 	F_ONCE,
 	F_WATCHED,
+	F_FORM,
 	F_REPORTED, /* hw_report_fields[] */
 	FIELDS = F_REPORTED + HW_REPORT_FIELDS
 };
 
 static const char *field_name(int f)
 {
-	static const char *const names[F_REPORTED] = {"state", "since",  "last_seen", "own_timeout", "reason",
-	                                              "group", "source", "seq",       "once",        "watched"};
+	static const char *const names[F_REPORTED] = {"state",  "since", "last_seen", "own_timeout", "reason", "group",
+	                                              "source", "seq",   "once",      "watched",     "form"};
 	return f < F_REPORTED ? names[f] : hw_report_fields[f - F_REPORTED].name;
 }
 
@@ -136,6 +137,16 @@ static void read_report(const redisReply *reply, struct hw_report *p)
 	}
 }
 
+/* As items.c writes it. */
+static uint64_t read_form(const redisReply *e)
+{
+	char *end;
+	if (!e || e->len == 0 || e->len > 8)
+		return 0;
+	uint64_t form = strtoul(e->str, &end, 16);
+	return end == e->str + e->len ? form : 0;
+}
+
 static unsigned read_source(const redisReply *e)
 {
 	if (e && strcmp(e->str, "key") == 0)
@@ -169,6 +180,7 @@ static bool read_device(const redisReply *reply, struct hw_stored *s)
 	s->own_timeout_ms = number(field(reply, F_OWN_TIMEOUT), HW_TIMEOUT_MAX_MS, 0);
 	s->group = group ? group->str : NULL;
 	s->source = read_source(field(reply, F_SOURCE));
+	s->form = read_form(field(reply, F_FORM));
 	s->once = number(field(reply, F_ONCE), 1, 0) == 1;
 	return true;
 }

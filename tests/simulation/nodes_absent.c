@@ -80,7 +80,9 @@ void hw_app_cluster_asks(struct hw_app *a, const struct hw_nodes_order *o)
 void hw_app_cluster_saw(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o,
                         const struct hw_cluster_answer *answer)
 {
-	(void)a, (void)now, (void)o, (void)answer;
+	(void)now, (void)o;
+	for (size_t i = 0; i < answer->nodes.n_members; i++)
+		hw_app_cluster_forms_saw(a, answer->nodes.members[i].node, answer->json[i]);
 }
 
 void hw_app_cluster_decides(struct hw_app *a, int64_t after_ns)
@@ -111,8 +113,12 @@ void hw_app_cluster_view_free(struct hw_app *a)
 
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o, char buf[HW_CLUSTER_JSON])
 {
-	(void)a, (void)now, (void)o;
-	buf[0] = '\0';
+	cJSON *entry = cJSON_CreateObject();
+	(void)now, (void)o;
+	hw_app_cluster_forms_add(a, entry);
+	if (!cJSON_PrintPreallocated(entry, buf, NW_ENTRY, false))
+		nw_alloc(SIZE_MAX);
+	cJSON_Delete(entry);
 }
 
 void hw_app_cluster_asked(struct hw_app *a, const char *text, size_t len)

@@ -213,6 +213,16 @@ static void decide_all(struct nw_host *h)
 		hw_monitor_role(h->app->monitor, p, HW_ROLE_DECIDES, hw_nodes_token(h->app->cluster->nodes, p).epoch);
 }
 
+static void hear_all(struct nw_host *h)
+{
+	struct hw_monitor *m = h->app->monitor;
+	for (size_t g = 0; g < m->groups.n; g++)
+		m->groups.all[g]->unheard = false;
+	for (uint32_t i = 0; i < hw_registry_bound(m->registry); i++)
+		if (hw_registry_at(m->registry, i))
+			hw_registry_at(m->registry, i)->form = HW_FORM_OURS;
+}
+
 static void lie(struct nw_world *w, struct nw_host *h)
 {
 	struct hw_app *a = h->app;
@@ -228,6 +238,8 @@ static void lie(struct nw_world *w, struct nw_host *h)
 		a->cluster->stream.keeping = true; /* nor is anything forgotten for that */
 	else if (w->lie == NW_LIE_RELINK)
 		a->cluster->stream.server = false;
+	else if (w->lie == NW_LIE_FORM)
+		hear_all(h);
 	else if (w->lie == NW_LIE_STALL)
 		a->pace.planned.ns = 0;
 	else if (w->lie == NW_LIE_CONFIRM && a->publisher_up)
@@ -240,12 +252,18 @@ static void configure(struct nw_world *w, struct nw_host *h)
 {
 	static char empty[] = "", stderr_[] = "stderr", sim[] = "sim", prefix[] = "device:", ha[] = "homeassistant",
 		    hw[] = "heartwheel", beats[] = "nodes/{id}/heartbeat", status[] = "nodes/{id}/status",
-		    dflt[] = "default", id[] = "{id}";
+		    dflt[] = "default", id[] = "{id}", other[] = "others", other_beats[] = "others/{id}/heartbeat",
+		    other_status[] = "others/{id}/status";
 	const struct nw_plan *p = &w->plan;
 	int64_t more_ms = p->other_timeouts ? h->index * 700 : 0;
 	h->filters[0] = beats;
 	h->filters[1] = status;
-	h->group = (struct hw_settings_group){.name = dflt,
+	h->is_deaf = p->differs && h->index == p->hosts - 1;
+	if (h->is_deaf) {
+		h->filters[0] = other_beats;
+		h->filters[1] = other_status;
+	}
+	h->group = (struct hw_settings_group){.name = h->is_deaf && p->differs == NW_OTHER_NAMES ? other : dflt,
 	                                      .heartbeat = h->filters,
 	                                      .n_heartbeat = 2,
 	                                      .status = status,

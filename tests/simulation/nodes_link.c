@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Connections to Redis, each with its own wires; and what src/link and src/redis/cluster.h are to cluster_redis.c. */
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -171,6 +172,17 @@ void hw_cluster_forget(struct hw_cluster *c)
 	nw_running->link[NW_L_CLUSTER].told = false;
 }
 
+/* As src/redis/cluster.c reads it. */
+static void read_entry(struct nw_order *o, const char *json)
+{
+	cJSON *entry = cJSON_Parse(json);
+	const char *unable = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "unable"));
+	if (!unable || hw_partitions_parse(unable, strlen(unable), &o->unable) < 0)
+		o->unable = (struct hw_partitions){{0}};
+	snprintf(o->entry, sizeof(o->entry), "%s", json);
+	cJSON_Delete(entry);
+}
+
 enum hw_cluster_script hw_cluster_call(const struct hw_cluster *c, struct hw_eval *e, const struct hw_nodes_order *o,
                                        const struct hw_cluster_with *with)
 {
@@ -180,6 +192,8 @@ enum hw_cluster_script hw_cluster_call(const struct hw_cluster *c, struct hw_eva
 	order->o = *o;
 	if (o->kind == HW_NODES_RELEASE && nw_running->w->lie == NW_LIE_FLUSHED)
 		order->o.clean = o->set;
+	if (with->json)
+		read_entry(order, with->json);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		order->token[p] = o->kind == HW_NODES_RELEASE ? with->given[p] : hw_token_make(with->claims[p], node);
 		order->expected[p] = with->expected[p];
@@ -194,6 +208,8 @@ int hw_cluster_read(struct hw_cluster *c, const struct hw_nodes_order *o, const 
 	(void)c, (void)o, (void)reply, (void)error;
 	memset(out, 0, sizeof(*out));
 	out->nodes = answered->answer;
+	for (size_t i = 0; i < out->nodes.n_members; i++)
+		out->json[i] = answered->entries[i];
 	if (nw_running->w->lie == NW_LIE_GONE && out->nodes.result == HW_NODES_GONE)
 		out->nodes.result = HW_NODES_DONE;
 	return 0;

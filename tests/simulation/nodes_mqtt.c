@@ -127,6 +127,8 @@ int hw_reader_set_filters(struct hw_reader *r, const struct hw_mqtt_filter *filt
 static void note(struct nw_host *h, const struct nw_text *t)
 {
 	int64_t now = h->w->t;
+	if (h->is_deaf)
+		return;
 	if (t->kind == NW_BEAT) {
 		h->heard[t->device] = now;
 		h->heard_sight[t->device] = h->sight;

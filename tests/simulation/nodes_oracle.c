@@ -72,7 +72,9 @@ void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum h
 	int64_t sight = h->sight - h->heard_sight[device], least = timeout - TIMEOUT_SLACK_NS;
 	bool lives = life->alive && life->since <= (heard ? heard : h->started);
 	int64_t excused = lives ? 0 : unnoticed_ns(h) - TIMEOUT_SLACK_NS + h->unasked;
-	if (reason == HW_REASON_WILL) {
+	if (h->is_deaf) {
+		nw_breach(w, "1: %s calls dev-%d offline, which it cannot hear", nw_names[h->name], device);
+	} else if (reason == HW_REASON_WILL) {
 		if (h->bye[device] <= heard && !(h->bye[device] && h->bye[device] == heard))
 			nw_breach(w, "1: %s believes a goodbye that dev-%d did not say", nw_names[h->name], device);
 	} else if (heard && w->t - heard < least) {

@@ -39,12 +39,20 @@ static bool admits(struct nw_world *w, int instance, unsigned p, const struct hw
 
 /* --- members and owners ------------------------------------------------------------------------------------------ */
 
-static enum hw_nodes_result join(struct nw_world *w, struct nw_redis *r, int name, const struct hw_nodes_order *o)
+static void say_entry(struct nw_member *m, const struct nw_order *o)
 {
+	m->unable = o->unable;
+	memcpy(m->entry, o->entry, sizeof(m->entry));
+}
+
+static enum hw_nodes_result join(struct nw_world *w, struct nw_redis *r, int name, const struct nw_order *order)
+{
+	const struct hw_nodes_order *o = &order->o;
 	struct nw_member *m = &r->d.member[name];
 	if (m->there && m->run != o->run && w->lie != NW_LIE_JOIN)
 		return HW_NODES_TAKEN;
 	*m = (struct nw_member){.there = true, .ready = o->ready, .run = o->run, .count = o->count, .renewed = w->t};
+	say_entry(m, order);
 	return HW_NODES_DONE;
 }
 
@@ -57,6 +65,7 @@ static enum hw_nodes_result renew(struct nw_world *w, int instance, int name, co
 	m->count = o->o.count;
 	m->renewed = w->t;
 	m->ready = o->o.ready;
+	say_entry(m, o);
 	for (unsigned p = 0; p < HW_PARTITIONS && w->lie != NW_LIE_RESTORE; p++)
 		if (o->token[p].epoch && hw_token_is_less(&r->d.owner[p].token, &o->token[p])) {
 			r->d.owner[p] = (struct hw_record){.token = o->token[p]};
@@ -140,11 +149,16 @@ static void view(const struct nw_world *w, struct nw_host *h, struct nw_redis *r
 	struct nw_link *l = &h->link[NW_L_CLUSTER];
 	for (int name = 0; name < NW_HOSTS; name++) {
 		const struct nw_member *m = &r->d.member[name];
-		if (m->there)
-			o->member[n++] = (struct hw_member_entry){
-				.node = nw_names[name], .run = m->run, .count = m->count, .ready = m->ready};
-		else if (m->left)
+		if (!m->there && m->left)
 			o->left[o->answer.n_left++] = nw_names[name];
+		if (!m->there)
+			continue;
+		memcpy(o->entries[n], m->entry, sizeof(m->entry));
+		o->member[n++] = (struct hw_member_entry){.node = nw_names[name],
+		                                          .run = m->run,
+		                                          .count = m->count,
+		                                          .ready = m->ready,
+		                                          .unable = m->unable};
 	}
 	o->answer.left = o->left;
 	o->answer.now_s = (uint64_t)clock_ms(w) / 1000;
@@ -162,7 +176,7 @@ static void order(struct nw_world *w, struct nw_host *h, int instance, struct nw
 	struct nw_redis *r = at(w, instance);
 	o->answer.serial = o->o.serial;
 	if (o->o.kind == HW_NODES_JOIN)
-		o->answer.result = join(w, r, h->name, &o->o);
+		o->answer.result = join(w, r, h->name, o);
 	else if (o->o.kind == HW_NODES_RENEW)
 		o->answer.result = renew(w, instance, h->name, o);
 	else if (o->o.kind == HW_NODES_REMOVE)
@@ -286,7 +300,9 @@ static enum nw_result edge(struct nw_world *w, int instance, struct nw_item *i)
 	bool quiet = h->there && h->state == i->to.state && (w->lie != NW_LIE_TWICE || !is_edge);
 	if (!quiet && (is_edge || w->lie != NW_LIE_REWRITE))
 		append(w, instance, i);
+	uint64_t form = i->to.form ? i->to.form : h->form;
 	*h = i->to;
+	h->form = form;
 	h->there = true;
 	if (i->outbox)
 		r->d.outbox[i->device] = true;
@@ -301,6 +317,7 @@ static enum nw_result refresh(struct nw_redis *r, const struct nw_item *i)
 	h->last_seen_ms = i->to.last_seen_ms;
 	h->once = i->to.once;
 	h->own_timeout_ms = i->to.own_timeout_ms;
+	h->form = i->to.form ? i->to.form : h->form;
 	return NW_WRITTEN;
 }
 

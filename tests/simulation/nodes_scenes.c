@@ -15,10 +15,10 @@ enum { FIRST, SECOND, THIRD };
 const char *nw_scene_name(enum nw_scene s)
 {
 	static const char *const names[NW_SCENES] = {
-		"none",       "claimant dies",  "verdict lost",   "links part",   "late edge",
-		"deaf pause", "newest is gone", "debts wait",     "new devices",  "namesake",
-		"mute cut",   "link first",     "flushed load",   "late goodbye", "one knows",
-		"starved",    "late mark",      "flushed reread", "two masters",  "moved reading"};
+		"none",           "claimant dies", "verdict lost", "links part", "late edge", "deaf pause",
+		"newest is gone", "debts wait",    "new devices",  "namesake",   "mute cut",  "link first",
+		"flushed load",   "late goodbye",  "one knows",    "starved",    "late mark", "flushed reread",
+		"two masters",    "moved reading", "other groups"};
 	return names[s];
 }
 
@@ -31,6 +31,7 @@ void nw_plan_scene(struct nw_world *w, enum nw_scene s)
 	                      .wills = s != NW_DEBTS_WAIT,
 	                      .denied = s == NW_DEBTS_WAIT,
 	                      .namesake = s == NW_NAMESAKE,
+	                      .differs = s == NW_OTHER_GROUPS ? NW_OTHER_FILTERS + w->seed % 2 : NW_SAME_GROUPS,
 	                      .lease_ms = deaf ? 5000 : 1000,
 	                      .timeout_ms = s == NW_MUTE_CUT ? 5000 : 1500,
 	                      .keepalive_ms = 4000,
@@ -606,12 +607,41 @@ static void moved_reading(struct nw_world *w)
 	}
 }
 
+static void turn_every_fourth(struct nw_world *w)
+{
+	for (int d = 0; d < w->plan.devices; d += 4)
+		nw_fleet_turn(w, d);
+	next(w, 4 * HW_NS_PER_S);
+}
+
+/* 10.4. The second has other groups, and hears no device. When the first dies, it owns all devices and judges none. It
+ * has some of them while they die. The first finds these deaths when it is back. */
+static void other_groups(struct nw_world *w)
+{
+	struct nw_host *first = &w->host[FIRST];
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		if (w->seed % 3)
+			die(w, FIRST);
+		else
+			nw_host_stop(w, first);
+		first->starts_at = NEVER;
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 1 && has_claimed(w)) {
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 2 && has_passed(w, 5000)) {
+		turn_every_fourth(w);
+	} else if (w->stage == 3 && has_passed(w, 2000)) {
+		first->starts_at = w->t;
+		next(w, 8 * HW_NS_PER_S);
+	}
+}
+
 void nw_scene_step(struct nw_world *w)
 {
 	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
-		NULL,       claimant_dies, verdict_lost, links_part,     late_edge,   deaf_pause,   newest_is_gone,
-		debts_wait, new_devices,   namesake,     mute_cut,       link_first,  flushed_load, late_goodbye,
-		one_knows,  starved,       late_mark,    flushed_reread, two_masters, moved_reading};
+		NULL,       claimant_dies, verdict_lost, links_part,     late_edge,   deaf_pause,    newest_is_gone,
+		debts_wait, new_devices,   namesake,     mute_cut,       link_first,  flushed_load,  late_goodbye,
+		one_knows,  starved,       late_mark,    flushed_reread, two_masters, moved_reading, other_groups};
 	if (w->scene)
 		scenes[w->scene](w);
 }

@@ -109,7 +109,8 @@ static struct nw_hash picture(const struct hw_redis *r, const struct hw_device *
 	                        .seq = d->seq,
 	                        .since_ms = d->since_ms,
 	                        .last_seen_ms = hw_device_last_seen_ms(d, nw_host_now(r->h->w, r->h)),
-	                        .own_timeout_ms = hw_device_own_timeout_ms(d)};
+	                        .own_timeout_ms = hw_device_own_timeout_ms(d),
+	                        .form = hw_monitor_form(r->m, d)};
 }
 
 static void drop(struct hw_redis *r, struct hw_ref ref, uint64_t seq)
@@ -438,6 +439,7 @@ static void take_hash(struct hw_redis *r, const struct nw_hash *h, int device)
 	                      .own_timeout_ms = h->own_timeout_ms,
 	                      .down_ms = r->mark.old_ms && down_ms > 0 ? down_ms : 0,
 	                      .group = "default",
+	                      .form = h->form,
 	                      .source = HW_SOURCE_MQTT,
 	                      .seq = h->seq,
 	                      .once = h->once};

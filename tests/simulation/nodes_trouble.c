@@ -17,7 +17,7 @@ const char *nw_lie_name(enum nw_lie k)
 		"none",    "evict",  "barrier", "ack",     "confirm", "peers",   "will",  "epoch", "twice",
 		"count",   "kept",   "restore", "follow",  "compare", "flushed", "claim", "gone",  "gate",
 		"fence",   "join",   "silent",  "release", "sweep",   "reread",  "stall", "newer", "stream",
-		"rewrite", "relink", "same",    "mark",    "doubt",   "who",     "prove"};
+		"rewrite", "relink", "same",    "mark",    "doubt",   "who",     "form",  "prove"};
 	return names[k];
 }
 
@@ -45,6 +45,11 @@ void nw_plan_draw(struct nw_world *w)
 	p->turns = sim_chance(r, 0.2) ? 1 : 0.15;
 	p->trouble_ns = (20 + 8 * p->lease_ms / 1000) * HW_NS_PER_S;
 	p->calm_ns = (60 + 12 * p->lease_ms / 1000) * HW_NS_PER_S + (p->denied ? 40 * HW_NS_PER_S : 0);
+	/* Drawn apart: the seeds without it are the runs that they were. */
+	struct sim_random apart = {.state = w->seed ^ UINT64_C(0x5851f42d4c957f2d)};
+	sim_draw(&apart);
+	if (p->hosts > 2 && !p->namesake && sim_chance(&apart, 0.15))
+		p->differs = sim_chance(&apart, 0.5) ? NW_OTHER_FILTERS : NW_OTHER_NAMES;
 	bool all = sim_chance(r, 0.6);
 	for (int k = 0; k < NW_TROUBLES; k++)
 		p->rate[k] = all || sim_chance(r, 0.15) ? often[k] : 0;
@@ -61,6 +66,7 @@ void nw_plan_harsh(struct nw_world *w)
 	for (int i = 0; i < NW_TROUBLES; i++)
 		w->plan.rate[i] = 2 * often[i];
 	w->plan.denied = false;
+	w->plan.differs = NW_SAME_GROUPS;
 	w->plan.hosts = 3;
 	w->plan.devices = NW_DEVICES;
 	w->plan.turns = 3;

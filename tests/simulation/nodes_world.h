@@ -34,6 +34,7 @@
 #define NW_SNAPSHOTS     32
 #define NW_STEP_NS       (20 * HW_NS_PER_MS)
 #define NW_WALL_MS       INT64_C(1700000000000)
+#define NW_ENTRY         1024
 #define NW_TROUBLE_STEPS 5 /* trouble may begin each so many steps */
 
 /* --- wires ------------------------------------------------------------------------------------------------------ */
@@ -129,13 +130,16 @@ struct nw_hash {
 	uint64_t seq;
 	int64_t since_ms, last_seen_ms, own_timeout_ms;
 	struct hw_token token; /* epoch and node */
+	uint64_t form;         /* 0: as it was */
 };
 
 struct nw_member {
 	bool there, ready;
 	uint64_t run, count;
-	bool left;       /* it was one, at most an hour ago: no run of a seed is longer */
-	int64_t renewed; /* the oracle's: joined, or renewed last then */
+	bool left; /* it was one, at most an hour ago: no run of a seed is longer */
+	struct hw_partitions unable;
+	char entry[NW_ENTRY]; /* what it says of its groups */
+	int64_t renewed;      /* the oracle's: joined, or renewed last then */
 };
 
 struct nw_mark {
@@ -178,11 +182,14 @@ struct nw_order {
 	void *arg;
 	struct hw_token token[HW_PARTITIONS];
 	struct hw_record expected[HW_PARTITIONS];
-	bool full; /* nothing was told over this connection yet: owners are answered whole */
+	struct hw_partitions unable;
+	char entry[NW_ENTRY]; /* our own */
+	bool full;            /* nothing was told over this connection yet: owners are answered whole */
 
 	struct hw_nodes_answer answer;
 	struct hw_member_entry member[NW_HOSTS];
 	const char *left[NW_HOSTS];
+	char entries[NW_HOSTS][NW_ENTRY]; /* by member */
 	struct hw_record owner[HW_PARTITIONS];
 };
 
@@ -289,6 +296,7 @@ struct nw_host {
 	struct hw_settings settings;
 	struct hw_settings_group group;
 	char *filters[2];
+	bool is_deaf; /* none of its groups has the devices' filters */
 	uint64_t run, starts;
 	double drift;
 	int64_t mono_off, wall_off, slept; /* its clocks against the world's */
@@ -385,6 +393,7 @@ enum nw_lie {
 	NW_LIE_MARK,    /* a mark is put where there is none by a run that had its own there */
 	NW_LIE_DOUBT,   /* another run's mark says as much of the store as ours */
 	NW_LIE_WHO,     /* whoever answers is taken for the Redis whose stream is followed */
+	NW_LIE_FORM,    /* whatever was heard in another form counts as heard in ours */
 	NW_LIE_PROVE,   /* a store that is emptied while it is read is not found to be */
 	NW_LIES
 };
@@ -411,6 +420,7 @@ enum nw_scene {
 	NW_FLUSHED_REREAD,
 	NW_TWO_MASTERS,
 	NW_MOVED_READING,
+	NW_OTHER_GROUPS,
 	NW_SCENES
 };
 
@@ -420,8 +430,9 @@ struct nw_plan {
 	int64_t lease_ms, timeout_ms, keepalive_ms, lag_ms, grace_ms;
 	int64_t pipe_ms; /* of who has not read for so long the broker drops heartbeats; 0: it keeps them all */
 	int64_t trouble_ns, calm_ns;
-	double rate[NW_TROUBLES]; /* a second, for each host or the world */
-	double turns;             /* deaths and returns a second */
+	double rate[NW_TROUBLES];                                          /* a second, for each host or the world */
+	enum { NW_SAME_GROUPS, NW_OTHER_FILTERS, NW_OTHER_NAMES } differs; /* of the last host: it hears no device */
+	double turns;                                                      /* deaths and returns a second */
 	int devices;
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../suite.h"
+#include "heartwheel/topic.h"
 #include "mqtt/copies.h"
 
 static const struct {
@@ -16,8 +17,8 @@ static const struct {
 
 START_TEST(test_which_filters_overlap)
 {
-	ck_assert_int_eq(hw_copies_overlap(pairs[_i].a, pairs[_i].b), pairs[_i].overlap);
-	ck_assert_int_eq(hw_copies_overlap(pairs[_i].b, pairs[_i].a), pairs[_i].overlap);
+	ck_assert_int_eq(hw_topic_filters_overlap(pairs[_i].a, pairs[_i].b), pairs[_i].overlap);
+	ck_assert_int_eq(hw_topic_filters_overlap(pairs[_i].b, pairs[_i].a), pairs[_i].overlap);
 }
 END_TEST
 

@@ -177,7 +177,8 @@ local function write_shared()
 	end
 end
 
--- Of the fields that a device may have, those that it has no longer.
+-- Of the fields that a device may have, those that it has no longer. A node that has not heard the device leaves `form` as
+-- another node has written it.
 local function drop_old(key, first, last)
 	local told, old = {}, {}
 	for at = first, last, 2 do
@@ -187,6 +188,9 @@ local function drop_old(key, first, last)
 		if not told[name] then
 			old[#old + 1] = name
 		end
+	end
+	if not LETTERS then
+		old[#old + 1] = 'form'
 	end
 	all_of('HDEL', key, old, #old)
 end

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* See form.h. */
+#include "form.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- forms ---------------------------------------------------------------------- */
+
+int hw_form_group(struct hw_monitor *m, const char *name, size_t len)
+{
+	for (size_t g = 0; g < m->groups.n; g++)
+		if (strlen(m->groups.all[g]->name) == len && memcmp(m->groups.all[g]->name, name, len) == 0)
+			return (int)g;
+	if (hw_monitor_fit_groups(m, m->groups.n + 1) || hw_hearing_fit_groups(&m->hearing, m->groups.n + 1))
+		return -ENOMEM;
+	return hw_groups_name(&m->groups, name, len);
+}
+
+void hw_form_said(struct hw_monitor *m, uint32_t i, uint64_t form)
+{
+	struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_group *g = m->groups.all[d->group];
+	m->unjudged.any |= g->unheard;
+	if (!form)
+		return;
+	if (!g->form_hash)
+		g->form_hash = form;
+	if (form == g->form_hash) {
+		int64_t heard_ns = m->form[d->group].heard_ns;
+		d->form = HW_FORM_OURS;
+		d->last_seen_ns = d->last_seen_ns > heard_ns ? d->last_seen_ns : heard_ns;
+	} else if (!hw_form_is_ours(m, d)) {
+		d->form = HW_FORM_OTHER;
+		m->form[d->group].other = form;
+		m->unjudged.any |= m->conf.several;
+	}
+}
+
+int hw_form_begin(const struct hw_monitor *m, struct hw_form_was **was)
+{
+	*was = calloc(m->groups.n + 1, sizeof(**was));
+	for (size_t g = 0; *was && g < m->groups.n; g++)
+		(*was)[g] = (struct hw_form_was){m->groups.all[g]->form_hash, m->groups.all[g]->unheard};
+	return *was ? 0 : -ENOMEM;
+}
+
+void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_was *was, size_t n_was)
+{
+	for (size_t g = 0; g < n_was; g++) {
+		const struct hw_group *group = m->groups.all[g];
+		bool changed = group->form_hash != was[g].form;
+		int64_t seen_ns = hw_monitor_group_seen(m, now, (uint16_t)g).ns;
+		m->unjudged.any |= group->unheard || (changed && m->conf.several);
+		if (changed) {
+			m->form[g].heard_ns = seen_ns;
+			m->form[g].other = was[g].form;
+		}
+		if (changed || was[g].unheard)
+			m->form[g].silent_ns = seen_ns + m->conf.grace_ms * HW_NS_PER_MS;
+	}
+	if (m->unjudged.any)
+		m->unjudged.at = 0;
+}
+
+/* Of several other forms the one that was said last: a node that has it can judge the device. */
+uint64_t hw_monitor_form(const struct hw_monitor *m, const struct hw_device *d)
+{
+	if (!m->conf.several || d->form == HW_FORM_UNSAID)
+		return 0;
+	return hw_form_is_ours(m, d) ? m->groups.all[d->group]->form_hash : m->form[d->group].other;
+}
+
+/* --- other nodes' timeouts ------------------------------------------------------- */
+
+void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *peers, size_t n, bool differ)
+{
+	bool changed = false;
+	m->unjudged.differ = differ;
+	m->unjudged.any |= differ;
+	for (size_t g = 0; g < m->groups.n; g++) {
+		struct hw_form *f = &m->form[g];
+		int64_t timeout_ms = 0, timeout_max_ms = 0;
+		for (size_t k = 0; k < n; k++) {
+			if (strcmp(peers[k].name, m->groups.all[g]->name) != 0)
+				continue;
+			if (peers[k].timeout_ms > timeout_ms)
+				timeout_ms = peers[k].timeout_ms;
+			if (peers[k].timeout_max_ms > timeout_max_ms)
+				timeout_max_ms = peers[k].timeout_max_ms;
+		}
+		changed |= timeout_ms != f->timeout_ms || timeout_max_ms != f->timeout_max_ms;
+		f->timeout_ms = timeout_ms;
+		f->timeout_max_ms = timeout_max_ms;
+	}
+	if (changed)
+		hw_monitor_begin_relink(m);
+}
+
+/* --- what is not judged ----------------------------------------------------------- */
+
+/* That an offline device returns may not be heard here either. */
+static void count(struct hw_monitor *m, uint32_t i, const struct hw_device *d)
+{
+	struct hw_unjudged *u = &m->unjudged;
+	enum hw_state state = hw_device_state(d);
+	bool untold = state == HW_STATE_PROVISIONAL && d->last_heard_ms != HW_NEVER_MS;
+	/* Or it was told to a store that has been emptied since, and whose owner does not hear it. */
+	untold |= state == HW_STATE_ONLINE && hw_form_is_ours(m, d) && hw_gate_lacks(m, i);
+	if (untold && !hw_gate_owns(m, d))
+		hw_partitions_add(&u->found_heard, hw_device_partition(d));
+	if (state != HW_STATE_ONLINE && state != HW_STATE_OFFLINE)
+		return;
+	if (hw_form_judges(m, d) || hw_monitor_is_keyed(m, d))
+		return;
+	u->found++;
+	hw_partitions_add(&u->found_in, hw_device_partition(d));
+	m->form[d->group].counted += state == HW_STATE_ONLINE && hw_gate_owns(m, d);
+}
+
+static void end_round(struct hw_monitor *m)
+{
+	struct hw_unjudged *u = &m->unjudged;
+	u->n = 0;
+	for (size_t g = 0; g < m->groups.n; g++) {
+		m->form[g].unjudged = m->form[g].counted;
+		m->form[g].counted = 0;
+		u->n += m->form[g].unjudged;
+	}
+	u->in = u->found_in;
+	u->any = u->found > 0 || u->differ;
+	u->rounds++;
+	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
+		u->untold_in.bits[k] = u->differ ? u->heard_in.bits[k] & u->found_heard.bits[k] : 0;
+	u->heard_in = u->found_heard;
+	u->found_in = u->found_heard = (struct hw_partitions){{0}};
+	u->found = u->at = 0;
+}
+
+bool hw_monitor_count_unjudged(struct hw_monitor *m, unsigned budget)
+{
+	struct hw_unjudged *u = &m->unjudged;
+	if (!u->any)
+		return true;
+	if (u->at == 0) {
+		u->found_in = u->found_heard = (struct hw_partitions){{0}};
+		u->found = 0;
+		for (size_t g = 0; g < m->groups.n; g++)
+			m->form[g].counted = 0;
+	}
+	for (; budget > 0 && u->at < hw_registry_bound(m->registry); u->at++, budget--) {
+		const struct hw_device *d = hw_registry_at(m->registry, u->at);
+		if (d)
+			count(m, u->at, d);
+	}
+	if (u->at < hw_registry_bound(m->registry))
+		return false;
+	end_round(m);
+	return true;
+}
+
+bool hw_monitor_may_be_unjudged(const struct hw_monitor *m)
+{
+	return m->unjudged.any;
+}
+
+struct hw_partitions hw_monitor_unjudged_in(const struct hw_monitor *m)
+{
+	return m->unjudged.in;
+}
+
+struct hw_partitions hw_monitor_untold_in(const struct hw_monitor *m)
+{
+	return m->unjudged.untold_in;
+}
+
+uint32_t hw_monitor_unjudged(const struct hw_monitor *m)
+{
+	return m->unjudged.n;
+}
+
+uint32_t hw_monitor_unjudged_of(const struct hw_monitor *m, size_t group)
+{
+	return m->form[group].unjudged;
+}
+
+bool hw_monitor_judges(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return hw_form_judges(m, d);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* See cluster_forms.h. Cost: an entry is parsed when it is read; groups are compared by name, node by node. */
+#include "cluster_forms.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster_priv.h"
+#include "nodes/claims.h"
+#include "unjudged.h"
+
+#define TIMEOUT_DIGITS "%15" SCNd64
+
+static struct hw_cluster_forms *forms_of(const struct hw_app *a)
+{
+	return &a->cluster->forms;
+}
+
+/* --- our own entry --------------------------------------------------------------- */
+
+/* Keeps the text, by which others' groups are found to be the same. */
+static void note_own(struct hw_app *a, const cJSON *groups)
+{
+	struct hw_cluster_forms *f = forms_of(a);
+	char *text = cJSON_PrintUnformatted(groups);
+	if (!text || (f->own && strcmp(f->own, text) == 0)) {
+		free(text);
+		return;
+	}
+	free(f->own);
+	f->own = text;
+	f->changed = true;
+}
+
+static void add_groups(struct hw_app *a, cJSON *entry)
+{
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	cJSON *groups = cJSON_AddObjectToObject(entry, "groups");
+	char text[64];
+	for (size_t k = 0; groups && k < g->n_order; k++) {
+		const struct hw_group *one = g->all[g->order[k]];
+		snprintf(text, sizeof(text), "%08" PRIx32 " %" PRId64 " %" PRId64, (uint32_t)one->form_hash,
+		         one->timeout_ms, one->timeout_max_ms);
+		cJSON_AddStringToObject(groups, one->name, text);
+	}
+	if (groups)
+		note_own(a, groups);
+}
+
+static void add_set(cJSON *entry, const char *name, const struct hw_partitions *set)
+{
+	char text[HW_PARTITIONS_TEXT];
+	if (!hw_partitions_any(set))
+		return;
+	hw_partitions_text(set, text);
+	cJSON_AddStringToObject(entry, name, text);
+}
+
+static struct hw_partitions unable(const struct hw_app *a);
+
+void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
+{
+	const struct hw_partitions not_judged = unable(a), untold = hw_monitor_untold_in(a->monitor);
+	add_groups(a, entry);
+	add_set(entry, "unable", &not_judged);
+	add_set(entry, "untold", &untold);
+	hw_app_unjudged_add(a, entry);
+}
+
+/* --- others' entries ------------------------------------------------------------- */
+
+static void forget_groups(struct hw_cluster_forms *f, size_t i)
+{
+	for (size_t k = 0; k < f->of[i].n; k++)
+		free(f->of[i].all[k].name);
+	free(f->of[i].all);
+	f->of[i].all = NULL;
+	f->of[i].n = 0;
+}
+
+static bool read_form(const cJSON *item, struct hw_cluster_form *out)
+{
+	const char *text = cJSON_GetStringValue(item);
+	uint32_t form;
+	if (!text || !item->string ||
+	    sscanf(text, "%8" SCNx32 " " TIMEOUT_DIGITS " " TIMEOUT_DIGITS, &form, &out->timeout_ms,
+	           &out->timeout_max_ms) != 3 ||
+	    out->timeout_ms < 0 || out->timeout_ms > HW_TIMEOUT_MAX_MS || out->timeout_max_ms < 0 ||
+	    out->timeout_max_ms > HW_TIMEOUT_MAX_MS)
+		return false;
+	out->form = form;
+	out->name = strdup(item->string);
+	return out->name != NULL;
+}
+
+static void read_groups(struct hw_cluster_forms *f, size_t i, const cJSON *groups)
+{
+	const cJSON *item;
+	forget_groups(f, i);
+	f->of[i].all = calloc((size_t)cJSON_GetArraySize(groups) + 1, sizeof(*f->of[i].all));
+	cJSON_ArrayForEach(item, groups)
+	{
+		if (f->of[i].all && f->of[i].n < HW_GROUPS_MAX && read_form(item, &f->of[i].all[f->of[i].n]))
+			f->of[i].n++;
+	}
+}
+
+static bool differs(const struct hw_app *a, size_t i)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	return f->own && f->of[i].text && strcmp(f->own, f->of[i].text) != 0 &&
+	       hw_members_find(hw_nodes_members(a->cluster->nodes), f->of[i].node);
+}
+
+static bool any_differs(const struct hw_app *a)
+{
+	bool any = false;
+	for (size_t i = 0; i < forms_of(a)->n; i++)
+		any |= differs(a, i);
+	return any;
+}
+
+/* The longest timeouts that others have, and whether a member has other groups. */
+static void tell_core(struct hw_app *a)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	size_t n = 0, all = 0;
+	for (size_t i = 0; i < f->n; i++)
+		all += f->of[i].n;
+	struct hw_peer_group *peers = calloc(all + 1, sizeof(*peers));
+	if (!peers)
+		return; /* until another entry changes */
+	for (size_t i = 0; i < f->n; i++)
+		for (size_t k = 0; k < f->of[i].n; k++)
+			peers[n++] = (struct hw_peer_group){f->of[i].all[k].name, f->of[i].all[k].timeout_ms,
+			                                    f->of[i].all[k].timeout_max_ms};
+	hw_monitor_peer_groups(a->monitor, peers, n, f->differ);
+	free(peers);
+}
+
+static size_t find(const struct hw_cluster_forms *f, const char *node, size_t len)
+{
+	size_t i = 0;
+	while (i < f->n && (strlen(f->of[i].node) != len || memcmp(f->of[i].node, node, len) != 0))
+		i++;
+	return i;
+}
+
+static size_t find_or_add(struct hw_cluster_forms *f, const char *node)
+{
+	size_t i = find(f, node, strlen(node));
+	if (i < f->n)
+		return i;
+	if (i == HW_CLUSTER_FORMS_MAX) {
+		i = f->next++ % HW_CLUSTER_FORMS_MAX;
+		forget_groups(f, i);
+		free(f->of[i].text);
+		f->of[i].text = NULL;
+	} else {
+		f->n++;
+	}
+	snprintf(f->of[i].node, sizeof(f->of[i].node), "%s", node);
+	return i;
+}
+
+void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *json)
+{
+	struct hw_cluster_forms *f = forms_of(a);
+	if (strcmp(node, a->start->node_id) == 0 || strlen(node) > HW_NODE_ID_MAX)
+		return;
+	cJSON *entry = cJSON_Parse(json), *groups = cJSON_GetObjectItemCaseSensitive(entry, "groups");
+	char *text = cJSON_IsObject(groups) ? cJSON_PrintUnformatted(groups) : NULL;
+	size_t i = text ? find_or_add(f, node) : f->n;
+	if (text && (!f->of[i].text || strcmp(f->of[i].text, text) != 0)) {
+		free(f->of[i].text);
+		f->of[i].text = text;
+		text = NULL;
+		read_groups(f, i, groups);
+		f->changed = true;
+	}
+	const char *untold = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "untold"));
+	if (i < f->n && (!untold || hw_partitions_parse(untold, strlen(untold), &f->of[i].untold) < 0))
+		f->of[i].untold = (struct hw_partitions){{0}};
+	free(text);
+	cJSON_Delete(entry);
+	bool differ = any_differs(a);
+	if (f->changed || differ != f->differ) {
+		f->differ = differ;
+		f->changed = false;
+		tell_core(a);
+	}
+}
+
+static const struct hw_cluster_form *form_in(const struct hw_cluster_forms *f, size_t i, const char *group, size_t len)
+{
+	for (size_t k = 0; k < f->of[i].n; k++)
+		if (strlen(f->of[i].all[k].name) == len && memcmp(f->of[i].all[k].name, group, len) == 0)
+			return &f->of[i].all[k];
+	return NULL;
+}
+
+uint64_t hw_app_cluster_form(const struct hw_app *a, const char *node, size_t node_len, const char *group,
+                             size_t group_len)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	size_t i = find(f, node, node_len);
+	const struct hw_cluster_form *form = i < f->n ? form_in(f, i, group, group_len) : NULL;
+	return form ? form->form : 0;
+}
+
+/* --- what cannot be judged here --------------------------------------------------- */
+
+/* Whether a node that has not the fleet could judge all of it: it has the groups of the node that has the fleet. */
+static bool has_groups_of(const struct hw_app *a, const char *owner)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	size_t i = find(f, owner, strlen(owner));
+	for (size_t k = 0; i < f->n && k < f->of[i].n; k++) {
+		int at = hw_groups_find(g, f->of[i].all[k].name);
+		if (at < 0 || g->all[at]->retired || g->all[at]->form_hash != f->of[i].all[k].form)
+			return false;
+	}
+	return true;
+}
+
+static struct hw_partitions unable(const struct hw_app *a)
+{
+	static const struct hw_partitions all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}}, none;
+	const struct hw_cluster_forms *f = forms_of(a);
+	struct hw_partitions set = hw_monitor_unjudged_in(a->monitor), ours = hw_monitor_untold_in(a->monitor);
+	for (size_t i = 0; i < f->n; i++)
+		for (unsigned k = 0; k < HW_PARTITIONS / 64 && differs(a, i); k++)
+			set.bits[k] |= f->of[i].untold.bits[k] & ~ours.bits[k];
+	if (!hw_app_stands_by(a))
+		return set;
+	return has_groups_of(a, hw_nodes_record(a->cluster->nodes, 0)->token.node) ? none : all;
+}
+
+bool hw_app_cluster_forms_turn(struct hw_app *a)
+{
+	bool known = hw_app_stands_by(a) || hw_app_unjudged_known(a);
+	const struct hw_partitions set = unable(a);
+	hw_nodes_unable(a->cluster->nodes, &set);
+	return known;
+}
+
+void hw_app_cluster_forms_free(struct hw_app *a)
+{
+	struct hw_cluster_forms *f = forms_of(a);
+	for (size_t i = 0; i < f->n; i++) {
+		forget_groups(f, i);
+		free(f->of[i].text);
+	}
+	free(f->own);
+	f->own = NULL;
+	f->n = 0;
+}

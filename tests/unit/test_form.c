@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* Forms of groups: what changes them and what does not, and which devices one of several nodes judges. */
+#include "../suite.h"
+#include "gate_world.h"
+
+#define OTHER 0x12345 /* a form that no group here has */
+
+/* --- what the form is made of --------------------------------------------------- */
+
+static const char *const two[] = {"a/{id}/x", "b/{id}/y"}, *const reversed[] = {"b/{id}/y", "a/{id}/x"},
+			 *const more[] = {"a/{id}/x", "b/{id}/y", "c/{id}"}, *const dots[] = {"a/{id...}"},
+			 *const bye[] = {"a/{id}/bye"}, *const bye_word[] = {"a/{id}/bye offline"},
+			 *const noise[] = {"a/+/noise", "a/+/cmd"}, *const noise_reversed[] = {"a/+/cmd", "a/+/noise"},
+			 *const batch[] = {"batches"}, *const on[] = {"site/state 1"},
+			 *const rssi[] = {"rssi Wifi.RSSI"};
+
+#define OF(...)                                                                                                        \
+	{                                                                                                              \
+		.heartbeat = two, .n_heartbeat = 2, __VA_ARGS__                                                        \
+	}
+
+static uint64_t form_behind(const struct hw_group_spec *before, struct hw_group_spec spec)
+{
+	struct hw_groups g;
+	struct hw_group_spec specs[2];
+	size_t n = 0;
+	hw_groups_init(&g);
+	if (before)
+		specs[n++] = *before;
+	specs[n++] = spec;
+	ck_assert_msg(hw_groups_set(&g, specs, n) == 0, "id %s", spec.id ? spec.id : "-");
+	uint64_t form = g.all[n - 1]->form_hash;
+	hw_groups_fini(&g);
+	return form;
+}
+
+static uint64_t form(struct hw_group_spec spec)
+{
+	spec.name = spec.name ? spec.name : "g";
+	spec.timeout_ms = spec.timeout_ms ? spec.timeout_ms : 1000;
+	return form_behind(NULL, spec);
+}
+
+START_TEST(what_decides_whether_a_device_is_heard_changes_the_form)
+{
+	const struct hw_group_spec specs[] = {
+		OF(.name = "g"),
+		{.heartbeat = two, .n_heartbeat = 1},
+		{.heartbeat = more, .n_heartbeat = 3},
+		{.heartbeat = dots, .n_heartbeat = 1},
+		OF(.goodbye = bye, .n_goodbye = 1),
+		OF(.goodbye = bye_word, .n_goodbye = 1),
+		OF(.ignore = bye, .n_ignore = 1),
+		OF(.ignore = noise, .n_ignore = 2),
+		OF(.id = "dev/{id}"),
+		OF(.id_prefix = "dev-"),
+		OF(.max_age_ms = 60000),
+		OF(.format = HW_FORMAT_HOMIE),
+		OF(.format = HW_FORMAT_PLAIN),
+		OF(.retained = true),
+		{.heartbeat = batch, .n_heartbeat = 1, .batch = true},
+	};
+	enum { N = sizeof(specs) / sizeof(*specs) };
+	uint64_t forms[N];
+	for (int i = 0; i < N; i++) {
+		forms[i] = form(specs[i]);
+		ck_assert_uint_ne(forms[i], 0);
+		ck_assert_uint_le(forms[i], UINT32_MAX);
+		for (int k = 0; k < i; k++)
+			ck_assert_msg(forms[i] != forms[k], "%d and %d have one form", i, k);
+	}
+}
+END_TEST
+
+START_TEST(what_does_not_leaves_it)
+{
+	const struct hw_group_spec same[] = {
+		OF(.name = "g"),
+		OF(.name = "other"),
+		OF(.timeout_ms = 7, .timeout_max_ms = 8, .goodbye_delay_ms = 9),
+		OF(.max_offline_rate = 3, .canary = true),
+		OF(.probe = "are you there", .probe_after_ms = 1, .probes = 2),
+		OF(.status = "told/{id}"),
+		OF(.whiles = on, .n_whiles = 1),
+		OF(.field = rssi, .n_field = 1),
+		OF(.id = "{id}", .id_prefix = ""),
+		{.heartbeat = reversed, .n_heartbeat = 2},
+	};
+	const struct hw_group_spec ignoring[] = {OF(.ignore = noise, .n_ignore = 2),
+	                                         OF(.ignore = noise_reversed, .n_ignore = 2)};
+	for (size_t i = 1; i < sizeof(same) / sizeof(*same); i++)
+		ck_assert_msg(form(same[i]) == form(same[0]), "%zu", i);
+	ck_assert_uint_eq(form(ignoring[0]), form(ignoring[1]));
+}
+END_TEST
+
+/* What a group ignores does not reach the groups after it. */
+START_TEST(what_an_earlier_group_ignores_changes_the_form)
+{
+	const struct hw_group_spec spec = OF(.name = "g", .timeout_ms = 1000);
+	const char *const ignored[] = {"a/+/x", "a/#", "+/{id}/y", "a/+/z", "c/#", "#"};
+	const bool changes[] = {true, true, true, false, false, true};
+	struct hw_group_spec before = {.name = "first", .heartbeat = batch, .n_heartbeat = 1, .batch = true};
+	before.timeout_ms = 1000;
+	uint64_t plain = form_behind(&before, spec);
+	ck_assert_uint_eq(plain, form_behind(NULL, spec));
+	before.n_ignore = 1;
+	for (int i = 0; i < 6; i++) {
+		before.ignore = &ignored[i];
+		ck_assert_msg((form_behind(&before, spec) != plain) == changes[i], "%s", ignored[i]);
+	}
+}
+END_TEST
+
+/* --- which devices are judged ---------------------------------------------------- */
+
+static const struct hw_group *ours(void)
+{
+	return hw_monitor_groups(w->m)->all[0];
+}
+
+/* Another node tells of "a", which it heard in that form of a group. */
+static void told_in(const char *group, uint64_t in_form, uint64_t seq)
+{
+	struct hw_event e = entry("a", HW_STATE_ONLINE, seq);
+	e.group = group;
+	e.group_len = strlen(group);
+	e.form = in_form;
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
+}
+
+static uint32_t unjudged(void)
+{
+	while (!hw_monitor_count_unjudged(w->m, 1))
+		;
+	return hw_monitor_unjudged(w->m);
+}
+
+static void reload(const struct hw_group_spec *groups, size_t n, int64_t grace_ms)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.several = true;
+	conf.grace_ms = grace_ms;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, n), 0);
+	world_drain(w);
+}
+
+START_TEST(a_device_that_was_heard_in_our_form_is_judged)
+{
+	told_in("default", _i ? ours()->form_hash : 0, 5); /* 0: the other node does not say */
+	role(HW_ROLE_DECIDES);
+	ck_assert_uint_eq(unjudged(), 0);
+	world_pass(w, 2 * TIMEOUT);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+START_TEST(a_device_that_was_heard_in_another_form_is_not_until_it_is_heard_here)
+{
+	told_in("default", OTHER, 5);
+	ck_assert(!hw_monitor_judges(w->m, world_device(w, "a")));
+	ck_assert_uint_eq(hw_monitor_form(w->m, world_device(w, "a")), OTHER);
+	role(HW_ROLE_DECIDES);
+	world_pass(w, 10 * TIMEOUT);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(unjudged(), 1);
+	ck_assert_uint_eq(hw_monitor_unjudged_of(w->m, 0), 1);
+	struct hw_partitions in = hw_monitor_unjudged_in(w->m);
+	ck_assert(hw_partitions_has(&in, p));
+	world_beat(w, "a", "");
+	ck_assert_uint_eq(unjudged(), 0);
+	ck_assert_uint_eq(hw_monitor_form(w->m, world_device(w, "a")), ours()->form_hash);
+	world_pass(w, 2 * TIMEOUT);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+START_TEST(nor_are_devices_of_a_group_that_is_not_configured)
+{
+	const struct hw_group_spec groups[] = {
+		world_group("default", 30000),
+		{.name = "pumps", .heartbeat = dots, .n_heartbeat = 1, .timeout_ms = 1000}};
+	told_in("pumps", OTHER, 5);
+	ck_assert_str_eq(hw_monitor_group_of(w->m, world_device(w, "a"))->name, "pumps");
+	role(HW_ROLE_DECIDES);
+	world_pass(w, 10 * TIMEOUT);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(unjudged(), 1);
+	ck_assert_uint_eq(hw_monitor_unjudged_of(w->m, 1), 1);
+	reload(groups, 2, 0); /* in another form: it is heard first, then judged */
+	world_pass(w, 10 * TIMEOUT);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(unjudged(), 1);
+	world_say(w, "a/a", "", false);
+	ck_assert_uint_eq(unjudged(), 0);
+	world_pass(w, 2 * S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+static const struct {
+	const char *group;
+	uint64_t form; /* 1: ours */
+	enum hw_state ends;
+} stored[] = {
+	{"default", OTHER, HW_STATE_ONLINE}, {"default", 1, HW_STATE_OFFLINE}, {"default", 0, HW_STATE_OFFLINE},
+	{"pumps", OTHER, HW_STATE_ONLINE},   {"pumps", 0, HW_STATE_ONLINE},
+};
+
+START_TEST(the_store_says_in_which_form_a_device_was_heard)
+{
+	struct hw_stored s = {.id = "a",
+	                      .id_len = 1,
+	                      .state = HW_STATE_ONLINE,
+	                      .since_ms = 1,
+	                      .seq = 5,
+	                      .group = stored[_i].group,
+	                      .form = stored[_i].form == 1 ? ours()->form_hash : stored[_i].form};
+	ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
+	ck_assert_str_eq(hw_monitor_group_of(w->m, world_device(w, "a"))->name, stored[_i].group);
+	role(HW_ROLE_DECIDES);
+	world_pass(w, 10 * TIMEOUT);
+	ck_assert(world_is(w, "a", stored[_i].ends));
+	ck_assert_uint_eq(unjudged(), stored[_i].ends == HW_STATE_ONLINE);
+}
+END_TEST
+
+/* Nothing was expected on the new filters before: with them silence counts anew, after the grace. Until the device is
+ * heard on them, its silence proves nothing. */
+START_TEST(a_reload_that_changes_the_form_has_devices_heard_again)
+{
+	struct hw_group_spec changed = world_group("default", 30000), longer = world_group("default", 31000);
+	changed.n_heartbeat = 1;
+	role(HW_ROLE_DECIDES);
+	world_beat(w, "a", "");
+	world_pass(w, S);
+	reload(&longer, 1, 5000);
+	ck_assert(hw_monitor_judges(w->m, world_device(w, "a")));
+	reload(&changed, 1, 5000);
+	ck_assert(!hw_monitor_judges(w->m, world_device(w, "a")));
+	world_pass(w, 10 * TIMEOUT);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	ck_assert_uint_eq(unjudged(), 1);
+	told_in("default", ours()->form_hash, world_device(w, "a")->seq); /* seq is no newer: nothing is said */
+	ck_assert_uint_eq(unjudged(), 1);
+	world_beat(w, "a", "");
+	ck_assert_uint_eq(unjudged(), 0);
+	world_pass(w, 2 * TIMEOUT);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+/* --- timeouts --------------------------------------------------------------------- */
+
+START_TEST(of_the_timeouts_that_nodes_have_the_longest_is_in_force)
+{
+	const struct hw_peer_group peers[] = {{"default", 90000, 100000}, {"default", 60000, 90000000}, {"none", 1, 1}};
+	role(HW_ROLE_DECIDES);
+	world_beat(w, "a", "");
+	hw_monitor_peer_groups(w->m, peers, 3, true);
+	world_drain(w);
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 90000);
+	world_pass(w, 89 * S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_pass(w, 2 * S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	world_beat(w, "a", "{\"timeout\":90000}"); /* more than timeout_max here */
+	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 90000000);
+	world_beat(w, "a", "{\"timeout\":0}");
+	hw_monitor_peer_groups(w->m, peers + 2, 1, false); /* the others have let go of the longer one */
+	world_pass(w, 29 * S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_pass(w, 2 * S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+START_TEST(a_shorter_timeout_elsewhere_is_not_in_force)
+{
+	const struct hw_peer_group peer = {"default", 1000, 1000};
+	role(HW_ROLE_DECIDES);
+	world_beat(w, "a", "");
+	hw_monitor_peer_groups(w->m, &peer, 1, true);
+	world_pass(w, 29 * S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_pass(w, 2 * S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("form");
+	TCase *made = tcase_create("what it is made of"), *judged = tcase_create("judged"),
+	      *longest = tcase_create("timeouts");
+	tcase_add_test(made, what_decides_whether_a_device_is_heard_changes_the_form);
+	tcase_add_test(made, what_does_not_leaves_it);
+	tcase_add_test(made, what_an_earlier_group_ignores_changes_the_form);
+	tcase_add_checked_fixture(judged, setup, teardown);
+	tcase_add_loop_test(judged, a_device_that_was_heard_in_our_form_is_judged, 0, 2);
+	tcase_add_test(judged, a_device_that_was_heard_in_another_form_is_not_until_it_is_heard_here);
+	tcase_add_test(judged, nor_are_devices_of_a_group_that_is_not_configured);
+	tcase_add_loop_test(judged, the_store_says_in_which_form_a_device_was_heard, 0, 5);
+	tcase_add_test(judged, a_reload_that_changes_the_form_has_devices_heard_again);
+	tcase_add_checked_fixture(longest, setup, teardown);
+	tcase_add_test(longest, of_the_timeouts_that_nodes_have_the_longest_is_in_force);
+	tcase_add_test(longest, a_shorter_timeout_elsewhere_is_not_in_force);
+	suite_add_tcase(suite, made);
+	suite_add_tcase(suite, judged);
+	suite_add_tcase(suite, longest);
+	return suite_run(suite);
+}
