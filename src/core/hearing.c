@@ -402,5 +402,6 @@ struct hw_mono hw_hearing_next(const struct hw_hearing *h, const struct hw_sight
 	for (size_t g = 0; h->upstream_groups > 0 && g < h->n_groups; g++)
 		if (h->group[g].returned)
 			at = hw_mono_sooner(at, h->group[g].back);
-	return hw_mono_later(at, now);
+	/* A step looks once in an instant: a barrier that comes back in the instant of a look is for the next look. */
+	return hw_mono_later(at, h->looked.ns == now.ns ? hw_mono_add(now, 1) : now);
 }
