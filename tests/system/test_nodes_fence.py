@@ -143,6 +143,7 @@ def test_what_an_old_owner_has_under_way(env, pair, protocol, qos, readers, fate
     observer, old, new = start(protocol, qos, readers=readers)
     with env.beating(DEVICES):
         wait_until(lambda: agrees(env, DEVICES), what="everybody to be told online")
+        wait_until(lambda: list(owners(env).values()).count(OLD) < 160, what="the new node to own its share")
         theirs = owned_by(env, OLD)
     assert len(theirs) > 5 and len(theirs) < len(DEVICES) - 5
     way.word = re.compile(rb"/status.*\"online\":false,\"reason\":\"timeout\"", re.S)
