@@ -135,6 +135,18 @@ static void on_reopen(struct hw_app *a)
 	hw_publisher_reconnect(a->barriers.publisher);
 }
 
+/* A value of `while` may be among the messages that were lost: what is retained there is asked for once more. Several
+ * nodes ask by themselves. */
+static void ask_upstreams(struct hw_app *a)
+{
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	bool any = false;
+	for (size_t k = 0; k < g->n_order; k++)
+		any |= g->all[g->order[k]]->n_whiles > 0;
+	if (any && !a->cluster && a->reader[0].up)
+		hw_reader_replay(a->reader[0].reader);
+}
+
 /* Presence follows at once: a period that was over when it was found out shows in it too. */
 static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *out)
 {
@@ -156,6 +168,8 @@ static void on_blind(struct hw_app *a, struct hw_now now, const struct hw_out *o
 	/* A will that was lost meanwhile may stand where a retained status was. */
 	if (!out->blind.begun && out->blind.lossy && !a->loading)
 		hw_app_republish(a, now);
+	if (!out->blind.begun && out->blind.lossy)
+		ask_upstreams(a);
 	hw_app_tell_blind(a, now);
 	hw_control_sight(a->control);
 	if (!out->blind.begun)

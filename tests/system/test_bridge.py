@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fleets behind a bridge: two mosquittos, of which the monitor's fetches the fleet's topics from the other."""
+import signal
+
 import pytest
 
 from hw_env import NO_STALL, NO_STANDSTILL
@@ -223,6 +225,30 @@ def test_zigbee2mqtt_that_is_away(env, says):
     throughout(lambda: d.state("lamp") == "online", 6)
     say("")  # cleared: no value
     wait_until(lambda: d.state("lamp") == "offline" and not d.status()["blind"], 10)
+
+
+def test_a_value_that_the_broker_dropped_is_asked_for(env):
+    """The reader was away while the broker had more for it than fits, and the value changed then."""
+    env.own_broker()
+    env.root = "nodes"
+    env.publisher.publish("up/there", b"yes", 1, True)
+    d = daemon(env, **{"while": "up/there yes"})
+    env.beat("a")
+    wait_until(lambda: d.status()["devices"] == 1)
+    raw = env.raw()
+    flood = [("nodes/a/heartbeat", b"x" * 100)] * 1000
+    d.signal(signal.SIGSTOP)
+    try:
+        for _ in range(200):
+            raw.publish(*flood)
+        wait_until(lambda: "are being dropped" in env.broker.log(), 10, "the broker to drop messages")
+        env.publisher.publish("up/there", b"no", 1, True)
+        wait_until(lambda: env.retained("up/there")["up/there"].payload == b"no", 10, "the value to be another")
+    finally:
+        d.signal(signal.SIGCONT)
+    raw.die()
+    wait_until(lambda: upstream(d), 30, "the group to be blind")
+    assert "(loss, silence counts anew)" in d.log()
 
 
 def test_a_while_that_brings_no_value_is_said(env):
