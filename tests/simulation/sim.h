@@ -45,9 +45,10 @@ enum sim_lie {
 	SIM_LEFT_OUT,      /* what the core has not worked off of a list is not given to it again */
 	SIM_FIRST_ALONE,   /* of a list the first element alone is passed on */
 	SIM_LIES,
-	/* Such as only the barriers' own troubles can find out. */
+	/* Such as only one kind of trouble can find out. */
 	SIM_TOGETHER = SIM_LIES, /* barriers and canaries are sent on the connection of the statuses */
 	SIM_ANSWERED,            /* barriers are said to be acknowledged, and their connection is not opened again */
+	SIM_UNTOLD,              /* the state of a bridge is not passed on */
 	SIM_ALL_LIES
 };
 

@@ -47,9 +47,9 @@ static bool is_reader(const struct sim *s, uint32_t c)
 
 static unsigned group_of(const struct sim *s, const struct sim_packet *p)
 {
-	return p->what == SIM_CANARY    ? p->device / 2
-	       : p->what == SIM_BARRIER ? SIM_GROUPS_MAX
-	                                : s->fleet.device[p->device].group;
+	return p->what == SIM_CANARY                            ? p->device / 2
+	       : p->what == SIM_BARRIER || p->what == SIM_STATE ? SIM_GROUPS_MAX
+	                                                        : s->fleet.device[p->device].group;
 }
 
 static void drop(struct sim *s, const struct sim_packet *p)
@@ -70,7 +70,8 @@ static void pipe_push(struct sim *s, uint32_t r, struct sim_packet p)
 	struct sim_pipe *pipe = &b->pipe[r];
 	if (!pipe->open || b->client[s->plan.devices + r].lost)
 		return;
-	if (pipe->q.n >= s->plan.pipe_bound && p.what != SIM_CLOSE && p.what != SIM_ACK && p.what != SIM_TAKEN) {
+	bool small = p.what == SIM_CLOSE || p.what == SIM_ACK || p.what == SIM_TAKEN || p.what == SIM_STATE;
+	if (pipe->q.n >= s->plan.pipe_bound && !small) {
 		b->dropped++;
 		drop(s, &p);
 		return;
@@ -222,6 +223,23 @@ static void replay(struct sim *s, uint32_t r)
 	}
 }
 
+/* The state of a group's bridge is retained. */
+static void tell_bridge(struct sim *s, unsigned g, bool retained)
+{
+	if (s->plan.bridge[g])
+		pipe_push(s, 0,
+		          (struct sim_packet){.what = SIM_STATE,
+		                              .device = g,
+		                              .online = s->broker.away[g] == 0,
+		                              .retained = retained});
+}
+
+void sim_broker_bridge(struct sim *s, unsigned g, bool away)
+{
+	s->broker.away[g] += away ? 1 : -1u;
+	tell_bridge(s, g, false);
+}
+
 bool sim_broker_connect(struct sim *s, uint32_t c, int64_t keepalive_ns, bool will)
 {
 	struct sim_broker *b = &s->broker;
@@ -242,6 +260,8 @@ bool sim_broker_connect(struct sim *s, uint32_t c, int64_t keepalive_ns, bool wi
 		pipe->filled = false;
 		pipe->open = true;
 	}
+	for (unsigned g = 0; c == s->plan.devices && g < s->plan.groups; g++)
+		tell_bridge(s, g, true);
 	if (is_reader(s, c) && s->plan.replays)
 		replay(s, c - s->plan.devices);
 	return true;

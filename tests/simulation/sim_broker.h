@@ -57,6 +57,7 @@ struct sim_broker {
 	bool paused;
 	int64_t service_ns, delay_ns;      /* a packet; a pipe */
 	unsigned mute[SIM_GROUPS_MAX + 1]; /* a group: above 0 its filters bring nothing; the last is none's */
+	unsigned away[SIM_GROUPS_MAX];     /* a group's bridge: above 0 it brings nothing, and its state says so */
 	bool twice;                        /* it delivers what devices send more than once */
 	bool reads_on;                     /* after a chunk that ends in a cut packet, in the same turn */
 	bool cut;                          /* between broker and monitor: nothing gets through, nothing is lost */
@@ -89,6 +90,8 @@ void sim_broker_up(struct sim *s, bool remembers);
 void sim_broker_cut(struct sim *s, bool cut);
 /* As where a NAT entry is lost: nothing arrives on this connection any more. The next one works. */
 void sim_broker_lose(struct sim *s, uint32_t client);
+/* A group's bridge goes away, or comes back. */
+void sim_broker_bridge(struct sim *s, unsigned group, bool away);
 
 void sim_broker_on_in(struct sim *s, uint32_t client, uint32_t conn);
 void sim_broker_on_serve(struct sim *s, uint32_t stamp);

@@ -76,6 +76,8 @@ static void each_taken(struct sim *s, const struct sim_gathered *g, size_t from,
 			size_t end = gone_through(l, &g->inflow.message[k], done);
 			for (size_t at = k == from ? g->told : 0; at < end; at++)
 				visit(s, &l->element[at]);
+		} else if (done && p->what == SIM_STATE) {
+			sim_oracle_bridge(s, p->device, p->online);
 		} else if (done && said && !p->retained) {
 			visit(s, &(struct sim_element){.device = p->device,
 			                               .timeout_ms = p->timeout_ms,
@@ -116,6 +118,8 @@ static int payload_of(const struct sim_packet *p, char *buf, size_t cap)
 	if (p->what == SIM_CANARY)
 		return snprintf(buf, cap, "{\"by\":\"sim\",\"seq\":%llu,\"canary\":true}",
 		                (unsigned long long)p->number);
+	if (p->what == SIM_STATE)
+		return snprintf(buf, cap, p->online ? "1" : "0");
 	if (p->what == SIM_GOODBYE)
 		return snprintf(buf, cap, "{\"online\":false}");
 	if (p->what == SIM_STATUS)
@@ -133,6 +137,8 @@ static int topic_of(const struct sim *s, const struct sim_packet *p, char *buf, 
 {
 	static const char *const space[] = {"nodes", "slow"};
 	bool canary = p->what == SIM_CANARY;
+	if (p->what == SIM_STATE)
+		return snprintf(buf, cap, "bridge/%u/state", p->device);
 	unsigned group = canary ? p->device / 2 : s->fleet.device[p->device].group;
 	const char *leaf = s->plan.batch[group]                                       ? "heard"
 	                   : (canary ? p->device % 2 == 0 : p->what == SIM_HEARTBEAT) ? "heartbeat"
@@ -152,6 +158,10 @@ static void gather(struct sim *s, struct sim_gathered *g, const struct sim_packe
 {
 	if (s->lie == SIM_DEAF && p->what != SIM_CANARY && s->now > s->plan.trouble_ns / 2)
 		return;
+	if (s->lie == SIM_UNTOLD && p->what == SIM_STATE) {
+		sim_oracle_bridge(s, p->device, p->online);
+		return;
+	}
 	size_t k = g->inflow.n;
 	const char *payload = g->payload[k];
 	size_t len = (size_t)topic_of(s, p, g->topic[k], sizeof(g->topic[k])), size;

@@ -20,6 +20,7 @@ enum sim_what {
 	SIM_CANARY,   /* .device: twice the group, and one for the second of its filters */
 	SIM_ACK,      /* to the publisher: the status with this number is retained */
 	SIM_TAKEN,    /* ... a barrier was read */
+	SIM_STATE,    /* .device: the group whose bridge is .online, or not */
 	SIM_LIST,     /* a gateway's: .number says which */
 	SIM_DISCONNECT,
 	SIM_ABORT, /* the connection ends without a word: the will is published */

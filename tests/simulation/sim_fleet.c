@@ -28,7 +28,7 @@ void sim_fleet_init(struct sim *s)
 		d->loss = sim_chance(&s->random, p->lossy_share) ? p->loss : 0;
 		d->delay_ns = sim_spread(&s->random, HW_NS_PER_MS / 2, p->delay_max_ns);
 		d->keepalive_ns = sim_between(&s->random, 10, 60) * HW_NS_PER_S;
-		d->will = sim_chance(&s->random, p->wills);
+		d->will = sim_chance(&s->random, p->wills) && !p->bridge[d->group]; /* a bridge brings none */
 		if (sim_chance(&s->random, p->sleepers))
 			d->nap_ns = p->timeout_ns[d->group] * sim_between(&s->random, 1, 8);
 		d->nap_spare_ms = 500;
@@ -56,7 +56,7 @@ static void send(struct sim *s, uint32_t i, int64_t timeout_ms)
 {
 	struct sim_device *d = at(s, i);
 	d->beats++;
-	if (sim_chance(&s->random, d->loss) || !d->reachable || !d->connected)
+	if (sim_chance(&s->random, d->loss) || !d->reachable || !d->connected || s->broker.away[d->group])
 		return;
 	sim_broker_send(s, i, (struct sim_packet){.what = SIM_HEARTBEAT, .device = i, .timeout_ms = timeout_ms},
 	                delay(s, d));
@@ -200,6 +200,8 @@ static void say_goodbye(struct sim *s, uint32_t i)
 {
 	const struct sim_device *d = at(s, i);
 	struct sim_packet p = {.what = SIM_GOODBYE, .device = i};
+	if (s->broker.away[d->group])
+		return;
 	sim_broker_send(s, i, d->speaks ? sim_gateway_goodbyes(s, i) : p, delay(s, d));
 }
 

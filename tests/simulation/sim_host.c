@@ -225,6 +225,11 @@ static void dispatch(struct sim *s, const struct hw_out *out)
 		if (!out->deaf.begun)
 			sim_host_republish(s);
 		break;
+	case HW_OUT_UPSTREAM:
+		sim_oracle_upstream(s, out->upstream.group, out->upstream.begun);
+		if (!out->upstream.begun)
+			sim_host_republish(s);
+		break;
 	case HW_OUT_REOPEN:
 		if (s->lie == SIM_ANSWERED)
 			break;

@@ -90,11 +90,13 @@ static void check_silence(struct sim *s, uint32_t i, int64_t now, int64_t sent)
 		           (double)(now - at) / 1e9, (double)gap_ns / 1e9, (double)timeout / 1e9);
 }
 
-/* How much later a deadline may be because its group was deaf since: for so long, and then silence counts anew. */
+/* How much later a deadline may be because its group was deaf since, or its bridge away: for so long, and then silence
+ * counts anew. It does so after each absence of a bridge, up to three timeouts in all. */
 static int64_t deaf_since(const struct sim *s, uint32_t i, int64_t since, int64_t now)
 {
-	int64_t deaf_ns = sim_oracle_deaf_ns(&s->oracle, s->fleet.device[i].group, since, now);
-	return deaf_ns > 0 ? deaf_ns + timeout_ns(s, i) : 0;
+	uint32_t g = s->fleet.device[i].group;
+	int64_t deaf_ns = sim_oracle_deaf_ns(&s->oracle, g, since, now);
+	return deaf_ns > 0 ? deaf_ns + (s->plan.bridge[g] ? 2 : 1) * timeout_ns(s, i) : 0;
 }
 
 /*
@@ -166,7 +168,7 @@ void sim_oracle_took_goodbye(struct sim *s, uint32_t i)
 	int64_t now = sim_oracle_mono(s), timeout = timeout_ns(s, i);
 	if (!d || hw_device_state(d) != HW_STATE_ONLINE || !w->read)
 		return;
-	if (o->blind_open ||
+	if (o->blind_open || o->away_from[s->fleet.device[i].group] >= 0 ||
 	    o->deaf_from[s->fleet.device[i].group] >= 0) /* how far the clock is put back is not known */
 		return;
 	int64_t read = sim_oracle_seen(o, w->read_at), lossy = sim_oracle_seen(o, o->lossy_end);
@@ -199,6 +201,8 @@ static void check_held(struct sim *s, uint32_t i, int64_t now, int64_t sent)
 
 static void check_offline(struct sim *s, uint32_t i, const struct hw_transition *t)
 {
+	if (s->oracle.differs[s->fleet.device[i].group])
+		sim_breach(s, "d%u: judged while its group's bridge is said to be away", i);
 	const struct sim_watched *w = &s->oracle.watched[i];
 	int64_t now = sim_oracle_mono(s), sent = sim_oracle_pair_sent(s), next;
 	if (w->state != HW_STATE_ONLINE)

@@ -21,15 +21,17 @@ void sim_oracle_init(struct sim *s)
 			o->watched[i].counted_at = o->watched[i].died_at = -1;
 	o->lossy_end = o->reloaded_at = INT64_MIN / 4;
 	for (int g = 0; g < SIM_GROUPS_MAX; g++)
-		o->deaf_from[g] = o->unanswered[g] = -1;
+		o->deaf_from[g] = o->unanswered[g] = o->away_from[g] = -1;
 }
 
 void sim_oracle_fini(struct sim *s)
 {
 	free(s->oracle.watched);
 	free(s->oracle.blind.span);
-	for (int g = 0; g < SIM_GROUPS_MAX; g++)
+	for (int g = 0; g < SIM_GROUPS_MAX; g++) {
 		free(s->oracle.deaf[g].span);
+		free(s->oracle.away[g].span);
+	}
 }
 
 /* --- clocks ------------------------------------------------------------------ */
@@ -139,6 +141,22 @@ void sim_oracle_deaf(struct sim *s, uint32_t g, bool begun)
 	o->deaf_from[g] = begun ? now - before_ns : -1;
 }
 
+void sim_oracle_bridge(struct sim *s, uint32_t g, bool up)
+{
+	s->oracle.differs[g] = !up;
+}
+
+void sim_oracle_upstream(struct sim *s, uint32_t g, bool begun)
+{
+	struct sim_oracle *o = &s->oracle;
+	sim_trace(s, begun ? "upstream away" : "upstream back", g, 0);
+	if (!s->plan.bridge[g])
+		sim_breach(s, "group %u is blind for a bridge that it does not have", g);
+	if (!begun && o->away_from[g] >= 0)
+		sim_spans_add(&o->away[g], o->away_from[g], sim_oracle_mono(s));
+	o->away_from[g] = begun ? sim_oracle_mono(s) : -1;
+}
+
 void sim_oracle_canary(struct sim *s, uint32_t g, bool through)
 {
 	struct sim_oracle *o = &s->oracle;
@@ -172,15 +190,20 @@ void sim_oracle_unmuted(struct sim *s, uint32_t g)
 		}
 }
 
-int64_t sim_oracle_deaf_ns(const struct sim_oracle *o, uint32_t g, int64_t from, int64_t to)
+static int64_t within(const struct sim_spans *spans, int64_t from, int64_t to)
 {
 	int64_t sum = 0;
-	for (size_t k = 0; k < o->deaf[g].n; k++) {
-		const struct sim_span *x = &o->deaf[g].span[k];
+	for (size_t k = 0; k < spans->n; k++) {
+		const struct sim_span *x = &spans->span[k];
 		int64_t a = x->from > from ? x->from : from, b = x->to < to ? x->to : to;
 		sum += b > a ? b - a : 0;
 	}
 	return sum;
+}
+
+int64_t sim_oracle_deaf_ns(const struct sim_oracle *o, uint32_t g, int64_t from, int64_t to)
+{
+	return within(&o->deaf[g], from, to) + within(&o->away[g], from, to);
 }
 
 void sim_oracle_started(struct sim *s)
@@ -218,6 +241,11 @@ void sim_oracle_crashed(struct sim *s)
 	for (uint32_t g = 0; g < SIM_GROUPS_MAX; g++)
 		if (o->deaf_from[g] >= 0)
 			sim_oracle_deaf(s, g, false);
+	for (uint32_t g = 0; g < SIM_GROUPS_MAX; g++) {
+		if (o->away_from[g] >= 0)
+			sim_oracle_upstream(s, g, false);
+		o->differs[g] = false;
+	}
 	for (uint32_t i = 0; i < s->plan.devices; i++) {
 		struct sim_watched *w = &o->watched[i];
 		struct sim_record r = sim_store_newest(s, i);

@@ -70,6 +70,9 @@ struct sim_oracle {
 	struct sim_spans deaf[SIM_GROUPS_MAX]; /* a group, one after another */
 	int64_t deaf_from[SIM_GROUPS_MAX];     /* -1: it hears */
 	int64_t unanswered[SIM_GROUPS_MAX];    /* a canary went astray then, and none came through since; -1: none */
+	bool differs[SIM_GROUPS_MAX];          /* the last state of its bridge that was read */
+	struct sim_spans away[SIM_GROUPS_MAX]; /* blind because of that, one after another */
+	int64_t away_from[SIM_GROUPS_MAX];     /* -1: not now */
 	bool blind_open;
 	int64_t blind_from, put_back, lossy_end;
 	uint64_t periods, periods_told;
@@ -104,6 +107,8 @@ void sim_oracle_amnesia(struct sim *s);
 void sim_oracle_link(struct sim *s, uint32_t link, bool up);
 void sim_oracle_read(struct sim *s, uint32_t device, int64_t timeout_ms);
 void sim_oracle_read_goodbye(struct sim *s, uint32_t device);
+/* ... the state of a group's bridge. */
+void sim_oracle_bridge(struct sim *s, uint32_t group, bool up);
 /* The core was given a goodbye: it is no sign of life. */
 void sim_oracle_took_goodbye(struct sim *s, uint32_t device);
 void sim_oracle_barrier(struct sim *s, uint64_t number);
@@ -126,6 +131,7 @@ void sim_oracle_changed(struct sim *s, uint32_t device, const struct hw_transiti
 /* What the core says, and what the store is given. */
 void sim_oracle_told(struct sim *s, const struct hw_out *out);
 void sim_oracle_deaf(struct sim *s, uint32_t group, bool begun);
+void sim_oracle_upstream(struct sim *s, uint32_t group, bool begun);
 /* A canary of a group reaches its broker, which lets it through or does not. */
 void sim_oracle_canary(struct sim *s, uint32_t group, bool through);
 /* The last barrier that is back on every reader; 0: none since all are connected. */
@@ -136,7 +142,7 @@ int64_t sim_oracle_pair_sent(const struct sim *s);
 /* What is published on this group's filters comes again. If nobody was to be judged meanwhile, the monitor cannot know
  * that it did not. */
 void sim_oracle_unmuted(struct sim *s, uint32_t group);
-/* How long a group was deaf between two moments. */
+/* How long a group was deaf, or its bridge away, between two moments. */
 int64_t sim_oracle_deaf_ns(const struct sim_oracle *o, uint32_t group, int64_t from, int64_t to);
 void sim_oracle_transition(struct sim *s, uint32_t device, const struct hw_transition *t);
 void sim_oracle_stored(struct sim *s, const struct sim_order *o, const struct sim_record *was);

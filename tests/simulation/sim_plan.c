@@ -9,6 +9,7 @@
 #define DAY_NS   (86400 * HW_NS_PER_S)
 #define GATEWAYS 0.15 /* of the seeds have some */
 #define BARRIERS 0.3  /* ... have troubles of barriers' own */
+#define BRIDGES  0.15 /* ... have a group that a bridge brings */
 
 /* --- drawing ----------------------------------------------------------------- */
 
@@ -157,6 +158,23 @@ static void draw_barriers(struct sim *s)
 	}
 }
 
+static void draw_bridge(struct sim *s)
+{
+	struct sim_plan *p = &s->plan;
+	struct sim_random own = {.state = s->seed ^ UINT64_C(0x627269646765)};
+	uint32_t group = (uint32_t)sim_below(&own, p->groups);
+	if (p->troubles == 0 || p->sparse || p->batch[group] || !sim_chance(&own, BRIDGES))
+		return;
+	p->bridge[group] = true;
+	for (int64_t n = sim_between(&own, 1, 3); n > 0; n--) {
+		struct sim_trouble t = {.kind = SIM_BRIDGE_AWAY, .at = sim_below(&own, p->trouble_ns), .arg = group};
+		t.length_ns = sim_spread(&own, HW_NS_PER_S / 10, 3 * p->timeout_ns[group] + HW_NS_PER_S);
+		if (t.length_ns > p->trouble_ns - t.at)
+			t.length_ns = p->trouble_ns - t.at;
+		p->trouble[p->troubles++] = t;
+	}
+}
+
 void sim_plan_draw(struct sim *s)
 {
 	struct sim_plan *p = &s->plan;
@@ -205,6 +223,7 @@ void sim_plan_draw(struct sim *s)
 	else
 		draw_gateways(s);
 	draw_barriers(s);
+	draw_bridge(s);
 }
 
 void sim_plan_of_one_kind(struct sim *s, enum sim_trouble_kind kind)
@@ -215,6 +234,7 @@ void sim_plan_of_one_kind(struct sim *s, enum sim_trouble_kind kind)
 		p->no_canary[g] = false;
 	}
 	p->batch[0] = p->batch[1] = false;
+	p->bridge[0] = p->bridge[1] = kind == SIM_BRIDGE_AWAY;
 	p->devices = (uint32_t)sim_between(&s->random, 6, 10);
 	p->conf.grace_ms = 2000;
 	p->conf.barrier_timeout_ms = 5000;
@@ -260,6 +280,7 @@ size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROU
 	static const char *const nodes[] = {"nodes/{id}/heartbeat", "nodes/{id}/status"};
 	static const char *const slow[] = {"slow/{id}/heartbeat", "slow/{id}/status"};
 	static const char *const lists[][1] = {{"nodes/+/heard"}, {"slow/+/heard"}};
+	static const char *const whiles[][1] = {{"bridge/0/state 1"}, {"bridge/1/state 1"}};
 	const struct sim_plan *p = &s->plan;
 	int64_t timeout_ms[SIM_GROUPS_MAX];
 	for (int g = 0; g < SIM_GROUPS_MAX; g++) {
@@ -276,6 +297,8 @@ size_t sim_plan_groups(const struct sim *s, struct hw_group_spec groups[SIM_GROU
 		                                                            : nodes,
 		                                   .n_heartbeat = p->batch[g] ? 1 : 2,
 		                                   .batch = p->batch[g],
+		                                   .whiles = whiles[g],
+		                                   .n_whiles = p->bridge[g],
 		                                   .status = g ? "slow/{id}/status" : "nodes/{id}/status",
 		                                   .timeout_ms = timeout_ms[g],
 		                                   .timeout_max_ms = INT64_C(3650) * 86400000,

@@ -41,6 +41,7 @@ enum sim_trouble_kind {
 	SIM_TROUBLES_DRAWN,                /* those from here on are drawn apart */
 	SIM_READS_ON = SIM_TROUBLES_DRAWN, /* it pauses so, and reads on in a turn while statuses are published again */
 	SIM_BARRIERS_LOST,                 /* their connection carries nothing any more, and stays open */
+	SIM_BRIDGE_AWAY, /* the bridge that brings a group: nothing of it comes, and the bridge's state says so */
 	SIM_TROUBLE_KINDS
 };
 
@@ -56,8 +57,9 @@ struct sim_plan {
 	int64_t timeout_ns[SIM_GROUPS_MAX];
 	int64_t timeout_was_ns[SIM_GROUPS_MAX]; /* before the last reload; 0: there was none */
 	bool no_canary[SIM_GROUPS_MAX];
-	bool batch[SIM_GROUPS_MAX]; /* its devices are behind gateways */
-	uint32_t gateways;          /* so many in each of these groups, as far as there are devices */
+	bool batch[SIM_GROUPS_MAX];  /* its devices are behind gateways */
+	bool bridge[SIM_GROUPS_MAX]; /* ... are brought by a bridge, whose state the group names (`while`) */
+	uint32_t gateways;           /* so many in each of these groups, as far as there are devices */
 	bool reloaded;
 	int64_t interval_ns; /* 0: drawn for each device */
 	double jitter, loss, lossy_share, wills, sleepers;

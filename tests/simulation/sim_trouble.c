@@ -33,6 +33,7 @@ static const struct {
 	[SIM_BROKER_PAUSES] = {"broker pauses", AT_BROKER},
 	[SIM_READS_ON] = {"broker reads on", AT_BROKER},
 	[SIM_BARRIERS_LOST] = {"barriers lost", AT_BROKER},
+	[SIM_BRIDGE_AWAY] = {"bridge away", AT_BROKER},
 };
 
 const char *sim_trouble_name(enum sim_trouble_kind kind)
@@ -149,6 +150,9 @@ static bool begin_at_broker(struct sim *s, const struct sim_trouble *t)
 		s->broker.reads_on = true;
 		sim_broker_pause(s, s->now + t->length_ns);
 		return true;
+	case SIM_BRIDGE_AWAY:
+		sim_broker_bridge(s, (unsigned)(t->arg % s->plan.groups), true);
+		return true;
 	case SIM_BARRIERS_LOST:
 		sim_broker_lose(s, s->plan.devices + s->plan.readers);
 		return true;
@@ -248,6 +252,9 @@ static void end_at_broker(struct sim *s, uint32_t k)
 		break;
 	case SIM_READS_ON:
 		s->broker.reads_on = false;
+		break;
+	case SIM_BRIDGE_AWAY:
+		sim_broker_bridge(s, group, false);
 		break;
 	case SIM_BARRIERS_LOST: /* until the connection is opened again */
 	case SIM_BROKER_PAUSES: /* it sees by itself that it is over */

@@ -219,8 +219,8 @@ START_TEST(test_lies_are_found_out_on_every_kind_of_trouble)
 }
 END_TEST
 
-/* A lie of barriers needs a broker that reads on, or a connection of theirs that is lost; and many devices, tight. */
-static bool is_found_of_barriers(enum sim_lie lie, enum sim_trouble_kind kind)
+/* That barriers are sent behind statuses shows where many devices beat little more than once a timeout. */
+static bool is_found_on_its_kind(enum sim_lie lie, enum sim_trouble_kind kind)
 {
 	bool found = false;
 	for (uint64_t seed = 1; seed <= TRIES && !found; seed++) {
@@ -242,14 +242,14 @@ static bool is_found_of_barriers(enum sim_lie lie, enum sim_trouble_kind kind)
 	return found;
 }
 
-START_TEST(test_lies_of_barriers_are_found_out)
+START_TEST(test_lies_of_one_kind_of_trouble_are_found_out)
 {
 	static const struct {
 		enum sim_lie lie;
 		enum sim_trouble_kind kind;
-	} cases[] = {{SIM_TOGETHER, SIM_READS_ON}, {SIM_ANSWERED, SIM_BARRIERS_LOST}};
-	ck_assert_msg(!is_found_of_barriers(SIM_NO_LIE, cases[_i].kind), "a lie where there is none");
-	ck_assert_msg(is_found_of_barriers(cases[_i].lie, cases[_i].kind), "lie %d is not found", (int)cases[_i].lie);
+	} cases[] = {{SIM_TOGETHER, SIM_READS_ON}, {SIM_ANSWERED, SIM_BARRIERS_LOST}, {SIM_UNTOLD, SIM_BRIDGE_AWAY}};
+	ck_assert_msg(!is_found_on_its_kind(SIM_NO_LIE, cases[_i].kind), "a lie where there is none");
+	ck_assert_msg(is_found_on_its_kind(cases[_i].lie, cases[_i].kind), "lie %d is not found", (int)cases[_i].lie);
 }
 END_TEST
 
@@ -360,7 +360,7 @@ int main(void)
 	tc = tcase_create("lies");
 	tcase_set_timeout(tc, 600);
 	tcase_add_loop_test(tc, test_lies_are_found_out_on_every_kind_of_trouble, 0, SIM_TROUBLE_KINDS);
-	tcase_add_loop_test(tc, test_lies_of_barriers_are_found_out, 0, SIM_ALL_LIES - SIM_LIES);
+	tcase_add_loop_test(tc, test_lies_of_one_kind_of_trouble_are_found_out, 0, SIM_ALL_LIES - SIM_LIES);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
