@@ -55,6 +55,7 @@ struct hw_reader {
 
 	struct hw_orders orders;
 	_Atomic int64_t expect_until_ns;    /* see hw_reader_expect() */
+	atomic_bool displaced;              /* see struct hw_reader_stats */
 	atomic_bool gathering;              /* which the bell ends */
 	struct hw_filters *_Atomic ordered; /* a set that the thread has not taken over yet, or NULL */
 
@@ -231,6 +232,7 @@ static void lost(struct hw_reader *r)
 		              r->link.conf.host, r->link.conf.port);
 	memcpy(why, r->link.why.text, sizeof(why));
 	bool news = hw_link_down(&r->link, hw_mqtt_clock_ns());
+	atomic_store(&r->displaced, r->link.backoff.displaced);
 	note_drained(r); /* nothing is left to be read */
 	if (news)
 		emit(r, HW_READER_DOWN, why, strlen(why) + 1);
@@ -603,5 +605,6 @@ struct hw_reader_stats hw_reader_stats(const struct hw_reader *r)
 	                                .reconnects = counted(&r->reconnects),
 	                                .ring_waits = counted(&r->ring_waits),
 	                                .junk_barriers = counted(&r->junk_barriers),
-	                                .gathered = counted(&r->gathered)};
+	                                .gathered = counted(&r->gathered),
+	                                .displaced = atomic_load(&r->displaced)};
 }

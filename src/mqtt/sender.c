@@ -69,7 +69,7 @@ static void lost(struct hw_sender *s)
 	if (again)
 		hw_link_again(&s->link, now);
 	else if (hw_link_down(&s->link, now))
-		hw_handover_answer(s->handover, HW_PUBLISHER_DOWN, 0, 0, why);
+		hw_handover_answer(s->handover, HW_PUBLISHER_DOWN, s->link.backoff.displaced, 0, why);
 	tell_limits(s);
 	hw_handover_tell(s->handover);
 }
