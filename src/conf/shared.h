@@ -40,7 +40,7 @@ struct hw_conf_redis {
 	char *username, *password_file;
 	char *key_prefix;
 	int64_t ttl_factor, events_max;
-	bool refresh_last_seen;
+	bool refresh_last_seen, exclusive;
 };
 
 extern const struct hw_conf_choice hw_conf_protocols[], hw_conf_stores[];
@@ -84,7 +84,8 @@ extern const struct hw_conf_choice hw_conf_protocols[], hw_conf_stores[];
 	{"redis", "key_prefix", HW_CONF_WORD, HW_CONF_AT(type, member.key_prefix), .min = 1, .max = 64, .dflt = "device:"}, \
 	{"redis", "ttl_factor", HW_CONF_INT, HW_CONF_AT(type, member.ttl_factor), .min = 2, .max = 1000, .unit = "timeouts", .dflt = "3"}, \
 	{"redis", "events_max", HW_CONF_INT, HW_CONF_AT(type, member.events_max), .min = 1, .max = 1000000000, .unit = "events", .dflt = "1000000"}, \
-	{"redis", "refresh_last_seen", HW_CONF_BOOL, HW_CONF_AT(type, member.refresh_last_seen), .dflt = "no"}
+	{"redis", "refresh_last_seen", HW_CONF_BOOL, HW_CONF_AT(type, member.refresh_last_seen), .dflt = "no"}, \
+	{"redis", "exclusive", HW_CONF_BOOL, HW_CONF_AT(type, member.exclusive), .dflt = "yes"}
 /* clang-format on */
 
 /* The rules of [mqtt] and of [redis], for a table's `judge`. */

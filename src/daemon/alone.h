@@ -1,17 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A monitor by itself ([cluster] mode = off) does not work on a prefix on which nodes of a cluster live: it would write
- * over what they own. Before it loads, it looks whether there are any; if there are, whether they do anything within
- * the time in which the slowest renews its entry. One command at the start where there are none.
+ * A monitor by itself ([cluster] mode = off) does not work on a prefix on which others do: each transition would be
+ * written and published twice. There are two kinds of others:
+ *
+ * - Nodes of a cluster: it would write over what they own. Before it loads, it looks whether there are any; if there
+ *   are, whether they do anything within the time in which the slowest renews its entry.
+ * - Another monitor by itself (nodes/exclusive.h). Before it connects to the broker, where its client ids could throw
+ *   the other one out, and before it loads, it looks for one; and each second from then on. The later one stops.
+ *   `[redis] exclusive = no` only logs the other one.
+ *
+ * A monitor without Redis watches all the same, and looks once Redis is there. Until then, and with store = memory for
+ * good, it can only notice that another client had both its client ids at the broker before it: a monitor with the same
+ * node_id. Within its first minute it stops then.
+ *
+ * At a start where no other one is entered this costs one command and one script.
  */
 #ifndef HW_ALONE_H
 #define HW_ALONE_H
 
 #include "context.h"
 
-/* Loads the store once it is known that nobody else works on it. */
+/* Connects to the broker, and loads the store, once it is known that nobody else works on it. */
 void hw_app_alone_start(struct hw_app *a);
+/* Where it runs, for struct hw_redis_conf. */
+uint64_t hw_app_alone_place(const struct hw_app *a);
 /* The link to Redis is there; and each second. */
 void hw_app_alone_look(struct hw_app *a);
+/* Each second. */
+void hw_app_alone_tick(struct hw_app *a);
+/* There is no link to Redis. */
+void hw_app_alone_unlinked(struct hw_app *a);
+/* All is done but this: its entry is removed, so that its successor need not wait. Whether that is done. */
+bool hw_app_alone_left(struct hw_app *a);
 
 #endif

@@ -230,7 +230,7 @@ static void check_stop(struct hw_app *a, struct hw_now now)
 			hw_loop_stop(&a->loop);
 		return;
 	}
-	if (!a->stopping || (!idle && now.mono.ns < a->stop_by.ns))
+	if (!a->stopping || (!(idle && hw_app_alone_left(a)) && now.mono.ns < a->stop_by.ns))
 		return;
 	if (!idle && !a->anew) {
 		int64_t oldest;
@@ -260,10 +260,9 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	hw_control_tick(a->control, now);
 	hw_notifier_tick(a->notifier);
 	hw_notifier_blind_tick(a->notifier, now);
-	if (a->redis) {
+	if (a->redis)
 		hw_redis_tick(a->redis);
-		hw_app_alone_look(a);
-	}
+	hw_app_alone_tick(a);
 	if (a->redis && !a->loading) {
 		hw_redis_keep_canaries(a->redis, hw_monitor_canaries(a->monitor));
 		hw_redis_seen(a->redis, now, hw_monitor_blindness(a->monitor).blind);
@@ -549,6 +548,7 @@ static int start_redis(struct hw_app *a)
 	                                       .refresh_last_seen = c->redis.refresh_last_seen,
 	                                       .events_max = c->redis.events_max,
 	                                       .run_mark = a->run_mark,
+	                                       .place = hw_app_alone_place(a),
 	                                       .ttl_more_ms = several ? 2 * c->cluster_lease_ms : 0,
 	                                       .keyspace = c->keyspace_enabled};
 	const struct hw_redis_ops *ops = standby   ? &hw_app_redis_ops_standby
@@ -572,7 +572,7 @@ int hw_app_start(struct hw_app *a)
 		rc = start_redis(a);
 	if (!rc)
 		rc = hw_app_cluster_start(a);
-	if (!rc && !a->cluster) /* a node joins first */
+	if (!rc && !a->cluster && !a->alone.monitors) /* a node joins first */
 		rc = hw_app_dial(a);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));

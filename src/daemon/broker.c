@@ -122,6 +122,7 @@ void hw_app_on_publisher(int fd, short what, void *arg)
 			break;
 		case HW_PUBLISHER_DOWN:
 			publisher_down(a, now, ev.text);
+			a->alone.displaced = ev.token != 0;
 			break;
 		case HW_PUBLISHER_ACKED:
 			acked(a, now, &ev);

@@ -87,7 +87,7 @@ static void tell_namesake(struct hw_app *a)
 {
 	hw_log(a->log, HW_LOG_ERROR, "another node lives under the name '%s': give each node its own [monitor] node_id",
 	       a->start->node_id);
-	a->failed = true;
+	a->failed = EXIT_FAILURE;
 	hw_loop_stop(&a->loop);
 }
 
@@ -127,19 +127,6 @@ static void plan(struct hw_app *a, struct hw_now now)
 	event_add(a->cluster->due, &tv); /* or the next tick */
 }
 
-/* Whoever cannot connect for want of memory could not go on either. */
-static void dial(struct hw_app *a, struct hw_now now)
-{
-	if (a->publisher || a->stopping || a->failed || !hw_app_cluster_connects(a, now))
-		return;
-	int rc = hw_app_dial(a);
-	if (!rc)
-		return;
-	hw_log(a->log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
-	a->failed = true;
-	hw_loop_stop(&a->loop);
-}
-
 void hw_app_cluster_turn(struct hw_app *a, struct hw_now now)
 {
 	struct hw_nodes_order o;
@@ -151,7 +138,8 @@ void hw_app_cluster_turn(struct hw_app *a, struct hw_now now)
 		carry_out(a, now, &o);
 	hw_app_standby_turn(a, now);
 	hw_app_cluster_open(a);
-	dial(a, now);
+	if (hw_app_cluster_connects(a, now))
+		hw_app_dial_late(a);
 	plan(a, now);
 }
 

@@ -63,9 +63,14 @@ struct hw_app_reader {
 	struct hw_copies_of copies;
 };
 
-/* alone.h's: whether nodes of a cluster live on this prefix is being looked at. */
+/* alone.h's */
 struct hw_app_alone {
-	bool waits, seen;
+	bool nodes, monitors;     /* it is not known yet whether nodes of a cluster, or an older monitor, work here */
+	bool told, shared_told;   /* that it waits for the latter; that it works beside one */
+	bool late;                /* it has not watched until the latter was known */
+	struct hw_mono waits_for; /* that is waited for until then */
+	bool displaced;           /* another client has the publisher's client id, and had it first */
+	bool seen;                /* nodes are entered */
 	uint64_t hash;
 	struct hw_mono until;
 };
@@ -166,7 +171,7 @@ struct hw_app {
 	struct hw_copies copies;
 	bool stands_by; /* see hw_app_stands_by() */
 	bool stopping;
-	bool failed;           /* it stops because it cannot go on: exit status 1 */
+	int failed;            /* it stops because it cannot go on: the exit status; else 0 */
 	bool anew;             /* it stops to be made anew: see hw_app_anew() */
 	struct hw_mono second; /* what is done each second was done then */
 	struct hw_mono stop_by;

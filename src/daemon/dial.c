@@ -6,6 +6,7 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "broker.h"
 #include "feed.h"
@@ -96,4 +97,17 @@ int hw_app_dial(struct hw_app *a)
 		rc = start_reader(a, i, filters, hw_app_filters_of(a, i, filters, n));
 	free(filters);
 	return rc;
+}
+
+/* Whoever cannot connect for want of memory could not go on either. */
+void hw_app_dial_late(struct hw_app *a)
+{
+	if (a->publisher || a->stopping || a->failed)
+		return;
+	int rc = hw_app_dial(a);
+	if (!rc)
+		return;
+	hw_log(a->log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
+	a->failed = EXIT_FAILURE;
+	hw_loop_stop(&a->loop);
 }

@@ -102,6 +102,8 @@ static void on_link(void *arg, bool up, const char *why)
 	if (up) {
 		hw_app_alone_look(a);
 		hw_app_cluster_linked(a);
+	} else {
+		hw_app_alone_unlinked(a);
 	}
 	hw_app_turn(a);
 }

@@ -144,5 +144,5 @@ int hw_app_run(struct hw_app *a)
 		hw_log(a->log, HW_LOG_ERROR, "the event loop failed");
 	else
 		hw_log(a->log, HW_LOG_NOTICE, "stopped");
-	return rc < 0 || a->failed ? 1 : 0;
+	return rc < 0 ? 1 : a->failed;
 }

@@ -19,6 +19,7 @@
 #include "link/link.h"
 #include "link/scripts.h"
 #include "link/trouble.h"
+#include "nodes/exclusive.h"
 #include "redis/edges.h"
 #include "redis/kept.h"
 #include "redis/keys.h"
@@ -189,6 +190,23 @@ struct hw_watched {
 	int64_t ahead_ms; /* how far the wall clock is ahead of Redis' */
 };
 
+#define HW_MONITOR_ENTRY_MAX 256
+#define HW_MONITORS_DEAD     8
+
+/* monitors.c */
+struct hw_monitors {
+	struct hw_exclusive exclusive;
+	uint64_t count; /* of the renewals */
+	bool in_flight, leaves, left;
+	bool told; /* that Redis refuses the entry */
+	unsigned n_dead;
+	struct {
+		char run[17], entry[HW_MONITOR_ENTRY_MAX];
+	} dead[HW_MONITORS_DEAD]; /* to be removed by the next renewal */
+	hw_redis_monitors_seen *fn;
+	struct hw_eval eval;
+};
+
 #define HW_REFUSED_MARK HW_HOLD(HW_CALL_FREE)
 
 /* Which writes Redis refused when they were tried last: bits, HW_HOLD() of the kind of call, or HW_REFUSED_MARK. */
@@ -226,6 +244,7 @@ struct hw_redis {
 	struct hw_load load;
 	struct hw_mark mark;
 	struct hw_watched watched;
+	struct hw_monitors monitors;
 	struct hw_sightings sightings;
 	struct hw_scripts scripts;
 	bool up, was_up;
@@ -356,6 +375,9 @@ void hw_mark_read(struct hw_redis *r, void (*then)(struct hw_redis *r));
 void hw_mark_lost(struct hw_redis *r);
 /* Until when its writer has seen, as a mark says it; 0: it says nothing. */
 int64_t hw_mark_ms(const struct hw_redis *r, const redisReply *reply);
+
+/* monitors.c */
+void hw_monitors_lost(struct hw_redis *r);
 
 /* watched.c */
 #define HW_WATCHED_MAX 48

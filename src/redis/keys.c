@@ -50,14 +50,15 @@ int hw_keys_init(struct hw_keys *k, const char *prefix, const char *node_id)
 	k->sight = join(prefix, "sight", "");
 	k->watched = join(prefix, "watched", "");
 	k->monitor = join(prefix, "monitor:", node_id);
+	k->monitors = join(prefix, "monitors", "");
 	k->nodes = join(prefix, "nodes", "");
 	k->owners = join(prefix, "owners", "");
 	k->nodes_left = join(prefix, "nodes_left", "");
 	k->state_match = match_of(prefix, "state:*");
 	k->connected_match = match_of(prefix, "connected:*");
 	k->self_match = match_of(prefix, "self:*");
-	if (k->prefix && k->offline && k->outbox && k->events && k->sight && k->watched && k->monitor && k->nodes &&
-	    k->owners && k->nodes_left && k->state_match && k->connected_match && k->self_match)
+	if (k->prefix && k->offline && k->outbox && k->events && k->sight && k->watched && k->monitor && k->monitors &&
+	    k->nodes && k->owners && k->nodes_left && k->state_match && k->connected_match && k->self_match)
 		return 0;
 	hw_keys_fini(k);
 	return -ENOMEM;
@@ -72,6 +73,7 @@ void hw_keys_fini(struct hw_keys *k)
 	free(k->sight);
 	free(k->watched);
 	free(k->monitor);
+	free(k->monitors);
 	free(k->nodes);
 	free(k->owners);
 	free(k->nodes_left);

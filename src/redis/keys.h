@@ -6,6 +6,7 @@
  *   device:offline  device:outbox  device:events  device:sight      shared
  *   device:watched                                                  shared
  *   device:monitor:NODE_ID                                          of this monitor
+ *   device:monitors                                                 of monitors that are by themselves
  *   device:self:NODE_ID:RUN                                         a channel, of this run
  *   device:nodes  device:owners  device:nodes_left                  of several nodes
  */
@@ -21,7 +22,7 @@ enum hw_device_key { HW_KEY_CONNECTED, HW_KEY_DISCONNECTED, HW_KEY_STATE };
 struct hw_keys {
 	char *prefix;
 	size_t prefix_len;
-	char *offline, *outbox, *events, *sight, *watched, *monitor; /* whole names */
+	char *offline, *outbox, *events, *sight, *watched, *monitor, *monitors; /* whole names */
 	char *state_match;     /* the SCAN pattern of all state hashes, the prefix escaped */
 	char *connected_match; /* ... of all connected keys */
 	char *self_match;      /* the pattern of all runs\' own channels */

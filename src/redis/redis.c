@@ -38,6 +38,7 @@ static void on_lost(void *arg, const char *why)
 	hw_sink_lost(r);
 	hw_load_lost(r);
 	hw_mark_lost(r);
+	hw_monitors_lost(r);
 	hw_sightings_lost(r);
 	if (!was && strcmp(text, r->told) == 0)
 		return;
@@ -288,6 +289,7 @@ struct hw_redis *hw_redis_new(struct event_base *base, const struct hw_redis_con
 	r->arg = arg;
 	r->down_since = hw_clock_now().mono;
 	r->started_wall_ms = hw_clock_now().wall_ms;
+	hw_exclusive_init(&r->monitors.exclusive, conf->run_mark);
 	r->stats = calloc(1, sizeof(*r->stats));
 	if (copy_conf(&r->conf, conf) == 0 && r->stats &&
 	    (r->self = conf->keyspace ? hw_keys_self(conf->key_prefix, conf->node_id, conf->run_mark) : strdup("")) &&
@@ -306,6 +308,7 @@ void hw_redis_free(struct hw_redis *r)
 	hw_load_fini(r);
 	hw_sink_fini(r);
 	hw_eval_fini(&r->mark.eval);
+	hw_eval_fini(&r->monitors.eval);
 	hw_keys_fini(&r->keys);
 	free_conf(&r->conf);
 	free(r->self);

@@ -19,6 +19,7 @@
 #include "heartwheel/event.h"
 #include "heartwheel/monitor.h"
 #include "link/address.h"
+#include "nodes/exclusive.h"
 #include "nodes/token.h"
 #include "redis/page.h"
 
@@ -33,6 +34,7 @@ struct hw_redis_conf {
 	int64_t events_max;
 	bool refresh_last_seen; /* each refresh writes when a device was last seen, not one in several */
 	uint64_t run_mark;      /* random, of this run */
+	uint64_t place;         /* of the lock that only one run holds at a time; 0: not known */
 	int64_t ttl_more_ms;    /* what says that a device is online lives so much longer: another node may have to take
 	                           over */
 	bool keyspace; /* a keyspace listener is to know what the scripts do themselves, and whose keys are whose */
@@ -134,6 +136,21 @@ int hw_redis_look_at_device(struct hw_redis *r, const char *id, size_t id_len);
  * lost. */
 typedef void hw_redis_nodes_seen(void *arg, bool any, uint64_t hash);
 int hw_redis_look_at_nodes(struct hw_redis *r, hw_redis_nodes_seen *fn);
+
+/* A monitor that is by itself and has this prefix, too. */
+struct hw_redis_monitor {
+	char node_id[HW_NODE_ID_MAX + 1], host[65]; /* any bytes but spaces */
+	long pid;
+};
+/*
+ * Enters this run among the monitors that are by themselves and have this prefix, or renews its entry: called each
+ * second. `fn` is called with the ops' argument, what follows from the entries, and the older monitor, NULL where this
+ * one is the first; not at all where the link is lost. If Redis refuses the entry, this one counts as the first.
+ */
+typedef void hw_redis_monitors_seen(void *arg, enum hw_exclusive_verdict v, const struct hw_redis_monitor *older);
+void hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn);
+/* Removes the entry, for good. Whether that is done, or cannot be; call it again until then. */
+bool hw_redis_leave(struct hw_redis *r);
 
 /* Another node has ended, and may have owed something: the outbox is gone through once more, and every device that we
  * own is compared with the store, a part at a time. */

@@ -3,7 +3,7 @@
 #ifndef HW_REDIS_SCRIPT_H
 #define HW_REDIS_SCRIPT_H
 
-enum hw_script { HW_SCRIPT_MARK, HW_SCRIPT_REFRESH, HW_SCRIPT_TRANSITION, HW_SCRIPTS };
+enum hw_script { HW_SCRIPT_MARK, HW_SCRIPT_MONITORS, HW_SCRIPT_REFRESH, HW_SCRIPT_TRANSITION, HW_SCRIPTS };
 
 /* Those of several nodes: only they load them. */
 enum hw_cluster_script {
@@ -15,6 +15,7 @@ enum hw_cluster_script {
 };
 
 extern const char hw_script_mark_text[];
+extern const char hw_script_monitors_text[];
 extern const char hw_script_refresh_text[];
 extern const char hw_script_transition_text[];
 extern const char hw_script_renew_text[];

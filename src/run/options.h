@@ -5,7 +5,10 @@
 
 #include <stdbool.h>
 
-enum { HW_EXIT_USAGE = 2 }; /* wrong usage or configuration */
+enum {
+	HW_EXIT_USAGE = 2, /* wrong usage or configuration */
+	HW_EXIT_IN_USE     /* another daemon already does this one's work */
+};
 
 struct hw_options {
 	const char *conf;

@@ -153,6 +153,28 @@ void hw_app_alone_look(struct hw_app *a)
 	(void)a;
 }
 
+void hw_app_alone_tick(struct hw_app *a)
+{
+	(void)a;
+}
+
+void hw_app_alone_unlinked(struct hw_app *a)
+{
+	(void)a;
+}
+
+bool hw_app_alone_left(struct hw_app *a)
+{
+	(void)a;
+	return true;
+}
+
+uint64_t hw_app_alone_place(const struct hw_app *a)
+{
+	(void)a;
+	return 0;
+}
+
 /* --- Sentinels --------------------------------------------------------------------------------------------------- */
 
 int hw_app_cluster_sentinel_start(struct hw_app *a)

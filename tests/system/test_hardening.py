@@ -128,7 +128,7 @@ def test_exposure(unit):
     ("RestrictAddressFamilies", "AF_UNIX AF_INET AF_INET6"), ("MemoryDenyWriteExecute", "yes"),
     ("RestrictNamespaces", "yes"), ("SystemCallArchitectures", "native"), ("Type", "notify"), ("User", "heartwheel"),
     ("RestrictSUIDSGID", "yes"), ("LockPersonality", "yes"), ("ProtectKernelTunables", "yes"),
-    ("ProtectControlGroups", "yes"), ("RestartPreventExitStatus", "2"),
+    ("ProtectControlGroups", "yes"), ("RestartPreventExitStatus", "2 3"),
 ])
 def test_the_sandbox_is_whole(name, value):
     assert directives().get(name) == [value]

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of src/nodes, each by itself: tokens, places, claims, members, the fence at the broker. */
+/* The parts of src/nodes, each by itself: tokens, places, claims, members, who goes on alone, the fence at the broker.
+ */
 #include <check.h>
 #include <stdlib.h>
 
 #include "../suite.h"
 #include "nodes/claims.h"
+#include "nodes/exclusive.h"
 #include "nodes/fence.h"
 #include "nodes/members.h"
 #include "nodes/place.h"
@@ -217,6 +219,90 @@ START_TEST(members_beyond_the_bound_are_refused)
 	ck_assert_uint_eq(members.refused, 1);
 	hw_members_look(&members, at(1), e, 1); /* who is not told any more is gone */
 	ck_assert_uint_eq(members.n, 1);
+}
+END_TEST
+
+/* --- one monitor on a prefix ------------------------------------------------------------------------------------- */
+
+static size_t older;
+
+/* What run 2, born 20, says of another one. */
+static enum hw_exclusive_verdict meet(struct hw_exclusive *x, int64_t ns, uint64_t born, uint64_t count)
+{
+	const struct hw_exclusive_entry both[] = {{.run = 2, .born = 20, .count = (uint64_t)(ns / S)},
+	                                          {.run = 1, .born = born, .count = count}};
+	return hw_exclusive_look(x, at(ns), both, 2, &older);
+}
+
+START_TEST(the_first_one_goes_on)
+{
+	struct hw_exclusive x;
+	const struct hw_exclusive_entry own = {.run = 2, .born = 1};
+	hw_exclusive_init(&x, 2);
+	ck_assert_int_eq(hw_exclusive_look(&x, at(0), &own, 1, &older), HW_EXCLUSIVE_FIRST);
+	for (int k = 1; k < 20; k++)
+		ck_assert_int_eq(meet(&x, k * S, 21, (uint64_t)k), HW_EXCLUSIVE_FIRST);
+}
+END_TEST
+
+/* Not for one growth, which may have been on its way when the other one was killed. */
+START_TEST(the_later_one_ends_when_the_older_one_has_grown_twice)
+{
+	struct hw_exclusive x;
+	hw_exclusive_init(&x, 2);
+	ck_assert_int_eq(meet(&x, 0, 19, 7), HW_EXCLUSIVE_WAIT);
+	ck_assert_uint_eq(older, 1);
+	ck_assert_int_eq(meet(&x, S, 19, 8), HW_EXCLUSIVE_WAIT);
+	ck_assert_int_eq(meet(&x, 2 * S, 19, 8), HW_EXCLUSIVE_WAIT);
+	ck_assert_int_eq(meet(&x, 3 * S, 19, 9), HW_EXCLUSIVE_LATER);
+	ck_assert_uint_eq(older, 1);
+}
+END_TEST
+
+/* Two that were given the same number, by two masters: the run decides, for both the same way. */
+START_TEST(of_two_one_goes_on)
+{
+	for (uint64_t run = 1; run <= 2; run++) {
+		struct hw_exclusive x;
+		enum hw_exclusive_verdict verdict = HW_EXCLUSIVE_WAIT;
+		hw_exclusive_init(&x, run);
+		for (uint64_t k = 0; k < 4; k++) {
+			const struct hw_exclusive_entry both[] = {{.run = 1, .born = 5, .count = k},
+			                                          {.run = 2, .born = 5, .count = k}};
+			verdict = hw_exclusive_look(&x, at((int64_t)k * S), both, 2, &older);
+		}
+		ck_assert_int_eq(verdict, run == 1 ? HW_EXCLUSIVE_FIRST : HW_EXCLUSIVE_LATER);
+	}
+}
+END_TEST
+
+/* It is removed then, and waited for until that is done. */
+START_TEST(one_that_stands_still_is_dead)
+{
+	const struct hw_exclusive_entry other = {.run = 1}, own = {.run = 2};
+	struct hw_exclusive x;
+	hw_exclusive_init(&x, 2);
+	for (int k = 0; k < 5; k++) {
+		ck_assert_int_eq(meet(&x, k * S, 19, 7), HW_EXCLUSIVE_WAIT);
+		ck_assert(!hw_exclusive_is_dead(&x, &other));
+	}
+	ck_assert_int_eq(meet(&x, 5 * S, 19, 7), HW_EXCLUSIVE_WAIT);
+	ck_assert(hw_exclusive_is_dead(&x, &other) && !hw_exclusive_is_dead(&x, &own));
+}
+END_TEST
+
+/* Redis was away, or this run was suspended: what stood still then proves nothing. */
+START_TEST(without_answers_none_is_dead)
+{
+	const struct hw_exclusive_entry other = {.run = 1};
+	struct hw_exclusive x;
+	hw_exclusive_init(&x, 2);
+	for (int k = 0; k < 4; k++)
+		meet(&x, k * S, 19, 7);
+	if (_i)
+		hw_exclusive_forget(&x);
+	meet(&x, (_i ? 5 : 60) * S, 19, 7);
+	ck_assert(!hw_exclusive_is_dead(&x, &other));
 }
 END_TEST
 
@@ -450,6 +536,11 @@ int main(void)
 	tcase_add_test(tc, after_another_redis_silence_counts_anew);
 	tcase_add_test(tc, settled_is_ready_for_two_renewals);
 	tcase_add_test(tc, members_beyond_the_bound_are_refused);
+	tcase_add_test(tc, the_first_one_goes_on);
+	tcase_add_test(tc, the_later_one_ends_when_the_older_one_has_grown_twice);
+	tcase_add_test(tc, of_two_one_goes_on);
+	tcase_add_test(tc, one_that_stands_still_is_dead);
+	tcase_add_loop_test(tc, without_answers_none_is_dead, 0, 2);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("the fence at the broker");
 	tcase_add_checked_fixture(tc, fence_setup, NULL);

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""Two monitors that are each by itself, on one prefix: the later one stops, and the first goes on as if there were none."""
+import signal
+import time
+
+import pytest
+
+from hw_wait import in_time, pass_time, throughout, wait_until
+
+IN_USE = 3  # exit status
+STEADY_S = 10.5  # a connection that lasts for so long was not thrown out by another client of its id
+STANDS_S = 5  # an entry that stands still for so long is a dead run's
+
+
+def entries(env):
+    """{run: (born, count, node)}"""
+    found = {}
+    for run, text in env.redis.hgetall(env.key("monitors")).items():
+        born, count, node = text.split()[:3]
+        found[run] = int(born), int(count), node
+    return found
+
+
+def ends(d):
+    """It stops by itself, and says so in one line, which is returned."""
+    wait_until(lambda: not d.alive, what="the later monitor to stop")
+    assert d.wait() == IN_USE, d.log()
+    said = [line for line in d.log().splitlines() if "already works with" in line]
+    assert len(said) == 1, d.log()
+    d.check_log()
+    return said[0]
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["one-node-id", "two-node-ids"])
+def test_the_later_one_does_not_start(env, same):
+    """It is not seen at the broker, and what the first one watches is written once."""
+    first = env.daemon(timeout="1s")
+    env.beat("a")
+    env.wait_store("a", "online")
+    node = env.node if same else env.node + "-b"
+    later = env.configure(node=node, timeout="1s", monitor={"node_id": node}).start(seeing=False)
+    said = ends(later)
+    assert "monitor '%s' (pid %d on " % (env.node, first.proc.pid) in said, said
+    env.wait_store("a", "offline")
+    assert first.alive and "connected to 127.0.0.1:%d" % env.broker.port not in later.log(), later.log()
+    assert first.log().count("publisher: connected") == first.log().count("reader 0: connected") == 1, first.log()
+    assert [e["state"] for e in env.events("a")] == ["online", "offline"]
+    wait_until(lambda: len(entries(env)) == 1, what="the later one's entry to be removed")
+    first.stop()
+    assert not env.redis.exists(env.key("monitors"))
+
+
+def test_a_start_waits_for_nothing(env):
+    """Neither the first one, nor after a clean stop, nor after a kill on the same machine."""
+    d = env.daemon(timeout="1s")
+    d.stop()
+    assert not entries(env)
+    for _ in range(2):
+        d.start()
+        assert "looking for some seconds" not in d.log()
+        d.die()
+        assert len(entries(env)) == 1
+    d.start()
+    assert "looking for some seconds" not in d.log()
+    wait_until(lambda: len(entries(env)) == 1, what="the entries of the killed ones to be removed")
+
+
+def test_a_start_elsewhere_waits_for_the_dead(env):
+    """Another pid file, as on another machine: it waits until the killed one's entry has stood still, and takes over."""
+    first = env.daemon(timeout="1s")
+    env.beat("a")
+    env.wait_store("a", "online")
+    first.die()
+    began = time.monotonic()
+    d = env.daemon(timeout="1s", seeing=False)
+    wait_until(lambda: "looking for some seconds" in d.log(), what="it to say what it waits for")
+    d.wait_seeing(30)
+    assert time.monotonic() - began >= STANDS_S
+    env.wait_store("a", "offline")
+    assert len(entries(env)) == 1
+    in_time(time.monotonic() - began, 15, "until it watched")
+
+
+def test_a_suspended_one_yields_to_its_successor(env):
+    """Its entry is removed while it stands; so it is the later one then. The successor does not notice."""
+    first = env.daemon(timeout="1s", group={"timeout": "1s"})
+    first.signal(signal.SIGSTOP)
+    node = env.node + "-b"
+    d = env.daemon(timeout="1s", node=node, monitor={"node_id": node})
+    first.signal(signal.SIGCONT)
+    said = ends(first)
+    assert "monitor '%s'" % node in said, said
+    assert d.alive and len(entries(env)) <= 2
+    env.beat("a")
+    env.wait_store("a", "offline")
+
+
+def test_a_short_pause_is_no_end(env):
+    """The first one goes on while the later one still waits: that one stops."""
+    first = env.daemon(timeout="1s")
+    first.signal(signal.SIGSTOP)
+    d = env.daemon(timeout="1s", seeing=False)
+    wait_until(lambda: "looking for some seconds" in d.log(), what="it to wait")
+    first.signal(signal.SIGCONT)
+    ends(d)
+    throughout(lambda: first.alive, 3, "the first one to go on")
+
+
+def test_two_at_once(env):
+    """Exactly one goes on."""
+    both = [env.configure(timeout="1s") for _ in range(2)]
+    for d in both:
+        d.start(seeing=False, ready=False)
+    wait_until(lambda: not all(d.alive for d in both), what="one to stop")
+    (later,) = [d for d in both if not d.alive]
+    ends(later)
+    (first,) = [d for d in both if d.alive]
+    first.wait_seeing()
+    throughout(lambda: first.alive, 3, "the other one to go on")
+
+
+def test_without_redis_it_watches_and_looks_later(env):
+    """Both start while Redis is away; whoever is entered first goes on."""
+    redis = env.own_redis(start=False)
+    node = env.node + "-b"
+    both = [env.daemon(timeout="1s", seeing=False),
+            env.daemon(timeout="1s", node=node, monitor={"node_id": node}, seeing=False)]
+    for d in both:
+        wait_until(lambda d=d: "connected to 127.0.0.1:%d and subscribed" % env.broker.port in d.log(), 10, "it to watch")
+    redis.start()
+    wait_until(lambda: not all(d.alive for d in both), what="one to stop")
+    (later,) = [d for d in both if not d.alive]
+    ends(later)
+    (first,) = [d for d in both if d.alive]
+    first.wait_seeing()
+    throughout(lambda: first.alive, 3, "the other one to go on")
+
+
+def test_an_emptied_redis(env):
+    """The entry is made again; a later one still finds it."""
+    env.own_redis()
+    first = env.daemon(timeout="1s")
+    before = entries(env)
+    env.redis.flushall()
+    wait_until(lambda: list(entries(env)) == list(before), what="the entry to be made again")
+    ends(env.daemon(timeout="1s", seeing=False))
+    assert first.alive
+
+
+def test_a_redis_that_comes_back_empty(env):
+    redis = env.own_redis()
+    first = env.daemon(timeout="1s")
+    redis.stop()
+    redis.start()
+    env._redis = None
+    wait_until(lambda: len(entries(env)) == 1, what="the entry to be made again")
+    throughout(lambda: first.alive, 2, "it to go on")
+
+
+def test_an_option_allows_it(env):
+    """Both go on; the one that may not share stops where it is the later one."""
+    first = env.daemon(timeout="1s")
+    node = env.node + "-b"
+    d = env.daemon(timeout="1s", node=node, monitor={"node_id": node}, redis={"exclusive": "no"})
+    wait_until(lambda: "also works with" in d.log(), what="it to name the other one")
+    throughout(lambda: first.alive and d.alive, 3, "both to go on")
+    assert d.log().count("also works with") == 1 and "also works with" not in first.log()
+
+
+def test_entries_that_are_none(env):
+    """What cannot be read is no monitor; what another program wrote in the key's place is told of and holds nothing up."""
+    env.redis.hset(env.key("monitors"), mapping={"x": "y", "0" * 16: "", "f" * 16: "1 2", "1" * 16: "9" * 300,
+                                                 "2" * 16: "99999999999999999999 1 n - 1 h", "3" * 16: "a b c d e f"})
+    d = env.daemon(timeout="1s")
+    assert "looking for some seconds" not in d.log()
+    d.stop()
+    env.redis.delete(env.key("monitors"))
+    env.redis.set(env.key("monitors"), "mine")
+    d.start()
+    env.beat("a")
+    env.wait_store("a", "offline")
+    assert env.redis.get(env.key("monitors")) == "mine"
+    assert d.log().count("is refused, so that another monitor") == 1, d.log()
+
+
+def test_without_the_right_to_that_key(env):
+    """As with a Redis user that was made for an earlier version: it works, and says what it does not notice."""
+    env.own_redis()
+    keys = ("connected:*", "disconnected:*", "state:*", "offline", "outbox", "events", "sight", "monitor:*", "watched", "nodes")
+    env.redis.execute_command("ACL", "SETUSER", "default", "resetkeys", *["~" + env.key(k) for k in keys])
+    d = env.daemon(timeout="1s")
+    env.beat("a")
+    env.wait_store("a", "offline")
+    assert d.log().count("is refused, so that another monitor") == 1, d.log()
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_without_a_store_the_client_ids_tell(env, protocol):
+    """One node_id, no Redis: the one that never had a connection for long stops."""
+    memory = {"store": {"type": "memory"}, "mqtt": {"protocol": protocol}}
+    first = env.daemon(timeout="1s", **memory)
+    pass_time(STEADY_S)
+    later = env.daemon(timeout="1s", seeing=False, **memory)
+    wait_until(lambda: not later.alive, 60, "the later monitor to stop")
+    assert later.wait() == IN_USE and "already works at 127.0.0.1:%d" % env.broker.port in later.log(), later.log()
+    first.wait_seeing()
+    env.beat("a")
+    wait_until(lambda: first.state("a") == "offline")
