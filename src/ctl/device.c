@@ -15,9 +15,9 @@ static void line(const char *name)
 
 static void print_when(const cJSON *device, const char *key)
 {
-	char clock[HW_SPAN_MAX], ago[HW_SPAN_MAX];
+	char clock[HW_SPAN_MAX], zone[HW_SPAN_MAX], ago[HW_SPAN_MAX];
 	int64_t at = hw_member_int(device, key);
-	printf("%s (%s)", hw_text_clock(at, clock), hw_text_ago(hw_wall_ms() - at, ago));
+	printf("%s %s (%s)", hw_text_clock(at, clock), hw_text_zone(at, zone), hw_text_ago(hw_wall_ms() - at, ago));
 }
 
 /* Which of the two wheels it sits in. */
@@ -129,13 +129,14 @@ static void print_owner(const struct hw_ctl *ctl, const cJSON *device)
 
 static void print_lately(struct hw_ctl *ctl, const cJSON *transitions)
 {
-	char clock[HW_SPAN_MAX];
+	char clock[HW_SPAN_MAX], zone[HW_SPAN_MAX];
 	const cJSON *t;
 	cJSON_ArrayForEach(t, transitions)
 	{
 		const char *state = hw_member_text(t, "state");
+		int64_t at = hw_member_int(t, "since_ms");
 		line(t == transitions->child ? "lately" : "");
-		printf("%s  %s", hw_text_clock(hw_member_int(t, "since_ms"), clock),
+		printf("%s %s  %s", hw_text_clock(at, clock), hw_text_zone(at, zone),
 		       hw_paint(&ctl->screen, hw_state_paint(state)));
 		hw_text_column(&ctl->screen, 9, state);
 		printf("%s  ", hw_paint(&ctl->screen, HW_PLAIN));

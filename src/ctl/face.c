@@ -168,10 +168,11 @@ static void fit_alarm(char *words, size_t room)
 
 static void draw_title(const struct hw_face *f, const struct hw_board *b)
 {
-	char up[HW_SPAN_MAX], clock[HW_SPAN_MAX], right[128], words[HW_WORDS_MAX];
-	int width = (int)hw_print(right, sizeof(right), "up %s  %s ",
+	char up[HW_SPAN_MAX], clock[HW_SPAN_MAX], zone[HW_SPAN_MAX], right[128], words[HW_WORDS_MAX];
+	int64_t now_ms = hw_wall_ms();
+	int width = (int)hw_print(right, sizeof(right), "up %s  %s %s ",
 	                          hw_text_span(hw_member_int(b->status, "uptime_s") * 1000, up),
-	                          hw_text_time(hw_wall_ms(), clock));
+	                          hw_text_time(now_ms, clock), hw_text_zone(now_ms, zone));
 	fill(0, 0, COLS, A_REVERSE);
 	int taken = putf(f, 0, 0, COLS, A_REVERSE, " heartwheel  %s  %s", hw_member_text(b->status, "node"),
 	                 hw_member_text(b->status, "version"));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """heartwheelctl."""
 import json
+import os
 import re
 import subprocess
 import threading
@@ -59,6 +60,15 @@ def test_show(fleet):
     one = json.loads(r.stdout)
     assert one["id"] == "pump-1" and one["battery"] == 55 and "due_in_ms" in one
     assert len(r.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("zone", ["HWA+3", "HWB-5:30"])
+def test_show_names_the_time_zone(fleet, zone):
+    r = subprocess.run([str(HEARTWHEELCTL), "-s", str(fleet.socket), "show", "pump-1"], capture_output=True, text=True, timeout=60,
+                       stdin=subprocess.DEVNULL, env={**os.environ, "TZ": zone})
+    when = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d %s" % zone[:3]
+    for line in (r"state +online since %s \(", r"last seen +%s \(", r"lately +%s  online"):
+        assert re.search(line % when, r.stdout), r.stdout
 
 
 def test_forget(fleet):

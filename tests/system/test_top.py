@@ -239,6 +239,13 @@ def test_where_there_is_no_place_for_it(fleet, top, tmp_path):
     assert os.WEXITSTATUS(t.wait()) == 1 and "is it running?" in t.text.replace("\n", "") and t.as_it_was()
 
 
+def test_the_time_zone_is_named(fleet, top):
+    t = top(fleet, TZ="HWA+3")
+    assert re.search(r" up \S+  \d\d:\d\d:\d\d HWA *\n", t.shows("offline 1", "LAST CHANGES") + "\n"), t.text
+    t.type("enter")
+    assert re.search(r"\d\d:\d\d:\d\d HWA", t.shows("ITS CHANGES", "last seen")), t.text
+
+
 def test_what_has_no_room_is_left_out_and_not_cut(env, fleet, top):
     t = top(fleet, columns=40)
     t.shows("offline 1", "pump-2")
