@@ -28,6 +28,7 @@ static void serve_reload(void *arg, struct evhttp_request *req, const char *rest
 
 static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/status", "", hw_serve_status},
+	{EVHTTP_REQ_GET, "/v1/overview", "", hw_serve_overview},
 	{EVHTTP_REQ_GET, "/v1/nodes", "", hw_serve_nodes},
 	{EVHTTP_REQ_GET, "/v1/groups", "", hw_serve_groups},
 	{EVHTTP_REQ_GET, "/v1/devices", "", hw_serve_list},
@@ -54,9 +55,9 @@ static const struct hw_http_route routes[] = {
 };
 
 /* What a node that stands by answers for itself; of the fleet it knows nothing. */
-static hw_http_handler *const its_own[] = {hw_serve_status, hw_serve_nodes,  serve_reload,
-                                           hw_serve_health, hw_serve_ready,  hw_serve_metrics,
-                                           hw_serve_web,    hw_serve_notify, hw_serve_notify_test};
+static hw_http_handler *const its_own[] = {hw_serve_status, hw_serve_overview,   hw_serve_nodes,   serve_reload,
+                                           hw_serve_health, hw_serve_ready,      hw_serve_metrics, hw_serve_web,
+                                           hw_serve_notify, hw_serve_notify_test};
 
 static void refer(struct evhttp_request *req, const char *owner)
 {

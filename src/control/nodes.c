@@ -104,7 +104,7 @@ static void write_differences(struct hw_json *j, unsigned bits)
 
 static void write_said(struct hw_json *j, const cJSON *said)
 {
-	static const char *const texts[] = {"mode", "name", "version", "blind_cause", "config", "listen"};
+	static const char *const texts[] = {"mode", "name", "version", "blind_cause", "config", "listen", "url"};
 	static const char *const counts[] = {"devices", "online", "offline", "owed", "unjudged"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		hw_json_text(j, texts[i], cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(said, texts[i])));
@@ -160,33 +160,37 @@ static void write_nodes(struct hw_json *j, const struct hw_control_nodes *n)
 	cJSON_Delete(ours);
 }
 
+void hw_write_nodes(struct hw_json *j, const struct hw_control *c)
+{
+	struct hw_control_nodes n;
+	if (hw_nodes_of(c, &n)) {
+		hw_json_text(j, "mode", n.mode);
+		hw_json_text(j, "name", n.name);
+		hw_json_int(j, "lease_ms", n.lease_ms);
+		hw_json_bool(j, "member", n.member);
+		hw_json_bool(j, "lapsed", n.lapsed);
+		hw_json_uint(j, "sentinels", n.sentinels);
+		hw_json_uint(j, "sentinels_confirm", n.confirm);
+		hw_json_uint(j, "partitions", n.partitions);
+		hw_json_uint(j, "owned", n.owned);
+		hw_json_uint(j, "unowned", n.unowned);
+		hw_json_int(j, "stream_lag_ms", n.stream_lag_ms);
+	} else {
+		n = (struct hw_control_nodes){0};
+		hw_json_text(j, "mode", "off");
+	}
+	write_nodes(j, &n);
+	hw_json_int(j, "now_ms", c->ops->now(c->arg).wall_ms);
+}
+
 void hw_serve_nodes(void *arg, struct evhttp_request *req, const char *rest)
 {
-	struct hw_control *c = arg;
-	struct hw_control_nodes n;
 	struct hw_json j;
 	struct evbuffer *body = hw_answer_begin(req, &j);
 	(void)rest;
 	if (!body)
 		return;
-	if (hw_nodes_of(c, &n)) {
-		hw_json_text(&j, "mode", n.mode);
-		hw_json_text(&j, "name", n.name);
-		hw_json_int(&j, "lease_ms", n.lease_ms);
-		hw_json_bool(&j, "member", n.member);
-		hw_json_bool(&j, "lapsed", n.lapsed);
-		hw_json_uint(&j, "sentinels", n.sentinels);
-		hw_json_uint(&j, "sentinels_confirm", n.confirm);
-		hw_json_uint(&j, "partitions", n.partitions);
-		hw_json_uint(&j, "owned", n.owned);
-		hw_json_uint(&j, "unowned", n.unowned);
-		hw_json_int(&j, "stream_lag_ms", n.stream_lag_ms);
-	} else {
-		n = (struct hw_control_nodes){0};
-		hw_json_text(&j, "mode", "off");
-	}
-	write_nodes(&j, &n);
-	hw_json_int(&j, "now_ms", c->ops->now(c->arg).wall_ms);
+	hw_write_nodes(&j, arg);
 	hw_answer_end(req, &j, body);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon as a whole: /v1/status, /v1/groups, /v1/wheel, /healthz, /readyz, /metrics. Reads the core's counters and
- * asks the daemon for what the core does not know. Cost: /metrics is a few lines per group.
+ * The daemon as a whole: /v1/status, /v1/groups, /v1/overview, /v1/wheel, /healthz, /readyz, /metrics. Reads the core's
+ * counters and asks the daemon for what the core does not know. Cost: /metrics is a few lines per group.
  */
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -84,46 +84,50 @@ static void write_unjudged(struct hw_json *j, const struct hw_control *c, bool s
 	hw_json_close(j, ']');
 }
 
-void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
+static void write_status(struct hw_json *j, const struct hw_control *c)
 {
-	struct hw_control *c = arg;
 	const struct hw_monitor_stats *stats = hw_monitor_stats(c->monitor);
 	struct hw_control_status s = {0};
 	struct hw_now now = c->ops->now(c->arg);
+	c->ops->status(c->arg, &s);
+	bool stands_by = hw_stands_by(c);
+	uint64_t online = stats->count[HW_STATE_ONLINE], offline = stats->count[HW_STATE_OFFLINE];
+	hw_json_text(j, "node", s.node);
+	hw_json_text(j, "version", s.version);
+	hw_json_int(j, "uptime_s", s.uptime_s);
+	write_blindness(j, c, now, stands_by);
+	hw_json_text(j, "mqtt", s.mqtt);
+	hw_json_text(j, "broker", s.broker);
+	hw_json_int(j, "broker_port", s.broker_port);
+	hw_json_text(j, "redis", s.redis);
+	if (s.store == HW_REDIS_OFF)
+		hw_json_null(j, "redis_writable");
+	else
+		hw_json_bool(j, "redis_writable", s.store == HW_REDIS_WRITES);
+	hw_json_bool(j, "loading", s.loading);
+	write_count(j, "devices", stands_by, online + offline);
+	write_count(j, "online", stands_by, online);
+	write_count(j, "offline", stands_by, offline);
+	write_unjudged(j, c, stands_by);
+	hw_json_uint(j, "candidates", stats->candidates);
+	hw_json_uint(j, "owed", s.owed);
+	hw_json_int(j, "owed_oldest_ms", s.owed_oldest_ms);
+	hw_json_uint(j, "heartbeats_total", stats->heartbeats);
+	hw_json_number(j, "heartbeats_per_s", (double)(int64_t)(hw_samples_rate(c->samples) * 10 + .5) / 10);
+	hw_json_uint(j, "transitions_total", transitions_of(stats));
+	hw_json_number(j, "barrier_ms", (double)(stats->barrier_rtt_ns / 1000) / 1e3);
+	hw_write_cluster(j, c);
+	hw_json_int(j, "now_ms", now.wall_ms);
+}
+
+void hw_serve_status(void *arg, struct evhttp_request *req, const char *rest)
+{
 	struct hw_json j;
 	struct evbuffer *body = hw_answer_begin(req, &j);
 	(void)rest;
 	if (!body)
 		return;
-	c->ops->status(c->arg, &s);
-	bool stands_by = hw_stands_by(c);
-	uint64_t online = stats->count[HW_STATE_ONLINE], offline = stats->count[HW_STATE_OFFLINE];
-	hw_json_text(&j, "node", s.node);
-	hw_json_text(&j, "version", s.version);
-	hw_json_int(&j, "uptime_s", s.uptime_s);
-	write_blindness(&j, c, now, stands_by);
-	hw_json_text(&j, "mqtt", s.mqtt);
-	hw_json_text(&j, "broker", s.broker);
-	hw_json_int(&j, "broker_port", s.broker_port);
-	hw_json_text(&j, "redis", s.redis);
-	if (s.store == HW_REDIS_OFF)
-		hw_json_null(&j, "redis_writable");
-	else
-		hw_json_bool(&j, "redis_writable", s.store == HW_REDIS_WRITES);
-	hw_json_bool(&j, "loading", s.loading);
-	write_count(&j, "devices", stands_by, online + offline);
-	write_count(&j, "online", stands_by, online);
-	write_count(&j, "offline", stands_by, offline);
-	write_unjudged(&j, c, stands_by);
-	hw_json_uint(&j, "candidates", stats->candidates);
-	hw_json_uint(&j, "owed", s.owed);
-	hw_json_int(&j, "owed_oldest_ms", s.owed_oldest_ms);
-	hw_json_uint(&j, "heartbeats_total", stats->heartbeats);
-	hw_json_number(&j, "heartbeats_per_s", (double)(int64_t)(hw_samples_rate(c->samples) * 10 + .5) / 10);
-	hw_json_uint(&j, "transitions_total", transitions_of(stats));
-	hw_json_number(&j, "barrier_ms", (double)(stats->barrier_rtt_ns / 1000) / 1e3);
-	hw_write_cluster(&j, c);
-	hw_json_int(&j, "now_ms", now.wall_ms);
+	write_status(&j, arg);
 	hw_answer_end(req, &j, body);
 }
 
@@ -275,43 +279,71 @@ static void core_metrics(const struct hw_control *c, struct hw_now now, bool sta
 	hw_metric_sample(b, "own_messages_total", NULL, (double)s->own_messages);
 }
 
+static void write_groups(struct hw_json *j, const struct hw_control *c)
+{
+	const struct hw_groups *groups = hw_monitor_groups(c->monitor);
+	hw_json_key(j, "groups");
+	hw_json_open(j, '[');
+	for (size_t i = 0; i < groups->n; i++) {
+		const struct hw_group_stats *s = hw_monitor_group_stats(c->monitor, i);
+		if (!shown(groups, s, i))
+			continue;
+		hw_json_open(j, '{');
+		hw_json_text(j, "name", groups->all[i]->name);
+		hw_json_uint(j, "online", s->count[HW_STATE_ONLINE]);
+		hw_json_uint(j, "offline", s->count[HW_STATE_OFFLINE]);
+		hw_json_int(j, "timeout_ms", groups->all[i]->timeout_ms);
+		hw_json_uint(j, "heartbeats_total", s->heartbeats);
+		hw_json_bool(j, "retired", groups->all[i]->retired);
+		hw_json_bool(j, "deaf", hw_monitor_group_is_deaf(c->monitor, i));
+		const struct hw_while *away = hw_monitor_group_upstream(c->monitor, i);
+		if (away)
+			hw_json_text(j, "upstream", away->topic);
+		else
+			hw_json_null(j, "upstream");
+		hw_json_uint(j, "unjudged", hw_monitor_unjudged_of(c->monitor, i));
+		hw_json_key(j, "filters");
+		hw_json_open(j, '[');
+		for (size_t k = 0; k < groups->all[i]->n_heartbeat; k++)
+			hw_json_item(j, groups->all[i]->heartbeat[k].filter);
+		hw_json_close(j, ']');
+		hw_json_close(j, '}');
+	}
+	hw_json_close(j, ']');
+}
+
 void hw_serve_groups(void *arg, struct evhttp_request *req, const char *rest)
 {
-	struct hw_control *c = arg;
-	const struct hw_groups *groups = hw_monitor_groups(c->monitor);
 	struct hw_json j;
 	struct evbuffer *body = hw_answer_begin(req, &j);
 	(void)rest;
 	if (!body)
 		return;
-	hw_json_key(&j, "groups");
-	hw_json_open(&j, '[');
-	for (size_t i = 0; i < groups->n; i++) {
-		const struct hw_group_stats *s = hw_monitor_group_stats(c->monitor, i);
-		if (!shown(groups, s, i))
-			continue;
-		hw_json_open(&j, '{');
-		hw_json_text(&j, "name", groups->all[i]->name);
-		hw_json_uint(&j, "online", s->count[HW_STATE_ONLINE]);
-		hw_json_uint(&j, "offline", s->count[HW_STATE_OFFLINE]);
-		hw_json_int(&j, "timeout_ms", groups->all[i]->timeout_ms);
-		hw_json_uint(&j, "heartbeats_total", s->heartbeats);
-		hw_json_bool(&j, "retired", groups->all[i]->retired);
-		hw_json_bool(&j, "deaf", hw_monitor_group_is_deaf(c->monitor, i));
-		const struct hw_while *away = hw_monitor_group_upstream(c->monitor, i);
-		if (away)
-			hw_json_text(&j, "upstream", away->topic);
-		else
-			hw_json_null(&j, "upstream");
-		hw_json_uint(&j, "unjudged", hw_monitor_unjudged_of(c->monitor, i));
-		hw_json_key(&j, "filters");
-		hw_json_open(&j, '[');
-		for (size_t k = 0; k < groups->all[i]->n_heartbeat; k++)
-			hw_json_item(&j, groups->all[i]->heartbeat[k].filter);
-		hw_json_close(&j, ']');
-		hw_json_close(&j, '}');
-	}
-	hw_json_close(&j, ']');
+	write_groups(&j, arg);
+	hw_answer_end(req, &j, body);
+}
+
+/* What a page shows side by side, as of one moment: nothing else runs while it is written. */
+void hw_serve_overview(void *arg, struct evhttp_request *req, const char *rest)
+{
+	const struct hw_control *c = arg;
+	struct hw_json j;
+	struct evbuffer *body = hw_answer_begin(req, &j);
+	(void)rest;
+	if (!body)
+		return;
+	hw_json_key(&j, "status");
+	hw_json_open(&j, '{');
+	write_status(&j, c);
+	hw_json_close(&j, '}');
+	if (hw_stands_by(c))
+		hw_json_null(&j, "groups");
+	else
+		write_groups(&j, c);
+	hw_json_key(&j, "nodes");
+	hw_json_open(&j, '{');
+	hw_write_nodes(&j, c);
+	hw_json_close(&j, '}');
 	hw_answer_end(req, &j, body);
 }
 

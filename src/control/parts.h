@@ -39,7 +39,7 @@ struct hw_control {
 /* Handlers take a struct hw_control as their `arg`. */
 
 /* observe.c: the daemon as a whole. */
-hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_health, hw_serve_ready, hw_serve_metrics, hw_serve_wheel;
+hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_overview, hw_serve_health, hw_serve_ready, hw_serve_metrics, hw_serve_wheel;
 
 /* Whether it has been blind since its start: devices have not yet had the time to report. */
 bool hw_is_starting(const struct hw_control *c);
@@ -69,6 +69,8 @@ hw_http_handler hw_serve_nodes;
 bool hw_nodes_of(const struct hw_control *c, struct hw_control_nodes *out);
 /* Whether another node is to hear the fleet: nothing is known of it here. */
 bool hw_stands_by(const struct hw_control *c);
+/* The members of /v1/nodes. */
+void hw_write_nodes(struct hw_json *j, const struct hw_control *c);
 /* The member of /v1/status; nothing is written by one that is alone. */
 void hw_write_cluster(struct hw_json *j, const struct hw_control *c);
 /* Appends why this node is not ready, as one of several, to what stands in `why`. Its new length. */

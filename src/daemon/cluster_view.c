@@ -123,6 +123,27 @@ static cJSON *add_essentials(struct hw_app *a, const struct hw_nodes_order *o, c
 	return add_client_ids(a, j);
 }
 
+/* Where a browser finds this node's page: by the first of [http] names, or else by the address of `listen`. False: no
+ * other machine can know. */
+static bool print_url(const struct hw_app *a, char *buf, size_t cap)
+{
+	const char *listen = a->start->http_listen, *port = strrchr(listen, ':');
+	if (!port)
+		return false;
+	const char *host = a->conf->http_names + strspn(a->conf->http_names, ", \t");
+	size_t len = strcspn(host, ", \t");
+	if (len == 0) {
+		host = listen;
+		len = (size_t)(port - listen);
+		bool any = len == 0 || (len == 1 && *host == '*') || (len == 4 && memcmp(host, "[::]", 4) == 0) ||
+		           (len == 7 && memcmp(host, "0.0.0.0", 7) == 0);
+		if (any)
+			return false;
+	}
+	int n = snprintf(buf, cap, "%s://%.*s%s/", *a->conf->http_tls_cert ? "https" : "http", (int)len, host, port);
+	return n > 0 && (size_t)n < cap;
+}
+
 /* False: `buf` is as it was, since the text does not fit or there is no memory for it. */
 static bool print_entry(const cJSON *j, char buf[HW_CLUSTER_JSON])
 {
@@ -138,6 +159,7 @@ static bool print_entry(const cJSON *j, char buf[HW_CLUSTER_JSON])
 void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_nodes_order *o, char buf[HW_CLUSTER_JSON])
 {
 	cJSON *j = cJSON_CreateObject();
+	char url[512];
 	(void)now;
 	snprintf(buf, HW_CLUSTER_JSON, "{\"state\":\"%s\"}", state_of(a, o));
 	cJSON *client_ids = add_essentials(a, o, j);
@@ -149,6 +171,10 @@ void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_no
 	add_other_ids(a, client_ids);
 	cJSON_AddStringToObject(j, "listen", a->start->http_listen);
 	print_entry(j, buf);
+	if (print_url(a, url, sizeof(url))) {
+		cJSON_AddStringToObject(j, "url", url);
+		print_entry(j, buf);
+	}
 	cJSON_Delete(j);
 }
 

@@ -27,7 +27,7 @@ START_TEST(nodes_says_all)
 	ck_assert_double_eq(number(json, "stream_lag_ms"), 250);
 	const cJSON *nodes = cJSON_GetObjectItem(json, "nodes"), *b = cJSON_GetArrayItem(nodes, 1);
 	ck_assert_int_eq(cJSON_GetArraySize(nodes), 3);
-	expect_keys(b, "node self state since_ms owns mode name version blind_cause config listen devices online "
+	expect_keys(b, "node self state since_ms owns mode name version blind_cause config listen url devices online "
 	               "offline owed unjudged unjudged_groups differs");
 	ck_assert_str_eq(text(b, "node"), "b");
 	ck_assert_str_eq(text(b, "state"), "blind");

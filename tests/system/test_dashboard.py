@@ -415,11 +415,11 @@ def answer_with(b, nodes, **more):
     b.run("""if (state.routed)
             return;
         state.routed = true; // for good: a request that is being answered could not be taken back
-        await page.route("**/v1/nodes", (route) => route.fulfill({ json: state.nodes }));
-        await page.route("**/v1/status", async (route) => {
+        await page.route("**/v1/overview", async (route) => {
             try {
-                const response = await route.fetch(), status = await response.json();
-                await route.fulfill({ response, json: { ...status, cluster: { mode: "mirror" } } });
+                const response = await route.fetch(), all = await response.json();
+                await route.fulfill({ response, json: { ...all, nodes: state.nodes,
+                    status: { ...all.status, cluster: { mode: "mirror" }, ...state.says } } });
             } catch { } // it came to its end in between
         })""")
 
@@ -455,6 +455,76 @@ def test_nodes(env, browser, scheme):
     b.run("await page.unrouteAll({ behavior: 'ignoreErrors' })")
     wait_until(lambda: b.get('document.getElementById("nodes").hidden'))
     say_nothing(b)
+
+
+def test_numbers_are_of_one_moment(env, browser):
+    """Each answer has other numbers, and one of them comes late: tiles, list, groups and nodes are those of one answer."""
+    d = start(env, timeout="1h")
+    env.beat("a")
+    wait_until(lambda: d.device("a"))
+    b = browser()
+    b.run("""state.asked = [];
+        page.on("request", (r) => state.asked.push(new URL(r.url()).pathname));
+        let n = 10;
+        await page.route("**/v1/overview", async (route) => {
+            const k = ++n;
+            try {
+                const response = await route.fetch(), all = await response.json();
+                if (k %% 4 === 0)
+                    await new Promise((done) => setTimeout(done, 2500));
+                await route.fulfill({ response, json: { ...all, groups: [{ ...all.groups[0], online: 7, offline: k }],
+                    nodes: { ...%s, nodes: Array(k).fill(%s) },
+                    status: { ...all.status, devices: k + 7, online: 7, offline: k, cluster: { mode: "mirror" } } } });
+            } catch { } // it came to its end in between
+        })""" % (json.dumps(NODES), json.dumps(node("x", "ready", 1))))
+    b.open(d.url)
+    wait_until(lambda: b.text("#offline").isdigit(), what="the first answer")
+    seen = []
+
+    def looks_right():
+        tile, group, nodes, row = b.get("""[document.getElementById("offline").textContent,
+            document.querySelector("#groups td.offline").textContent, document.getElementById("nodes-note").textContent,
+            document.getElementById("found").textContent]""")
+        assert group == tile and nodes == tile + " ready" and tile in row, (tile, group, nodes, row)
+        assert not seen or int(tile) >= seen[-1], "an older answer was shown after %d: %s" % (seen[-1], tile)
+        seen.append(int(tile))
+        return len(set(seen)) >= 6
+    wait_until(looks_right, what="six answers")
+    asked = b.run("return state.asked")
+    assert not {"/v1/status", "/v1/nodes", "/v1/groups"} & set(asked), set(asked)
+
+
+def test_a_node_that_cannot_see_links_to_one_that_can(env, browser):
+    d = start(env, timeout="1h")
+    b = browser()
+    b.open(d.url)
+    shows = 'document.getElementById("elsewhere").hidden ? null : document.getElementById("elsewhere").textContent'
+    links = '[...document.querySelectorAll("#elsewhere a")].map((a) => [a.textContent, a.href])'
+    nodes = [node("a", "ready", 131, self=True), node("b", "ready", 125, url="https://b.example:8731/"), node("c", "lost", 0)]
+    answer_with(b, nodes)
+    wait_until(lambda: len(shown(b)) == 3)
+    assert b.get(shows) is None
+    assert b.get('[...document.querySelectorAll("#node-list a")].map((a) => a.href)') == ["https://b.example:8731/"]
+    b.run("state.says = { blind: true, blind_cause: 'link', blind_for_ms: 5000, starting: false, judges_in_ms: null }")
+    wait_until(lambda: b.get(shows) == "This node cannot hear devices. Node b is ready.")
+    assert b.get(links) == [["b", "https://b.example:8731/"]]
+    b.run("await page.evaluate(() => { location.hash = '#/diagnostics'; })")
+    wait_until(lambda: b.get(links) == [["b", "https://b.example:8731/#/diagnostics"]], what="the link to lead to the same view")
+    # What stands in Redis may be anybody's: nothing but a web address is a link, and no address of another machine's own.
+    for url in "javascript:alert(1)", "", None, 7, "http://u:p@b.example/", "ftp://b.example/", "x" * 9000:
+        answer_with(b, [nodes[0], node("b", "ready", 125, url=url)])
+        wait_until(lambda: b.get(shows) and "no address is known here" in b.get(shows) and b.get(links) == [],
+                   what="no link to %r" % url)  # noqa: B023
+    far = """import("./web/nodes.js").then((m) => m.pageOf({ url: "http://127.0.0.1:8731/" }, { hostname: "%s", hash: "" }))"""
+    assert b.get(far % "a.example") is None and b.get(far % "localhost") == "http://127.0.0.1:8731/"
+    answer_with(b, nodes)
+    b.run("""state.says = { cluster: { mode: "standby", standing_by: true, owner: "b", owner_state: "ready" } }""")
+    wait_until(lambda: b.get(shows) == "The owner's page shows the devices. Node b is ready.")
+    b.run("state.says = {}")
+    wait_until(lambda: b.get(shows) is None)
+    d.stop()
+    wait_until(lambda: b.get(shows) == "Another node may show the fleet. Node b is ready.", what="a stopped node's page to say so")
+    assert b.get(links) == [["b", "https://b.example:8731/#/diagnostics"]]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

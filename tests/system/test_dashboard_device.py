@@ -241,10 +241,11 @@ def test_tasks(env, browser):
 def test_a_node_that_stands_by(env, browser):
     d = start(env, timeout="1h")
     b = browser()
-    b.run("""await page.route("**/v1/status", async (route) => {
+    b.run("""await page.route("**/v1/overview", async (route) => {
         try {
-            const response = await route.fetch(), status = await response.json();
-            await route.fulfill({ response, json: { ...status, cluster: { mode: "standby", standing_by: true, owner: "b" } } });
+            const response = await route.fetch(), all = await response.json();
+            await route.fulfill({ response, json: { ...all, groups: null, status: { ...all.status,
+                cluster: { mode: "standby", standing_by: true, owner: "b" } } } });
         } catch { } // it came to its end in between
     })""")
     visit(b, d, "#/tasks")

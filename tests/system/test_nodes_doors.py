@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from hw_nodes import PARTITIONS, Mirror
+from hw_process import free_port
 from hw_wait import now_ms, throughout, wait_until
 
 
@@ -53,6 +54,32 @@ def test_each_says_the_same_of_all(env, mirror):
         owner = m.owner("a").node
         assert d.device("a")["node"] == owner and " owner      %s\n" % owner in d.ctl("show", "a").stdout
     assert sum(gauge(d, "partitions_owned") for d in m.nodes) == PARTITIONS
+
+
+class Listening(Mirror):
+    """One of them by a name, one by its address, one on all addresses."""
+
+    def configuration(self, name):
+        ports = self.__dict__.setdefault("ports", {})
+        port = ports.setdefault(name, free_port())
+        more = {"a": {"listen": "127.0.0.1:%d" % port, "names": "fleet.example, other"}, "b": {"listen": "127.0.0.1:%d" % port},
+                "c": {"listen": "0.0.0.0:%d" % port}}
+        return {**super().configuration(name), "http": more[name[-1]]}
+
+
+def test_each_knows_where_the_others_pages_are(env):
+    m = Listening(env, n=3, timeout=3600)
+    try:
+        m.start().wait_calm()
+        a, b, c = (d.node for d in m.nodes)
+        want = {a: "http://fleet.example:%d/" % m.ports[a], b: "http://127.0.0.1:%d/" % m.ports[b], c: None}
+        for d in m.nodes:
+            wait_until(lambda: {k: n["url"] for k, n in nodes(d).items()} == want, what="the addresses at %s" % d.node)  # noqa: B023
+            overview = json.loads(d.get("/v1/overview").body)
+            assert {n["node"]: n["url"] for n in overview["nodes"]["nodes"]} == want
+            assert overview["status"]["cluster"]["ready"] == 3 and [g["name"] for g in overview["groups"]] == ["default"]
+    finally:
+        m.close()
 
 
 def test_those_with_many_long_client_ids_say_all_of_themselves(env):

@@ -114,6 +114,8 @@ def test_what_they_say(env, make):
     ready = other.get("/readyz")
     assert ready.status == 503 and "standing by: '%s' owns the fleet" % head.node in ready.body.decode()
     assert head.get("/readyz").status == 200
+    overview = json.loads(other.get("/v1/overview").body)
+    assert overview["groups"] is None and overview["status"]["cluster"]["owner"] == head.node and len(overview["nodes"]["nodes"]) == 2
     for path in "/healthz", "/v1/nodes", "/metrics", "/", "/web/app.js":
         assert other.get(path).status == 200, path
     s = other.status()

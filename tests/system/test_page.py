@@ -378,12 +378,12 @@ def test_a_moments_standstill_is_no_banner(env, browser):
     b.open(d.url)
     wait_until(lambda: b.text("#watching") == "Watching")
     wait_until(lambda: b.text("#chart-since").startswith("From "), what="the charts to say where they begin")
-    b.run("""await page.route("**/v1/status", async (route) => {
+    b.run("""await page.route("**/v1/overview", async (route) => {
         try {
-            const response = await route.fetch(), status = await response.json();
+            const response = await route.fetch(), all = await response.json();
             state.asked = (state.asked ?? 0) + 1;
-            await route.fulfill({ response, json: { ...status, blind: true, blind_cause: "standstill", starting: false, judges_in_ms: null,
-                blind_for_ms: state.lasts ?? 600 } });
+            await route.fulfill({ response, json: { ...all, status: { ...all.status, blind: true, blind_cause: "standstill", starting: false, judges_in_ms: null,
+                blind_for_ms: state.lasts ?? 600 } } });
         } catch { } // it came to its end in between
     })""")
     wait_until(lambda: b.run("return (state.asked ?? 0) >= 3"), what="the page to be told of it")

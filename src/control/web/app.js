@@ -60,13 +60,13 @@ function showSince(s) {
 }
 
 // Nothing has ever reported: what would.
-async function showFirst(s) {
+function showFirst(s, groups) {
 	const is = s.devices === 0 && !s.loading && (!s.blind || s.judges_in_ms !== null), was = !byId("first").hidden;
 	byId("first").hidden = !is;
 	byId("devices").hidden = is;
 	if (!is || was)
 		return;
-	const filters = (await ask("v1/groups")).groups.filter((g) => !g.retired).flatMap((g) => g.filters);
+	const filters = groups.filter((g) => !g.retired).flatMap((g) => g.filters);
 	setText(byId("first-broker"), `${s.broker}:${s.broker_port}`);
 	byId("first-topics").replaceChildren(...filters.map((f) => element("li", {}, element("code", {}, f))));
 	const topic = (filters[0] ?? "").replace("+", "my-device").replaceAll("+", "x").replace("#", "x");
@@ -82,12 +82,13 @@ function showStandby(s) {
 		banner.standby(s);
 }
 
-function showStatus(s) {
+// One answer of the monitor is of one moment: so tiles, list, groups and nodes never contradict one another.
+function showAll({ status: s, groups, nodes: all }) {
 	const stood = standing;
 	setNow(s.now_ms);
 	setText(byId("node"), `${s.node} · ${s.version} · up ${span(s.uptime_s * 1000)}`);
-	quietly(() => nodes.show(s.cluster));
 	showStandby(s);
+	nodes.show(s, all);
 	if (standing)
 		return;
 	if (stood)
@@ -96,8 +97,10 @@ function showStatus(s) {
 	banner.status(s, pages.title());
 	showOffline(s);
 	table.setCounts(s);
+	table.setGroups(groups);
+	places.showGroups(groups);
 	charts.setPresent(s);
-	quietly(() => showFirst(s));
+	showFirst(s, groups);
 	const rate = s.mqtt === "up" ? s.heartbeats_per_s : 0; // which is a mean of the last seconds
 	setText(byId("rate"), rate >= 100 ? count(Math.round(rate)) : `${rate}`);
 	setText(byId("beats"), `${count(s.heartbeats_total)} since the start`);
@@ -106,14 +109,21 @@ function showStatus(s) {
 	showOwed(s);
 }
 
+// An answer that a later one has overtaken says what was.
+let asked = 0, shown = 0;
+
 async function status() {
+	const turn = ++asked;
 	try {
-		const s = await ask("v1/status");
+		const all = await ask("v1/overview"), s = all.status;
+		if (turn < shown)
+			return;
+		shown = turn;
 		if (banner.isBrief(s)) {
 			s.blind = false;
 			setTimeout(() => quietly(status), 1000);
 		}
-		showStatus(s);
+		showAll(all);
 		pages.status(s);
 		if (down)
 			everything();
@@ -122,6 +132,7 @@ async function status() {
 		down = true;
 		pages.status(null);
 		banner.silent(last.now_ms ?? null);
+		nodes.silent();
 	}
 }
 
@@ -165,6 +176,7 @@ function takeEvents() {
 function takeEvent(name, data) {
 	// What happened before it was open is asked for: a mass death is one answer, and what never got a place is in it.
 	if (name === "reset" || name === "open") {
+		status();
 		everything();
 	} else if (name === "sight") {
 		status();
@@ -183,18 +195,12 @@ function listen() {
 
 const quietly = (f) => f().catch(() => {});
 
-async function groups() {
-	const { groups: all } = await ask("v1/groups");
-	table.setGroups(all);
-	places.showGroups(all);
-}
-
 const told = () => Promise.all([ask("v1/notify").then(notify.mark), notify.askTasksAgain()]);
 
 function everything() {
 	if (standing)
 		return;
-	for (const f of [() => feed.renew(FEED), extremes, samples, groups, places.levels, told])
+	for (const f of [() => feed.renew(FEED), extremes, samples, places.levels, told])
 		quietly(f);
 	table.refresh(true);
 }
@@ -202,13 +208,12 @@ function everything() {
 // Not while nobody looks.
 const every = (ms, f) => setInterval(() => { if (!document.hidden && (!standing || f === status)) quietly(async () => f()); }, ms);
 
-// Counts follow transitions at once, and at most once a second.
+// Counts by level follow transitions at once, and at most once a second.
 let counting = null, countedAt = 0;
 function countSoon() {
 	counting ??= setTimeout(() => {
 		counting = null;
 		countedAt = performance.now();
-		quietly(groups);
 		if (last.devices < SLOW_LEVELS)
 			quietly(places.levels);
 	}, Math.max(0, countedAt + COUNT_MS - performance.now()));
@@ -246,7 +251,6 @@ listen();
 every(STATUS_MS, status);
 every(SAMPLES_MS, samples);
 every(SAMPLES_MS, extremes);
-every(SAMPLES_MS, groups);
 every(SAMPLES_MS, levels);
 every(SAMPLES_MS, told);
 every(WHEEL_MS, turnWheel);

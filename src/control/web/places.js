@@ -24,7 +24,12 @@ function fill(id, rows) {
 		[...body.querySelectorAll("a")].find((a) => a.getAttribute("href") === held)?.focus({ preventScroll: true });
 }
 
+let groupsShown = "";
 export function showGroups(groups) {
+	const says = JSON.stringify(groups.map((g) => [g.name, g.offline, g.online, g.deaf, g.upstream, g.retired]));
+	if (says === groupsShown)
+		return;
+	groupsShown = says;
 	fill("groups", groups.map((g) => row(visible(g.name), hrefs({ group: g.name }), g,
 		g.deaf || g.upstream ? element("small", { class: "warn" }, " cannot be heard") : g.retired ? element("small", {}, " not configured any more") : "")));
 }
