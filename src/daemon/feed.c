@@ -196,6 +196,14 @@ void hw_app_on_reader(int fd, short what, void *arg)
 	read_on(arg);
 }
 
+bool hw_app_feed_is_spent(const struct hw_app *a)
+{
+	for (unsigned i = 0; i < a->n_readers; i++)
+		if (a->reader[i].in_turn >= EVENTS_A_TURN)
+			return true;
+	return false;
+}
+
 bool hw_app_read_on(struct hw_app *a)
 {
 	bool any = false;

@@ -12,6 +12,7 @@
 #include "cluster.h"
 #include "debts.h"
 #include "fanout.h"
+#include "feed.h"
 #include "presence.h"
 #include "wake.h"
 
@@ -115,6 +116,8 @@ void hw_app_turn(struct hw_app *a)
 		hw_histogram_add(&a->turn, (double)(hw_app_now().mono.ns - a->turn_began.ns) / 1e9);
 	a->turn_began.ns = 0;
 	plan(a, now, more);
+	if (a->looks_left == 0 || a->statuses_left == 0 || hw_app_feed_is_spent(a))
+		hw_loop_end_turn(&a->loop);
 }
 
 void hw_app_turn_begins(void *arg)

@@ -97,7 +97,7 @@ int hw_loop_run(struct hw_loop *l)
 {
 	int rc = 0;
 	double before = cpu_s();
-	while (rc == 0 && !event_base_got_break(l->base)) {
+	while (rc == 0 && !l->stopped) {
 		if (l->ops->on_turn)
 			l->ops->on_turn(l->arg);
 		rc = event_base_loop(l->base, EVLOOP_ONCE);
@@ -110,6 +110,12 @@ int hw_loop_run(struct hw_loop *l)
 }
 
 void hw_loop_stop(struct hw_loop *l)
+{
+	l->stopped = true;
+	event_base_loopbreak(l->base);
+}
+
+void hw_loop_end_turn(struct hw_loop *l)
 {
 	event_base_loopbreak(l->base);
 }

@@ -29,6 +29,7 @@ struct hw_loop {
 	void *arg;
 	struct event *tick, *watchdog;
 	struct event *signals[4];
+	bool stopped;
 };
 
 /* Readies caller's storage. 0; or -errno, and hw_loop_fini() is still to be called. */
@@ -37,8 +38,13 @@ int hw_loop_init(struct hw_loop *l, const struct hw_loop_ops *ops, void *arg);
 int hw_loop_start(struct hw_loop *l);
 /* Turns until hw_loop_stop(). 0, or -EIO if libevent failed. */
 int hw_loop_run(struct hw_loop *l);
-/* Ends it after this turn. */
+/* Ends it after this callback. */
 void hw_loop_stop(struct hw_loop *l);
+/*
+ * Ends the turn after this callback; callbacks that are active run in the next one. Call it when the budget of a turn
+ * is spent: libevent ends a turn by itself only when no callback is active, which one that activates itself prevents.
+ */
+void hw_loop_end_turn(struct hw_loop *l);
 /* Ticks every `ms` from now on; without memory it stays as it is. */
 void hw_loop_tick_every(struct hw_loop *l, unsigned ms);
 /* After everything that is on the base is gone. Zeroed storage may be given. */

@@ -2,6 +2,8 @@
 /* What every daemon does: the pid file, the log, the background, the loop with its signals. */
 #include <check.h>
 #include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -291,6 +293,37 @@ START_TEST(the_loop_ticks_and_hears_signals)
 }
 END_TEST
 
+/* libevent calls this again and again: the input stands at its bound, and nothing is taken. */
+static void on_full(struct bufferevent *bev, void *arg)
+{
+	struct seen *s = arg;
+	(void)bev;
+	if (s->turns >= 5 || ++s->ticks >= 10000)
+		hw_loop_stop(&s->loop);
+	else if (s->ticks % 10 == 0)
+		hw_loop_end_turn(&s->loop);
+}
+
+START_TEST(a_turn_ends_while_a_callback_stays_active)
+{
+	static const struct hw_loop_ops ops = {.on_turn = on_turn, .on_turned = on_turned};
+	struct seen s = {0};
+	struct bufferevent *pair[2];
+	ck_assert_int_eq(hw_loop_init(&s.loop, &ops, &s), 0);
+	ck_assert_int_eq(bufferevent_pair_new(s.loop.base, 0, pair), 0);
+	bufferevent_setcb(pair[1], on_full, NULL, NULL, &s);
+	bufferevent_setwatermark(pair[1], EV_READ, 0, 4);
+	bufferevent_enable(pair[1], EV_READ);
+	ck_assert_int_eq(bufferevent_write(pair[0], "12345678", 8), 0);
+	ck_assert_int_eq(hw_loop_run(&s.loop), 0);
+	ck_assert_uint_eq(s.turns, 5);
+	ck_assert_uint_eq(s.turned, 5);
+	bufferevent_free(pair[0]);
+	bufferevent_free(pair[1]);
+	hw_loop_fini(&s.loop);
+}
+END_TEST
+
 START_TEST(an_unknown_user_is_an_error_for_root)
 {
 	struct hw_user u;
@@ -316,6 +349,7 @@ int main(void)
 	tcase_add_test(tc, the_foreground_ends_when_the_child_is_ready_or_gone);
 	tcase_add_test(tc, a_daemon_begins_and_ends);
 	tcase_add_test(tc, the_loop_ticks_and_hears_signals);
+	tcase_add_test(tc, a_turn_ends_while_a_callback_stays_active);
 	tcase_add_test(tc, an_unknown_user_is_an_error_for_root);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
