@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See refusal.h. Cost: a look at the last bytes of each answer. */
+/* See refusal.h. Cost: a look at the last bytes of each answer, and at each byte of a request. */
 #include "http/refusal.h"
 
 #include <event2/buffer.h>
@@ -11,6 +11,12 @@
 
 #include "http/reply.h"
 
+#define NOT_UNDERSTOOD                                                                                                 \
+	"not a request that is understood (a body needs Content-Length; Transfer-Encoding is not accepted)"
+
+static const char name[] = "transfer-encoding";
+#define NAME_LEN (sizeof(name) - 1)
+
 static void rewrite(struct evbuffer *out, const char *page)
 {
 	/* "100 Continue" may stand before it. */
@@ -18,7 +24,7 @@ static void rewrite(struct evbuffer *out, const char *page)
 	int code = 0;
 	if (!status || sscanf(status, "HTTP/%*d.%*d %d ", &code) != 1)
 		return;
-	const char *why = code == HTTP_ENTITYTOOLARGE ? "the body is too large" : "not a request that is understood";
+	const char *why = code == HTTP_ENTITYTOOLARGE ? "the body is too large" : NOT_UNDERSTOOD;
 	int line = (int)strcspn(status, "\r");
 	evbuffer_unfreeze(out, 1);
 	evbuffer_drain(out, strlen(page));
@@ -69,7 +75,55 @@ static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info,
 	rewrite(out, page);
 }
 
+/* Spoils each line of `n` bytes that begins with the name. `matched`: bytes of the name so far; -1: this line has
+ * another name. `first`: where the name begins. */
+static void spoil_lines(char *bytes, size_t n, int *matched, char **first)
+{
+	for (size_t i = 0; i < n; i++) {
+		int c = bytes[i] >= 'A' && bytes[i] <= 'Z' ? bytes[i] + ('a' - 'A') : bytes[i];
+		if (c == '\n') {
+			*matched = 0;
+			continue;
+		}
+		if (*matched < 0 || c != name[*matched]) {
+			*matched = -1;
+			continue;
+		}
+		if (*matched == 0)
+			*first = &bytes[i];
+		if (name[++*matched])
+			continue;
+		**first = '\r';
+		*matched = -1;
+	}
+}
+
+/*
+ * evhttp bounds the body of a request, but not the line that announces a chunk. Such a line without an end would fill
+ * the input up to its bound, and libevent would call evhttp for the full input again and again. No client needs chunks:
+ * the header's name gets a byte that evhttp refuses in a name. evhttp takes whole lines, so the input begins with a
+ * line. Invariant: no complete Transfer-Encoding header line reaches evhttp.
+ */
+static void on_input(struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
+{
+	size_t len = evbuffer_get_length(in), from = info->orig_size > NAME_LEN ? info->orig_size - NAME_LEN : 0;
+	int matched = from == 0 ? 0 : -1;
+	char *first = NULL;
+	(void)arg;
+	if (info->n_added == 0)
+		return;
+	while (from < len) {
+		struct evbuffer_ptr at;
+		struct evbuffer_iovec v;
+		if (evbuffer_ptr_set(in, &at, from, EVBUFFER_PTR_SET) < 0 || evbuffer_peek(in, -1, &at, &v, 1) < 1)
+			return;
+		spoil_lines(v.iov_base, v.iov_len, &matched, &first);
+		from += v.iov_len;
+	}
+}
+
 void hw_refusal_watch(struct bufferevent *bev)
 {
+	evbuffer_add_cb(bufferevent_get_input(bev), on_input, NULL);
 	evbuffer_add_cb(bufferevent_get_output(bev), on_output, NULL);
 }

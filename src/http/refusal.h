@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What evhttp refuses by itself, with a page of HTML: said in JSON as everything else. */
+/* evhttp refuses requests by itself, with a page of HTML: the client gets JSON instead. And a request with
+ * Transfer-Encoding is refused, because evhttp does not bound one. */
 #ifndef HW_HTTP_REFUSAL_H
 #define HW_HTTP_REFUSAL_H
 
