@@ -172,7 +172,7 @@ enum hw_refused {
 	HW_REFUSED_BATCH,       /* a batch that is no JSON array, or is cut off; or an element that names no device */
 	HW_REFUSED_STRANGER,    /* of several nodes: the presence of a node that is no member */
 	HW_REFUSED_EPOCH,       /* ... a token with an epoch that is too far ahead, in a presence or in Redis */
-	HW_REFUSED_STORED,      /* a time or a seq in the store is more than a day ahead of the clock */
+	HW_REFUSED_STORED,      /* a value in the store is out of bounds: see hw_monitor_load() */
 	HW_REFUSED_KINDS
 };
 
@@ -356,17 +356,17 @@ bool hw_device_key_is_foreign(const struct hw_device *d);
 struct hw_stored {
 	const char *id;
 	size_t id_len;
-	enum hw_state state; /* HW_STATE_ONLINE or HW_STATE_OFFLINE */
+	enum hw_state state; /* HW_STATE_ONLINE or HW_STATE_OFFLINE; any other: the record has none */
 	enum hw_reason reason;
 	int64_t since_ms, last_seen_ms; /* wall clock; last_seen_ms 0: never */
 	int64_t own_timeout_ms;         /* 0: none */
 	int64_t down_ms;                /* how long no monitor was there to hear it: not counted as silence */
-	int64_t gone_ms;                /* offline: how long monitors have watched since; 0: that is not known */
+	int64_t gone_ms;                /* offline: how long monitors have watched since; 0: not known; < 0: unusable */
 	bool hearsay;                   /* asked for since only the stream had told of it: hw_monitor_is_hearsay() */
-	const char *group;              /* NULL: the first group. One that is not configured is kept by its name */
-	uint64_t form;                  /* of several nodes: it was heard in this form of its group; 0: not known */
-	unsigned source;                /* HW_SOURCE_*; 0: mqtt */
-	uint64_t seq;
+	const char *group; /* NULL: the first group. One that is not configured is kept by its name; no name: guessed */
+	uint64_t form;     /* of several nodes: it was heard in this form of its group; 0: not known */
+	unsigned source;   /* HW_SOURCE_*; 0: mqtt */
+	uint64_t seq;      /* 0: the record has none */
 	bool once;
 	int64_t ahead_ms; /* how far the store's clock is ahead of this machine's; 0 if it is behind, or not known */
 	struct hw_report report; /* the caller's, but what is newer here may be taken out of it */
@@ -375,10 +375,12 @@ struct hw_stored {
 /*
  * A device from the store. Unknown: it is created as stored, without a transition. Heard meanwhile: it keeps what was
  * heard, and its seq grows past the stored one; where another node decides, it is as stored, unless something newer was
- * read, and of two timeouts of its own it has the longer one. A time or a seq more than a day ahead of both clocks is
- * counted (HW_REFUSED_STORED) and replaced: the time by now; the seq by the one that is known of the device, or by now.
- * Such a device is refreshed, which corrects the store. Returns 0, -EINVAL (id, seq or state unusable), -ENOSPC
- * (max_devices) or -ENOMEM.
+ * read, and of two timeouts of its own it has the longer one. A value that is out of bounds is counted
+ * (HW_REFUSED_STORED) and replaced: a time more than a day ahead of both clocks by now; such a seq, or none, by the one
+ * that is known of the device, or by now; no state by the known one, or by online, so that the device is judged; a
+ * timeout that no payload could have asked for by the group's; a gone_ms that is a day longer than the time since
+ * since_ms by 0. Such a device is refreshed, which corrects the store.
+ * Returns 0, -EINVAL (id unusable), -ENOSPC (max_devices) or -ENOMEM.
  */
 int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s);
 

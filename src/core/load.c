@@ -65,7 +65,7 @@ static void fill_in_extra(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 		return;
 	struct hw_extra *x = hw_device_extra(d);
 	if (x->own_timeout_ms == 0 && s->own_timeout_ms > 0)
-		x->own_timeout_ms = s->own_timeout_ms < HW_TIMEOUT_MAX_MS ? s->own_timeout_ms : HW_TIMEOUT_MAX_MS;
+		x->own_timeout_ms = s->own_timeout_ms;
 }
 
 static void set_once(struct hw_device *d, bool once)
@@ -87,10 +87,31 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 		hw_device_set_source(d, s->source);
 }
 
+/* The first group whose ids look like this one; with the longest prefix. */
+static uint16_t guess_group(const struct hw_groups *g, const char *id, size_t len)
+{
+	uint16_t best = g->order[0];
+	size_t best_len = 0;
+	bool any = false;
+	for (size_t k = 0; k < g->n_order; k++) {
+		const struct hw_group *one = g->all[g->order[k]];
+		if ((any && one->id_prefix_len <= best_len) || !hw_group_fits(one, id, len))
+			continue;
+		best = g->order[k];
+		best_len = one->id_prefix_len;
+		any = true;
+	}
+	return best;
+}
+
 static int load_new(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
 {
 	int g = s->group ? hw_form_group(m, s->group, strlen(s->group)) : m->groups.order[0];
 	uint32_t i;
+	if (g == -EINVAL) { /* no name of a group */
+		g = guess_group(&m->groups, s->id, s->id_len);
+		m->stats.refused[HW_REFUSED_STORED]++;
+	}
 	int rc = g < 0 ? g : hw_monitor_add(m, (uint16_t)g, s->id, s->id_len, &i);
 	if (rc)
 		return rc;
@@ -136,7 +157,7 @@ static void fill_in_timeout(struct hw_monitor *m, uint32_t i, int64_t own_timeou
 {
 	struct hw_extra *x = hw_device_extra(hw_monitor_at(m, i));
 	if (x && x->own_timeout_ms < own_timeout_ms)
-		x->own_timeout_ms = own_timeout_ms < HW_TIMEOUT_MAX_MS ? own_timeout_ms : HW_TIMEOUT_MAX_MS;
+		x->own_timeout_ms = own_timeout_ms;
 }
 
 /* That it beats over MQTT is only supposed of a device that the stream has made known; and if it was heard to do so, it
@@ -212,11 +233,38 @@ static void load_known(struct hw_monitor *m, struct hw_now now, uint32_t i, stru
 		hw_follow_surpass(m, i, s->seq);
 }
 
+/* A record without a usable state: the device keeps the state that is known, or is online until it is judged. */
+static void correct_state(const struct hw_monitor *m, uint32_t i, struct hw_stored *s)
+{
+	const struct hw_device *d = i == HW_NIL ? NULL : hw_registry_at(m->registry, i);
+	bool offline = d && hw_device_state(d) == HW_STATE_OFFLINE;
+	s->state = offline ? HW_STATE_OFFLINE : HW_STATE_ONLINE;
+	s->reason = offline ? hw_device_reason(d) : HW_REASON_HEARTBEAT;
+}
+
+/* How long monitors have watched a device offline is never more than how long it is offline by the wall clock. So a
+ * value that another program wrote forgets no device early; a wrong wall clock only keeps a device longer. Returns
+ * whether the stored value was out of bounds. */
+static bool correct_gone(struct hw_stored *s, int64_t clock_ms)
+{
+	int64_t offline_ms = age_ms(clock_ms, s->since_ms);
+	bool wrong = s->gone_ms < 0 || s->gone_ms - HW_BOUNDS_AHEAD_MS > offline_ms;
+	if (wrong)
+		s->gone_ms = 0;
+	else if (s->gone_ms > offline_ms)
+		s->gone_ms = offline_ms;
+	return wrong;
+}
+
 /* Corrects what is out of bounds; see monitor.h. Returns whether anything was. */
 static bool correct(struct hw_monitor *m, struct hw_now now, uint32_t i, struct hw_stored *s)
 {
 	int64_t clock_ms = now.wall_ms + s->ahead_ms;
 	unsigned wrong = 0;
+	if (s->state != HW_STATE_ONLINE && s->state != HW_STATE_OFFLINE) {
+		correct_state(m, i, s);
+		wrong++;
+	}
 	if (!hw_bounds_time(s->since_ms, clock_ms)) {
 		s->since_ms = clock_ms;
 		wrong++;
@@ -229,14 +277,19 @@ static bool correct(struct hw_monitor *m, struct hw_now now, uint32_t i, struct 
 		s->seq = hw_follow_known_seq(m, now, i);
 		wrong++;
 	}
+	wrong += correct_gone(s, clock_ms);
+	if (s->own_timeout_ms != 0 &&
+	    (s->own_timeout_ms < HW_TIMEOUT_MIN_MS || s->own_timeout_ms > HW_TIMEOUT_MAX_MS)) {
+		s->own_timeout_ms = 0;
+		wrong++;
+	}
 	m->stats.refused[HW_REFUSED_STORED] += wrong;
 	return wrong > 0;
 }
 
 int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s)
 {
-	bool state_ok = s->state == HW_STATE_ONLINE || s->state == HW_STATE_OFFLINE;
-	if (!state_ok || !hw_id_valid(s->id, s->id_len) || s->seq == 0)
+	if (!hw_id_valid(s->id, s->id_len))
 		return -EINVAL;
 	uint32_t i = hw_registry_find(m->registry, s->id, s->id_len);
 	bool corrected = correct(m, now, i, s);
@@ -246,23 +299,6 @@ int hw_monitor_load(struct hw_monitor *m, struct hw_now now, struct hw_stored *s
 	if (corrected && rc == 0)
 		hw_monitor_emit_device(m, HW_OUT_REFRESH, hw_registry_find(m->registry, s->id, s->id_len));
 	return rc;
-}
-
-/* The first group whose ids look like this one; with the longest prefix. */
-static uint16_t guess_group(const struct hw_groups *g, const char *id, size_t len)
-{
-	uint16_t best = g->order[0];
-	size_t best_len = 0;
-	bool any = false;
-	for (size_t k = 0; k < g->n_order; k++) {
-		const struct hw_group *one = g->all[g->order[k]];
-		if ((any && one->id_prefix_len <= best_len) || !hw_group_fits(one, id, len))
-			continue;
-		best = g->order[k];
-		best_len = one->id_prefix_len;
-		any = true;
-	}
-	return best;
 }
 
 int hw_monitor_load_forgotten(struct hw_monitor *m, const char *id, size_t len, struct hw_ref *device)

@@ -104,8 +104,9 @@ static bool explain_refused(const struct hw_app *a, enum hw_refused k, char *tex
 		         stranger);
 	else if (k == HW_REFUSED_STORED)
 		snprintf(text, cap,
-		         ": times or seqs in Redis that are more than a day ahead of the clock, which were "
-		         "replaced; check the clock of each program that writes there");
+		         ": values in Redis that are out of bounds%s%s%s, which were replaced; check the programs that "
+		         "write there, and their clocks",
+		         *a->odd_id ? ", the first of '" : "", a->odd_id, *a->odd_id ? "'" : "");
 	else if (k == HW_REFUSED_EPOCH)
 		snprintf(text, cap, ": a token's epoch is more than a day ahead of Redis' clock, and is ignored");
 	return k != HW_REFUSED_STRANGER || stranger;
@@ -125,7 +126,7 @@ static void tell_flagged(struct hw_app *a, uint64_t fresh, bool first)
 static void tell_refused(struct hw_app *a)
 {
 	const struct hw_monitor_stats *s = hw_monitor_stats(a->monitor);
-	char why[256];
+	char why[512];
 	for (int k = 0; k < HW_REFUSED_KINDS; k++) {
 		uint64_t fresh = s->refused[k] - a->refused_told[k];
 		bool expected = k == HW_REFUSED_RETAINED || k == HW_REFUSED_MONITOR || k == HW_REFUSED_PROBE;
@@ -146,6 +147,8 @@ static void tell_refused(struct hw_app *a)
 			       (unsigned long long)fresh, fresh == 1 ? "" : "s", hw_refused_name((enum hw_refused)k),
 			       why);
 		a->refused_quiet_s[k] = 10;
+		if (k == HW_REFUSED_STORED)
+			a->odd_id[0] = '\0';
 	}
 }
 

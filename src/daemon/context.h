@@ -177,6 +177,7 @@ struct hw_app {
 	struct hw_mono stop_by;
 
 	uint64_t refused_told[HW_REFUSED_KINDS];
+	char odd_id[HW_ID_MAX + 1]; /* the first device since then whose record in the store was corrected; "": none */
 	int refused_quiet_s[HW_REFUSED_KINDS]; /* until more of the kind are told of */
 	uint64_t faults_told;                  /* payload errors */
 	uint64_t closings_told;                /* addresses that were closed to who guesses tokens */

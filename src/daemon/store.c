@@ -112,7 +112,10 @@ static void on_device(void *arg, struct hw_stored *device)
 {
 	struct hw_app *a = arg;
 	struct hw_now now = hw_app_now();
+	uint64_t odd = hw_monitor_stats(a->monitor)->refused[HW_REFUSED_STORED];
 	int rc = hw_monitor_load(a->monitor, now, device);
+	if (a->refused_told[HW_REFUSED_STORED] == odd && hw_monitor_stats(a->monitor)->refused[HW_REFUSED_STORED] > odd)
+		snprintf(a->odd_id, sizeof(a->odd_id), "%.*s", (int)device->id_len, device->id);
 	if (rc)
 		hw_log_limited(a->log, HW_LIMIT_REDIS_TROUBLE, HW_LOG_WARNING,
 		               "a device in Redis could not be loaded: %s",
@@ -141,13 +144,16 @@ static void on_outbox(void *arg, const char *id, size_t id_len, const char *payl
 	}
 }
 
-static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, bool complete)
+static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, const char *first, bool complete)
 {
 	struct hw_app *a = arg;
 	hw_log(a->log, HW_LOG_NOTICE, "Redis: %llu devices loaded%s", (unsigned long long)devices,
 	       complete ? "" : ", not all: the link was lost");
 	if (unusable)
-		hw_log(a->log, HW_LOG_WARNING, "Redis: %llu records could not be used", (unsigned long long)unusable);
+		hw_log(a->log, HW_LOG_WARNING,
+		       "Redis: %llu records could not be used, the first is that of '%s': no device, or overwritten by "
+		       "another program",
+		       (unsigned long long)unusable, first);
 	if (hw_app_cluster_reloaded(a))
 		return;
 	a->loading = false;

@@ -155,8 +155,9 @@ struct hw_load {
 	bool failed;      /* something said that Redis cannot serve */
 	bool next;        /* during AGAIN: all is to be read after it */
 	uint64_t devices, unusable;
-	int64_t ahead_ms; /* how far Redis' clock is ahead of ours; 0 if it is behind */
-	bool unarmed;     /* `again` could not be armed: hw_load_tick() begins */
+	char first_unusable[HW_ID_MAX + 1]; /* the id of the first that is unusable */
+	int64_t ahead_ms;                   /* how far Redis' clock is ahead of ours; 0 if it is behind */
+	bool unarmed;                       /* `again` could not be armed: hw_load_tick() begins */
 	struct event *again;
 };
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/bounds.h"
 #include "heartwheel/print.h"
 #include "heartwheel/topic.h"
 #include "redis/inner.h"
@@ -164,20 +165,23 @@ static uint64_t seq_of(const redisReply *e)
 	return seq == 0 && digits && e->str[0] != '0' ? INT64_MAX : (uint64_t)seq;
 }
 
-/* What a device cannot be without: its state and seq. The rest has a default. */
+/* Whether the hash is the record of a device: it has a state or a seq. Of these one may be broken, since another
+ * program wrote there or the stream refused an entry (transition.lua); the core replaces it. The rest has a default. */
 static bool read_device(const redisReply *reply, struct hw_stored *s)
 {
 	const redisReply *state = field(reply, F_STATE), *reason = field(reply, F_REASON),
 			 *group = field(reply, F_GROUP);
-	s->seq = seq_of(field(reply, F_SEQ));
-	if (!state || hw_state_parse(state->str, &s->state) != 0 || s->seq == 0 ||
-	    (s->state != HW_STATE_ONLINE && s->state != HW_STATE_OFFLINE))
+	if (!state && !field(reply, F_SEQ))
 		return false;
+	s->seq = seq_of(field(reply, F_SEQ));
+	if (!state || hw_state_parse(state->str, &s->state) != 0)
+		s->state = HW_STATE_PROVISIONAL;
 	if (!reason || hw_reason_parse(reason->str, &s->reason) != 0)
 		s->reason = s->state == HW_STATE_ONLINE ? HW_REASON_HEARTBEAT : HW_REASON_TIMEOUT;
 	s->since_ms = number(field(reply, F_SINCE), INT64_MAX, 0);
 	s->last_seen_ms = number(field(reply, F_LAST_SEEN), INT64_MAX, 0);
-	s->own_timeout_ms = number(field(reply, F_OWN_TIMEOUT), HW_TIMEOUT_MAX_MS, 0);
+	const redisReply *own = field(reply, F_OWN_TIMEOUT);
+	s->own_timeout_ms = own ? number(own, HW_TIMEOUT_MAX_MS, -1) : 0;
 	s->group = group ? group->str : NULL;
 	s->source = read_source(field(reply, F_SOURCE));
 	s->form = read_form(field(reply, F_FORM));
@@ -192,6 +196,13 @@ static int64_t down_ms(const struct hw_redis *r)
 	return r->mark.newest_ms && ms > 0 ? ms : 0;
 }
 
+/* A record, or an entry of the outbox, that cannot be used. */
+static void skip(struct hw_redis *r, const char *id, size_t len)
+{
+	if (r->load.unusable++ == 0)
+		hw_bounds_text(r->load.first_unusable, sizeof(r->load.first_unusable), id, len);
+}
+
 static void take_device(struct hw_redis *r, const struct asked *a, const redisReply *reply, bool hearsay)
 {
 	struct hw_stored s = {.id = a->id, .id_len = a->id_len, .hearsay = hearsay};
@@ -201,7 +212,7 @@ static void take_device(struct hw_redis *r, const struct asked *a, const redisRe
 	if (!any)
 		return; /* gone since the SCAN */
 	if (!hw_id_valid(a->id, a->id_len) || !read_device(reply, &s)) {
-		r->load.unusable++;
+		skip(r, a->id, a->id_len);
 		return;
 	}
 	read_report(reply, &s.report);
@@ -227,7 +238,7 @@ static void give_up(struct hw_redis *r)
 static void finish(struct hw_redis *r)
 {
 	r->load.stage = HW_LOAD_DONE;
-	r->ops->on_loaded(r->arg, r->load.devices, r->load.unusable, true);
+	r->ops->on_loaded(r->arg, r->load.devices, r->load.unusable, r->load.first_unusable, true);
 	hw_plan_sweep(r); /* keys may have ended, and more been lost, while nobody was there */
 	hw_plan_pump(r);
 }
@@ -273,7 +284,7 @@ static void on_fields(redisAsyncContext *ac, void *answer, void *arg)
 		else if (cannot_serve(r, reply))
 			r->load.failed = true;
 		else
-			r->load.unusable++;
+			skip(r, a->id, a->id_len);
 	}
 	free(a);
 	if (reply && --r->load.waiting == 0)
@@ -359,7 +370,7 @@ static void take_outbox(struct hw_redis *r, const redisReply *page)
 		    hw_id_valid(id->str, id->len))
 			r->ops->on_outbox(r->arg, id->str, id->len, payload->str, payload->len);
 		else
-			r->load.unusable++;
+			skip(r, id->str ? id->str : "", id->str ? id->len : 0);
 	}
 }
 
@@ -444,6 +455,7 @@ static void begin(struct hw_redis *r, bool again)
 	l->waiting = 0;
 	l->failed = false;
 	l->devices = l->unusable = 0;
+	l->first_unusable[0] = '\0';
 	ask_clock(r);
 	scan(r);
 	if (l->failed && again)

@@ -58,8 +58,9 @@ struct hw_redis_ops {
 	/* One outbox entry at load, after all devices: the exact payload that the broker has not acknowledged ("" : a
 	 * clearing). Not NUL-terminated. */
 	void (*on_outbox)(void *arg, const char *id, size_t id_len, const char *payload, size_t len);
-	/* Loading ended, with how many devices, how many records that could not be used, and whether all were read. */
-	void (*on_loaded)(void *arg, uint64_t devices, uint64_t unusable, bool complete);
+	/* Loading ended, with how many devices, how many records that could not be used and the first one's id, and
+	 * whether all were read. */
+	void (*on_loaded)(void *arg, uint64_t devices, uint64_t unusable, const char *first, bool complete);
 	/* The store holds this device's state as of `seq`. */
 	void (*on_confirmed)(void *arg, struct hw_ref device, uint64_t seq);
 	/* The store holds a newer seq than ours. */

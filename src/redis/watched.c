@@ -8,19 +8,47 @@
  *
  * The hash of an offline device has the field `watched`, "MS SEQ": what this clock showed when the device went. It
  * counts only with the hash's own seq. A version that does not know the field leaves it behind, and writes a new seq.
+ *
+ * Other programs may write there. The clock is never more than the time since CLOCK_SINCE_MS, and a device's `watched`
+ * never more than a day ahead of the clock (another node's clock may have run on while Redis was away). What is out of
+ * bounds counts as unknown: the device then counts as offline since now, and is forgotten later.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "heartwheel/bounds.h"
 #include "heartwheel/print.h"
 #include "redis/inner.h"
 
-#define ANSWER_SOON_MS 5000 /* an answer that took longer says nothing of what the time is */
+#define ANSWER_SOON_MS 5000                   /* an answer that took longer says nothing of what the time is */
+#define CLOCK_SINCE_MS INT64_C(1704067200000) /* 2024-01-01; mark.lua has the same */
+#define STEP_MS        10000                  /* ... and the same */
+#define BACK_MS        INT64_C(60000)         /* a clock of watching that begins again is logged beyond this */
+
+static void tell_lost(struct hw_redis *r)
+{
+	r->ops->on_trouble(r->arg, "the clock of watching, key 'watched', was missing or out of bounds, and begins "
+	                           "again: offline devices are forgotten later; check which program writes there");
+}
+
+/* A wall clock before CLOCK_SINCE_MS is wrong, and bounds nothing. */
+static bool is_possible(struct hw_now now, int64_t ms)
+{
+	int64_t most = now.wall_ms > CLOCK_SINCE_MS ? now.wall_ms - CLOCK_SINCE_MS + HW_BOUNDS_AHEAD_MS : HW_SINCE_MAX;
+	return ms >= 0 && ms <= most;
+}
+
+static int64_t watched_ms(const struct hw_redis *r, struct hw_now now)
+{
+	return r->watched.ms + (now.mono.ns - r->watched.at.ns) / HW_NS_PER_MS;
+}
 
 void hw_watched_set(struct hw_redis *r, struct hw_now now, int64_t ms)
 {
-	r->watched.known = ms >= 0 && ms <= HW_SINCE_MAX;
+	if (r->watched.known && ms >= 0 && ms <= STEP_MS && watched_ms(r, now) - ms > BACK_MS)
+		tell_lost(r);
+	r->watched.known = is_possible(now, ms);
 	r->watched.ms = ms;
 	r->watched.at = now.mono;
 }
@@ -34,11 +62,6 @@ void hw_watched_compare(struct hw_redis *r, struct hw_now now, int64_t asked_ms,
 int64_t hw_redis_ahead_ms(const struct hw_redis *r)
 {
 	return r->watched.ahead_ms;
-}
-
-static int64_t watched_ms(const struct hw_redis *r, struct hw_now now)
-{
-	return r->watched.ms + (now.mono.ns - r->watched.at.ns) / HW_NS_PER_MS;
 }
 
 int hw_watched_print(const struct hw_redis *r, const struct hw_device *d, uint64_t seq, char text[HW_WATCHED_MAX])
@@ -55,10 +78,15 @@ int64_t hw_watched_gone_ms(const struct hw_redis *r, const char *text, size_t le
 	int64_t went_ms;
 	uint64_t of;
 	int end = 0;
-	if (!r->watched.known || sscanf(text, "%15" SCNd64 " %15" SCNu64 "%n", &went_ms, &of, &end) != 2 ||
-	    (size_t)end != len || of != seq)
+	if (!r->watched.known)
+		return 0;
+	if (sscanf(text, "%15" SCNd64 " %15" SCNu64 "%n", &went_ms, &of, &end) != 2 || (size_t)end != len)
+		return -1;
+	if (of != seq)
 		return 0;
 	int64_t gone_ms = watched_ms(r, hw_clock_now()) - went_ms;
+	if (went_ms < 0 || gone_ms < -HW_BOUNDS_AHEAD_MS)
+		return -1;
 	return gone_ms > 0 ? gone_ms : 0;
 }
 
@@ -73,7 +101,10 @@ static void on_read(redisAsyncContext *ac, void *answer, void *arg)
 	hw_redis_link_got(&r->link);
 	if (reply->type == REDIS_REPLY_STRING && sscanf(reply->str, "%15" SCNd64 " %15" SCNd64, &ms, &last) != 2)
 		ms = -1;
-	hw_watched_set(r, hw_clock_now(), ms);
+	struct hw_now now = hw_clock_now();
+	if (reply->type == REDIS_REPLY_STRING && !is_possible(now, ms))
+		tell_lost(r);
+	hw_watched_set(r, now, ms);
 }
 
 int hw_watched_read(struct hw_redis *r)

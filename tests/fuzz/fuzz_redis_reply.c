@@ -194,10 +194,11 @@ static void on_outbox(void *arg, const char *id, size_t id_len, const char *payl
 	MUST(id_len > 0 && id_len <= HW_ID_MAX && memchr(id, '\0', id_len) == NULL && (payload || len == 0));
 }
 
-static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, bool complete)
+static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, const char *first, bool complete)
 {
 	struct world *w = arg;
-	(void)devices, (void)unusable, (void)complete;
+	(void)devices, (void)complete;
+	MUST(unusable > 0 || !*first);
 	w->loaded = true;
 	hw_monitor_loaded(w->monitor);
 }

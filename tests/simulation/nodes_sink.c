@@ -463,7 +463,7 @@ static void take_outbox(struct hw_redis *r, const struct nw_hashes *all)
 	if (again)
 		return;
 	r->loaded = true;
-	r->ops->on_loaded(r->arg, r->devices, 0, true);
+	r->ops->on_loaded(r->arg, r->devices, 0, "", true);
 	r->sweep = r->h->w->lie != NW_LIE_COMPARE;
 }
 

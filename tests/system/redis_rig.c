@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* See redis_rig.h. A server dies with its test's process; its directory goes when rig_run() is done. */
 #include "redis_rig.h"
-#include "free_port.h"
 #include "../sink_state.h"
 #include "../suite.h"
+#include "free_port.h"
 #include "heartwheel/partition.h"
 
 #include <check.h>
@@ -214,7 +214,7 @@ static void on_outbox(void *arg, const char *id, size_t id_len, const char *payl
 	snprintf(g->outbox_last, sizeof(g->outbox_last), "%.*s=%.*s", (int)id_len, id, (int)len, payload);
 }
 
-static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, bool complete)
+static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, const char *first, bool complete)
 {
 	struct rig *g = arg;
 	ck_assert(complete);
@@ -222,6 +222,7 @@ static void on_loaded(void *arg, uint64_t devices, uint64_t unusable, bool compl
 	g->loaded = true;
 	g->devices = devices;
 	g->unusable = unusable;
+	ck_assert(unusable || !*first);
 	hw_monitor_loaded(g->m);
 }
 

@@ -310,6 +310,7 @@ START_TEST(twenty_thousand_and_garbage)
 	rig_do(g, "HSET device:state:bad-state state asleep seq 5");
 	rig_do(g, "HSET device:state:gone state forgotten seq 5");
 	rig_do(g, "SET device:state:string x");
+	rig_do(g, "HSET device:state:other group x");
 	rig_do(g, "HSET device:state: state online seq 5");
 	rig_do(g, "HSET device:state:a/+ state online seq 5");
 	rig_do(g, "HSET device:state:%b state online seq 5", invalid, (size_t)256);
@@ -319,9 +320,12 @@ START_TEST(twenty_thousand_and_garbage)
 	rig_start(g);
 	hw_redis_load(g->r); /* before the link is up */
 	rig_until(g, rig_is_loaded, 20000);
-	ck_assert_uint_eq(g->devices, MANY);
-	ck_assert_uint_eq(g->unusable, 9);
-	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(g->m)), MANY);
+	ck_assert_uint_eq(g->devices, MANY + 4);
+	ck_assert_uint_eq(g->unusable, 6);
+	ck_assert_uint_eq(hw_monitor_stats(g->m)->refused[HW_REFUSED_STORED], 4);
+	ck_assert_int_eq(hw_device_state(find("no-seq")), HW_STATE_ONLINE);
+	ck_assert_int_eq(hw_device_state(find("bad-state")), HW_STATE_ONLINE);
+	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(g->m)), MANY + 4);
 	ck_assert_uint_eq(g->outbox, 2);
 	const struct hw_device *d = find("d4");
 	ck_assert_int_eq(hw_device_state(d), HW_STATE_OFFLINE);
@@ -340,8 +344,8 @@ START_TEST(how_long_devices_are_gone)
 	const struct {
 		const char *id, *watched;
 		int64_t gone_ms;
-	} of[] = {{"a", "1000000 5", 4000000}, {"b", "1000000 4", 0},  {"c", "9000000 5", 0},
-	          {"d", "1000000", 0},         {"e", "1000000 5x", 0}, {"f", "-1 5", 5000001}};
+	} of[] = {{"a", "1000000 5", 4000000}, {"b", "1000000 4", 0}, {"c", "9000000 5", 0}, {"d", "1000000", 0},
+	          {"e", "1000000 5x", 0},      {"f", "-1 5", 0},      {"g", "99999999 5", 0}};
 	rig_do(g, "SET device:watched %s", "5000000 1");
 	for (size_t k = 0; k < sizeof(of) / sizeof(*of); k++)
 		rig_do(g, "HSET device:state:%s state offline seq 5 since 1 watched %s", of[k].id, of[k].watched);
@@ -355,6 +359,21 @@ START_TEST(how_long_devices_are_gone)
 		              (long long)gone_ms);
 	}
 	ck_assert_int_lt(hw_monitor_gone_ms(g->m, rig_now(), find("z")), 60000);
+	ck_assert_uint_eq(hw_monitor_stats(g->m)->refused[HW_REFUSED_STORED], 4); /* of d, e, f and g */
+	ck_assert_uint_eq(g->troubles, 0);
+}
+END_TEST
+
+/* No program makes a monitor forget by a clock of watching that cannot be: the devices count as offline since now. */
+START_TEST(a_clock_of_watching_that_is_far_ahead)
+{
+	rig_do(g, "SET device:watched %s", _i ? "34000000000000 1" : "-5 1");
+	rig_do(g, "HSET device:state:a state offline seq 5 since 1 watched %s", "1000000 5");
+	rig_start(g);
+	hw_redis_load(g->r);
+	rig_until(g, rig_is_loaded, IDLE_MS);
+	ck_assert_int_lt(hw_monitor_gone_ms(g->m, rig_now(), find("a")), 60000);
+	ck_assert_uint_eq(g->troubles, 1);
 }
 END_TEST
 
@@ -617,6 +636,7 @@ static Suite *suite(void)
 	tcase_add_test(t, times_and_seqs_that_are_far_ahead);
 	tcase_add_test(t, a_seq_that_another_program_makes_absurd);
 	tcase_add_test(t, how_long_devices_are_gone);
+	tcase_add_loop_test(t, a_clock_of_watching_that_is_far_ahead, 0, 2);
 	tcase_add_test(t, looks_at_devices_are_bounded);
 	tcase_add_loop_test(t, down_is_when_no_node_saw, 0, 14);
 	tcase_add_test(t, the_fields_of_one);

@@ -74,6 +74,7 @@ START_TEST(reading_again_keeps_how_long_a_device_is_gone)
 	load(s);
 	ck_assert_int_eq(gone_days(), 10);
 	s.gone_ms = 20 * DAY_MS;
+	w->now.wall_ms += 15 * DAY_MS; /* this machine's wall clock was behind */
 	load(s);
 	ck_assert_int_eq(gone_days(), 20);
 	s.seq = 4; /* of an earlier time offline */
@@ -82,7 +83,7 @@ START_TEST(reading_again_keeps_how_long_a_device_is_gone)
 	load(s);
 	ck_assert_int_eq(gone_days(), 20);
 	s.seq = 9; /* it was online meanwhile, and its stream was missed */
-	s.since_ms = w->now.wall_ms;
+	s.since_ms = w->now.wall_ms - 2 * DAY_MS;
 	s.gone_ms = 1 * DAY_MS;
 	load(s);
 	ck_assert_int_eq(gone_days(), 1);

@@ -67,7 +67,7 @@ START_TEST(test_loading)
 	s.id_len = 6;
 	s.state = HW_STATE_ONLINE;
 	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
-	s.seq = 0;
+	s.id_len = 0;
 	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), -EINVAL);
 	world_drain(v);
 	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_ONLINE), 1);
@@ -85,6 +85,78 @@ START_TEST(test_loading)
 	ck_assert(world_is(v, "silent", HW_STATE_OFFLINE));
 	ck_assert_int_eq(world_last(v, &at)->last_seen_ms > 0, 1);
 	world_free(v);
+}
+END_TEST
+
+/* A record without a usable state or seq is a device that is online until it is judged. What is known of a device
+ * stays.
+ */
+START_TEST(test_broken_records)
+{
+	struct hw_monitor_conf conf = world_conf();
+	conf.loading = true;
+	struct world *v = world_of_one(&conf);
+	world_connect(v);
+	const struct hw_stored all[] = {
+		{.id = "s", .id_len = 1, .state = HW_STATE_PROVISIONAL, .seq = 5},
+		{.id = "f", .id_len = 1, .state = HW_STATE_FORGOTTEN, .seq = 5},
+		{.id = "n", .id_len = 1, .state = HW_STATE_ONLINE, .seq = 0},
+		{.id = "b", .id_len = 1, .state = HW_STATE_PROVISIONAL, .seq = 0, .own_timeout_ms = 1, .group = ""},
+	};
+	for (size_t k = 0; k < sizeof(all) / sizeof(*all); k++) {
+		struct hw_stored s = all[k];
+		ck_assert_int_eq(hw_monitor_load(v->m, v->now, &s), 0);
+		ck_assert(world_is(v, s.id, HW_STATE_ONLINE));
+		ck_assert_uint_gt(world_device(v, s.id)->seq, 0);
+		ck_assert_int_eq(hw_monitor_timeout_ms(v->m, world_device(v, s.id)), 30000);
+	}
+	ck_assert_uint_eq(hw_monitor_stats(v->m)->refused[HW_REFUSED_STORED], 1 + 1 + 1 + 4);
+	hw_monitor_loaded(v->m);
+	world_drain(v);
+	ck_assert_uint_eq(world_count(v, HW_OUT_REFRESH, HW_STATE_ONLINE), 4);
+	world_pass(v, 29 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 0);
+	world_pass(v, 2 * S);
+	ck_assert_uint_eq(world_count(v, HW_OUT_TRANSITION, HW_STATE_OFFLINE), 4);
+	struct hw_stored again = all[0];
+	ck_assert_int_eq(hw_monitor_load(v->m, v->now, &again), 0);
+	ck_assert(world_is(v, "s", HW_STATE_OFFLINE));
+	world_free(v);
+}
+END_TEST
+
+/* A timeout in the store has the bounds of one that a payload asks for. */
+START_TEST(test_stored_timeouts_out_of_bounds)
+{
+	const int64_t ms[] = {
+		-1, 1, HW_TIMEOUT_MIN_MS - 1, HW_TIMEOUT_MIN_MS, HW_TIMEOUT_MAX_MS, HW_TIMEOUT_MAX_MS + 1};
+	const unsigned refused[] = {1, 2, 3, 3, 3, 4};
+	for (int k = 0; k < 6; k++) {
+		const char id[] = {(char)('a' + k), '\0'};
+		struct hw_stored s = {
+			.id = id, .id_len = 1, .state = HW_STATE_ONLINE, .seq = 5, .own_timeout_ms = ms[k]};
+		ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
+		ck_assert_uint_eq(hw_monitor_stats(w->m)->refused[HW_REFUSED_STORED], refused[k]);
+		ck_assert_int_eq(hw_device_own_timeout_ms(world_device(w, id)), k == 3 || k == 4 ? ms[k] : 0);
+	}
+}
+END_TEST
+
+/* A device that has gone an hour ago was not watched for longer, whatever the store says. */
+START_TEST(test_watched_for_longer_than_offline)
+{
+	const int64_t hour_ms = 3600000, gone_ms[] = {-1, hour_ms / 2, 2 * hour_ms, 26 * hour_ms};
+	const int64_t is_ms[] = {0, hour_ms / 2, hour_ms, 0};
+	for (int k = 0; k < 4; k++) {
+		const char id[] = {(char)('a' + k), '\0'};
+		struct hw_stored s = {
+			.id = id, .id_len = 1, .state = HW_STATE_OFFLINE, .seq = 5, .gone_ms = gone_ms[k]};
+		s.since_ms = w->now.wall_ms - hour_ms;
+		ck_assert_int_eq(hw_monitor_load(w->m, w->now, &s), 0);
+		int64_t is = hw_monitor_gone_ms(w->m, w->now, world_device(w, id));
+		ck_assert_msg(is >= is_ms[k] - 100 && is <= is_ms[k], "%s: %lld", id, (long long)is);
+	}
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->refused[HW_REFUSED_STORED], 2);
 }
 END_TEST
 
@@ -419,6 +491,9 @@ int main(void)
 	tcase_set_timeout(tc, 20);
 	tcase_add_test(tc, test_reports_heard_while_loading);
 	tcase_add_test(tc, test_loading);
+	tcase_add_test(tc, test_broken_records);
+	tcase_add_test(tc, test_watched_for_longer_than_offline);
+	tcase_add_test(tc, test_stored_timeouts_out_of_bounds);
 	tcase_add_test(tc, test_forgetting);
 	tcase_add_test(tc, test_who_is_heard_again_after_being_forgotten_is_new);
 	tcase_add_test(tc, test_forget_after);

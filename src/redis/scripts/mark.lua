@@ -11,13 +11,15 @@
 --
 -- The clock of watching, "MS LAST", counts the milliseconds in which a monitor saw the fleet; LAST is the time of Redis at
 -- the last step. No step is longer than STEP_MS: so the clock stands still while no monitor sees, and a jump of Redis' time
--- counts for nothing. Where it is lost, it begins at 0: each device that is offline then counts as gone just now.
+-- counts for nothing. Where it is lost, or is more than the time since SINCE_MS (../watched.c), it begins at 0: each device
+-- that is offline then counts as gone just now.
 --
 --   KEYS  monitor:NODE_ID; watched; of several nodes: nodes
 --   ARGV  the mark, which begins with the run; '1' if it may be put where there is none, else '0'; '1' if this monitor sees,
 --         else '0'; of several nodes: NODE_ID
 
 local STEP_MS, MS_MAX = 10000, 35184372088831
+local SINCE_MS = 1704067200000 -- 2024-01-01
 
 local function string_at(key)
 	local text = redis.pcall('GET', key)
@@ -31,7 +33,8 @@ local function watch(now)
 	local text = string_at(KEYS[2]) or ''
 	local ms, last = string.match(text, '^(%d+) (%d+)$')
 	ms, last = tonumber(ms), tonumber(last)
-	if not ms or ms > MS_MAX or last > MS_MAX then
+	local most = now > SINCE_MS and now - SINCE_MS or MS_MAX -- a clock before that date is wrong, and bounds nothing
+	if not ms or ms > most or last > MS_MAX then
 		ms, last = 0, now
 	end
 	if ARGV[3] == '1' then
