@@ -259,7 +259,8 @@ static void tell_odd(struct hw_clerk *c, int part, const struct hw_source_page *
 		[HW_ODD_FIELDS] = "skipped: a field is missing or makes no sense",
 		[HW_ODD_TIME] = "skipped: the time is negative or more than a day ahead of Redis' clock",
 		[HW_ODD_SEQ] = "skipped: seq is missing or more than a day ahead of Redis' clock",
-		[HW_ODD_TEXT] = "kept with a corrected text: it was no UTF-8, or too long"};
+		[HW_ODD_TEXT] = "kept with a corrected text: it was no UTF-8, or too long",
+		[HW_ODD_EARLY] = "kept with the time of their place in the stream: theirs is before the year 2000"};
 	char at[HW_EVENT_ID_TEXT];
 	hw_event_id_text(p->odd_at, at);
 	for (int i = 0; i < HW_ODD_KINDS; i++)
@@ -602,7 +603,7 @@ const char *hw_clerk_rows_name(enum hw_clerk_rows kind)
 
 const char *hw_clerk_odd_name(enum hw_source_odd kind)
 {
-	static const char *const names[HW_ODD_KINDS] = {"fields", "time", "seq", "text"};
+	static const char *const names[HW_ODD_KINDS] = {"fields", "time", "seq", "text", "early"};
 	return names[kind];
 }
 

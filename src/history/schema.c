@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* mysql NULL: nothing there; its indexes stand in the tables, since MySQL makes none if it is missing. */
+/* NULL: nothing there; the indexes of MySQL stand in the tables, since it makes none if it is missing. */
 struct step {
 	const char *sqlite, *mysql;
 };
@@ -77,7 +77,13 @@ static const struct step version_1[] = {
 	{"CREATE INDEX IF NOT EXISTS task_ended ON task (ended_ms)", NULL},
 	{NULL, NULL}};
 
-static const struct step *const versions[] = {version_1};
+/* MariaDB and MySQL take 'a' and 'a ' for one text where a column is of characters: so what is compared is of bytes. */
+static const struct step version_2[] = {{NULL, "ALTER TABLE device MODIFY grp " ID},
+                                        {NULL, "ALTER TABLE sight MODIFY node " ID},
+                                        {NULL, "ALTER TABLE task MODIFY task " ID},
+                                        {NULL, NULL}};
+
+static const struct step *const versions[] = {version_1, version_2};
 _Static_assert(sizeof(versions) / sizeof(*versions) == HW_SCHEMA_VERSION, "a way to each version");
 
 static int failed(struct hw_sql *s, char why[HW_SQL_WHY])
@@ -101,7 +107,7 @@ static int upgrade(struct hw_sql *s, int64_t from)
 {
 	char text[160];
 	for (int64_t v = from; v < HW_SCHEMA_VERSION; v++) {
-		for (const struct step *step = versions[v]; step->sqlite; step++) {
+		for (const struct step *step = versions[v]; step->sqlite || step->mysql; step++) {
 			const char *statement = hw_sql_pick(s, step->sqlite, step->mysql);
 			if (statement && hw_sql_run(s, statement) != 0)
 				return -EIO;

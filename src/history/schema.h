@@ -8,7 +8,7 @@
 
 #include "history/sql.h"
 
-#define HW_SCHEMA_VERSION 1
+#define HW_SCHEMA_VERSION 2
 
 /* Makes the tables, or brings them up to date. 0; or -EIO, or -ENOTSUP if a newer program has made them, with the
  * reason in `why`. */

@@ -20,9 +20,11 @@
 #include "link/link.h"
 #include "link/trouble.h"
 
-#define KEY_MAX   160
-#define WAIT_MS   "1000" /* far below HW_LINK_SILENCE_MS */
-#define SCAN_MORE 2      /* SCAN may answer more keys than it is asked for, which is a quarter of a page */
+#define EARLIEST_MS INT64_C(946684800000) /* 2000-01-01: no device went online or offline before */
+#define ENTRIES_MAX (INT64_C(1) << 53)    /* a stream that tells of more has been written to by XSETID */
+#define KEY_MAX     160
+#define WAIT_MS     "1000" /* far below HW_LINK_SILENCE_MS */
+#define SCAN_MORE   2      /* SCAN may answer more keys than it is asked for, which is a quarter of a page */
 
 struct hw_source {
 	struct event_base *base; /* owned */
@@ -202,12 +204,22 @@ static int ask(struct hw_source *s, reader *read, void *arg, int argc, const cha
 	return answers(s);
 }
 
+/* A decimal number; -1 for anything else. */
+static void take_number(int64_t *to, const redisReply *from)
+{
+	bool good = from->len > 0 && from->len <= 18 && strspn(from->str, "0123456789") == from->len;
+	*to = good ? strtoll(from->str, NULL, 10) : -1;
+}
+
 /* --- the clock ---------------------------------------------------------------------------------------------------- */
 
 static bool read_clock(void *arg, const redisReply *reply)
 {
+	int64_t s = -1;
 	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->type == REDIS_REPLY_STRING)
-		*(int64_t *)arg = strtoll(reply->element[0]->str, NULL, 10) * 1000;
+		take_number(&s, reply->element[0]);
+	if (s > 0 && s <= UINT32_MAX)
+		*(int64_t *)arg = s * 1000;
 	return true;
 }
 
@@ -234,13 +246,6 @@ static int64_t clock_ms(const struct hw_source *s, struct hw_event_id at)
 static bool is_text(const redisReply *r)
 {
 	return r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS;
-}
-
-/* A decimal number; -1 for anything else. */
-static void take_number(int64_t *to, const redisReply *from)
-{
-	bool good = from->len > 0 && from->len <= 18 && strspn(from->str, "0123456789") == from->len;
-	*to = good ? strtoll(from->str, NULL, 10) : -1;
 }
 
 /* Returns false if a text had to be corrected. */
@@ -318,6 +323,17 @@ static bool is_name(enum hw_stream stream, const char *field)
 	return strcmp(field, stream == HW_STREAM_EVENTS ? "id" : "receiver") == 0 || strcmp(field, "task") == 0;
 }
 
+/* A device's clock that was never set, or another program, makes a time that cannot be: it would begin an outage of
+ * hundreds of months. The entry's place says when it was written. Returns whether the time was replaced. */
+static bool correct_early(struct hw_entry *e, enum hw_stream stream, int64_t now_ms)
+{
+	bool early = stream == HW_STREAM_EVENTS && e->time_ms > 0 && e->time_ms < EARLIEST_MS;
+	if (!early || e->at.ms < EARLIEST_MS || e->at.ms > INT64_MAX || !hw_bounds_time((int64_t)e->at.ms, now_ms))
+		return false;
+	e->time_ms = (int64_t)e->at.ms;
+	return true;
+}
+
 /* Appends an entry to the page, or counts it as odd. */
 static void take_entry(struct hw_source *s, enum hw_stream stream, struct hw_event_id at, const redisReply *fields,
                        struct hw_source_page *p)
@@ -331,10 +347,11 @@ static void take_entry(struct hw_source *s, enum hw_stream stream, struct hw_eve
 		if (is_text(name) && is_text(value) && !take_field(stream, e, name->str, value))
 			*(is_name(stream, name->str) ? &same_names : &same) = false;
 	}
+	bool early = correct_early(e, stream, clock_ms(s, at));
 	enum hw_source_odd odd = odd_of(stream, e, clock_ms(s, at), same_names);
 	p->n += odd == HW_ODD_KINDS;
-	if (odd == HW_ODD_KINDS && !same)
-		odd = HW_ODD_TEXT;
+	if (odd == HW_ODD_KINDS && (early || !same))
+		odd = early ? HW_ODD_EARLY : HW_ODD_TEXT;
 	if (odd != HW_ODD_KINDS)
 		note_odd(p, odd, at);
 }
@@ -367,7 +384,7 @@ static bool take_range(struct reading *r, const redisReply *range, struct hw_eve
 			continue;
 		take_entry(r->s, r->stream, at, entry->element[1], p);
 		p->to.at = at;
-		p->to.n++;
+		p->to.n += p->to.n < ENTRIES_MAX;
 	}
 	p->more = range->elements > r->s->page;
 	return true;
@@ -383,11 +400,11 @@ static bool read_page(void *arg, const redisReply *reply)
 	return r->gone || take_range(r, reply, r->page->from.at);
 }
 
-static bool read_number(const redisReply *r, int64_t *out)
+/* How many entries; -1 for what is none. XSETID makes a stream tell any number. */
+static int64_t number_of_entries(const redisReply *r)
 {
-	if (r->type == REDIS_REPLY_INTEGER)
-		*out = r->integer;
-	return r->type == REDIS_REPLY_INTEGER;
+	bool good = r->type == REDIS_REPLY_INTEGER && r->integer >= 0 && r->integer <= ENTRIES_MAX;
+	return good ? r->integer : -1;
 }
 
 /* XINFO STREAM */
@@ -403,12 +420,14 @@ static bool read_info(struct reading *r, const redisReply *info)
 		if (!is_text(name))
 			continue;
 		if (strcmp(name->str, "length") == 0)
-			read_number(v, &r->length);
+			r->length = number_of_entries(v);
 		else if (strcmp(name->str, "entries-added") == 0)
-			read_number(v, &r->added);
+			r->added = number_of_entries(v);
 		else if (strcmp(name->str, "last-generated-id") == 0 && is_text(v))
 			(void)hw_event_id_parse(v->str, v->len, &r->last);
 	}
+	if (r->added < r->length)
+		r->added = -1;
 	return r->length >= 0;
 }
 

@@ -556,7 +556,8 @@ def test_hostile_entries_are_skipped_and_the_rest_is_kept(env, redis, kind):
     assert db.rows("SELECT from_ms, cause FROM sight ORDER BY from_ms") == [(s.now, "c" * 40), (s.now + 10, "?(?")]
     assert db.rows("SELECT task, sender, why FROM task ORDER BY task") == [("t0", "a", ""), ("t1", "?", "?" * 255)]
     m = h.metrics()
-    assert [m.get("history_unusable_total", kind=k) for k in ("fields", "time", "seq", "text")] == [3, 6, 3, 4]
+    assert [m.get("history_unusable_total", kind=k) for k in ("fields", "time", "seq", "text", "early")] == [3, 6, 3, 4, 1]
+    assert db.rows("SELECT COUNT(*) FROM transition t JOIN device d ON d.dev = t.dev WHERE d.id = 'x' AND t.at_ms > %d" % s.now) == [(1,)]
     assert "more than a day ahead of Redis' clock; one is at" in h.log(), h.log()
     # The greatest place there is: it is longer than its column, and the worker resumes behind it.
     env.redis.xadd(s.stream, s.entry("d1", "online", s.now + 4), id="%d-%d" % (2**64 - 1, 2**64 - 1))
@@ -569,6 +570,46 @@ def test_hostile_entries_are_skipped_and_the_rest_is_kept(env, redis, kind):
     s.write([s.entry("d1", "offline", s.now + 5)])
     wait_read(h, env)
     assert dict(db.rows("SELECT id, state FROM device"))["d1"] == "offline"
+    h.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_that_differ_by_a_space_are_two(env, redis, kind):
+    """Also in tables that an older version made, which took them for one."""
+    db, s = database(env, kind), Scribe(env, 21)
+    h = History(env, db).start()
+
+    def tasks(*names):
+        for name in names:
+            env.redis.xadd(s.tasks, {"task": name, "receiver": "d1", "sender": "a", "state": "sent", "time_ms": s.now})
+            s.saw("seeing", s.now, s.now + 9, node=name)
+        wait_read(h, env, "task:events")
+        wait_read(h, env, "device:sight")
+    tasks("a", "a ")
+    assert db.rows("SELECT COUNT(*) FROM task") == db.rows("SELECT COUNT(*) FROM sight") == [(2,)]
+    h.stop()
+    if kind == "mariadb":
+        assert db.query("DELETE FROM task; DELETE FROM sight; UPDATE position SET n = 1 WHERE stream = 'schema'; " + "; ".join(
+            "ALTER TABLE %s MODIFY %s VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL" % c
+            for c in (("device", "grp"), ("sight", "node"), ("task", "task"))), db.base).returncode == 0
+        h.start()
+        tasks("b", "b ")
+        assert db.rows("SELECT COUNT(*) FROM task") == db.rows("SELECT COUNT(*) FROM sight") == [(2,)]
+        h.stop()
+    assert db.rows("SELECT n FROM position WHERE stream = 'schema'") == [(2,)]
+
+
+def test_a_stream_that_tells_any_number_of_entries(env, redis):
+    db, s = database(env), Scribe(env, 22)
+    s.some(5)
+    last = env.redis.xinfo_stream(s.stream)["last-generated-id"]
+    env.redis.execute_command("XSETID", s.stream, last, "ENTRIESADDED", 2**63 - 1, "MAXDELETEDID", "0-1")
+    h = History(env, db).start()
+    wait_read(h, env)
+    s.some(5)
+    wait_read(h, env)
+    assert in_sql(db) == s.written and gaps(db) == []
+    assert 0 <= db.rows("SELECT n FROM position WHERE stream = 'device:events'")[0][0] <= 2**53
     h.stop()
 
 
