@@ -11,9 +11,6 @@
 #include "mqtt/receive.h"
 
 #define LOOKS 16 /* a turn */
-#define LONGEST                                                                                                        \
-	(1 << 17) /* of a packet: the library's must lie in the socket as a whole, others delay what follows           \
-	           */
 
 void hw_acks_begin(struct hw_acks *a)
 {
@@ -38,7 +35,7 @@ static enum hw_link_read too_long(struct hw_acks *a, size_t size)
 {
 	const struct hw_mqtt_conf *c = &a->link->conf;
 	hw_why_say(&a->link->why,
-	           "%s:%d began a packet of %zu bytes to '%s', which has subscribed to nothing: connection closed",
+	           "%s:%d began a packet of %zu bytes to '%s', which expects only short ones: connection closed",
 	           c->host, c->port, size, c->client_id);
 	return HW_LINK_LOST;
 }
@@ -65,7 +62,7 @@ static enum hw_link_read skip(struct hw_acks *a)
 static enum hw_link_read wait_for_rest(struct hw_acks *a, bool is_ack, size_t seen, size_t size)
 {
 	int fd = hw_link_socket(a->link);
-	if (size > LONGEST)
+	if (size > HW_PACKET_ACK_MOST)
 		return too_long(a, size);
 	bool ended = hw_receive_ended(fd);
 	size_t waiting = hw_receive_waiting(fd);
@@ -106,7 +103,7 @@ static enum hw_link_read look(struct hw_acks *a)
 		a->skip = done - (size_t)thrown; /* of the last one, which has not all come */
 		return done == n && n < HW_RECEIVE_LOOK ? HW_LINK_DRAINED : HW_LINK_MORE;
 	}
-	if (kind == HW_PACKET_NO_ACK && p.size > LONGEST)
+	if (kind == HW_PACKET_NO_ACK && p.size > HW_PACKET_ACK_MOST)
 		return too_long(a, p.size);
 	if (kind == HW_PACKET_NO_ACK && p.size > 0 && is_message(a->seen[0])) {
 		a->skip = p.size;

@@ -88,7 +88,7 @@ enum hw_packet_ack_kind hw_packet_look_ack(const void *bytes, size_t n, bool v5,
 		return HW_PACKET_ACK_PART;
 	size_t told = (v5 && rest > 2) ? 3 : 2, at = (size_t)(s - (const uint8_t *)bytes);
 	a->size = l == READ ? at + rest : 0;
-	if (l == BAD || (head & KIND) != PUBACK || rest < 2)
+	if (l == BAD || (head & KIND) != PUBACK || rest < 2 || a->size > HW_PACKET_ACK_MOST)
 		return HW_PACKET_NO_ACK;
 	if ((size_t)(end - s) < told) {
 		a->size = at + told;

@@ -32,8 +32,12 @@ enum hw_packet_kind hw_packet_look(const void *bytes, size_t n, bool v5, struct 
 enum hw_packet_ack_kind {
 	HW_PACKET_ACK_PART, /* more bytes are needed */
 	HW_PACKET_ACK,      /* the beginning of a PUBACK, as far as `id` and `reason`: the rest may be still to come */
-	HW_PACKET_NO_ACK    /* a packet of another kind, whole or not, or one that breaks the rules */
+	HW_PACKET_NO_ACK    /* a packet of another kind, whole or not, or one that breaks the rules or is too long */
 };
+
+/* Bytes of a packet on a connection that awaits acknowledgements. The library's packets must lie in the socket as a
+ * whole, and a longer packet of any kind delays the acknowledgements that follow it. */
+#define HW_PACKET_ACK_MOST (1 << 17)
 
 struct hw_packet_ack {
 	size_t size;    /* of the packet, or 0: a length that breaks the rules; of a part: as above */

@@ -257,6 +257,10 @@ START_TEST(test_acks)
 		{"\x40\x80\x80\x80\x80", 5, true, HW_PACKET_NO_ACK, 0, 0, 0}, /* a length of five bytes */
 		{"\x40\1\1", 3, true, HW_PACKET_NO_ACK, 3, 0, 0},             /* half an id */
 		{"\x40\0", 2, true, HW_PACKET_NO_ACK, 2, 0, 0},
+		{"\x40\xff\xff\xff\x7f\0\1", 7, true, HW_PACKET_NO_ACK, 268435460, 0, 0},
+		{"\x40\xff\xff\xff\x7f", 5, false, HW_PACKET_NO_ACK, 268435460, 0, 0},
+		{"\x40\xfc\xff\x07\1\2\0", 7, true, HW_PACKET_ACK, 1 << 17, 258, 0}, /* the longest */
+		{"\x40\xfd\xff\x07\1\2\0", 7, true, HW_PACKET_NO_ACK, (1 << 17) + 1, 0, 0},
 		{"\xd0\0", 2, true, HW_PACKET_NO_ACK, 2, 0, 0},
 		{"\xe0\5\x8e", 3, true, HW_PACKET_NO_ACK, 7, 0, 0}, /* not whole, but known not to be one */
 		{"\x50\2\1\2", 4, true, HW_PACKET_NO_ACK, 4, 0, 0},
