@@ -532,7 +532,7 @@ int hw_app_listen(struct hw_app *a)
 	else if (rc)
 		hw_log(a->log, HW_LOG_ERROR,
 		       "cannot open the control socket %s: %s; see [http] socket and socket_group", c->http_socket,
-		       strerror(-rc));
+		       hw_socket_error(-rc));
 	if (!rc)
 		rc = hw_control_pass_to(a->control, c->tasks_socket, c->history_socket);
 	return rc ? rc : listen_remote(a);

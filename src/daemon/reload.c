@@ -130,7 +130,7 @@ static void switch_log(struct hw_app *a, const struct hw_settings *to)
 		rc = hw_log_open(a->log, to->log, to->log_level, NULL);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot log to %s: %s; logging goes on where it was", to->log,
-		       strerror(-rc));
+		       hw_file_error(-rc));
 	a->log->level = to->log_level;
 }
 
@@ -230,7 +230,7 @@ static struct hw_settings *load(struct hw_app *a, struct hw_http_plan *plan, str
 		return to;
 	errors->lines = calloc(1, sizeof(*errors->lines));
 	if (errors->lines && asprintf(&errors->lines[0], "%s:%u: key 'log': cannot log to %s: %s", to->head.path,
-	                              hw_conf_line(to, "monitor", "log"), to->log, strerror(-rc)) >= 0)
+	                              hw_conf_line(to, "monitor", "log"), to->log, hw_file_error(-rc)) >= 0)
 		errors->n = 1;
 	hw_conf_free(to);
 	return NULL;

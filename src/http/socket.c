@@ -196,3 +196,10 @@ void hw_socket_fini(struct hw_socket *s)
 	free(s->path);
 	*s = (struct hw_socket){.fd = -1};
 }
+
+const char *hw_socket_error(int error)
+{
+	return error == EADDRINUSE ? "another process answers on it"
+	       : error == ENOTSOCK ? "it is another file; remove it"
+	                           : strerror(error);
+}

@@ -33,4 +33,7 @@ bool hw_socket_is_any(int fd);
 /* Closes it (unless fd is -1: given away) and removes its file. */
 void hw_socket_fini(struct hw_socket *s);
 
+/* As strerror(), for an error of hw_socket_listen(). */
+const char *hw_socket_error(int error);
+
 #endif

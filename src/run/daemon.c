@@ -32,7 +32,7 @@ static int lock_pid_file(struct hw_daemon *d)
 		        d->pid_file);
 	else if (fd < 0)
 		fprintf(stderr, "%s: cannot open the pid file %s: %s; see [%s] pid_file\n", d->name, d->pid_file,
-		        strerror(-fd), d->section);
+		        hw_file_error(-fd), d->section);
 	return fd;
 }
 
@@ -42,7 +42,8 @@ static int open_log(struct hw_daemon *d, const char *where, int level)
 		hw_make_parent(where, &d->user);
 	int rc = hw_log_open(&d->log, where, level, &d->user);
 	if (rc)
-		fprintf(stderr, "%s: cannot log to %s: %s; see [%s] log\n", d->name, where, strerror(-rc), d->section);
+		fprintf(stderr, "%s: cannot log to %s: %s; see [%s] log\n", d->name, where, hw_file_error(-rc),
+		        d->section);
 	return rc;
 }
 

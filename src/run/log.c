@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,9 +32,40 @@ void hw_log_init(struct hw_log *l, const char *name)
 	l->level = HW_LOG_INFO;
 }
 
+/* A pipe to which this process writes anyway: /dev/stderr may be one. */
+static bool is_own_output(const struct stat *st)
+{
+	struct stat own;
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fstat(fd, &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino)
+			return true;
+	return false;
+}
+
+/* A regular file, or a device as /dev/null. A FIFO would block open(), and each line while its reader is slow. */
+static int check_file(int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode))
+		return 0;
+	if (!S_ISCHR(st.st_mode) && !is_own_output(&st))
+		return -EMEDIUMTYPE;
+	return fcntl(fd, F_SETFL, O_APPEND) < 0 ? -errno : 0;
+}
+
 static int open_file(const char *path, const struct hw_user *u)
 {
-	return hw_user_open(u, path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY, 0640);
+	int fd = hw_user_open(u, path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0640);
+	if (fd == -ENXIO)
+		return -EMEDIUMTYPE; /* a FIFO without a reader, or a socket */
+	int rc = fd < 0 ? fd : check_file(fd);
+	if (rc == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return rc;
 }
 
 int hw_log_open(struct hw_log *l, const char *where, int level, const struct hw_user *u)
@@ -85,7 +117,8 @@ int hw_log_reopen(struct hw_log *l)
 {
 	int rc = open_anew(l);
 	if (rc)
-		hw_log(l, HW_LOG_ERROR, "cannot reopen %s: %s; logging goes on where it was", l->path, strerror(-rc));
+		hw_log(l, HW_LOG_ERROR, "cannot reopen %s: %s; logging goes on where it was", l->path,
+		       hw_file_error(-rc));
 	else
 		hw_log(l, HW_LOG_NOTICE, "log reopened");
 	return rc;
@@ -113,6 +146,7 @@ static void tame(char *text)
 
 static void write_line(struct hw_log *l, enum hw_log_level level, const char *text)
 {
+	l->failed |= l->starting && level >= HW_LOG_ERROR;
 	if (l->starting && l->to != HW_LOG_TO_STDERR && level >= HW_LOG_ERROR)
 		dprintf(STDERR_FILENO, "%s: %s\n", l->name, text);
 	if (l->to == HW_LOG_TO_SYSLOG) {

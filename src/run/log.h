@@ -29,6 +29,7 @@ struct hw_log {
 	enum { HW_LOG_TO_STDERR, HW_LOG_TO_SYSLOG, HW_LOG_TO_FILE } to;
 	int fd;        /* of a file, -1 otherwise */
 	bool starting; /* errors are said on stderr too: whoever starts the daemon should see why it fails */
+	bool failed;   /* while it was starting, an error was written */
 	char *path;
 	struct hw_log_limit {
 		struct hw_log_line {

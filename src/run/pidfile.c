@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "heartwheel/print.h"
@@ -16,6 +17,11 @@ int hw_pidfile_lock(const char *path, const struct hw_user *u, pid_t *holder)
 	int fd = hw_user_open(u, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0)
 		return fd;
+	struct stat st;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EMEDIUMTYPE;
+	}
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		int error = errno;
 		char text[32] = "";

@@ -93,7 +93,7 @@ static int listen_local(struct hw_tasks_app *a, struct hw_daemon *d)
 	int rc = hw_http_listen(&a->http, c->socket, c->socket_group);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot open the socket %s: %s; see [tasks] socket and socket_group",
-		       c->socket, rc == -EADDRINUSE ? "another process answers on it" : strerror(-rc));
+		       c->socket, hw_socket_error(-rc));
 	else
 		rc = hw_daemon_give_socket(d, c->socket, c->socket_group);
 	return rc;
@@ -127,7 +127,7 @@ static int serve(void *conf, struct hw_daemon *d)
 		       c->node_id);
 		hw_daemon_ready(d);
 		rc = hw_loop_run(&a.loop);
-	} else {
+	} else if (!d->log.failed) {
 		hw_log(a.log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
 	}
 	hw_tasks_app_fini(&a, STOP_MS);

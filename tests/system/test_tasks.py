@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tasks: from submission over MQTT to the end that is told."""
 import json
+import os
 import random
 import signal
 import subprocess
@@ -486,3 +487,14 @@ def test_stopped_while_answers_come(env):
     tasks.start()
     for name in names:
         tasks.wait_state(name, "complete")
+
+
+@pytest.mark.parametrize("key", ["socket", "pid_file", "log"])
+def test_a_fifo_in_the_place_of_a_file(env, key):
+    """The last line names the path and the key."""
+    fifo = env.own_dir("fifo") / "it"
+    os.mkfifo(fifo)
+    tasks = Tasks(env, **{key: fifo}).start(ready=False)
+    assert tasks.wait(PATIENCE) == 1
+    last = tasks.log().splitlines()[-1]
+    assert str(fifo) in last and "see [tasks] " + key in last, tasks.log()

@@ -177,6 +177,57 @@ START_TEST(a_log_that_was_moved_is_opened_anew)
 }
 END_TEST
 
+START_TEST(a_log_is_no_fifo)
+{
+	const struct hw_user nobody = {0};
+	struct hw_log l;
+	char moved[160];
+	hw_log_init(&l, "test");
+	hw_make_parent(path, &nobody);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	for (int reader = -1, i = 0; i < 2; i++, reader = open(path, O_RDONLY | O_NONBLOCK)) {
+		ck_assert(i == 0 || reader >= 0);
+		ck_assert_int_eq(hw_log_open(&l, path, HW_LOG_DEBUG, &nobody), -EMEDIUMTYPE);
+		ck_assert_int_eq(hw_log_try(path), -EMEDIUMTYPE);
+	}
+	ck_assert_int_eq(hw_log_open(&l, "/dev/null", HW_LOG_DEBUG, &nobody), 0);
+	hw_log_close(&l);
+	ck_assert_int_eq(unlink(path), 0);
+	log_to_file(&l, HW_LOG_DEBUG);
+	snprintf(moved, sizeof(moved), "%s.1", path);
+	ck_assert_int_eq(rename(path, moved), 0);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	ck_assert_int_eq(hw_log_reopen(&l), -EMEDIUMTYPE);
+	hw_log_close(&l);
+	ck_assert_int_eq(rename(moved, path), 0);
+	ck_assert_uint_eq(count("no regular file; logging goes on where it was"), 1);
+}
+END_TEST
+
+START_TEST(a_log_goes_to_the_own_pipe)
+{
+	struct hw_log l;
+	int pipe_of[2], was = dup(STDERR_FILENO);
+	ck_assert_int_eq(pipe(pipe_of), 0);
+	ck_assert_int_ge(dup2(pipe_of[1], STDERR_FILENO), 0);
+	hw_log_init(&l, "test");
+	int rc = hw_log_open(&l, "/dev/stderr", HW_LOG_DEBUG, NULL);
+	dup2(was, STDERR_FILENO);
+	ck_assert_int_eq(rc, 0);
+	hw_log_close(&l);
+}
+END_TEST
+
+START_TEST(a_pid_file_is_no_fifo)
+{
+	const struct hw_user nobody = {0};
+	pid_t holder;
+	hw_make_parent(path, &nobody);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	ck_assert_int_eq(hw_pidfile_lock(path, &nobody, &holder), -EMEDIUMTYPE);
+}
+END_TEST
+
 /* --- the background */
 
 /* What the foreground's process exits with, when its child does `child` and exits with `status`. */
@@ -346,6 +397,9 @@ int main(void)
 	tcase_add_test(tc, repeats_of_a_kind_are_held_back);
 	tcase_add_test(tc, what_differs_each_time_is_held_back_too);
 	tcase_add_test(tc, a_log_that_was_moved_is_opened_anew);
+	tcase_add_test(tc, a_log_is_no_fifo);
+	tcase_add_test(tc, a_log_goes_to_the_own_pipe);
+	tcase_add_test(tc, a_pid_file_is_no_fifo);
 	tcase_add_test(tc, the_foreground_ends_when_the_child_is_ready_or_gone);
 	tcase_add_test(tc, a_daemon_begins_and_ends);
 	tcase_add_test(tc, the_loop_ticks_and_hears_signals);
