@@ -39,7 +39,8 @@ struct hw_control {
 /* Handlers take a struct hw_control as their `arg`. */
 
 /* observe.c: the daemon as a whole. */
-hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_overview, hw_serve_health, hw_serve_ready, hw_serve_metrics, hw_serve_wheel;
+hw_http_handler hw_serve_status, hw_serve_groups, hw_serve_overview, hw_serve_health, hw_serve_ready, hw_serve_metrics,
+	hw_serve_wheel;
 
 /* Whether it has been blind since its start: devices have not yet had the time to report. */
 bool hw_is_starting(const struct hw_control *c);

@@ -4,8 +4,8 @@
  * fails.
  */
 #include "mqtt_broker.h"
-#include "free_port.h"
 #include "../suite.h"
+#include "free_port.h"
 
 #include <arpa/inet.h>
 #include <check.h>

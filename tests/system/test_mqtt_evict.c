@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "mqtt/evict.h"
 #include "free_port.h"
+#include "mqtt/evict.h"
 #include "mqtt_broker.h"
 
 #define OPEN     "allow_anonymous true\n"
