@@ -10,7 +10,9 @@
 #include "daemon/probes.h"
 #include "daemon/reload.h"
 #include "http/server.h"
+#include "http/socket.h"
 #include "nodes_world.h"
+#include "run/loop.h"
 #include "run/manager.h"
 
 /* --- the log ----------------------------------------------------------------------------------------------------- */
@@ -238,6 +240,18 @@ int64_t hw_settings_probe_after_ms(const struct hw_settings_group *g)
 {
 	(void)g;
 	return 0;
+}
+
+/* The simulated world begins each turn itself. */
+void hw_loop_end_turn(struct hw_loop *l)
+{
+	(void)l;
+}
+
+const char *hw_socket_error(int error)
+{
+	(void)error;
+	return "";
 }
 
 void hw_manager_tell(const char *state)
