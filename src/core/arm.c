@@ -77,11 +77,11 @@ void hw_monitor_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at)
 	hw_wheel_add(&m->wheel, i, hw_tick_ceil(at));
 }
 
-void hw_monitor_candidate(struct hw_monitor *m, uint32_t i)
+void hw_monitor_candidate(struct hw_monitor *m, uint32_t i, struct hw_mono need)
 {
 	hw_monitor_unlink(m, i);
 	hw_queue_push(&m->wheel, &m->candidates, i, hw_sight_tag(&m->sight));
-	hw_hearing_ask(&m->hearing, hw_monitor_at(m, i)->group);
+	hw_hearing_ask(&m->hearing, hw_monitor_at(m, i)->group, need);
 }
 
 void hw_monitor_arm_deaf(struct hw_monitor *m, struct hw_now now, uint32_t i)

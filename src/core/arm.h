@@ -33,8 +33,9 @@ void hw_monitor_arm_offline(struct hw_monitor *m, struct hw_now now, uint32_t i,
 void hw_monitor_relink(struct hw_monitor *m, struct hw_now now, uint32_t i);
 /* Takes a record's node off the wheel or the candidates. */
 void hw_monitor_unlink(struct hw_monitor *m, uint32_t i);
-/* Puts a device behind all candidates: it is judged when a pair of barriers is back that is sent from now on. */
-void hw_monitor_candidate(struct hw_monitor *m, uint32_t i);
+/* Puts a device behind all candidates: it is judged when a pair of barriers is back that is sent from now on, by what
+ * its group's filters have brought since `need`. */
+void hw_monitor_candidate(struct hw_monitor *m, uint32_t i, struct hw_mono need);
 
 /* Puts a device in the keys' wheel, for a moment of the keys' clock. */
 void hw_monitor_key_arm_at(struct hw_monitor *m, uint32_t i, struct hw_seen at);

@@ -11,10 +11,11 @@
 #define LATE_NS       HW_NS_PER_S       /* a canary that takes longer, and was overtaken by a barrier, is lost */
 #define TELL_AFTER_NS (4 * HW_NS_PER_S) /* a group that is deaf for it is so by then */
 #define TRIES         2                 /* a subscription after a reload may come later than the first one */
-/* So many canaries go out before a later barrier is back: 4 KiB of them behind a barrier would make mosquitto 2.1 read
- * on in the same turn, and the second barrier of the pair would prove nothing. */
-#define BURST       8
-#define WAIT_MAX_NS HW_NS_PER_S
+/* So many bytes of canaries go out before a later barrier is back: 4 KiB of them behind a barrier would make mosquitto
+ * 2.1 read on in the same turn, and the second barrier of the pair would prove nothing. */
+#define BURST          3500
+#define BURST_EVERY_NS (20 * HW_NS_PER_MS) /* at the most: however many filters there are, the fleet comes first */
+#define WAIT_MAX_NS    HW_NS_PER_S
 
 /* --- what comes back ------------------------------------------------------------ */
 
@@ -137,17 +138,22 @@ bool hw_canary_can_be_had(const struct hw_hearing *h, size_t k)
 int64_t hw_canary_wait(const struct hw_hearing *h, size_t k, struct hw_mono now)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];
+	if (f->due && h->waits)
+		return TICK_NS;
 	int64_t age_ns = f->sent.ns ? now.ns - f->sent.ns : f->due ? 0 : (now.ns - hw_hearing_last(h, k).ns) / 2;
 	if (age_ns < TICK_NS)
 		return 0;
 	return age_ns / 2 < TICK_NS ? TICK_NS : age_ns / 2 < WAIT_MAX_NS ? age_ns / 2 : WAIT_MAX_NS;
 }
 
-bool hw_canary_is_owed(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+bool hw_canary_is_owed(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono need, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];
-	bool out = f->sent.ns && f->newest.ns > s->out[s->sent % HW_BARRIERS_KEPT].at.ns;
-	return hw_hearing_may_ask(h, k) && !out && !hw_hearing_believes(h, k) && hw_hearing_proven(h, k).ns < now.ns;
+	bool late = hw_sight_back(s) >= f->newest_after, serves = f->newest.ns >= need.ns && !late;
+	bool out = f->sent.ns && (serves || f->newest.ns > s->out[s->sent % HW_BARRIERS_KEPT].at.ns);
+	if (!hw_hearing_may_ask(h, k) || out || hw_hearing_believes(h, k))
+		return false;
+	return hw_hearing_misses(h, k) || hw_hearing_proven(h, k).ns < need.ns;
 }
 
 /* --- out, and given up ---------------------------------------------------------- */
@@ -157,9 +163,16 @@ static bool can_send(const struct hw_sight *s)
 	return s->publisher_up && hw_sight_all_up(s);
 }
 
-static bool may_send(const struct hw_hearing *h, const struct hw_sight *s)
+/* When the next burst may begin; HW_MONO_NEVER: not before a later barrier is back. */
+static struct hw_mono burst_at(const struct hw_hearing *h, const struct hw_sight *s)
 {
-	return h->in_burst < BURST || hw_sight_back(s) >= h->burst;
+	return hw_sight_back(s) < h->burst ? HW_MONO_NEVER : hw_mono_add(h->burst_since, BURST_EVERY_NS);
+}
+
+/* When the canary of filter k may go out, as far as others go. */
+static struct hw_mono room_at(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+{
+	return h->in_burst + h->filter[k].size <= BURST ? now : burst_at(h, s);
 }
 
 /* Whether the next one will not come back either. */
@@ -182,7 +195,8 @@ void hw_canary_miss(struct hw_hearing *h, const struct hw_sight *s, size_t k)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
 	bool overtaken = f->sent.ns && hw_sight_back(s) >= f->after;
-	if (f->missed.ns || !f->ever || f->told || is_denied(f) || !overtaken)
+	bool known = is_denied(f) || (f->told && !f->told_denied);
+	if (f->missed.ns || !f->ever || known || !overtaken)
 		return;
 	if (hw_hearing_last(h, k).ns >= f->sent.ns) /* of several that are out one is back */
 		return;
@@ -223,9 +237,10 @@ void hw_canary_give_up(struct hw_hearing *h, const struct hw_sight *s, struct hw
 		return;
 	f->lost = sent;
 	give_up_missed(h, k);
-	if (f->told)
+	if (f->told && f->told_denied == is_denied(f))
 		return;
 	f->told = true;
+	f->told_denied = is_denied(f);
 	f->tell = hw_mono_add(now, TELL_AFTER_NS);
 }
 
@@ -238,21 +253,38 @@ bool hw_canary_tell(struct hw_hearing *h, struct hw_mono now, size_t k)
 	return true;
 }
 
+/* What the broker said of an earlier canary says nothing of this one. */
+static void forget_denial(struct hw_hearing_filter *f)
+{
+	if (!is_denied(f))
+		return;
+	f->answer = HW_CANARY_UNKNOWN;
+	f->tries = 0;
+}
+
+static void join_burst(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k)
+{
+	if (burst_at(h, s).ns <= now.ns) {
+		h->burst_since = now;
+		h->in_burst = 0;
+		h->waits = false;
+	}
+	h->in_burst += h->filter[k].size;
+	h->burst = s->sent + 1;
+	h->sent_last = k;
+}
+
 bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, int64_t *seq)
 {
 	struct hw_hearing_filter *f = &h->filter[k];
 	if (!f->due || !can_send(s))
 		return false;
-	if (!may_send(h, s)) {
+	if (room_at(h, s, now, k).ns > now.ns) {
 		h->waits = true;
 		return false;
 	}
-	if (hw_sight_back(s) >= h->burst) {
-		h->in_burst = 0;
-		h->waits = false;
-	}
-	h->in_burst++;
-	h->burst = s->sent + 1;
+	join_burst(h, s, now, k);
+	forget_denial(f);
 	f->due = false;
 	f->newest = now;
 	f->newest_after = s->sent + 1;
@@ -270,8 +302,8 @@ struct hw_mono hw_canary_next(const struct hw_hearing *h, const struct hw_sight 
 {
 	const struct hw_hearing_filter *f = &h->filter[k];
 	struct hw_mono at = f->sent.ns ? late_at(f, s) : HW_MONO_NEVER;
-	if (f->due && can_send(s) && may_send(h, s)) /* or a barrier that is back wakes it */
-		at = hw_mono_sooner(at, now);
+	if (f->due && can_send(s)) /* or a barrier that is back wakes it */
+		at = hw_mono_sooner(at, room_at(h, s, now, k));
 	if (f->tell.ns)
 		at = hw_mono_sooner(at, f->tell);
 	return at;

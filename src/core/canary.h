@@ -40,12 +40,13 @@ void hw_canary_recall(struct hw_hearing *h, uint64_t all_had);
 bool hw_canary_can_be_had(const struct hw_hearing *h, size_t k);
 
 /*
- * Whether one must go out so that a device of this filter's group can be judged: not if one is out that was sent after
- * the last barrier. So who becomes a candidate now need not wait for an earlier one, which proves nothing for it: its
- * canary is back before its pair of barriers is. However recently a filter brought something, that was before.
+ * Whether one must go out so that a device of this filter's group can be judged by what the filter has brought since
+ * `need`: not if it is proven to have brought everything since then, nor if one is out that was sent after the last
+ * barrier, or after `need` and no barrier has overtaken it. So a later candidate need not wait for an earlier canary,
+ * which proves nothing for it: its own is back before its pair of barriers is.
  */
-bool hw_canary_is_owed(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k);
-/* Sends it if it is due: true, with the number that it is to bear. At most so many in so short a time. */
+bool hw_canary_is_owed(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono need, size_t k);
+/* Sends it if it is due: true, with the number that it is to bear. At most so many before a later barrier is back. */
 bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, int64_t *seq);
 /* When a device that waits for what this filter brings is looked at again: with the next pair of barriers (0), and if
  * the canary is not back by then ever more rarely. */

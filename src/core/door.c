@@ -174,7 +174,7 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 	d->flags |= HW_FLAG_GOODBYE;
 	d->goodbye_period = hw_monitor_periods(m, d->group) & 0x3fU;
 	if (!hold) {
-		hw_monitor_candidate(m, i);
+		hw_monitor_candidate(m, i, now.mono);
 		return;
 	}
 	int64_t delay_ns = m->groups.all[d->group]->goodbye_delay_ms * HW_NS_PER_MS;
@@ -262,9 +262,20 @@ static void refresh(struct hw_monitor *m, struct hw_now now, uint32_t i, const s
 static void wait(struct hw_monitor *m, struct hw_now now, uint32_t i, int64_t wait_ns)
 {
 	if (wait_ns == 0)
-		hw_monitor_candidate(m, i);
+		hw_monitor_candidate(m, i, (struct hw_mono){0}); /* what it needs is asked for */
 	else
 		hw_monitor_arm_at(m, i, hw_seen_add(hw_monitor_seen(m, now), wait_ns));
+}
+
+/* Since when its group's filters must have brought what it sent. One that was judged before needs no more than then. */
+static struct hw_mono needs_since(const struct hw_monitor *m, struct hw_now now, uint32_t i,
+                                  const struct hw_evidence *e)
+{
+	const struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_mono first = m->hearing.group[d->group].need;
+	if (d->flags & HW_FLAG_GOODBYE)
+		return first.ns ? first : now.mono;
+	return e->late_ns > 0 ? hw_mono_add(now.mono, -e->late_ns) : now.mono;
 }
 
 bool hw_monitor_rule(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_evidence *e)
@@ -294,7 +305,7 @@ bool hw_monitor_carry_out(struct hw_monitor *m, struct hw_now now, uint32_t i, c
 		if (e->said == HW_SAID_GOODBYE)
 			take_goodbye(m, now, i, false);
 		else
-			hw_monitor_candidate(m, i);
+			hw_monitor_candidate(m, i, needs_since(m, now, i, e));
 		break;
 	case HW_ACT_HOLD:
 		take_goodbye(m, now, i, true);

@@ -14,7 +14,6 @@
 #include "out.h"
 #include "probe.h"
 
-#define CANARY_PACE_NS  (HW_NS_PER_S / 4)
 #define REFRESH_CHUNK   256 /* records a step of the sweep while blind */
 #define REFRESH_LATE_NS (HW_NS_PER_S / 10)
 
@@ -62,10 +61,10 @@ static bool tell_blind(struct hw_monitor *m, struct hw_out *out)
 	return true;
 }
 
-/* Canaries that wait for a barrier get one soon. */
+/* Canaries that wait for a barrier get one at once. */
 static int64_t pace_of(const struct hw_monitor *m)
 {
-	return m->hearing.waits && m->pace_ns > CANARY_PACE_NS ? CANARY_PACE_NS : m->pace_ns;
+	return m->hearing.waits && m->sight.sent < m->hearing.burst ? 0 : m->pace_ns;
 }
 
 static bool step_sight(struct hw_monitor *m, struct hw_now now, struct hw_out *out)

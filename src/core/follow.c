@@ -322,7 +322,7 @@ void hw_follow_take_over(struct hw_monitor *m, struct hw_now now, uint32_t i)
 	else if (state == HW_STATE_PROVISIONAL)
 		take_over_new(m, now, i);
 	else if ((d->flags & HW_FLAG_SILENT) && (d->flags & HW_FLAG_GOODBYE))
-		hw_monitor_candidate(m, i);
+		hw_monitor_candidate(m, i, now.mono);
 	else if (hw_probe_taken_over(m, now, i) || d->flags & HW_FLAG_SILENT)
 		hw_monitor_arm(m, now, i);
 }

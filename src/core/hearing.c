@@ -229,12 +229,12 @@ enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_s
 			continue;
 		all = one;
 		*filter = k;
-		h->filter[k].due |= hw_canary_is_owed(h, s, now, k); /* or its age would say how long to wait */
+		h->filter[k].due |= hw_canary_is_owed(h, s, need, k); /* or its age would say how long to wait */
 		int64_t ns = hw_canary_wait(h, k, now);
 		*wait = ns > *wait ? ns : *wait;
 	}
 	if (all == HW_HEARING_UNSURE)
-		hw_hearing_ask(h, group);
+		hw_hearing_ask(h, group, need);
 	return all;
 }
 
@@ -254,7 +254,7 @@ void hw_hearing_count(struct hw_hearing *h, struct hw_mono now, uint16_t group, 
 /* --- steps ---------------------------------------------------------------------- */
 
 /* The filters of groups that are to be judged owe a canary: now, or once the next barrier is sent. */
-static void take_asks(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now)
+static void take_asks(struct hw_hearing *h, const struct hw_sight *s)
 {
 	h->asked = false;
 	for (size_t i = 0; i < h->n_groups; i++) {
@@ -263,7 +263,7 @@ static void take_asks(struct hw_hearing *h, const struct hw_sight *s, struct hw_
 		g->asked = false;
 		for (size_t k = g->first; asked && k < g->first + g->n; k++) {
 			struct hw_hearing_filter *f = &h->filter[k];
-			f->due |= hw_canary_is_owed(h, s, now, k);
+			f->due |= hw_canary_is_owed(h, s, g->want, k);
 			g->asked |= f->sent.ns && !f->due;
 		}
 		h->asked |= g->asked;
@@ -359,13 +359,15 @@ struct hw_hearing_do hw_hearing_step(struct hw_hearing *h, const struct hw_sight
 	if (!h->look || h->looked.ns == now.ns)
 		return (struct hw_hearing_do){.what = HW_HEARING_NOTHING};
 	if (h->asked)
-		take_asks(h, s, now);
+		take_asks(h, s);
 	end_upstreams(h, s, now);
 	if (h->looking.ns != now.ns)
 		h->at = 0;
 	h->looking = now;
+	if (h->at == 0)
+		h->from = h->sent_last + 1;
 	for (; h->at < h->n; h->at++) {
-		struct hw_hearing_do todo = look_at(h, s, now, h->at);
+		struct hw_hearing_do todo = look_at(h, s, now, (h->from + h->at) % h->n);
 		if (todo.what != HW_HEARING_NOTHING)
 			return todo;
 	}

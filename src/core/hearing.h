@@ -60,8 +60,9 @@ void hw_hearing_subscribed(struct hw_hearing *h, const struct hw_sight *s, struc
 void hw_hearing_interrupted(struct hw_hearing *h);
 
 /* A device of this group is to be judged soon: what is not heard on its filters is asked for. */
-static inline void hw_hearing_ask(struct hw_hearing *h, uint16_t group)
+static inline void hw_hearing_ask(struct hw_hearing *h, uint16_t group, struct hw_mono need)
 {
+	h->group[group].want = hw_mono_later(h->group[group].want, need);
 	h->group[group].asked = h->asked = true;
 	hw_hearing_wake(h);
 }

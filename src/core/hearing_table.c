@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PACKET      64                 /* bytes of a canary without its topic and the monitor's name, at most */
 #define BELIEVED_NS (30 * HW_NS_PER_S) /* a silence that no canary explains is believed after this at the earliest */
 
 void hw_hearing_init(struct hw_hearing *h, struct hw_now now)
@@ -40,6 +41,7 @@ static int fill_in(struct hw_hearing_filter *f, const struct hw_group *g, const 
 	if (!f->filter || !f->canary)
 		return -ENOMEM;
 	f->own = strcmp(f->filter, f->canary) != 0;
+	f->size = strlen(f->canary) + 2 * strlen(node) + PACKET;
 	f->due = g->canary && f->own;
 	return 0;
 }

@@ -21,6 +21,7 @@
 struct hw_hearing_filter {
 	char *filter, *canary; /* owned: the filter, and the topic of its canary */
 	uint16_t group, index; /* which heartbeat filter of which group */
+	size_t size;           /* bytes of a canary's packet, at most */
 	struct hw_mono since;  /* subscribed since then, all readers together, */
 	struct hw_seen seen;   /* ... when the monitor's clock showed this */
 	struct hw_mono proof;  /* the canary that came back last was sent then */
@@ -39,6 +40,7 @@ struct hw_hearing_filter {
 	bool due, ever;        /* ever: one came back in this run, and nothing has shown since that none is needed */
 	enum hw_canary_answer answer;
 	bool told;                /* that a right is missing, since one was back last; or it is about to be, */
+	bool told_denied;         /* ... because the broker refuses the canary, */
 	struct hw_mono tell;      /* ... then; 0: it is not to be told */
 	bool deaf;                /* its group is, because of it */
 	struct hw_mono last_then; /* while deaf: when it had brought something last when that began */
@@ -46,9 +48,10 @@ struct hw_hearing_filter {
 };
 
 struct hw_hearing_group {
-	size_t first, n; /* its filters; none: it is not judged */
-	bool canary;     /* it may send them */
-	bool asked;      /* a device of it is to be judged */
+	size_t first, n;     /* its filters; none: it is not judged */
+	bool canary;         /* it may send them */
+	bool asked;          /* a device of it is to be judged, */
+	struct hw_mono want; /* ... by what its filters have brought since then */
 	int64_t timeout_ns;
 	unsigned deaf_filters;
 	bool upstream;          /* what it is heard through is away, or has been back for less than a grace */
@@ -76,9 +79,12 @@ struct hw_hearing {
 	struct hw_mono looked;       /* the turn in which all filters were looked at last */
 	struct hw_mono looking;      /* ... in which that was begun last, */
 	size_t at;                   /* ... and this one is next */
+	size_t from;                 /* the first that is looked at in this look */
+	size_t sent_last;            /* the canary of this one was sent last: the next look begins behind it */
 	uint64_t burst;              /* canaries are sent in bursts: once this barrier is back the next may begin, */
-	unsigned in_burst;           /* ... and how many were sent in this one */
-	bool waits;                  /* another one is due */
+	struct hw_mono burst_since;  /* ... this one began then, */
+	size_t in_burst;             /* ... with so many bytes */
+	bool waits;                  /* another canary is due */
 	unsigned deaf_groups;
 	struct hw_mono deaf_since; /* the first of those that are deaf became so then */
 	int64_t deaf_ns;           /* how long any was, before that */

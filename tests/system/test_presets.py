@@ -4,6 +4,7 @@
 The payloads are written after the devices' public documents, shortened."""
 import json
 import subprocess
+import time
 
 import pytest
 
@@ -283,6 +284,29 @@ def test_silence_is_found_too(env):
     throughout(lambda: d.state("node") == "offline", 0.3)
     wait_until(lambda: len(env.edges("node")) >= 2)
     assert env.edges("node") == [("online", "heartbeat"), ("offline", "timeout")]
+
+
+@pytest.mark.parametrize("group", [groups("esphome"), [("default", {
+    "heartbeat": ["{id}/f%d/+/state" % k for k in range(40)], "goodbye": "{id}/status offline",
+    "status": "mon/{id}/status", "timeout": "1h"})]], ids=["esphome", "40 filters"])
+def test_a_goodbye_is_found_soon_among_many_filters(env, group):
+    """Each filter's canary comes back first, however many there are, and while another device beats on one of them."""
+    env.own_broker()
+    d = env.daemon(groups=group)
+    beat = "%s/sensor/t/state" if group == groups("esphome") else "%s/f0/t/state"
+    for node in ("node", "other"):
+        env.publisher.publish(beat % node, "1", 1)
+    wait_until(lambda: d.state("node") == d.state("other") == "online")
+    env.publisher.publish("node/status", "offline", 1, True)
+    began = time.monotonic()
+
+    def found():
+        env.publisher.publish(beat % "other", "1", 1)
+        return d.state("node") == "offline"
+
+    wait_until(found, 10)
+    assert time.monotonic() - began < 2 and d.device("node")["reason"] == "will"
+    assert d.state("other") == "online"
 
 
 def check(tmp_path, text):

@@ -38,32 +38,70 @@ START_TEST(test_a_canary_on_every_filter_after_the_subscription)
 }
 END_TEST
 
-/* They share a connection with barriers: few of them may stand behind one. */
-START_TEST(test_few_canaries_are_out_at_once)
+/* A connected world with one group of so many filters. */
+static struct world *world_of_filters(int n)
 {
-	char text[40][16];
-	const char *filter[40];
+	static char text[250][32];
+	static const char *filter[250];
 	struct hw_monitor_conf conf = hearing_conf();
 	struct hw_group_spec g = world_group("many", 10000);
-	for (int k = 0; k < 40; k++) {
-		snprintf(text[k], sizeof(text[k]), "f%d/{id}", k);
+	for (int k = 0; k < n; k++) {
+		snprintf(text[k], sizeof(text[k]), "filter/number/%d/{id}", k);
 		filter[k] = text[k];
 	}
 	g.heartbeat = filter;
-	g.n_heartbeat = 40;
-	g.status = "f0/{id}";
+	g.n_heartbeat = (size_t)n;
+	g.status = "filter/status/{id}";
 	g.canary = true;
 	struct world *v = world_new(&conf, &g, 1);
-	v->rtt_ns = 50 * MS;
 	world_connect(v);
-	for (int k = 0; k < 1000 && v->canaries < 40; k++) {
-		int out = 0;
-		for (int i = 0; i < v->n_out; i++)
-			out += v->out[i].topic[0] != '\0';
-		ck_assert_int_le(out, 8);
-		world_pass(v, 10 * MS);
+	return v;
+}
+
+/* The bytes of canaries that are under way. */
+static size_t canary_bytes(const struct world *v)
+{
+	size_t n = 0;
+	for (int k = 0; k < v->n_out; k++)
+		if (v->out[k].topic[0])
+			n += strlen(v->out[k].topic) +
+			     strlen("{\"by\":\"w\",\"seq\":1700000000000000,\"canary\":true}") + 7;
+	return n;
+}
+
+/* They share a connection with barriers: less than 4 KiB of them may stand behind one. */
+START_TEST(test_few_canaries_are_out_at_once)
+{
+	struct world *v = world_of_filters(250);
+	int64_t began = v->now.mono.ns;
+	v->rtt_ns = 5 * MS;
+	for (int k = 0; k < 1000 && v->canaries < 250; k++) {
+		ck_assert_uint_lt(canary_bytes(v), 4096);
+		world_pass(v, MS);
 	}
-	ck_assert_uint_eq(v->canaries, 40);
+	ck_assert_uint_eq(v->canaries, 250);
+	ck_assert_int_le(v->now.mono.ns - began, 250 * MS); /* the next ones go out soon */
+	world_pass(v, S);
+	ck_assert_uint_eq(v->canaries, 250);
+	world_free(v);
+}
+END_TEST
+
+/* However many filters a group has, and while another of its devices beats on one of them. */
+START_TEST(test_a_death_among_many_filters)
+{
+	static const int n[] = {1, 16, 40, 250};
+	struct world *v = world_of_filters(n[_i]);
+	world_pass(v, S);
+	world_say(v, "filter/number/0/a", "", false);
+	for (int k = 0; k < 100 && !world_is(v, "a", HW_STATE_OFFLINE); k++) {
+		ck_assert_int_lt(k, 90);
+		world_say(v, "filter/number/0/b", "", false);
+		world_pass(v, 20 * MS);
+		if (k == 20)
+			world_say(v, "filter/number/0/a", "{\"online\":false}", false);
+	}
+	ck_assert(world_is(v, "a", HW_STATE_OFFLINE));
 	world_free(v);
 }
 END_TEST
@@ -291,6 +329,7 @@ int main(void)
 	TCase *tc = tcase_create("hearing");
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_few_canaries_are_out_at_once);
+	tcase_add_loop_test(tc, test_a_death_among_many_filters, 0, 4);
 	tcase_add_test(tc, test_a_canary_on_every_filter_after_the_subscription);
 	tcase_add_test(tc, test_no_canary_on_a_filter_that_is_a_topic);
 	tcase_add_test(tc, test_a_missing_right_is_told_within_seconds_and_once);

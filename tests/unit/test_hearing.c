@@ -353,6 +353,58 @@ START_TEST(test_a_lost_canary_does_not_deny_what_other_filters_bring)
 }
 END_TEST
 
+/* They beat for so long, c on the other filter, if that brings anything. */
+static void live_on_both(const char *const *ids, int64_t seconds, bool c)
+{
+	for (int64_t k = 0; k < seconds; k += 2) {
+		beat_all(ids);
+		if (c)
+			world_say(w, "nodes/c/status", "{}", false);
+		world_pass(w, 2 * S);
+	}
+}
+
+/* A canary was refused once, and nobody was judged since the right to write was given back. When the right to read is
+ * lost for a little more than a timeout, that refusal says nothing of it: the canary that is lost then is missed. */
+START_TEST(test_a_refusal_of_the_past_does_not_explain_a_lost_canary)
+{
+	static const char *const all[] = {"a", "b", NULL}, *const others[] = {"b", NULL};
+	live_on_both(all, 20, true);
+	w->deny = "heartwheel-w/status";
+	w->refuses = true;
+	live_on_both(others, 30, true);
+	ck_assert_uint_eq(offline(), 1); /* a */
+	ck_assert_uint_eq(told(HW_OUT_CANARY_MISSING), 1);
+	w->deny = NULL;
+	live_on_both(others, 30, true);
+	w->deny = "heartwheel-w/status";
+	w->refuses = false;
+	live_on_both(others, 8, false);
+	world_pass(w, _i == 0 ? 300 * MS : 1500 * MS);
+	ck_assert_uint_eq(offline(), 1);
+	w->deny = NULL;
+	live_on_both(others, 20, true);
+	ck_assert_uint_eq(offline(), 1);
+	ck_assert_uint_eq(told(HW_OUT_DEAF), 2);
+	ck_assert(!deaf());
+}
+END_TEST
+
+/* What the broker says of each of many canaries is told once. */
+START_TEST(test_a_refusal_that_lasts_is_told_once)
+{
+	live_on_both(fleet, 20, true);
+	w->deny = "heartwheel-w/status";
+	w->refuses = true;
+	for (int k = 0; k < 6; k++) {
+		static const char *const others[] = {"b", NULL};
+		world_beat(w, "a", "");
+		live_on_both(others, 14, true);
+	}
+	ck_assert_uint_eq(told(HW_OUT_CANARY_MISSING), 1);
+}
+END_TEST
+
 /* The broker has taken the canary, so that it is the right to read that is missing: what else comes bounds nothing. Nor
  * do a few messages of the many that devices which are online would send. */
 START_TEST(test_what_other_filters_bring_bounds_nothing)
@@ -748,6 +800,8 @@ int main(void)
 	tcase_add_test(tc, test_deafness_that_is_found_out_late_postpones_by_its_length_alone);
 	tcase_add_loop_test(tc, test_a_lost_canary_does_not_deny_what_other_filters_bring, 0, 4);
 	tcase_add_loop_test(tc, test_what_other_filters_bring_bounds_nothing, 0, 2);
+	tcase_add_loop_test(tc, test_a_refusal_of_the_past_does_not_explain_a_lost_canary, 0, 2);
+	tcase_add_test(tc, test_a_refusal_that_lasts_is_told_once);
 	tcase_add_loop_test(tc, test_an_upstream_that_is_away, 0, 2);
 	tcase_add_loop_test(tc, test_deafness_begins_no_earlier_than_the_clock_of_its_subscription, 0, 2);
 	tcase_add_test(tc, test_deafness_that_recurs_postpones_for_ever_nothing);
