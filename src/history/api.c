@@ -19,43 +19,25 @@ static const char *const stream_names[HW_STREAMS] = {
 
 /* --- as of ------------------------------------------------------------------------------------------------------ */
 
-/* What tells of devices: entries of tasks do not count. Without Redis it is what was read last. */
-static int64_t read_until(const struct hw_clerk_view *v, int64_t now_ms)
-{
-	int64_t events_ms = (int64_t)v->place[HW_STREAM_EVENTS].at.ms,
-		sight_ms = (int64_t)v->place[HW_STREAM_SIGHT].at.ms;
-	int64_t lag_ms = v->lag_ms[HW_STREAM_EVENTS] > v->lag_ms[HW_STREAM_SIGHT] ? v->lag_ms[HW_STREAM_EVENTS]
-	                                                                          : v->lag_ms[HW_STREAM_SIGHT];
-	if (v->sql && v->redis)
-		return now_ms - lag_ms;
-	return events_ms > sight_ms ? events_ms : sight_ms;
-}
-
-/* Just after Redis or SQL is back, what waits has not been counted yet: that waits for the next tick. */
-static int64_t as_of(struct hw_history_api *api, const struct hw_clerk_view *v)
-{
-	int64_t now_ms = hw_clock_now().wall_ms;
-	bool reads = v->sql && v->redis;
-	int64_t at_ms = reads && !api->reads ? api->as_of_ms : read_until(v, now_ms);
-	if (at_ms > now_ms)
-		at_ms = now_ms;
-	return at_ms > api->as_of_ms || api->as_of_ms > now_ms ? at_ms : api->as_of_ms;
-}
-
+/*
+ * Up to when SQL has the entries about devices; those of tasks do not count. Only an answer of Redis moves it on: so it
+ * stands still while Redis, SQL or this process does. Until both streams have been read it is the time of the last
+ * entry.
+ */
 int64_t hw_history_as_of(void *arg)
 {
 	struct hw_history_api *api = arg;
 	struct hw_clerk_view v;
+	int64_t now_ms = hw_clock_now().wall_ms;
 	hw_clerk_look(api->clerk, &v);
-	return as_of(api, &v);
-}
-
-void hw_history_api_tick(struct hw_history_api *api)
-{
-	struct hw_clerk_view v;
-	hw_clerk_look(api->clerk, &v);
-	api->as_of_ms = as_of(api, &v);
-	api->reads = v.sql && v.redis;
+	int64_t events_ms = v.until_ms[HW_STREAM_EVENTS], sight_ms = v.until_ms[HW_STREAM_SIGHT];
+	int64_t at_ms = events_ms < sight_ms ? events_ms : sight_ms;
+	if (at_ms == 0) {
+		events_ms = (int64_t)v.place[HW_STREAM_EVENTS].at.ms;
+		sight_ms = (int64_t)v.place[HW_STREAM_SIGHT].at.ms;
+		at_ms = events_ms > sight_ms ? events_ms : sight_ms;
+	}
+	return at_ms < now_ms ? at_ms : now_ms;
 }
 
 /* --- status ------------------------------------------------------------------------------------------------------- */

@@ -16,12 +16,8 @@ struct hw_history_api {
 	struct hw_desk *desk;
 	const char *database; /* as configured: it holds no secret */
 	int64_t started_ms;   /* monotonic */
-	int64_t as_of_ms;     /* hw_history_as_of() at the last tick */
-	bool reads;           /* at the last tick all of Redis had been read, and SQL answered */
 };
 
-/* Once a second. */
-void hw_history_api_tick(struct hw_history_api *api);
 /* Up to when the database has all that Redis had, as Unix ms; 0: that is not known. `arg`: the struct above. */
 int64_t hw_history_as_of(void *arg);
 

@@ -269,6 +269,19 @@ static void tell_odd(struct hw_clerk *c, int part, const struct hw_source_page *
 			    whats[i], at);
 }
 
+/*
+ * Up to when SQL has the whole stream: if no more entries wait, up to the moment at which Redis was asked; else up to
+ * the last entry. It does not go back, unless our wall clock did.
+ */
+static void note_until(int64_t *until_ms, const struct hw_source_page *p)
+{
+	int64_t ms = p->asked_ms;
+	if (p->more && p->to.at.ms < (uint64_t)ms)
+		ms = (int64_t)p->to.at.ms;
+	if (ms > *until_ms || *until_ms > p->asked_ms)
+		*until_ms = ms;
+}
+
 static void account(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t fresh, double s)
 {
 	static const enum hw_clerk_rows kinds[] = {HW_ROWS_SIGHT, HW_ROWS_TRANSITION, HW_ROWS_TASK};
@@ -282,6 +295,7 @@ static void account(struct hw_clerk *c, enum hw_stream stream, const struct hw_s
 		c->view.odd[i] += p->odd[i];
 	c->view.owes = c->owes_ms != 0;
 	c->view.lag_ms[stream] = p->more ? lag_ms : 0;
+	note_until(&c->view.until_ms[stream], p);
 	if (!p->more)
 		c->view.lag_entries[stream] = 0;
 	if (p->gap.any) {

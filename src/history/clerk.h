@@ -40,7 +40,8 @@ struct hw_clerk_view {
 	struct hw_place place[HW_STREAMS];
 	int64_t lag_entries[HW_STREAMS]; /* -1: Redis does not tell */
 	int64_t lag_ms[HW_STREAMS];
-	int64_t gaps, lost; /* of all that SQL holds */
+	int64_t until_ms[HW_STREAMS]; /* SQL has all that Redis had until then; 0: this run has not read it yet */
+	int64_t gaps, lost;           /* of all that SQL holds */
 	uint64_t rows[HW_ROWS_KINDS], odd[HW_ODD_KINDS], yielded, sql_losses;
 	struct hw_histogram batch;
 	bool owes; /* hashes are to be read back */

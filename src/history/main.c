@@ -66,7 +66,6 @@ static void on_tick(void *arg)
 	struct hw_clerk_view v;
 	char text[200];
 	hw_http_tick(&a->http);
-	hw_history_api_tick(&a->api);
 	hw_clerk_look(a->api.clerk, &v);
 	snprintf(text, sizeof(text), "STATUS=%s%s%lld entries read", v.sql ? "" : "SQL is away, ",
 	         v.redis ? "" : "Redis is away, ",

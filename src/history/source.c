@@ -508,7 +508,8 @@ static int look(struct hw_source *s, struct reading *r)
 int hw_source_read(struct hw_source *s, enum hw_stream stream, const struct hw_place *from, struct hw_source_page *out)
 {
 	char at[HW_EVENT_ID_TEXT], count[16];
-	*out = (struct hw_source_page){.entries = s->entries, .from = *from, .to = *from};
+	*out = (struct hw_source_page){
+		.entries = s->entries, .from = *from, .to = *from, .asked_ms = hw_clock_now().wall_ms};
 	struct reading r = {.s = s, .stream = stream, .page = out};
 	struct question clock;
 	if (from->n < 0 || from->at.ms == 0)

@@ -40,6 +40,7 @@ struct hw_source_page {
 	struct hw_event_id odd_at;  /* one of them */
 	struct hw_place from;       /* the place that was asked for */
 	struct hw_place to;         /* and the one behind the page */
+	int64_t asked_ms;           /* our wall clock when Redis was asked */
 	struct hw_gap gap;          /* before the page */
 	bool more;                  /* the page is full */
 };

@@ -304,13 +304,24 @@ static void on_role(redisAsyncContext *ac, void *answer, void *arg)
 	hw_redis_link_fail(l, text);
 }
 
+/* An error is an answer as well: the first command of the owner finds out what it means. */
+static void on_first_answer(redisAsyncContext *ac, void *answer, void *arg)
+{
+	(void)ac;
+	if (!answer)
+		return;
+	hw_redis_link_got(arg);
+	ready(arg);
+}
+
+/* The kernel accepts a connection to a Redis that hangs: only an answer proves that Redis works. */
 static void selected(struct hw_redis_link *l)
 {
-	const char *argv[] = {"ROLE"};
+	const char *argv[] = {l->follow ? "ROLE" : "PING"};
 	const size_t lens[] = {4};
-	if (!l->follow)
+	if (!l->follow && l->conf.subscriber)
 		ready(l);
-	else if (hw_redis_link_command(l, on_role, l, 1, argv, lens) != 0)
+	else if (hw_redis_link_command(l, l->follow ? on_role : on_first_answer, l, 1, argv, lens) != 0)
 		hw_redis_link_fail(l, "out of memory");
 }
 

@@ -5,14 +5,17 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
+import threading
+from concurrent.futures import Future
 
 import pytest
 
 from hw_build import HEARTWHEELCTL
 from hw_history import BUILT, History, Scribe, Sqlite, wait_read
 from hw_screen import Terminal
-from hw_wait import now_ms, wait_until
+from hw_wait import now_ms, throughout, wait_until, wait_within
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="heartwheel-history is not built: SQLite is missing")
 DAY = 86_400_000
@@ -211,6 +214,63 @@ def test_without_redis_a_report_says_as_of_when_it_is(env):
     assert not ctl("outages", "--until", str(as_of), conf=h.conf).stderr  # that report is whole
     env.redis_server.start()
     wait_until(lambda: h.get("/v1/history/outages").json()["as_of_ms"] > as_of and not ctl("outages", conf=h.conf, ok=False).stderr, what="the report to be of now again")
+
+
+def offline_since(env, t):
+    """A device that is offline since `t`, in a Redis of the test's own, and a history that has read that."""
+    env.check_events = False
+    env.own_redis()
+    s = Scribe(env, 1, devices=0)
+    s.group = {"d": "g"}
+    s.write([s.entry("d", "online", t - 1_800_000), s.entry("d", "offline", t)])
+    h = History(env, Sqlite(env.own_dir("db"))).start()
+    wait_read(h, env)
+    wait_until(lambda: abs((outages(h)["as_of_ms"] or 0) - now_ms()) < 3000, what="a report of now")
+    return s, h
+
+
+def outages(h):
+    return h.get("/v1/history/outages").json()
+
+
+def test_a_redis_that_hangs_is_away_and_a_report_is_as_of_its_last_answer(env):
+    """Such a Redis takes each new connection, since its kernel does, and answers nothing."""
+    t = now_ms() - 1_800_000
+    _, h = offline_since(env, t)
+    env.redis_server.signal(signal.SIGSTOP)
+    stopped_ms = now_ms() + 100
+
+    def as_of():
+        report = outages(h)
+        [outage] = report["outages"]
+        assert report["as_of_ms"] <= stopped_ms and outage["down_s"] <= (stopped_ms - t) / 1000, report
+        return report["as_of_ms"]
+
+    wait_within(lambda: as_of() and h.status()["redis"] != "up", 20, "Redis to be away")
+    throughout(lambda: as_of() and "has not answered" in h.status()["redis"], 10, "Redis to be away")
+    assert h.get("/readyz").status == 503
+    assert "this is as of" in ctl("outages", conf=h.conf, ok=False).stderr
+    env.redis_server.signal(signal.SIGCONT)
+    wait_until(lambda: h.status()["redis"] == "up" and outages(h)["as_of_ms"] > stopped_ms, what="a report of now again")
+    assert h.log().count("Redis: connected") == 2, h.log()
+
+
+def test_a_history_that_was_frozen_answers_as_of_then(env):
+    """The answer has the outage's end, or is as of before it."""
+    s, h = offline_since(env, now_ms() - 60_000)
+    for _ in range(10):
+        h.signal(signal.SIGSTOP)
+        asked = Future()
+        [at] = s.write([s.entry("d", "online", now_ms())])
+        thread = threading.Thread(target=lambda: asked.set_result(outages(h)))
+        thread.start()
+        wait_until(lambda: env.redis.time()[0] * 1000 > int(at.split("-")[0]) + 500, what="time to pass")
+        h.signal(signal.SIGCONT)
+        thread.join()
+        report = asked.result()
+        assert report["outages"][0]["to_ms"] or report["as_of_ms"] <= int(at.split("-")[0]), report
+        s.write([s.entry("d", "offline", now_ms())])
+        wait_read(h, env)
 
 
 def test_times_name_their_zone_and_uptime_its_order(kept, tmp_path):
