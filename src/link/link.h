@@ -3,8 +3,8 @@
  * The connection to Redis: where the master is, if Sentinels know that; name look-up, connect, AUTH, SELECT, and again
  * with back-off (100 ms to 1 s, each time less up to half of it, at random) when it fails or is lost. It is lost too
  * when a connect takes, or a reply does not come for, HW_LINK_SILENCE_MS; a quiet one is asked with PING. It is ready
- * when Redis has answered the last command of the greeting, which is PING, or ROLE with Sentinels; a subscriber's without
- * Sentinels at once.
+ * when Redis has answered the last command of the greeting, which is PING, or ROLE with Sentinels; a subscriber's
+ * without Sentinels at once.
  *
  * With Sentinels it is lost as soon as one of them says that another is the master now, and made to that one at once;
  * ROLE must say that it is one.
