@@ -289,6 +289,9 @@ void hw_monitor_canary_answer(struct hw_monitor *m, uint16_t group, uint16_t fil
 void hw_monitor_stall(struct hw_monitor *m, struct hw_now now, struct hw_mono planned);
 /* Every ring and socket has been read empty once since the last hw_monitor_stall(). */
 void hw_monitor_drained(struct hw_monitor *m, struct hw_now now);
+/* A wall clock that can be relied on shows `good_ms` now: a heartbeat is too old (max_age) only if it is so by this
+ * clock, carried on by the monotonic one, and by the wall clock that comes with the messages. */
+void hw_monitor_trust_wall(struct hw_monitor *m, struct hw_now now, int64_t good_ms);
 /* The machine was suspended, and woke between `since` and now. */
 void hw_monitor_suspended(struct hw_monitor *m, struct hw_now now, struct hw_mono since);
 /* Messages may have been lost on a source since its last good barrier: its receive buffer was nearly full. */

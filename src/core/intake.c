@@ -144,11 +144,25 @@ static void goodbye_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 
 /* --- one heartbeat or goodbye ------------------------------------------------ */
 
+void hw_monitor_trust_wall(struct hw_monitor *m, struct hw_now now, int64_t good_ms)
+{
+	m->wall.known = true;
+	m->wall.ms = good_ms;
+	m->wall.at = now.mono;
+}
+
+/* The wall clock may have stepped a moment ago: the earlier one of both counts. */
+static int64_t wall_ms(const struct hw_monitor *m, struct hw_now now)
+{
+	int64_t good_ms = m->wall.ms + (now.mono.ns - m->wall.at.ns) / HW_NS_PER_MS;
+	return m->wall.known && good_ms < now.wall_ms ? good_ms : now.wall_ms;
+}
+
 static bool stale(const struct hw_monitor *m, struct hw_now now, uint16_t group, const struct hw_payload *p)
 {
 	int64_t max_age_ms = m->groups.all[group]->max_age_ms;
 	return max_age_ms > 0 && p->has_time && !p->goodbye &&
-	       (double)now.wall_ms - p->time_s * 1000 > (double)max_age_ms;
+	       (double)wall_ms(m, now) - p->time_s * 1000 > (double)max_age_ms;
 }
 
 /* A device stays with the first group in the file that ever took it, unless a reload has retired that. */

@@ -123,6 +123,12 @@ struct hw_monitor {
 		int64_t free_ns; /* seeing clock: when probe_rate has its next turn free */
 	} probe;
 
+	struct {
+		bool known;
+		int64_t ms; /* hw_monitor_trust_wall() */
+		struct hw_mono at;
+	} wall;
+
 	struct hw_mono stepped; /* the turn in which sight was looked at last */
 	int64_t pace_ns;        /* of steady barriers */
 	unsigned outs_head, outs_n;

@@ -88,8 +88,11 @@ struct hw_app_sightings {
 
 /* wall_clock.h's */
 struct hw_app_wall_clock {
-	bool known, differs; /* boot_ms is; from Redis' clock, which is logged */
-	int64_t boot_ms;     /* the wall clock's time of the boot */
+	bool known, differs;   /* boot_ms is; from Redis' clock, which is logged */
+	int64_t boot_ms;       /* the wall clock's time of the boot */
+	int64_t good_boot_ms;  /* ... before steps of that clock which Redis' clock has not confirmed */
+	int64_t redis_boot_ms; /* by Redis' clock */
+	struct hw_mono asked;  /* when Redis told its clock last; 0: never */
 };
 
 /*

@@ -4,10 +4,13 @@
 
 #include <event2/event.h>
 
+#include "wall_clock.h"
+
 static void was_suspended(struct hw_app *a, struct hw_now now, const struct hw_pace_woke *w)
 {
 	hw_log(a->log, HW_LOG_WARNING, "the machine was suspended for %.1f s", (double)w->slept_ns / 1e9);
 	hw_monitor_suspended(a->monitor, now, w->since);
+	hw_app_wall_clock_tick(a); /* the monotonic clock stood still */
 }
 
 static void has_stalled(struct hw_app *a, struct hw_now now, const struct hw_pace_woke *w)

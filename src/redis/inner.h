@@ -188,7 +188,8 @@ struct hw_watched {
 	bool known;
 	int64_t ms;
 	struct hw_mono at;
-	int64_t ahead_ms; /* how far the wall clock is ahead of Redis' */
+	int64_t clock_ms; /* what Redis' clock showed last; 0: not known */
+	struct hw_mono clock_at;
 };
 
 #define HW_MONITOR_ENTRY_MAX 256
@@ -388,6 +389,7 @@ int hw_watched_read(struct hw_redis *r);
 void hw_watched_set(struct hw_redis *r, struct hw_now now, int64_t ms);
 /* What the time of Redis was, by an answer to what was asked at `asked_ms` (monotonic). */
 void hw_watched_compare(struct hw_redis *r, struct hw_now now, int64_t asked_ms, int64_t redis_ms);
+void hw_watched_clock(struct hw_redis *r, struct hw_now now, int64_t redis_ms);
 /* Writes the field `watched` of an offline device; returns its length, or 0: it is not known, or it is not offline. */
 int hw_watched_print(const struct hw_redis *r, const struct hw_device *d, uint64_t seq, char text[HW_WATCHED_MAX]);
 /* What such a field says of a device whose hash has this seq: struct hw_stored.gone_ms. */

@@ -435,8 +435,11 @@ static void on_clock(redisAsyncContext *ac, void *answer, void *arg)
 	hw_redis_link_got(&r->link);
 	bool good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
 	            reply->element[0]->type == REDIS_REPLY_STRING;
-	int64_t ahead_ms = good ? number(reply->element[0], INT32_MAX, 0) * 1000 - hw_clock_now().wall_ms : 0;
-	r->load.ahead_ms = ahead_ms > 0 ? ahead_ms : 0;
+	struct hw_now now = hw_clock_now();
+	int64_t redis_ms = good ? number(reply->element[0], INT32_MAX, 0) * 1000 : 0;
+	r->load.ahead_ms = redis_ms > now.wall_ms ? redis_ms - now.wall_ms : 0;
+	if (redis_ms > 0)
+		hw_watched_clock(r, now, redis_ms);
 }
 
 /* Redis' clock, before what is compared with it. */

@@ -232,8 +232,8 @@ bool hw_redis_doubts(struct hw_redis *r);
  */
 typedef void hw_redis_fenced(void *arg, bool known, bool marked, const char *server);
 int hw_redis_fence(struct hw_redis *r, bool who, hw_redis_fenced *fn, void *arg);
-/* How far this machine's wall clock is ahead of Redis', by the last mark; negative: behind. */
-int64_t hw_redis_ahead_ms(const struct hw_redis *r);
+/* What Redis' clock showed when Redis told it last, and when that was; 0: it has not told it yet. */
+int64_t hw_redis_clock(const struct hw_redis *r, struct hw_mono *at);
 const struct hw_redis_stats *hw_redis_stats(const struct hw_redis *r);
 
 #endif

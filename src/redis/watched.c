@@ -53,15 +53,22 @@ void hw_watched_set(struct hw_redis *r, struct hw_now now, int64_t ms)
 	r->watched.at = now.mono;
 }
 
+void hw_watched_clock(struct hw_redis *r, struct hw_now now, int64_t redis_ms)
+{
+	r->watched.clock_ms = redis_ms;
+	r->watched.clock_at = now.mono;
+}
+
 void hw_watched_compare(struct hw_redis *r, struct hw_now now, int64_t asked_ms, int64_t redis_ms)
 {
 	if (redis_ms > 0 && now.mono.ns / HW_NS_PER_MS - asked_ms < ANSWER_SOON_MS)
-		r->watched.ahead_ms = now.wall_ms - redis_ms;
+		hw_watched_clock(r, now, redis_ms);
 }
 
-int64_t hw_redis_ahead_ms(const struct hw_redis *r)
+int64_t hw_redis_clock(const struct hw_redis *r, struct hw_mono *at)
 {
-	return r->watched.ahead_ms;
+	*at = r->watched.clock_at;
+	return r->watched.clock_ms;
 }
 
 int hw_watched_print(const struct hw_redis *r, const struct hw_device *d, uint64_t seq, char text[HW_WATCHED_MAX])

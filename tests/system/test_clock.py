@@ -199,3 +199,22 @@ def test_a_step_is_logged(env, shim):
     shim.step_wall(0)
     wait_until(lambda: "the wall clock was set back by 86400" in d.log(), what="the step to be logged")
     wait_until(lambda: "agrees with Redis' clock again" in d.log(), what="the end of the difference to be logged")
+
+
+def test_a_step_makes_no_heartbeat_too_old(env, shim):
+    """max_age goes by the clock as it was before, until Redis' clock agrees with the new time."""
+    d = env.daemon(timeout="1500ms", group={"max_age": "60s"}, env=shim.env)
+    env.beat("a", {"time": int(time.time())})
+    env.wait_store("a", "online")
+
+    def beat_on():
+        env.beat("a", {"time": int(time.time())})
+        return d.state("a") == "online"
+    for step in (3600, 0, -3600, 0):
+        shim.step_wall(step)
+        throughout(beat_on, 3, "heartbeats to count after a step to %d s" % step)
+    assert "no heartbeat is too old (max_age) by this clock alone" in d.log()
+    assert env.edges("a") == [("online", "heartbeat")]
+    env.beat("old", {"time": int(time.time()) - 65})
+    wait_until(lambda: d.metrics().get("refused_total", kind="stale") == 1, what="an old heartbeat to be refused")
+    assert d.device("old") is None

@@ -184,6 +184,32 @@ START_TEST(test_max_age)
 }
 END_TEST
 
+/* A step of the wall clock makes no heartbeat old: neither forward nor back. */
+START_TEST(test_max_age_across_a_step)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct hw_group_spec g = world_group("default", 30000);
+	g.max_age_ms = 60000;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	hw_monitor_trust_wall(w->m, w->now, w->now.wall_ms);
+	w->now.wall_ms += 3600000;
+	world_beat(w, "a", "{\"time\":1700000000}");
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	world_pass(w, 50 * S);
+	world_beat(w, "b", "{\"time\":1699999989}");
+	ck_assert_ptr_null(world_device(w, "b"));
+	w->now.wall_ms -= 2 * 3600000;
+	world_beat(w, "b", "{\"time\":1700000050}");
+	ck_assert(world_is(w, "b", HW_STATE_ONLINE));
+	hw_monitor_trust_wall(w->m, w->now, w->now.wall_ms);
+	w->now.wall_ms += 3600000;
+	hw_monitor_trust_wall(w->m, w->now, w->now.wall_ms);
+	world_beat(w, "c", "{\"time\":1699999989}");
+	ck_assert_ptr_null(world_device(w, "c"));
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->refused[HW_REFUSED_STALE], 2);
+}
+END_TEST
+
 START_TEST(test_max_offline_rate)
 {
 	struct hw_monitor_conf conf = world_conf();
@@ -425,6 +451,7 @@ int main(void)
 	tcase_add_test(tc, test_a_byte_order_mark_says_nothing);
 	tcase_add_test(tc, test_max_devices);
 	tcase_add_test(tc, test_max_age);
+	tcase_add_test(tc, test_max_age_across_a_step);
 	tcase_add_test(tc, test_max_offline_rate);
 	tcase_add_test(tc, test_groups_by_file_order);
 	tcase_add_test(tc, test_homie);
