@@ -301,10 +301,22 @@ static bool is_left_over(const struct hw_nodes *n, unsigned p)
 	       strcmp(part->stored.token.node, n->node) == 0 && (!wants_us(n, p) || !may_take(n));
 }
 
+/* A standby releases the whole fleet or nothing: no other node claims a part. A node that stops releases what it can.
+ */
+static bool may_release(const struct hw_nodes *n)
+{
+	for (unsigned p = 0; p < HW_PARTITIONS && n->mode == HW_NODES_STANDBY && !n->stopping; p++)
+		if (n->part[p].hold != HW_HOLD_NONE && !is_given_up(n, p))
+			return false;
+	return true;
+}
+
 /* Clean, unless the session in which all was acknowledged is over, or something was missed since: the broker may have
  * restarted, and forgotten, or put a will in a status' place. */
 static void collect_given_up(struct hw_nodes *n, struct hw_partitions *set, struct hw_partitions *clean)
 {
+	if (!may_release(n))
+		return;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		if (!is_given_up(n, p))
 			continue;

@@ -140,6 +140,28 @@ static const char *peer(bool preferred)
 	return names[i];
 }
 
+/* While one partition is not flushed, the node releases no other partition. */
+START_TEST(a_standby_releases_the_fleet_as_a_whole)
+{
+	begin_owner();
+	prove();
+	enter(peer(true), 8, true);
+	pass(2 * LEASE_MS, NULL);
+	logged = 0;
+	for (unsigned p = 1; p < HW_PARTITIONS; p++)
+		hw_nodes_flushed(n, now, p, true);
+	turn();
+	prove();
+	pass(1000, NULL);
+	ck_assert_ptr_null(last(HW_NODES_RELEASE));
+	hw_nodes_flushed(n, now, 0, true);
+	turn();
+	prove();
+	ck_assert_uint_eq(ordered(HW_NODES_RELEASE), HW_PARTITIONS);
+	ck_assert_uint_eq(owned(), 0);
+}
+END_TEST
+
 /* Owner of the fleet, which it has not heard yet; and another node is ready. */
 static void begin_unheard(void)
 {
@@ -242,6 +264,7 @@ int main(void)
 	tc = tcase_create("standby");
 	tcase_add_checked_fixture(tc, setup_standby, teardown);
 	tcase_add_test(tc, a_standby_claims_everything_or_nothing);
+	tcase_add_test(tc, a_standby_releases_the_fleet_as_a_whole);
 	tcase_add_test(tc, a_standby_that_begins_is_not_blind_for_a_lease);
 	tcase_add_test(tc, a_node_that_gave_up_blind_claims_only_once_it_sees);
 	tcase_add_test(tc, a_node_that_abandons_what_it_has_leaves_at_once);
