@@ -496,6 +496,19 @@ void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *pe
 bool hw_monitor_count_unjudged(struct hw_monitor *m, unsigned budget);
 bool hw_monitor_may_be_unjudged(const struct hw_monitor *m); /* false: there is none, and nothing to count */
 struct hw_partitions hw_monitor_unjudged_in(const struct hw_monitor *m);
+/*
+ * What the last round found of a group: whether this node judges a device of the group; the forms in which its unjudged
+ * devices were heard, and their partitions. Form 0: the store does not name it. If
+ * devices of a group were heard in several other forms, the form that was read last stands for all of them.
+ */
+struct hw_group_judging {
+	bool judged;
+	struct {
+		uint64_t form;
+		struct hw_partitions in;
+	} unjudged[2]; /* in the form that the group has here, although the configuration lacks the group; in another */
+};
+struct hw_group_judging hw_monitor_judging(const struct hw_monitor *m, size_t group);
 /* Where this node hears devices that the owner has told nothing of for two rounds: the owner may not hear them. Empty
  * while all members have the same groups. */
 struct hw_partitions hw_monitor_untold_in(const struct hw_monitor *m);

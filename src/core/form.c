@@ -112,11 +112,22 @@ static void count(struct hw_monitor *m, uint32_t i, const struct hw_device *d)
 		hw_partitions_add(&u->found_heard, hw_device_partition(d));
 	if (state != HW_STATE_ONLINE && state != HW_STATE_OFFLINE)
 		return;
-	if (hw_form_judges(m, d) || hw_monitor_is_keyed(m, d))
+	struct hw_form *f = &m->form[d->group];
+	if (hw_form_judges(m, d) || hw_monitor_is_keyed(m, d)) {
+		f->found.judged |= hw_form_judges(m, d);
 		return;
+	}
+	bool other = d->form != HW_FORM_UNSAID && !hw_form_is_ours(m, d);
+	hw_partitions_add(&f->found.unjudged[other].in, hw_device_partition(d));
 	u->found++;
 	hw_partitions_add(&u->found_in, hw_device_partition(d));
-	m->form[d->group].counted += state == HW_STATE_ONLINE && hw_gate_owns(m, d);
+	f->counted += state == HW_STATE_ONLINE && hw_gate_owns(m, d);
+}
+
+static void forget_found(struct hw_form *f)
+{
+	f->counted = 0;
+	f->found = (struct hw_group_judging){0};
 }
 
 static void end_round(struct hw_monitor *m)
@@ -125,7 +136,8 @@ static void end_round(struct hw_monitor *m)
 	u->n = 0;
 	for (size_t g = 0; g < m->groups.n; g++) {
 		m->form[g].unjudged = m->form[g].counted;
-		m->form[g].counted = 0;
+		m->form[g].is = m->form[g].found;
+		forget_found(&m->form[g]);
 		u->n += m->form[g].unjudged;
 	}
 	u->in = u->found_in;
@@ -147,7 +159,7 @@ bool hw_monitor_count_unjudged(struct hw_monitor *m, unsigned budget)
 		u->found_in = u->found_heard = (struct hw_partitions){{0}};
 		u->found = 0;
 		for (size_t g = 0; g < m->groups.n; g++)
-			m->form[g].counted = 0;
+			forget_found(&m->form[g]);
 	}
 	for (; budget > 0 && u->at < hw_registry_bound(m->registry); u->at++, budget--) {
 		const struct hw_device *d = hw_registry_at(m->registry, u->at);
@@ -183,6 +195,14 @@ uint32_t hw_monitor_unjudged(const struct hw_monitor *m)
 uint32_t hw_monitor_unjudged_of(const struct hw_monitor *m, size_t group)
 {
 	return m->form[group].unjudged;
+}
+
+struct hw_group_judging hw_monitor_judging(const struct hw_monitor *m, size_t group)
+{
+	struct hw_group_judging is = m->form[group].is;
+	is.unjudged[0].form = m->groups.all[group]->form_hash;
+	is.unjudged[1].form = m->form[group].other;
+	return is;
 }
 
 bool hw_monitor_judges(const struct hw_monitor *m, const struct hw_device *d)

@@ -9,6 +9,7 @@
 
 #include "cluster_priv.h"
 #include "nodes/claims.h"
+#include "nodes/place.h"
 #include "unjudged.h"
 
 #define TIMEOUT_DIGITS "%15" SCNd64
@@ -58,13 +59,17 @@ static void add_set(cJSON *entry, const char *name, const struct hw_partitions *
 	cJSON_AddStringToObject(entry, name, text);
 }
 
-static struct hw_partitions unable(const struct hw_app *a);
+static void decide(struct hw_app *a);
 
 void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
 {
-	const struct hw_partitions not_judged = unable(a), untold = hw_monitor_untold_in(a->monitor);
+	const struct hw_cluster_forms *f = forms_of(a);
+	const struct hw_partitions untold = hw_monitor_untold_in(a->monitor);
+	decide(a);
 	add_groups(a, entry);
-	add_set(entry, "unable", &not_judged);
+	add_set(entry, "unable", &f->unable);
+	if (*f->better)
+		cJSON_AddStringToObject(entry, "better", f->better);
 	add_set(entry, "untold", &untold);
 	hw_app_unjudged_add(a, entry);
 }
@@ -80,7 +85,7 @@ static void forget_groups(struct hw_cluster_forms *f, size_t i)
 	f->of[i].n = 0;
 }
 
-static bool read_form(const cJSON *item, struct hw_cluster_form *out)
+static bool read_form(const cJSON *item, struct hw_node_group *out)
 {
 	const char *text = cJSON_GetStringValue(item);
 	uint32_t form;
@@ -168,6 +173,7 @@ static size_t find_or_add(struct hw_cluster_forms *f, const char *node)
 void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *json)
 {
 	struct hw_cluster_forms *f = forms_of(a);
+	f->decided = false;
 	if (strcmp(node, a->start->node_id) == 0 || strlen(node) > HW_NODE_ID_MAX)
 		return;
 	cJSON *entry = cJSON_Parse(json), *groups = cJSON_GetObjectItemCaseSensitive(entry, "groups");
@@ -183,6 +189,9 @@ void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *js
 	const char *untold = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "untold"));
 	if (i < f->n && (!untold || hw_partitions_parse(untold, strlen(untold), &f->of[i].untold) < 0))
 		f->of[i].untold = (struct hw_partitions){{0}};
+	const char *better = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "better"));
+	if (i < f->n)
+		snprintf(f->of[i].better, sizeof(f->of[i].better), "%s", better ? better : "");
 	free(text);
 	cJSON_Delete(entry);
 	bool differ = any_differs(a);
@@ -193,7 +202,7 @@ void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *js
 	}
 }
 
-static const struct hw_cluster_form *form_in(const struct hw_cluster_forms *f, size_t i, const char *group, size_t len)
+static const struct hw_node_group *form_in(const struct hw_cluster_forms *f, size_t i, const char *group, size_t len)
 {
 	for (size_t k = 0; k < f->of[i].n; k++)
 		if (strlen(f->of[i].all[k].name) == len && memcmp(f->of[i].all[k].name, group, len) == 0)
@@ -206,13 +215,13 @@ uint64_t hw_app_cluster_form(const struct hw_app *a, const char *node, size_t no
 {
 	const struct hw_cluster_forms *f = forms_of(a);
 	size_t i = find(f, node, node_len);
-	const struct hw_cluster_form *form = i < f->n ? form_in(f, i, group, group_len) : NULL;
+	const struct hw_node_group *form = i < f->n ? form_in(f, i, group, group_len) : NULL;
 	return form ? form->form : 0;
 }
 
 /* --- what cannot be judged here --------------------------------------------------- */
 
-/* Whether a node that has not the fleet could judge all of it: it has the groups of the node that has the fleet. */
+/* Whether a node that does not own the fleet could judge all of it: it has the owner's groups. */
 static bool has_groups_of(const struct hw_app *a, const char *owner)
 {
 	const struct hw_cluster_forms *f = forms_of(a);
@@ -226,24 +235,125 @@ static bool has_groups_of(const struct hw_app *a, const char *owner)
 	return true;
 }
 
-static struct hw_partitions unable(const struct hw_app *a)
+/* A group with the forms of its devices, as the last round found them. */
+static struct hw_group_use use_of(const struct hw_app *a, size_t g)
+{
+	const struct hw_group *group = hw_monitor_groups(a->monitor)->all[g];
+	const struct hw_group_judging is = hw_monitor_judging(a->monitor, g);
+	struct hw_group_use use = {.name = group->name, .form = group->form_hash, .judged = is.judged};
+	for (int k = 0; k < 2; k++) {
+		use.unjudged[k].form = is.unjudged[k].form;
+		use.unjudged[k].in = is.unjudged[k].in;
+	}
+	return use;
+}
+
+/* NULL if no device is unjudged. */
+static struct hw_group_use *uses(const struct hw_app *a, size_t *n)
+{
+	const struct hw_partitions any = hw_monitor_unjudged_in(a->monitor);
+	size_t n_groups = hw_monitor_groups(a->monitor)->n;
+	struct hw_group_use *all = hw_partitions_any(&any) ? calloc(n_groups, sizeof(*all)) : NULL;
+	for (*n = 0; all && *n < n_groups; ++*n)
+		all[*n] = use_of(a, *n);
+	return all;
+}
+
+static void add_all(struct hw_partitions *set, const struct hw_partitions *more)
+{
+	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++)
+		set->bits[k] |= more->bits[k];
+}
+
+static const struct hw_member *member(const struct hw_app *a, size_t i)
+{
+	return hw_members_find(hw_nodes_members(a->cluster->nodes), forms_of(a)->of[i].node);
+}
+
+/* Mirror: where a member judges devices that this node does not, or hears devices that no owner reports. */
+static struct hw_partitions unable_of_mirror(const struct hw_app *a, const struct hw_group_use *use, size_t n)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	struct hw_partitions set = {{0}}, ours = hw_monitor_untold_in(a->monitor);
+	for (size_t i = 0; i < f->n; i++) {
+		struct hw_partitions more = hw_judging_more(use, n, f->of[i].all, f->of[i].n);
+		for (unsigned k = 0; k < HW_PARTITIONS / 64 && differs(a, i); k++)
+			more.bits[k] |= f->of[i].untold.bits[k] & ~ours.bits[k];
+		if (member(a, i))
+			add_all(&set, &more);
+	}
+	return set;
+}
+
+/* Standby: of the ready members that can judge all that the owner judges, and more, the one with the greatest weight.
+ */
+static const char *better(const struct hw_app *a, const struct hw_group_use *use, size_t n)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	const char *best = "";
+	for (size_t i = 0; i < f->n && n > 0; i++) {
+		const struct hw_member *m = member(a, i);
+		if (!m || !m->ready || !hw_judging_all(use, n, f->of[i].all, f->of[i].n))
+			continue;
+		const struct hw_partitions more = hw_judging_more(use, n, f->of[i].all, f->of[i].n);
+		if (hw_partitions_any(&more) &&
+		    (!*best || hw_partition_weight(0, m->node) > hw_partition_weight(0, best)))
+			best = m->node;
+	}
+	return best;
+}
+
+/* Whether each ready member has read which node is to own the fleet: then no other node claims it. */
+static bool is_agreed(const struct hw_app *a, const char *to)
+{
+	const struct hw_members *all = hw_nodes_members(a->cluster->nodes);
+	for (size_t i = 0; i < all->n; i++) {
+		const struct hw_member *m = &all->all[i];
+		if (m->ready && strcmp(m->node, a->start->node_id) != 0 &&
+		    hw_partitions_any(&m->unable) == (strcmp(m->node, to) == 0))
+			return false;
+	}
+	return true;
+}
+
+static bool may_take_fleet(const struct hw_app *a)
+{
+	const struct hw_cluster_forms *f = forms_of(a);
+	const char *owner = hw_nodes_record(a->cluster->nodes, 0)->token.node;
+	size_t i = find(f, owner, strlen(owner));
+	if (i < f->n && member(a, i) && *f->of[i].better)
+		return strcmp(f->of[i].better, a->start->node_id) == 0;
+	return has_groups_of(a, owner);
+}
+
+static void decide(struct hw_app *a)
 {
 	static const struct hw_partitions all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}}, none;
-	const struct hw_cluster_forms *f = forms_of(a);
-	struct hw_partitions set = hw_monitor_unjudged_in(a->monitor), ours = hw_monitor_untold_in(a->monitor);
-	for (size_t i = 0; i < f->n; i++)
-		for (unsigned k = 0; k < HW_PARTITIONS / 64 && differs(a, i); k++)
-			set.bits[k] |= f->of[i].untold.bits[k] & ~ours.bits[k];
-	if (!hw_app_stands_by(a))
-		return set;
-	return has_groups_of(a, hw_nodes_record(a->cluster->nodes, 0)->token.node) ? none : all;
+	struct hw_cluster_forms *f = forms_of(a);
+	size_t n = 0;
+	struct hw_group_use *use = uses(a, &n);
+	*f->better = '\0';
+	if (!a->cluster->standby.is) {
+		f->unable = unable_of_mirror(a, use, n);
+	} else if (hw_app_stands_by(a)) {
+		f->unable = may_take_fleet(a) ? none : all;
+	} else {
+		snprintf(f->better, sizeof(f->better), "%s", better(a, use, n));
+		f->unable = *f->better && is_agreed(a, f->better) ? all : none;
+	}
+	free(use);
 }
 
 bool hw_app_cluster_forms_turn(struct hw_app *a)
 {
-	bool known = hw_app_stands_by(a) || hw_app_unjudged_known(a);
-	const struct hw_partitions set = unable(a);
-	hw_nodes_unable(a->cluster->nodes, &set);
+	struct hw_cluster_forms *f = forms_of(a);
+	bool stands = hw_app_stands_by(a), known = stands || hw_app_unjudged_known(a);
+	if (!f->decided || f->stood != stands || f->known != known)
+		decide(a);
+	f->decided = true;
+	f->stood = stands;
+	f->known = known;
+	hw_nodes_unable(a->cluster->nodes, &f->unable);
 	return known;
 }
 

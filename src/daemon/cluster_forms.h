@@ -2,8 +2,12 @@
 /*
  * Which groups the nodes have, and in which form: part of each node's entry in device:nodes. It decides three things.
  * A device that the stream makes known was heard by the entry's author in that node's form. Of several timeouts of one
- * group the longest is in force. And a node that cannot judge all devices of a partition says so: others own it. So do
- * nodes that hear new devices which the owner, having other groups, tells nothing of.
+ * group the longest is in force. And a node says in which partitions another member could judge devices that it cannot:
+ * the other one owns them. Devices that no member can judge move nothing. A partition also goes to a node that hears
+ * new devices which the owner, having other groups, does not report.
+ *
+ * In standby the owner alone knows the devices. The whole fleet moves, and only to a node that can judge all that the
+ * owner judges, and more. The owner names that node in its entry; it lets go after all ready members have read that.
  *
  * What a node said of its groups counts until that node says otherwise, also after the node has left or is lost: its
  * devices are still there.
@@ -17,29 +21,28 @@
 #include <stdint.h>
 
 #include "heartwheel/time.h"
+#include "nodes/judging.h"
 #include "nodes/members.h"
 
 struct hw_app;
 
 #define HW_CLUSTER_FORMS_MAX (HW_MEMBERS_MAX + 8) /* nodes that are remembered */
 
-struct hw_cluster_form {
-	char *name; /* owned */
-	uint64_t form;
-	int64_t timeout_ms, timeout_max_ms;
-};
-
 struct hw_cluster_forms {
 	struct {
 		char node[HW_NODE_ID_MAX + 1];
-		char *text;                  /* owned: the groups as the node said them; NULL: it said none */
-		struct hw_cluster_form *all; /* owned */
+		char *text;                /* owned: the groups as the node said them; NULL: it said none */
+		struct hw_node_group *all; /* owned */
 		size_t n;
-		struct hw_partitions untold; /* hw_monitor_untold_in() */
+		struct hw_partitions untold;     /* hw_monitor_untold_in() */
+		char better[HW_NODE_ID_MAX + 1]; /* as below, of that node */
 	} of[HW_CLUSTER_FORMS_MAX];
-	char *own;            /* owned: our own groups, as they are in our entry; NULL: not said yet */
-	bool changed, differ; /* the core is to be told again; a member has other groups than this node */
-	size_t n, next;       /* next: whose place is taken when there is no other */
+	char *own;                       /* owned: our own groups, as they are in our entry; NULL: not said yet */
+	bool changed, differ;            /* the core is to be told again; a member has other groups than this node */
+	char better[HW_NODE_ID_MAX + 1]; /* standby, the owner: the node that can judge more of the fleet; "": none */
+	struct hw_partitions unable;     /* what src/nodes is to know: decided with each entry that is read or made */
+	bool decided, stood, known;      /* `unable` is up to date; as it was then */
+	size_t n, next;                  /* next: whose place is taken when there is no other */
 };
 
 /* Adds to our own entry of device:nodes. */

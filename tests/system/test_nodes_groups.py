@@ -183,6 +183,43 @@ def test_a_standby_with_other_groups(env):
         throughout(lambda: offline(env) == [PUMPS[0]], 2.5, "and no other")
 
 
+def owned_times(*nodes):
+    return [d.log().count("this node owns the fleet") for d in nodes]
+
+
+@pytest.mark.parametrize("how", ["kill", "reload"])
+def test_a_standby_keeps_the_fleet_if_no_node_has_the_group(env, how):
+    """A group is taken out on both nodes. No node can judge its devices, so they do not move the fleet. Its owner judges the
+    devices of the other group, and reports the rest as unjudged."""
+    a, b = (node(env, "%s-%s" % (env.node, k)) for k in "ab")
+    plain = {}
+    for d in (a, b):
+        d.rewrite(d.conf.read_text().replace("mode = mirror", "mode = standby"))
+        plain[d] = d.conf.read_text()
+        d.rewrite(plain[d] + pumps_group(env))
+        d.start(seeing=False)
+
+    def owner():
+        return next((d for d in (a, b) if d.node == owner_of(env, PUMPS[0])), None)
+    with Beats(env):
+        wait_until(lambda: all_online(env, PUMPS + PLAIN), 30)
+        for d in (a, b):
+            d.rewrite(plain[d])
+            if how == "kill":
+                d.signal(signal.SIGKILL)
+                d.wait()
+                d.start(seeing=False)
+            else:
+                assert d.ctl("reload").returncode == 0
+        wait_until(lambda: owner() and owner().status()["unjudged"] == N, 40, "the owner to count them")
+        wait_until(lambda: reports(owner(), "pumps", N), 10, "the owner to report them")
+        before = owned_times(a, b)
+        throughout(lambda: owned_times(a, b) == before, 8, "the fleet stays where it is")
+        throughout(lambda: not offline(env), 1, "no device is called offline: %s" % offline(env))
+    wait_until(lambda: offline(env) == sorted(PLAIN), 20, "the deaths of the other group: %s" % offline(env))
+    assert owned_times(a, b) == before and reports(owner(), "pumps", N)
+
+
 def test_one_monitor_whose_configuration_lost_a_group(env):
     """Its devices are not judged by another group's filters, neither after a reload nor after a restart."""
     d = env.configure(timeout="1s")

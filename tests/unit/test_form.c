@@ -167,6 +167,9 @@ START_TEST(a_device_that_was_heard_in_another_form_is_not_until_it_is_heard_here
 	ck_assert_uint_eq(hw_monitor_unjudged_of(w->m, 0), 1);
 	struct hw_partitions in = hw_monitor_unjudged_in(w->m);
 	ck_assert(hw_partitions_has(&in, p));
+	struct hw_group_judging is = hw_monitor_judging(w->m, 0);
+	ck_assert_uint_eq(is.unjudged[1].form, OTHER);
+	ck_assert(hw_partitions_has(&is.unjudged[1].in, p) && !is.judged);
 	world_beat(w, "a", "");
 	ck_assert_uint_eq(unjudged(), 0);
 	ck_assert_uint_eq(hw_monitor_form(w->m, world_device(w, "a")), ours()->form_hash);
@@ -187,6 +190,9 @@ START_TEST(nor_are_devices_of_a_group_that_is_not_configured)
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
 	ck_assert_uint_eq(unjudged(), 1);
 	ck_assert_uint_eq(hw_monitor_unjudged_of(w->m, 1), 1);
+	struct hw_group_judging is = hw_monitor_judging(w->m, 1);
+	ck_assert_uint_eq(is.unjudged[0].form, OTHER);
+	ck_assert(hw_partitions_has(&is.unjudged[0].in, p) && !is.judged);
 	reload(groups, 2, 0); /* in another form: it is heard first, then judged */
 	world_pass(w, 10 * TIMEOUT);
 	ck_assert(world_is(w, "a", HW_STATE_ONLINE));

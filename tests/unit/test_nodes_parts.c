@@ -8,6 +8,7 @@
 #include "nodes/claims.h"
 #include "nodes/exclusive.h"
 #include "nodes/fence.h"
+#include "nodes/judging.h"
 #include "nodes/members.h"
 #include "nodes/place.h"
 
@@ -519,6 +520,50 @@ START_TEST(more_peers_than_places_pass_nothing)
 }
 END_TEST
 
+/* --- who can judge more ------------------------------------------------------------------------------------------ */
+
+static struct hw_node_group has_x[] = {{.name = "plain", .form = 1}, {.name = "x", .form = 2}},
+			    has_y[] = {{.name = "plain", .form = 1}, {.name = "y", .form = 3}},
+			    has_both[] = {{.name = "plain", .form = 1},
+                                          {.name = "x", .form = 2},
+                                          {.name = "y", .form = 3}},
+			    has_other[] = {{.name = "plain", .form = 1}, {.name = "x", .form = 9}};
+
+/* This node judges `plain` and `x`, and knows a device of `y` in partition 7. */
+static struct hw_group_use of_x[] = {{.name = "plain", .form = 1, .judged = true},
+                                     {.name = "x", .form = 2, .judged = true},
+                                     {.name = "y", .form = 3, .unjudged = {{3, {{1 << 7}}}, {4, {{0}}}}}};
+
+static const struct {
+	struct hw_node_group *groups;
+	size_t n;
+	bool more, all;
+} others[] = {
+	{NULL, 0, false, false},   {has_x, 2, false, true},      {has_y, 2, true, false},
+	{has_both, 3, true, true}, {has_other, 2, false, false},
+};
+
+START_TEST(a_node_judges_more_with_the_form_of_an_unjudged_device)
+{
+	const struct hw_partitions more = hw_judging_more(of_x, 3, others[_i].groups, others[_i].n);
+	ck_assert_uint_eq(hw_partitions_has(&more, 7), others[_i].more);
+	ck_assert_uint_eq(hw_partitions_count(&more), others[_i].more);
+	ck_assert(hw_judging_all(of_x, 3, others[_i].groups, others[_i].n) == others[_i].all);
+}
+END_TEST
+
+/* The name alone counts if the form is not known. */
+START_TEST(a_group_of_that_name_in_another_form_does_not_judge_the_device)
+{
+	struct hw_group_use use = {.name = "x", .unjudged = {{0, {{0}}}, {2, {{1}}}}};
+	struct hw_partitions more = hw_judging_more(&use, 1, has_other, 2);
+	ck_assert(!hw_partitions_any(&more));
+	use.unjudged[1].form = 0;
+	more = hw_judging_more(&use, 1, has_other, 2);
+	ck_assert(hw_partitions_has(&more, 0));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("nodes: parts");
@@ -554,6 +599,11 @@ int main(void)
 	tcase_add_test(tc, other_changes_do_not_keep_it_from_being_proven);
 	tcase_add_test(tc, withdrawn_is_acknowledged_without_it);
 	tcase_add_test(tc, more_peers_than_places_pass_nothing);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("who can judge more");
+	tcase_add_loop_test(tc, a_node_judges_more_with_the_form_of_an_unjudged_device, 0,
+	                    sizeof(others) / sizeof(*others));
+	tcase_add_test(tc, a_group_of_that_name_in_another_form_does_not_judge_the_device);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
