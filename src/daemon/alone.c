@@ -14,7 +14,6 @@
 #include "wake.h"
 
 #define SLOWEST_NS  (13 * HW_NS_PER_S) /* a lease is at most a minute, and a node renews five times in it */
-#define YOUNG_NS    (60 * HW_NS_PER_S) /* a monitor that has worked for longer than this is not the later one */
 #define PATIENCE_NS (15 * HW_NS_PER_S) /* a Redis that answers once in some seconds never shows whether one lives */
 
 /* --- going on ----------------------------------------------------------------------------------------------------- */
@@ -137,21 +136,6 @@ static void on_monitors(void *arg, enum hw_exclusive_verdict v, const struct hw_
 		monitors_known(a);
 }
 
-/* By both connections: a broker may close one of them each time for what is sent there. */
-static void check_client_ids(struct hw_app *a)
-{
-	if (hw_app_now().mono.ns - a->started.ns > YOUNG_NS || a->start->cluster_mode != HW_CLUSTER_OFF ||
-	    !a->start->redis.exclusive || a->stopping || a->failed || !a->alone.displaced ||
-	    !hw_reader_stats(a->reader[0].reader).displaced)
-		return;
-	hw_log(a->log, HW_LOG_ERROR,
-	       "another monitor with node_id '%s' already works at %s:%d: it has the client ids '%s' and '%s'; "
-	       "this one stops. Stop the other one, or give each monitor its own [monitor] node_id",
-	       a->start->node_id, a->start->mqtt.host, (int)a->start->mqtt.port, a->publisher_id,
-	       a->reader[0].client_id);
-	stop(a, HW_EXIT_IN_USE);
-}
-
 /*
  * The lock of the pid file, which only one run holds at a time: the machine's boot, and the file with the time at which
  * it was made. 0: no such thing is known. The service's sandbox may hide the boot's id; the file's time is enough then.
@@ -205,8 +189,6 @@ void hw_app_alone_tick(struct hw_app *a)
 {
 	if (a->redis)
 		hw_app_alone_look(a);
-	if (!a->redis || !hw_redis_up(a->redis))
-		check_client_ids(a);
 }
 
 void hw_app_alone_unlinked(struct hw_app *a)

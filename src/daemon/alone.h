@@ -9,9 +9,8 @@
  *   the other one out, and before it loads, it looks for one; and each second from then on. The later one stops.
  *   `[redis] exclusive = no` only logs the other one.
  *
- * A monitor without Redis watches all the same, and looks once Redis is there. Until then, and with store = memory for
- * good, it can only notice that another client had both its client ids at the broker before it: a monitor with the same
- * node_id. Within its first minute it stops then.
+ * A monitor without Redis watches all the same, and looks once Redis is there. Without Redis it never stops by itself:
+ * connections that the broker closes prove no other monitor. It logs them as an error.
  *
  * At a start where no other one is entered this costs one command and one script.
  */

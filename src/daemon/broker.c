@@ -57,12 +57,12 @@ static void publisher_up(struct hw_app *a, struct hw_now now)
 	hw_app_hurry(a);
 }
 
-static void publisher_down(struct hw_app *a, struct hw_now now, const char *text)
+static void publisher_down(struct hw_app *a, struct hw_now now, const char *text, bool taken)
 {
 	if (a->publisher_up)
 		a->publisher_lost = now.mono;
 	a->publisher_up = false;
-	hw_app_tell_broker(a, text);
+	hw_app_tell_broker(a, text, taken && !a->publisher_conf.evictable);
 	snprintf(a->publisher_why, sizeof(a->publisher_why), "%s", text);
 	hw_app_cluster_session(a, now, false);
 	hw_owed_down(&a->status);
@@ -121,8 +121,7 @@ void hw_app_on_publisher(int fd, short what, void *arg)
 			publisher_up(a, now);
 			break;
 		case HW_PUBLISHER_DOWN:
-			publisher_down(a, now, ev.text);
-			a->alone.displaced = ev.token != 0;
+			publisher_down(a, now, ev.text, ev.token != 0);
 			break;
 		case HW_PUBLISHER_ACKED:
 			acked(a, now, &ev);
@@ -157,12 +156,12 @@ static void barriers_up(struct hw_app *a, struct hw_now now)
 	hw_app_hurry(a);
 }
 
-static void barriers_down(struct hw_app *a, struct hw_now now, const char *text)
+static void barriers_down(struct hw_app *a, struct hw_now now, const char *text, bool taken)
 {
 	struct hw_app_barriers *b = &a->barriers;
 	b->up = false;
 	b->taken = HW_BARRIERS_UNKNOWN;
-	hw_app_tell_broker(a, text);
+	hw_app_tell_broker(a, text, taken);
 	snprintf(b->why, sizeof(b->why), "%s", text);
 	hw_monitor_publisher(a->monitor, now, false);
 	hw_share_publisher(a, now);
@@ -181,7 +180,7 @@ void hw_app_on_barriers(int fd, short what, void *arg)
 			barriers_up(a, now);
 			break;
 		case HW_PUBLISHER_DOWN:
-			barriers_down(a, now, ev.text);
+			barriers_down(a, now, ev.text, ev.token != 0);
 			break;
 		case HW_PUBLISHER_LIMIT: /* the publisher's connection says the same */
 		case HW_PUBLISHER_ACKED:

@@ -14,9 +14,11 @@ bool hw_app_is_told(const struct hw_app *a, const char *text)
 	return told;
 }
 
-void hw_app_tell_broker(struct hw_app *a, const char *text)
+void hw_app_tell_broker(struct hw_app *a, const char *text, bool taken)
 {
-	if (!hw_app_is_told(a, text))
+	if (taken)
+		hw_log_limited(a->log, HW_LIMIT_RIVAL, HW_LOG_ERROR, "broker: %s", text);
+	else if (!hw_app_is_told(a, text))
 		hw_log_limited(a->log, HW_LIMIT_BROKER, HW_LOG_WARNING, "broker: %s", text);
 }
 

@@ -69,7 +69,6 @@ struct hw_app_alone {
 	bool told, shared_told;   /* that it waits for the latter; that it works beside one */
 	bool late;                /* it has not watched until the latter was known */
 	struct hw_mono waits_for; /* that is waited for until then */
-	bool displaced;           /* another client has the publisher's client id, and had it first */
 	bool seen;                /* nodes are entered */
 	uint64_t hash;
 	struct hw_mono until;

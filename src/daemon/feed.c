@@ -69,7 +69,7 @@ static void on_down(struct hw_app_reader *r, struct hw_now now, const char *text
 {
 	r->up = false;
 	if (!r->renewed)
-		hw_app_tell_broker(r->app, text);
+		hw_app_tell_broker(r->app, text, hw_reader_stats(r->reader).taken);
 	r->renewed = false;
 	snprintf(r->why, sizeof(r->why), "%s", text);
 	hw_share_reader(r, now, false);

@@ -55,8 +55,6 @@ static int64_t away_ms(struct hw_backoff *b, enum hw_fault fault, uint32_t rando
 int64_t hw_backoff_ms(struct hw_backoff *b, enum hw_fault fault, int64_t up_ns, uint32_t random)
 {
 	b->at_once = false;
-	b->steady |= up_ns >= KICKED_NS;
-	b->displaced = (b->displaced || fault == HW_FAULT_TAKEN) && !b->steady;
 	if (fault == HW_FAULT_REFUSED || fault == HW_FAULT_TAKEN) {
 		b->tries = 0;
 		return refused_ms(++b->refusals, random);

@@ -8,7 +8,8 @@
  * 2.0), and by none in 3.1.1. Else it is concluded: the connection was closed soon after it was up, KICKS times in a
  * row, and each time the broker took the next one at once. A broker that restarts is away in between.
  *
- * Of two clients that take turns so, the later one never had a connection for longer: the first one did before.
+ * This is no proof: a proxy, or a broker that refuses what a client does, may close connections in the same way. So the
+ * monitor logs the suspicion and waits longer, but never stops because of it.
  *
  * Pure: no clock and no random numbers of its own.
  */
@@ -33,8 +34,6 @@ struct hw_backoff {
 	bool at_once;      /* the next one follows a loss at once: it tells whether the broker is still there */
 	unsigned refusals; /* in a row */
 	unsigned kicks;    /* in a row */
-	bool steady;       /* a connection was up for longer than a rival leaves one */
-	bool displaced;    /* a rival has the id, and had it first */
 };
 
 /* The broker has closed a connection that was up for `up_ns`, without a reason. True if another client with the same id

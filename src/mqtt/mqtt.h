@@ -80,7 +80,7 @@ struct hw_reader_stats {
 	uint64_t messages, bytes, wakeups, reconnects, ring_waits;
 	uint64_t junk_barriers; /* messages on the barrier topic that no monitor wrote */
 	uint64_t gathered;      /* how often it let messages gather before it read them */
-	bool displaced; /* another client has its client id, and had it first: it has never had a connection for long */
+	bool taken; /* the last connection seems to be lost because another client has connected with the client id */
 };
 
 /*
@@ -134,10 +134,10 @@ struct hw_reader_stats hw_reader_stats(const struct hw_reader *r);
 struct hw_publisher;
 
 enum hw_publisher_event_kind {
-	HW_PUBLISHER_UP,    /* connected */
-	HW_PUBLISHER_DOWN,  /* .text; .token: whether it is displaced, see struct hw_reader_stats; every message not yet
-	                       acknowledged is dropped and gets no further event */
-	HW_PUBLISHER_ACKED, /* .token: the broker has it; where it takes QoS 0 only: it was sent */
+	HW_PUBLISHER_UP,      /* connected */
+	HW_PUBLISHER_DOWN,    /* .text; .token: as hw_reader_stats' taken; every message not yet
+	                         acknowledged is dropped and gets no further event */
+	HW_PUBLISHER_ACKED,   /* .token: the broker has it; where it takes QoS 0 only: it was sent */
 	HW_PUBLISHER_REFUSED, /* .token, .text: a reason code >= 0x80, or the library would not take it; without a
 	                         text: what it is beyond was told by LIMIT, and .reason is 0x95 where it is too long,
 	                         0 where none is tried for a while */

@@ -55,7 +55,7 @@ struct hw_reader {
 
 	struct hw_orders orders;
 	_Atomic int64_t expect_until_ns;    /* see hw_reader_expect() */
-	atomic_bool displaced;              /* see struct hw_reader_stats */
+	atomic_bool taken;                  /* see struct hw_reader_stats */
 	atomic_bool gathering;              /* which the bell ends */
 	struct hw_filters *_Atomic ordered; /* a set that the thread has not taken over yet, or NULL */
 
@@ -231,8 +231,8 @@ static void lost(struct hw_reader *r)
 		              "work " ONE_READER,
 		              r->link.conf.host, r->link.conf.port);
 	memcpy(why, r->link.why.text, sizeof(why));
+	atomic_store(&r->taken, r->link.why.fault == HW_FAULT_TAKEN);
 	bool news = hw_link_down(&r->link, hw_mqtt_clock_ns());
-	atomic_store(&r->displaced, r->link.backoff.displaced);
 	note_drained(r); /* nothing is left to be read */
 	if (news)
 		emit(r, HW_READER_DOWN, why, strlen(why) + 1);
@@ -606,5 +606,5 @@ struct hw_reader_stats hw_reader_stats(const struct hw_reader *r)
 	                                .ring_waits = counted(&r->ring_waits),
 	                                .junk_barriers = counted(&r->junk_barriers),
 	                                .gathered = counted(&r->gathered),
-	                                .displaced = atomic_load(&r->displaced)};
+	                                .taken = atomic_load(&r->taken)};
 }

@@ -61,7 +61,7 @@ static void lost(struct hw_sender *s)
 	char why[HW_WHY_TEXT];
 	int64_t now = hw_mqtt_clock_ns();
 	memcpy(why, s->link.why.text, sizeof(why));
-	bool again = learn(s, now);
+	bool again = learn(s, now), taken = s->link.why.fault == HW_FAULT_TAKEN;
 	s->statuses.n = 0;
 	hw_outlet_begin(&s->outlet);
 	hw_acks_begin(&s->acks);
@@ -69,7 +69,7 @@ static void lost(struct hw_sender *s)
 	if (again)
 		hw_link_again(&s->link, now);
 	else if (hw_link_down(&s->link, now))
-		hw_handover_answer(s->handover, HW_PUBLISHER_DOWN, s->link.backoff.displaced, 0, why);
+		hw_handover_answer(s->handover, HW_PUBLISHER_DOWN, taken, 0, why);
 	tell_limits(s);
 	hw_handover_tell(s->handover);
 }

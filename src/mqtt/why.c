@@ -110,7 +110,7 @@ static const char *taken_hint(const struct hw_mqtt_conf *c)
 {
 	return c->evictable ? "another node has cut this one off, to take its partitions over; if that recurs, give "
 	                      "each node a node_id of its own"
-	                    : "give each monitor a node_id of its own";
+	                    : "give each monitor a node_id of its own, or a client_id_prefix";
 }
 
 /* Closed by a broker that does not say why. */
@@ -124,7 +124,7 @@ static void say_closed(struct hw_why *w, bool taken)
 		           "'%s'? %s",
 		           c->host, c->port, c->client_id,
 		           c->evictable ? "Another node may have cut this one off; each node needs a node_id of its own"
-		                        : "Each monitor needs a node_id of its own");
+		                        : "Each monitor needs a node_id of its own, or a client_id_prefix");
 	} else {
 		hw_why_say(w, "connection to %s:%d lost: closed by the broker", c->host, c->port);
 	}
@@ -250,7 +250,8 @@ void hw_why_disconnected(struct hw_why *w, int reason)
 	if (reason >= MQTT_RC_UNSPECIFIED && !w->explained)
 		w->fault = reason == MQTT_RC_SESSION_TAKEN_OVER ? HW_FAULT_TAKEN : HW_FAULT_CLOSED;
 	if (reason == MQTT_RC_SESSION_TAKEN_OVER)
-		hw_why_say(w, "another client has connected as '%s': %s", w->conf->client_id, taken_hint(w->conf));
+		hw_why_say(w, "another client has connected as '%s' (session taken over, 0x8E): %s", w->conf->client_id,
+		           taken_hint(w->conf));
 	else if (reason >= MQTT_RC_UNSPECIFIED)
 		hw_why_say(w, "connection closed by the broker: %s", mosquitto_reason_string(reason));
 }

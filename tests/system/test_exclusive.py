@@ -5,10 +5,10 @@ import time
 
 import pytest
 
+from hw_relay import Relay
 from hw_wait import in_time, pass_time, throughout, wait_until
 
 IN_USE = 3  # exit status
-STEADY_S = 10.5  # a connection that lasts for so long was not thrown out by another client of its id
 STANDS_S = 5  # an entry that stands still for so long is a dead run's
 
 
@@ -194,15 +194,40 @@ def test_without_the_right_to_that_key(env):
     assert d.log().count("is refused, so that another monitor") == 1, d.log()
 
 
+MEMORY = {"store": {"type": "memory"}}
+
+
+def names_a_rival(env, d):
+    """A line at error that names a client id, and what each monitor needs."""
+    return [line for line in d.log().splitlines() if " error: " in line and "'heartwheel-%s-" % env.node in line
+            and "node_id of its own, or a client_id_prefix" in line]
+
+
+@pytest.mark.parametrize("store", ["memory", "redis"])
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
-def test_without_a_store_the_client_ids_tell(env, protocol):
-    """One node_id, no Redis: the one that never had a connection for long stops."""
-    memory = {"store": {"type": "memory"}, "mqtt": {"protocol": protocol}}
-    first = env.daemon(timeout="1s", **memory)
-    pass_time(STEADY_S)
-    later = env.daemon(timeout="1s", seeing=False, **memory)
-    wait_until(lambda: not later.alive, 60, "the later monitor to stop")
-    assert later.wait() == IN_USE and "already works at 127.0.0.1:%d" % env.broker.port in later.log(), later.log()
-    first.wait_seeing()
+def test_closed_connections_end_no_monitor(env, protocol, store):
+    """A proxy, or a broker without rights, closes each connection of a lone monitor: it goes on, and watches afterwards."""
+    if store == "redis":
+        env.own_redis(start=False)
+    way = Relay(lambda: env.broker.port)
+    d = env.daemon(timeout="1s", seeing=False, mqtt={"protocol": protocol, "port": way.port}, store={"type": store})
+    throughout(lambda: pass_time(0.4) or way.drop() or d.alive, 15, "the monitor to go on")
+    assert names_a_rival(env, d), d.log()
+    d.wait_seeing(60)
+    env.beat("a")
+    wait_until(lambda: d.state("a") == "offline")
+    way.close()
+
+
+@pytest.mark.parametrize("sites", [False, True], ids=["memory", "two-prefixes"])
+def test_one_node_id_without_a_common_store(env, sites):
+    """Neither stops; the log of one names the client id. When the other one is stopped, the first watches."""
+    first = env.daemon(timeout="1s", **({} if sites else MEMORY))
+    more = {"redis": {"key_prefix": env.key("other:")}} if sites else MEMORY
+    other = env.daemon(timeout="1s", seeing=False, **more)
+    wait_until(lambda: names_a_rival(env, first) or names_a_rival(env, other), 60, "an error that names the client id")
+    throughout(lambda: first.alive and other.alive, 3, "both to go on")
+    other.stop()
+    first.wait_seeing(90)
     env.beat("a")
     wait_until(lambda: first.state("a") == "offline")

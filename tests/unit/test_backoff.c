@@ -111,22 +111,6 @@ START_TEST(test_a_restarting_broker_is_no_rival)
 }
 END_TEST
 
-/* Of two that take turns, the one that had the id first was up for longer once. */
-START_TEST(test_the_later_rival_is_displaced)
-{
-	struct hw_backoff first = {0}, later = {0};
-	ck_assert(!closed(&first, 11 * HW_NS_PER_S));
-	for (int i = 0; i < TRIES; i++) {
-		closed(&first, HW_NS_PER_S);
-		closed(&later, HW_NS_PER_S);
-		ck_assert(!first.displaced);
-		ck_assert_int_eq(later.displaced, i >= 2);
-	}
-	closed(&later, 11 * HW_NS_PER_S); /* it stayed up */
-	ck_assert(!later.displaced);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *s = suite_create("back-off");
@@ -134,7 +118,6 @@ int main(void)
 	tcase_add_test(t, test_away_is_never_long);
 	tcase_add_test(t, test_a_link_that_was_up_is_tried_at_once);
 	tcase_add_test(t, test_closed_at_once_again_and_again);
-	tcase_add_test(t, test_the_later_rival_is_displaced);
 	tcase_add_loop_test(t, test_refusals_wait_up_to_a_minute, 0, 2);
 	tcase_add_loop_test(t, test_kicked, 0, 2);
 	tcase_add_test(t, test_a_restarting_broker_is_no_rival);
