@@ -20,7 +20,7 @@
 
 static void load(struct hw_app *a)
 {
-	if (a->alone.nodes || a->alone.monitors)
+	if (a->alone.nodes || a->alone.monitors || a->failed)
 		return;
 	if (a->alone.late)
 		hw_redis_load_late(a->redis); /* it has not watched until now */
@@ -28,10 +28,12 @@ static void load(struct hw_app *a)
 		hw_redis_load(a->redis);
 }
 
+/* Its entry is removed first, so that no successor waits for it; that takes until the next tick at most. */
 static void stop(struct hw_app *a, int status)
 {
 	a->failed = status;
-	hw_loop_stop(&a->loop);
+	if (hw_app_alone_left(a))
+		hw_loop_stop(&a->loop);
 }
 
 /* --- nodes of a cluster ------------------------------------------------------------------------------------------- */
@@ -65,7 +67,7 @@ static void on_nodes(void *arg, bool any, uint64_t hash)
 {
 	struct hw_app *a = arg;
 	struct hw_now now = hw_app_now();
-	if (!a->alone.nodes)
+	if (!a->alone.nodes || a->failed)
 		return;
 	if (!any || (a->alone.seen && hash == a->alone.hash && now.mono.ns >= a->alone.until.ns))
 		nodes_known(a);
@@ -126,6 +128,8 @@ static void meet(struct hw_app *a, const struct hw_redis_monitor *older)
 static void on_monitors(void *arg, enum hw_exclusive_verdict v, const struct hw_redis_monitor *older)
 {
 	struct hw_app *a = arg;
+	if (a->failed && hw_app_alone_left(a))
+		hw_loop_stop(&a->loop);
 	if (a->stopping || a->failed)
 		return;
 	if (v == HW_EXCLUSIVE_LATER)
@@ -187,7 +191,9 @@ void hw_app_alone_look(struct hw_app *a)
 
 void hw_app_alone_tick(struct hw_app *a)
 {
-	if (a->redis)
+	if (a->failed)
+		hw_loop_stop(&a->loop);
+	else if (a->redis)
 		hw_app_alone_look(a);
 }
 

@@ -3,7 +3,7 @@
  * Which of several monitors goes on where each is by itself ([cluster] mode = off) and all have the same key_prefix.
  * Each run has an entry in Redis: when it was entered, as a number that grows with each one (BORN), and a count that
  * grows each second. A run goes on while no older entry's count grows. So of two that run exactly one goes on, and
- * always the same one: BORN does not change, and of two runs one has the lesser.
+ * always the same one: BORN does not change, also where Redis was emptied, and of two runs one has the lesser.
  *
  * Invariant: a run begins its work only once no older entry is left. An entry whose count stood still for
  * HW_EXCLUSIVE_LEASE_NS is removed from Redis, which compares it; a run that finds its own entry removed, because it

@@ -198,7 +198,9 @@ struct hw_watched {
 /* monitors.c */
 struct hw_monitors {
 	struct hw_exclusive exclusive;
-	uint64_t count; /* of the renewals */
+	uint64_t count;                /* of the renewals */
+	uint64_t born;                 /* as this run was entered; 0: not yet */
+	struct hw_mono asked, renewed; /* the last renewal was sent; the last that was answered was sent */
 	bool in_flight, leaves, left;
 	bool told; /* that Redis refuses the entry */
 	unsigned n_dead;

@@ -87,6 +87,9 @@ static void on_entries(struct hw_redis *r, const redisReply *reply)
 		n += parse(reply->element[i], reply->element[i + 1], &entries[n], NULL);
 	}
 	enum hw_exclusive_verdict verdict = hw_exclusive_look(&m->exclusive, hw_clock_now().mono, entries, n, &older);
+	if (n > 0 && entries[0].run == r->conf.run_mark)
+		m->born = entries[0].born;
+	m->renewed = m->asked;
 	m->n_dead = 0;
 	for (size_t i = 0; i < n; i++)
 		any |= mourn(m, reply->element[at[i]], reply->element[at[i] + 1], &entries[i]);
@@ -114,6 +117,12 @@ static void on_entered(redisAsyncContext *ac, void *answer, void *arg)
 	on_entries(r, reply);
 }
 
+/* After so long without a renewal another run may have removed the entry: then this one is the youngest. */
+static uint64_t born_of(const struct hw_monitors *m)
+{
+	return m->asked.ns - m->renewed.ns < HW_EXCLUSIVE_LEASE_NS / 2 ? m->born : 0;
+}
+
 static void put_entry(struct hw_redis *r, struct hw_eval *e)
 {
 	char run[RUN_LEN + 1], place[RUN_LEN + 1] = "", host[64 + 1], text[HW_MONITOR_ENTRY_MAX];
@@ -129,6 +138,7 @@ static void put_entry(struct hw_redis *r, struct hw_eval *e)
 	hw_eval_arg_int(e, (int64_t)++r->monitors.count);
 	hw_eval_arg(e, text, n);
 	hw_eval_arg_text(e, place);
+	hw_eval_arg_int(e, (int64_t)born_of(&r->monitors));
 }
 
 void hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn)
@@ -138,6 +148,7 @@ void hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn)
 	if (!r->up || m->in_flight || m->leaves || hw_scripts_loading(&r->scripts))
 		return;
 	m->fn = fn;
+	m->asked = hw_clock_now().mono;
 	hw_eval_begin(e);
 	hw_eval_key(e, r->keys.monitors, strlen(r->keys.monitors));
 	put_entry(r, e);
@@ -156,6 +167,7 @@ static void on_left(redisAsyncContext *ac, void *answer, void *arg)
 	if (answer)
 		hw_redis_link_got(&r->link);
 	r->monitors.left = true;
+	r->monitors.fn(r->arg, HW_EXCLUSIVE_FIRST, NULL);
 }
 
 bool hw_redis_leave(struct hw_redis *r)

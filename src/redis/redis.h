@@ -150,7 +150,8 @@ struct hw_redis_monitor {
  */
 typedef void hw_redis_monitors_seen(void *arg, enum hw_exclusive_verdict v, const struct hw_redis_monitor *older);
 void hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn);
-/* Removes the entry, for good. Whether that is done, or cannot be; call it again until then. */
+/* Removes the entry, for good. Whether that is done, or cannot be; call it again until then. When it is done, `fn` of
+ * hw_redis_enter() is called once more. */
 bool hw_redis_leave(struct hw_redis *r);
 
 /* Another node has ended, and may have owed something: the outbox is gone through once more, and every device that we
