@@ -104,6 +104,7 @@ struct hw_group {
 	struct hw_field *field;
 	struct hw_reading reading; /* of what is read as JSON */
 	bool batch, canary, retained;
+	bool bridged;    /* one of its whiles is a topic below $SYS/: the state of a bridge */
 	unsigned probes; /* 0: none */
 	int64_t probe_after_ms;
 	char *probe;   /* never NULL */

@@ -67,7 +67,9 @@ struct hw_device {
 	} is;
 	uint64_t seq : 48;     /* of the last transition; 0: none yet */
 	uint64_t flags : 16;   /* HW_FLAG_* */
-	int64_t since_ms : 46; /* wall clock of the last transition */
+	int64_t since_ms : 43; /* wall clock of the last transition */
+	uint64_t will_on : 3;  /* the filter that a goodbye with the retain flag was last read on; 0: none, or a later
+	                          message has replaced it (intake.c) */
 	uint64_t is_far : 1;   /* which of `is` */
 	uint64_t spares : 1;   /* its next look comes so soon that nothing need be refreshed then */
 	uint64_t gen : 16;     /* grows each time the record is reused */
@@ -87,8 +89,10 @@ enum hw_form_heard {
 	HW_FORM_OTHER /* by another node, in another form: this node may not hear the device */
 };
 
+#define HW_WILL_ANYWHERE 7 /* of will_on: after the sixth filter of its group, or not known which */
+
 #define HW_NEVER_MS  (-(INT64_C(1) << 43))
-#define HW_SINCE_MAX ((INT64_C(1) << 45) - 1) /* of since_ms: in the year 3084 */
+#define HW_SINCE_MAX ((INT64_C(1) << 42) - 1) /* of since_ms: in the year 2109 */
 
 /* struct hw_device.flags. The core owns the low byte; the high one is whoever drives the monitor's (HW_NOTE()). */
 enum {

@@ -167,6 +167,19 @@ static bool go_offline(struct hw_monitor *m, struct hw_now now, uint32_t i, cons
 	return true;
 }
 
+/* The end of the group's goodbye_delay, or the device's deadline if that is earlier. While the group returns: the end
+ * of its grace, if that is later. */
+static struct hw_seen held_until(const struct hw_monitor *m, struct hw_now now, const struct hw_device *d)
+{
+	int64_t delay_ns = m->groups.all[d->group]->goodbye_delay_ms * HW_NS_PER_MS;
+	struct hw_seen seen = hw_monitor_seen(m, now), held = hw_seen_add(seen, delay_ns);
+	struct hw_seen deadline = hw_monitor_deadline(m, now, d);
+	if (!hw_hearing_returns(&m->hearing, d->group))
+		return held.ns < deadline.ns ? held : deadline;
+	struct hw_seen back = hw_seen_add(seen, m->hearing.group[d->group].back.ns - now.mono.ns);
+	return held.ns > back.ns ? held : back;
+}
+
 /* The first of the goodbyes that wait to be judged. */
 static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bool hold)
 {
@@ -177,9 +190,7 @@ static void take_goodbye(struct hw_monitor *m, struct hw_now now, uint32_t i, bo
 		hw_monitor_candidate(m, i, now.mono);
 		return;
 	}
-	int64_t delay_ns = m->groups.all[d->group]->goodbye_delay_ms * HW_NS_PER_MS;
-	struct hw_seen held = hw_seen_add(hw_monitor_seen(m, now), delay_ns), deadline = hw_monitor_deadline(m, now, d);
-	held = held.ns < deadline.ns ? held : deadline;
+	struct hw_seen held = held_until(m, now, d);
 	/* Of a device that is heard again and says it again and again no look would come. */
 	bool puts_off =
 		d->node.place > HW_PLACE_LEVEL3 || d->flags & HW_FLAG_KEYED || d->node.due < hw_tick_ceil(held).n;

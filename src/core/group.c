@@ -196,6 +196,7 @@ static int compile_whiles(struct hw_group *group, const struct hw_group_spec *sp
 		int rc = hw_while_compile(&group->whiles[group->n_whiles], spec->whiles[group->n_whiles], &why);
 		if (rc != 0)
 			return rc;
+		group->bridged |= strncmp(group->whiles[group->n_whiles].topic, "$SYS/", 5) == 0;
 	}
 	return 0;
 }

@@ -100,6 +100,12 @@ static inline bool hw_hearing_is_blind(const struct hw_hearing *h, uint16_t grou
 	return h->group[group].deaf_filters > 0 || h->group[group].upstream;
 }
 
+/* What it is heard through is back, and nothing but the grace keeps the group blind. */
+static inline bool hw_hearing_returns(const struct hw_hearing *h, uint16_t group)
+{
+	return h->group[group].upstream && h->group[group].returned && h->group[group].deaf_filters == 0;
+}
+
 static inline bool hw_hearing_is_deaf(const struct hw_hearing *h, uint16_t group)
 {
 	return h->group[group].deaf_filters > 0;

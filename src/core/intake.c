@@ -16,6 +16,7 @@
 #include "out.h"
 #include "probe.h"
 
+#define AGAIN_NS         (HW_NS_PER_S / 4)
 #define BYTES_AN_ELEMENT 1024 /* of a batch are judged in the time that an element takes */
 
 /* A message on its way through the batch. */
@@ -132,14 +133,15 @@ static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 static void goodbye_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	const struct hw_device *d = hw_monitor_at(m, i);
+	bool returns = hw_hearing_returns(&m->hearing, d->group);
 	hw_monitor_rule(m, now, i,
 	                &(struct hw_evidence){.said = HW_SAID_GOODBYE,
 	                                      .loading = m->conf.loading,
 	                                      .heard = d->last_heard_ms != HW_NEVER_MS,
 	                                      .blind = hw_monitor_is_blind(m) ||
 	                                               hw_sight_doubts_goodbyes(&m->sight, now.mono) ||
-	                                               hw_hearing_is_blind(&m->hearing, d->group),
-	                                      .delay = m->groups.all[d->group]->goodbye_delay_ms > 0});
+	                                               (hw_hearing_is_blind(&m->hearing, d->group) && !returns),
+	                                      .delay = returns || m->groups.all[d->group]->goodbye_delay_ms > 0});
 }
 
 /* --- one heartbeat or goodbye ------------------------------------------------ */
@@ -379,28 +381,103 @@ static bool is_history(const struct hw_monitor *m, const struct hw_message *msg)
 	return m->conf.adopt_by && hw_groups_is_status(&m->groups, msg->topic, msg->topic_len);
 }
 
-/* A message that was published with the retain flag does not count. A bridge that has reconnected publishes so whatever
- * the other broker retains, of devices, too, that have long stopped sending. */
-static bool is_flagged(struct hw_monitor *m, const struct hw_message *msg, uint16_t group)
+static void refuse_flagged(struct hw_monitor *m, uint16_t group)
 {
-	if (!msg->retained || m->groups.all[group]->retained)
-		return false;
 	m->stats.flagged_group = group;
 	refuse(m, HW_REFUSED_FLAGGED);
-	return true;
+}
+
+/* Whether a message was published with the retain flag in a group where such a message does not count. A bridge that
+ * reconnects publishes in this way whatever the other broker retains, also of devices that have long stopped. */
+static bool is_flagged(const struct hw_monitor *m, const struct hw_message *msg, uint16_t group)
+{
+	return msg->retained && !m->groups.all[group]->retained;
+}
+
+/* Which filter of its group has brought a message, as a device's will_on keeps it. */
+static unsigned number_of_filter(const struct hw_monitor *m, const struct hw_message *msg)
+{
+	uint16_t group = 0;
+	const char *id;
+	size_t id_len, n = 0;
+	const struct hw_topic *by = NULL;
+	hw_groups_match(&m->groups, msg->topic, msg->topic_len, msg->payload_len == 0, &group, &id, &id_len, &by);
+	const struct hw_group *g = m->groups.all[group];
+	while (n < g->n_goodbye && &g->goodbye[n].topic != by)
+		n++;
+	if (n == g->n_goodbye)
+		n += hw_group_heartbeat_like(g, by);
+	return n + 1 < HW_WILL_ANYWHERE ? (unsigned)n + 1 : HW_WILL_ANYWHERE;
 }
 
 /*
- * Whether a message with the flag takes back a will, in whose place it is retained: the device has reconnected after
- * that, whoever delivers it.
+ * A goodbye came again with the flag on the same filter, and nothing has replaced the first: it is news if the device
+ * stopped once more, and history if a bridge has reconnected. A bridge publishes many at once. So several within a
+ * moment are history, the first of them included, and the devices are left to their timeouts.
  */
-static bool takes_back(const struct hw_monitor *m, const struct intake *in, uint32_t i, const struct hw_payload *said)
+static bool is_one_of_many(struct hw_monitor *m, struct hw_now now, uint32_t i)
+{
+	struct hw_ref last = m->again.device;
+	bool many = now.mono.ns - m->again.at.ns < AGAIN_NS && last.index != i;
+	const struct hw_device *d = many ? hw_registry_get(m->registry, last) : NULL;
+	if (d && d->flags & HW_FLAG_GOODBYE && hw_device_state(d) == HW_STATE_ONLINE)
+		hw_monitor_rule(m, now, last.index, &(struct hw_evidence){.said = HW_SAID_GOODBYE, .blind = true});
+	m->again.at = now.mono;
+	m->again.device = hw_registry_ref(m->registry, i);
+	return many;
+}
+
+/* Whether a goodbye with the flag counts. It is history if the device is not known, and if a bridge has just come back:
+ * but there it may have replaced the device's retained status. */
+static bool take_flagged_goodbye(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, uint32_t i)
+{
+	if (i == HW_NIL || hw_device_state(hw_monitor_at(m, i)) == HW_STATE_FORGOTTEN) {
+		refuse(m, HW_REFUSED_RETAINED);
+		return false;
+	}
+	struct hw_device *d = hw_monitor_at(m, i);
+	unsigned number = number_of_filter(m, msg);
+	bool again = (d->will_on == number || d->will_on == HW_WILL_ANYWHERE) &&
+	             hw_device_state(d) == HW_STATE_ONLINE && !(d->flags & HW_FLAG_GOODBYE);
+	d->will_on = number & 7U;
+	bool returns = m->groups.all[d->group]->bridged && hw_hearing_returns(&m->hearing, d->group);
+	if (!returns && !(again && is_one_of_many(m, now, i)))
+		return true;
+	hw_monitor_emit_device(m, HW_OUT_STATUS, i);
+	refuse(m, HW_REFUSED_RETAINED);
+	return false;
+}
+
+/*
+ * A message with the flag that is no goodbye. It counts if it replaces a retained goodbye of a device that is offline
+ * for that goodbye: the device has reconnected since. On another filter, or after a goodbye without the flag, it may be
+ * older than the goodbye.
+ */
+static bool takes_back(struct hw_monitor *m, const struct hw_message *msg, const struct intake *in, uint32_t i,
+                       const struct hw_payload *said)
 {
 	if (i == HW_NIL || (in->match != HW_MATCH_GOODBYE && !(said && said->birth)))
 		return false;
-	const struct hw_device *d = hw_monitor_at(m, i);
+	struct hw_device *d = hw_monitor_at(m, i);
+	if (d->will_on != HW_WILL_ANYWHERE && (!d->will_on || d->will_on != number_of_filter(m, msg)))
+		return false;
+	d->will_on = 0;
 	return d->flags & HW_FLAG_GOODBYE ||
 	       (hw_device_state(d) == HW_STATE_OFFLINE && hw_device_reason(d) == HW_REASON_WILL);
+}
+
+/* Whether a message with the flag counts. */
+static bool counts_flagged(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg,
+                           const struct intake *in, uint32_t i, const struct hw_payload *said)
+{
+	if (i == HW_NIL)
+		i = hw_registry_find(m->registry, in->id, in->id_len);
+	if (said && said->goodbye)
+		return take_flagged_goodbye(m, now, msg, i);
+	if (takes_back(m, msg, in, i, said))
+		return true;
+	refuse_flagged(m, in->group);
+	return false;
 }
 
 static void take_message(struct hw_monitor *m, struct hw_now now, const struct hw_message *msg, const struct intake *in,
@@ -421,7 +498,7 @@ static void take_message(struct hw_monitor *m, struct hw_now now, const struct h
 		take_monitors(m, now, msg, &p);
 	} else if (history) {
 		refuse(m, HW_REFUSED_RETAINED);
-	} else if ((said && said->goodbye) || takes_back(m, in, i, said) || !is_flagged(m, msg, in->group)) {
+	} else if (!is_flagged(m, msg, in->group) || counts_flagged(m, now, msg, in, i, said)) {
 		take_device(m, now, in, i, said);
 	}
 	if (said)
@@ -478,8 +555,10 @@ static bool judge_batch(struct hw_monitor *m, struct hw_now now, const struct hw
 		refuse(m, HW_REFUSED_RETAINED);
 		return false;
 	}
-	if (is_flagged(m, msg, group))
+	if (is_flagged(m, msg, group)) {
+		refuse_flagged(m, group);
 		return false;
+	}
 	if (!msg->truncated && hw_batch_valid(msg->payload, msg->payload_len))
 		return true;
 	bool object = looks_like_json(msg);

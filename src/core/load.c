@@ -83,6 +83,8 @@ static void fill_in(struct hw_monitor *m, uint32_t i, struct hw_stored *s)
 	fill_in_extra(m, i, s);
 	hw_monitor_no_longer_provisional(d);
 	hw_monitor_place(m, i, s->state, s->reason);
+	if (s->state == HW_STATE_OFFLINE && s->reason == HW_REASON_WILL && !d->will_on)
+		d->will_on = HW_WILL_ANYWHERE;
 	if (s->source & (HW_SOURCE_MQTT | HW_SOURCE_KEY))
 		hw_device_set_source(d, s->source);
 }

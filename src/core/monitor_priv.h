@@ -135,6 +135,10 @@ struct hw_monitor {
 	unsigned outs_head, outs_n;
 	struct hw_out outs[HW_OUTS];
 	uint64_t peer_messages; /* last: what each transition touches stays where it is */
+	struct {
+		struct hw_mono at;
+		struct hw_ref device;
+	} again; /* the last goodbye with the retain flag that may be an earlier one once more (intake.c) */
 };
 
 /* Makes a record for an id in a group, HW_STATE_PROVISIONAL and counted as that. 0, -ENOSPC (counted as refused) or

@@ -31,7 +31,7 @@ struct hw_evidence {
 	bool loading;   /* LIFE, GOODBYE: the store may yet say what it was */
 	bool heard;     /* STORED, SETTLED, GOODBYE: by this run */
 	bool blind;     /* GOODBYE: the monitor cannot hear it, or may be told wills by a broker that stood still */
-	bool delay;     /* GOODBYE: its group holds goodbyes for a while */
+	bool delay;     /* GOODBYE: its group holds goodbyes for a while, or until its grace is over */
 	bool touched;   /* PROVEN: blindness came between its goodbye and now */
 	bool outrun;    /* PROVEN: the pair set out before the deadline that has passed */
 	bool by_key;    /* LIFE: it is its key that is there. DUE: only its key tells of it. PROVEN: it lived by its key
@@ -53,7 +53,7 @@ enum hw_act {
 	HW_ACT_OFFLINE,
 	HW_ACT_FORGOTTEN,
 	HW_ACT_CANDIDATE, /* a pair of barriers that is yet to be sent shall prove it */
-	HW_ACT_HOLD,      /* a candidate when the group's goodbye_delay is over */
+	HW_ACT_HOLD,      /* a candidate when the group's goodbye_delay, or its grace, is over */
 	HW_ACT_VOID,      /* its goodbye counts for nothing: it is left to its deadline */
 	HW_ACT_REARM,     /* its deadline has moved on */
 	HW_ACT_ASK_KEY,   /* its key is to be looked at */

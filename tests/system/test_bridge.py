@@ -98,6 +98,46 @@ def test_a_goodbye_with_the_flag_counts(env):
     wait_until(lambda: d.state("a") == "online", 10, "the birth to take the will back")
 
 
+def history(d):
+    return d.metrics().get("refused_total", kind="retained")
+
+
+def test_a_bridge_that_reconnects_brings_old_wills_and_births(env):
+    """Devices that beat stay online, devices that stopped stay offline, and no forgotten device comes back."""
+    site = Site(env)
+    d = daemon(env, goodbye="nodes/{id}/lwt gone")
+    beating, born, mixed = (["%s%d" % (kind, i) for i in range(3)] for kind in ("beating", "born", "mixed"))
+    for device in beating + born + mixed + ["forgotten"]:
+        site.beats_until(device, "online")
+    for i in range(3):
+        site.beat(beating[i], b"gone", retain=True, last="lwt")
+        site.beat(born[i], b"here", retain=True, last="lwt")
+        site.beat(born[i], b"gone", last="lwt")
+        site.beat(mixed[i], b'{"online":true}', retain=True)
+        site.beat(mixed[i], b"gone", retain=True, last="lwt")
+    site.beat("forgotten", b"gone", retain=True, last="lwt")
+    for device in beating + born + mixed + ["forgotten"]:
+        wait_until(lambda: d.state(device) == "offline", 10, "%s to be offline" % device)
+    assert d.request("DELETE", "/v1/devices/forgotten").status == 204
+    wait_until(lambda: d.state("forgotten") in (None, "forgotten"), 10)
+    for device in beating:
+        site.beats_until(device, "online")
+    events, before = len(env.events()), history(d)
+    thief = Client(site.broker.port, client_id="site-b")  # the bridge's connection ends, and it reconnects
+    thief.close()
+
+    def brought():
+        for device in beating:
+            site.beat(device)
+        return history(d) > before
+    wait_until(brought, 30, "the bridge to bring what is retained")
+    site.beats_until("later", "online")
+    assert [d.state(x) for x in beating] == ["online"] * 3
+    assert [d.state(x) for x in born + mixed] == ["offline"] * 6
+    assert d.state("forgotten") in (None, "forgotten")
+    assert [(e["id"], e["state"]) for e in env.events()[events:] if e["state"] != "forgotten"] == [("later", "online")]
+
+
 def test_devices_that_retain_their_heartbeats(env):
     """With retained = count, which a reload brings."""
     env.own_broker()
@@ -225,6 +265,24 @@ def test_zigbee2mqtt_that_is_away(env, says):
     throughout(lambda: d.state("lamp") == "online", 6)
     say("")  # cleared: no value
     wait_until(lambda: d.state("lamp") == "offline" and not d.status()["blind"], 10)
+
+
+def test_what_zigbee2mqtt_says_when_it_is_back_counts(env):
+    """It repeats which devices are offline at once, within the grace."""
+    env.own_broker()
+    d = env.daemon(groups=[("z", {"preset": "zigbee2mqtt", "status": ""})], monitor=NO_STALL,
+                   mqtt={"reconnect_grace": "3s", **NO_STANDSTILL})
+    say = lambda device, word: env.publisher.publish("zigbee2mqtt/%s" % device, b'{"state":"%s"}' % word, 1, True)
+    for lamp in ("lamp", "plug"):
+        env.publisher.publish("zigbee2mqtt/" + lamp, b"{}", 1)
+        wait_until(lambda: d.state(lamp) == "online")
+    say("bridge/state", b"offline")
+    wait_until(lambda: upstream(d), 5)
+    say("bridge/state", b"online")
+    say("lamp/availability", b"offline")
+    say("plug/availability", b"online")
+    wait_until(lambda: d.state("lamp") == "offline", 10, "the goodbye to count when the grace is over")
+    assert d.device("lamp")["reason"] == "will" and d.state("plug") == "online" and not upstream(d)
 
 
 def test_a_value_that_the_broker_dropped_is_asked_for(env):

@@ -782,6 +782,47 @@ START_TEST(test_an_upstream_that_is_away)
 }
 END_TEST
 
+/* A gateway that is back says which devices it has lost: that counts when the grace is over, unless the device is heard
+ * after it. Of a bridge ($SYS), what comes with the retain flag then is history. */
+START_TEST(test_a_goodbye_in_the_grace_of_an_upstream)
+{
+	static const char *const gateway[] = {"hub on"}, *const bridge[] = {"$SYS/bridge on"};
+	struct hw_monitor_conf conf = hearing_conf();
+	conf.grace_ms = 3000;
+	conf.as_published = true;
+	groups[0].whiles = _i == 0 ? gateway : bridge;
+	groups[0].n_whiles = 1;
+	groups[0].timeout_ms = 3600000;
+	const char *topic = _i == 0 ? "hub" : "$SYS/bridge";
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_say(w, topic, "on", false);
+	world_pass(w, 10 * S);
+	static const char *const ids[] = {"a", "b", "c", "d"};
+	for (int k = 0; k < 4; k++)
+		world_beat(w, ids[k], "");
+	world_say(w, topic, "off", false);
+	world_pass(w, S);
+	world_say(w, "nodes/d/status", "{\"online\":false}", false);
+	world_say(w, topic, "on", false);
+	world_pass(w, S);
+	uint64_t owed = world_count(w, HW_OUT_STATUS, 0);
+	world_say(w, "nodes/a/status", "{\"online\":false}", true);
+	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), owed + (_i == 1));
+	world_say(w, "nodes/b/status", "{\"online\":false}", false);
+	world_say(w, "nodes/c/status", "{\"online\":false}", true);
+	world_say(w, "nodes/c/status", "{\"online\":false}", false);
+	world_pass(w, S);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE) && world_is(w, "b", HW_STATE_ONLINE));
+	world_beat(w, "c", "");
+	world_pass(w, 900 * MS);
+	ck_assert(world_is(w, "b", HW_STATE_ONLINE));
+	world_pass(w, 5 * S);
+	ck_assert(world_is(w, "a", _i == 0 ? HW_STATE_OFFLINE : HW_STATE_ONLINE));
+	ck_assert(world_is(w, "b", HW_STATE_OFFLINE));
+	ck_assert(world_is(w, "c", HW_STATE_ONLINE) && world_is(w, "d", HW_STATE_ONLINE));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("hearing");
@@ -803,6 +844,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_a_refusal_of_the_past_does_not_explain_a_lost_canary, 0, 2);
 	tcase_add_test(tc, test_a_refusal_that_lasts_is_told_once);
 	tcase_add_loop_test(tc, test_an_upstream_that_is_away, 0, 2);
+	tcase_add_loop_test(tc, test_a_goodbye_in_the_grace_of_an_upstream, 0, 2);
 	tcase_add_loop_test(tc, test_deafness_begins_no_earlier_than_the_clock_of_its_subscription, 0, 2);
 	tcase_add_test(tc, test_deafness_that_recurs_postpones_for_ever_nothing);
 	tcase_add_test(tc, test_goodbyes_are_void_while_deaf);

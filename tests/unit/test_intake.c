@@ -129,6 +129,96 @@ START_TEST(test_the_retain_flag_as_published)
 }
 END_TEST
 
+/* A bridge that reconnects publishes retained messages again, with the flag. Whether they are older than a will can be
+ * told only on the filter that brought the will, if the will had the flag itself. */
+START_TEST(test_history_does_not_take_a_will_back)
+{
+	struct hw_group_spec g = world_group("default", 3600000);
+	static const char *const goodbye[] = {"nodes/{id}/lwt gone"};
+	struct hw_monitor_conf conf = world_conf();
+	conf.as_published = true;
+	g.goodbye = goodbye;
+	g.n_goodbye = 1;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	world_say(w, "nodes/a/heartbeat", "{\"online\":true}", true);
+	world_say(w, "nodes/b/lwt", "here", true);
+	world_beat(w, "a", "");
+	world_beat(w, "b", "");
+	world_say(w, "nodes/a/lwt", "gone", true);
+	world_say(w, "nodes/b/lwt", "gone", false);
+	world_pass(w, S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE) && world_is(w, "b", HW_STATE_OFFLINE));
+	world_say(w, "nodes/a/heartbeat", "{\"online\":true}", true);
+	world_say(w, "nodes/a/status", "{\"online\":true}", true);
+	world_say(w, "nodes/b/lwt", "here", true);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE) && world_is(w, "b", HW_STATE_OFFLINE));
+	world_say(w, "nodes/a/lwt", "here", true);
+	ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+	/* The will has been replaced: the next one has no flag, and what replaced the first says nothing of it. */
+	world_say(w, "nodes/a/lwt", "gone", false);
+	world_pass(w, S);
+	world_say(w, "nodes/a/lwt", "here", true);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+}
+END_TEST
+
+/* Of a goodbye that comes again nothing but the number of devices tells whether a bridge brings it. */
+START_TEST(test_goodbyes_that_come_again)
+{
+	struct hw_group_spec g = world_group("default", 3600000);
+	struct hw_monitor_conf conf = world_conf();
+	conf.as_published = true;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	static const char *const ids[] = {"a", "b", "c"};
+	char topic[64];
+	for (int round = 0; round < 3; round++) {
+		for (int k = 0; k < 3; k++)
+			world_beat(w, ids[k], "");
+		world_pass(w, S);
+		for (int k = 0; k < 3; k++) {
+			snprintf(topic, sizeof(topic), "nodes/%s/status", ids[k]);
+			world_say(w, topic, "{\"online\":false}", true);
+		}
+		world_pass(w, 10 * S);
+		for (int k = 0; k < 3;
+		     k++) /* nothing is doubted of the first ones, nor after something replaced them */
+			ck_assert(world_is(w, ids[k], round == 1 ? HW_STATE_ONLINE : HW_STATE_OFFLINE));
+		for (int k = 0; k < 3 && round == 1; k++) {
+			snprintf(topic, sizeof(topic), "nodes/%s/status", ids[k]);
+			world_say(w, topic, "{\"online\":true}", true);
+		}
+	}
+	for (int k = 0; k < 2; k++)
+		world_beat(w, ids[k], "");
+	world_say(w, "nodes/a/status", "{\"online\":false}", true); /* one alone is news */
+	world_pass(w, S);
+	ck_assert(world_is(w, "a", HW_STATE_OFFLINE));
+	world_say(w, "nodes/b/status", "{\"online\":false}", true);
+	world_pass(w, S);
+	ck_assert(world_is(w, "b", HW_STATE_OFFLINE));
+}
+END_TEST
+
+START_TEST(test_a_goodbye_with_the_flag_makes_no_device)
+{
+	struct hw_group_spec g = world_group("default", 3600000);
+	struct hw_monitor_conf conf = world_conf();
+	conf.as_published = true;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	world_say(w, "nodes/a/status", "{\"online\":false}", true);
+	ck_assert_uint_eq(hw_registry_count(hw_monitor_registry(w->m)), 0);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->refused[HW_REFUSED_RETAINED], 1);
+	world_beat(w, "a", "");
+	ck_assert(hw_monitor_forget(w->m, w->now, "a", 1));
+	world_drain(w);
+	uint64_t before = world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE);
+	world_say(w, "nodes/a/status", "{\"online\":false}", true);
+	ck_assert_uint_eq(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), before);
+	world_say(w, "nodes/b/status", "{\"online\":false}", false);
+	ck_assert(world_is(w, "b", HW_STATE_OFFLINE));
+}
+END_TEST
+
 START_TEST(test_what_is_no_heartbeat)
 {
 	world_say(w, "nodes/a/heartbeat", "", true); /* history */
@@ -446,6 +536,9 @@ int main(void)
 	tcase_set_timeout(tc, 20);
 	tcase_add_test(tc, test_what_is_no_heartbeat);
 	tcase_add_test(tc, test_the_retain_flag_as_published);
+	tcase_add_test(tc, test_history_does_not_take_a_will_back);
+	tcase_add_test(tc, test_goodbyes_that_come_again);
+	tcase_add_test(tc, test_a_goodbye_with_the_flag_makes_no_device);
 	tcase_add_loop_test(tc, test_own_messages_are_not_refused, 0, 2);
 	tcase_add_test(tc, test_a_payload_error_names_its_device);
 	tcase_add_test(tc, test_a_byte_order_mark_says_nothing);
