@@ -151,7 +151,7 @@ static const struct {
 	SCENE(NW_LIE_PROVE, NW_FLUSHED_REREAD, '8'),
 	SCENE(NW_LIE_FORM, NW_OTHER_GROUPS, '1'),
 	SCENE(NW_LIE_WHO, NW_TWO_MASTERS, '8'),
-	{{.lie = NW_LIE_DOUBT}, 810649, '8'},
+	SCENE(NW_LIE_DOUBT, NW_LATE_MARK, '8'),
 };
 
 START_TEST(test_each_lie_is_told)
