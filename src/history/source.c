@@ -98,7 +98,8 @@ void hw_source_pause(struct hw_source *s, int ms)
 bool hw_source_ready(struct hw_source *s, int ms)
 {
 	if (!s->linked) {
-		const struct hw_redis_link_conf c = {.at = s->at, .seed = (uint64_t)(uintptr_t)s ^ (uint64_t)getpid()};
+		const struct hw_redis_link_conf c = {
+			.at = s->at, .seed = (uint64_t)(uintptr_t)s ^ (uint64_t)getpid(), .proves = true};
 		if (hw_redis_link_init(&s->link, s->base, &c, &link_ops, s) != 0)
 			return false;
 		s->linked = true;

@@ -314,12 +314,13 @@ static void on_first_answer(redisAsyncContext *ac, void *answer, void *arg)
 	ready(arg);
 }
 
-/* The kernel accepts a connection to a Redis that hangs: only an answer proves that Redis works. */
+/* The kernel accepts a connection to a Redis that hangs: only an answer proves that Redis works, if the owner asks for
+ * that. */
 static void selected(struct hw_redis_link *l)
 {
 	const char *argv[] = {l->follow ? "ROLE" : "PING"};
 	const size_t lens[] = {4};
-	if (!l->follow && l->conf.subscriber)
+	if (!l->follow && !l->conf.proves)
 		ready(l);
 	else if (hw_redis_link_command(l, l->follow ? on_role : on_first_answer, l, 1, argv, lens) != 0)
 		hw_redis_link_fail(l, "out of memory");

@@ -47,6 +47,7 @@ enum hw_redis_link_state {
 struct hw_redis_link_conf {
 	struct hw_redis_address at; /* borrowed texts, never NULL */
 	uint64_t seed;              /* of the jitter */
+	bool proves;                /* it is ready only after Redis has answered PING */
 	bool subscriber;            /* it must not be asked with PING: its owner knows whether it is alive */
 };
 
