@@ -19,7 +19,7 @@
 
 #include "context.h"
 
-/* Connects to the broker, and loads the store, once it is known that nobody else works on it. */
+/* Connects to the broker, and loads the store, once no other monitor is known to work on that prefix. */
 void hw_app_alone_start(struct hw_app *a);
 /* Where it runs, for struct hw_redis_conf. */
 uint64_t hw_app_alone_place(const struct hw_app *a);
