@@ -174,6 +174,7 @@ def test_forgetting_goes_on_across_restarts(env, shim):
     d = env.daemon(timeout="500ms", env=shim.env, monitor=conf)
     die(env, ["a"])
     went = time.monotonic()
+    wait_until(lambda: env.redis.get(env.key("watched")), what="the time watched to be written")
     watched = int(env.redis.get(env.key("watched")).split()[0])
     pass_time(4)
     at, seq = env.hash("a")["watched"].split()
