@@ -15,10 +15,10 @@ enum { FIRST, SECOND, THIRD };
 const char *nw_scene_name(enum nw_scene s)
 {
 	static const char *const names[NW_SCENES] = {
-		"none",           "claimant dies", "verdict lost", "links part", "late edge", "deaf pause",
-		"newest is gone", "debts wait",    "new devices",  "namesake",   "mute cut",  "link first",
-		"flushed load",   "late goodbye",  "one knows",    "starved",    "late mark", "flushed reread",
-		"two masters",    "moved reading", "other groups"};
+		"none",           "claimant dies", "verdict lost", "links part",  "late edge", "deaf pause",
+		"newest is gone", "debts wait",    "new devices",  "namesake",    "mute cut",  "link first",
+		"flushed load",   "late goodbye",  "one knows",    "starved",     "late mark", "flushed reread",
+		"two masters",    "moved reading", "other groups", "strange mark"};
 	return names[s];
 }
 
@@ -30,7 +30,7 @@ void nw_plan_scene(struct nw_world *w, enum nw_scene s)
 	*p = (struct nw_plan){.hosts = three ? 3 : 2,
 	                      .wills = s != NW_DEBTS_WAIT,
 	                      .denied = s == NW_DEBTS_WAIT,
-	                      .namesake = s == NW_NAMESAKE,
+	                      .namesake = s == NW_NAMESAKE || s == NW_STRANGE_MARK,
 	                      .differs = s == NW_OTHER_GROUPS ? NW_OTHER_FILTERS + w->seed % 2 : NW_SAME_GROUPS,
 	                      .lease_ms = deaf ? 5000 : 1000,
 	                      .timeout_ms = s == NW_MUTE_CUT ? 5000 : 1500,
@@ -422,20 +422,26 @@ static void late_goodbye(struct nw_world *w)
 	}
 }
 
+/* The first runs alone, and every second device dies without a will. */
+static void kill_half(struct nw_world *w)
+{
+	w->host[SECOND].starts_at = NEVER;
+	if (w->t < SETTLED_NS)
+		return;
+	for (int d = 0; d < w->plan.devices; d += 2) {
+		w->theirs[d] = true;
+		w->device[d].wills = false;
+		nw_fleet_turn(w, d);
+	}
+	next(w, 0);
+}
+
 /* 10.6. Redis and the broker lose all of the dead while who knows of them stands still. Who comes meanwhile owns all,
  * and gives the first a part of it that it owes nothing of; what that part lacks is seen when the first compares. */
 static void one_knows(struct nw_world *w)
 {
 	if (w->stage == 0) {
-		w->host[SECOND].starts_at = NEVER;
-		if (w->t < SETTLED_NS)
-			return;
-		for (int d = 0; d < w->plan.devices; d += 2) {
-			w->theirs[d] = true;
-			w->device[d].wills = false;
-			nw_fleet_turn(w, d);
-		}
-		next(w, 0);
+		kill_half(w);
 	} else if (w->stage == 1 && are_offline(w)) {
 		nw_host_pause(w, &w->host[FIRST], w->t + 4 * HW_NS_PER_S, false);
 		nw_broker_restart(w, false);
@@ -636,12 +642,44 @@ static void other_groups(struct nw_world *w)
 	}
 }
 
+/* It is the member of its name, and its mark is there. */
+static bool has_the_name(const struct nw_world *w, int host)
+{
+	const struct nw_host *h = &w->host[host];
+	const struct nw_data *d = &w->redis[w->master].d;
+	return h->app && d->member[h->name].there && d->member[h->name].run == h->run && d->mark[h->name].there &&
+	       d->mark[h->name].run == h->run;
+}
+
+/* 10.2. Redis is emptied, and a second process under the name of the first joins, puts its mark, and dies. The first
+ * looks at Redis only then. A mark is there, of another run, and Redis lacks the dead devices. Only the first knows
+ * these: it must keep them when it reads all again. */
+static void strange_mark(struct nw_world *w)
+{
+	if (w->stage == 0) {
+		kill_half(w);
+	} else if (w->stage == 1 && are_offline(w)) {
+		nw_redis_flush(w);
+		nw_oracle_flush(w);
+		hold(w, FIRST, NW_TO_REDIS + NW_L_SINK, true);
+		hold(w, FIRST, NW_TO_REDIS + NW_L_CLUSTER, true);
+		w->host[SECOND].starts_at = w->t;
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 2 && has_the_name(w, SECOND)) {
+		die(w, SECOND);
+		hold(w, FIRST, NW_TO_REDIS + NW_L_SINK, false);
+		hold(w, FIRST, NW_TO_REDIS + NW_L_CLUSTER, false);
+		next(w, 4 * HW_NS_PER_S);
+	}
+}
+
 void nw_scene_step(struct nw_world *w)
 {
 	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
-		NULL,       claimant_dies, verdict_lost, links_part,     late_edge,   deaf_pause,    newest_is_gone,
-		debts_wait, new_devices,   namesake,     mute_cut,       link_first,  flushed_load,  late_goodbye,
-		one_knows,  starved,       late_mark,    flushed_reread, two_masters, moved_reading, other_groups};
+		NULL,           claimant_dies, verdict_lost, links_part,  late_edge, deaf_pause,
+		newest_is_gone, debts_wait,    new_devices,  namesake,    mute_cut,  link_first,
+		flushed_load,   late_goodbye,  one_knows,    starved,     late_mark, flushed_reread,
+		two_masters,    moved_reading, other_groups, strange_mark};
 	if (w->scene)
 		scenes[w->scene](w);
 }
