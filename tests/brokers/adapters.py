@@ -229,7 +229,7 @@ class AedesBroker(Adapter):
         if not first_program("node"):
             return "no node: apt-get install nodejs"
         if not NODE or not cls.manifest().exists():
-            return "no aedes: npm install --prefix DIR aedes, and HW_NODE=DIR"
+            return "no aedes: run npm ci in a copy of tests/node, and name that directory in HW_NODE"
         return None
 
     @classmethod

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The dashboard in a real browser, as an operator sees it. Needs node, Chromium (Debian packages nodejs, chromium) and
-playwright-core: `npm install playwright-core` in a directory that HW_NODE names."""
+playwright-core: copy tests/node/*.json into a directory that HW_NODE names, and run `npm ci` there."""
 import hashlib
 import json
 import os
@@ -25,7 +25,7 @@ def missing():
     if not CHROMIUM:
         return "no Chromium (Debian package: chromium)"
     if not MODULES or not (Path(MODULES) / "node_modules" / "playwright-core").is_dir():
-        return "no playwright-core: npm install it in a directory, and name that in HW_NODE"
+        return "no playwright-core: run npm ci in a copy of tests/node, and name that directory in HW_NODE"
     return ""
 
 

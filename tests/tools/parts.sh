@@ -155,15 +155,14 @@ die()
 # What ./quickstart check would skip without it: the page's tests, a Prometheus, other shells, other brokers.
 install_extras()
 {
-	local aedes=aedes
 	EXTRA_PACKAGES='clang libclang-rt-dev valgrind xz-utils chromium fish prometheus rabbitmq-server zsh libev-dev libuv1-dev uthash-dev'
 	command -v npm >/dev/null || EXTRA_PACKAGES="$EXTRA_PACKAGES nodejs npm"
 	# shellcheck disable=SC2086 # a list of words
 	install_packages $EXTRA_PACKAGES
 	command -v npm >/dev/null || return 0
 	mkdir -p "$build/node"
-	[ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || aedes=aedes@0 # what runs on Debian 12's own node
-	attend npm install --prefix "$build/node" --no-audit --no-fund --silent playwright-core mqtt axe-core "$aedes" &&
+	cp tests/node/package.json tests/node/package-lock.json "$build/node"
+	attend npm ci --prefix "$build/node" --no-audit --no-fund --silent &&
 		export HW_NODE=$build/node
 }
 
