@@ -322,6 +322,8 @@ START_TEST(the_server_stops_while_one_waits)
 	int fd = begin_delete();
 	close(begin_delete());
 	server_stop(&s);
+	char byte;
+	ck_assert_int_eq(recv(fd, &byte, 1, MSG_DONTWAIT), 0);
 	server_start_with_nodes(&s);
 	close(fd);
 }

@@ -7,9 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/template.h"
-
-bool rig_lenient;
 const char *rig_host_name = "box.example";
 
 int gethostname(char *name, size_t len)
@@ -20,25 +17,6 @@ int gethostname(char *name, size_t len)
 	}
 	snprintf(name, len, "%s", rig_host_name);
 	return 0;
-}
-
-int hw_template_check(const char *text, enum hw_template kind, const char **why)
-{
-	const char *id = strstr(text, "{id");
-	if (rig_lenient)
-		return 0;
-	*why = "judged";
-	if (kind == HW_TEMPLATE_GOODBYE || kind == HW_TEMPLATE_IGNORE || kind == HW_TEMPLATE_ID ||
-	    kind == HW_TEMPLATE_FIELD || kind == HW_TEMPLATE_FIXED)
-		return strstr(text, "wrong") ? -EINVAL : 0;
-	*why = "must not have {id}";
-	if (kind == HW_TEMPLATE_BATCH)
-		return id ? -EINVAL : 0;
-	*why = "needs exactly one {id} level";
-	if (!id || strstr(id + 1, "{id"))
-		return -EINVAL;
-	*why = "wildcards cannot be published on";
-	return kind == HW_TEMPLATE_STATUS && strpbrk(text, "+#") ? -EINVAL : 0;
 }
 
 int rig_file(const void *text, size_t len, char *path, size_t cap)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of monitor.conf share. The rig judges topic templates in place of the core: exactly one {id}, none for
- * a batch, wildcards unless it is published on; what else holds the word "wrong" is "judged". And it says what the
- * machine is called.
+ * What the tests of monitor.conf share. The rig says what the machine is called.
  */
 #ifndef HW_TEST_CONF_RIG_H
 #define HW_TEST_CONF_RIG_H
@@ -14,7 +12,6 @@
 #include "conf/conf.h"
 #include "daemon/settings.h"
 
-extern bool rig_lenient;          /* any template is right */
 extern const char *rig_host_name; /* NULL: it cannot be told */
 
 /* A file without a name, so that a test that fails leaves none behind. Returns its descriptor and a path to it. */
