@@ -3,27 +3,38 @@
  * A monitor by itself ([cluster] mode = off) does not work on a prefix on which others do: each transition would be
  * written and published twice. There are two kinds of others:
  *
- * - Nodes of a cluster: it would write over what they own. Before it loads, it looks whether there are any; if there
- *   are, whether they do anything within the time in which the slowest renews its entry.
+ * - Nodes of a cluster: it would write over what they own. Before it connects to the broker, and before it loads, it
+ *   looks whether there are any; if there are, whether they do anything within the time in which the slowest renews its
+ *   entry. Then it stops. Nodes that it finds later it logs as an error.
  * - Another monitor by itself (nodes/exclusive.h). Before it connects to the broker, where its client ids could throw
  *   the other one out, and before it loads, it looks for one; and each second from then on. The later one stops.
  *   `[redis] exclusive = no` only logs the other one.
  *
+ * A node of a cluster looks for a monitor by itself before it joins and before it connects to the broker, and stops if
+ * there is one. It looks once more when it has joined: a monitor enters itself before it looks for nodes, so of the two
+ * at least one sees the other. A node that works already logs such a monitor as an error.
+ *
  * A monitor without Redis watches all the same, and looks once Redis is there. Without Redis it never stops by itself:
  * connections that the broker closes prove no other monitor. It logs them as an error.
  *
- * At a start where no other one is entered this costs one command and one script.
+ * Cost: one script and, without [cluster], one command at a start, and each second.
  */
 #ifndef HW_ALONE_H
 #define HW_ALONE_H
 
 #include "context.h"
 
-/* Connects to the broker, and loads the store, once no other monitor is known to work on that prefix. */
+/* Connects to the broker, and loads the store, once nothing else is known to work on that prefix. */
 void hw_app_alone_start(struct hw_app *a);
+/* Whether that is not known yet. */
+bool hw_app_alone_waits(const struct hw_app *a);
+/* A node: it was a member within this process, so it need not look before it joins again; and whether it
+ * must not connect to the broker yet. */
+void hw_app_alone_again(struct hw_app *a);
+bool hw_app_alone_holds(const struct hw_app *a);
 /* Where it runs, for struct hw_redis_conf. */
 uint64_t hw_app_alone_place(const struct hw_app *a);
-/* The link to Redis is there; and each second. */
+/* The link to Redis is there, or a node has joined; and each second. */
 void hw_app_alone_look(struct hw_app *a);
 /* Each second. */
 void hw_app_alone_tick(struct hw_app *a);

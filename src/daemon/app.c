@@ -560,8 +560,7 @@ static int start_redis(struct hw_app *a)
 	a->redis = hw_redis_new(a->loop.base, &a->redis_conf, a->monitor, ops, a);
 	if (!a->redis)
 		return -ENOMEM;
-	if (!several) /* else once the place in the stream is known, or the fleet is this node's */
-		hw_app_alone_start(a);
+	hw_app_alone_start(a);
 	return standby ? 0 : hw_app_start_keyspace(a);
 }
 
@@ -575,7 +574,7 @@ int hw_app_start(struct hw_app *a)
 		rc = start_redis(a);
 	if (!rc)
 		rc = hw_app_cluster_start(a);
-	if (!rc && !a->cluster && !a->alone.monitors) /* a node joins first */
+	if (!rc && !a->cluster && !hw_app_alone_waits(a)) /* a node joins first */
 		rc = hw_app_dial(a);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
@@ -627,6 +626,7 @@ static int start_anew(struct hw_app *a, struct kept *k)
 		rc = hw_app_start(a);
 	if (rc)
 		return rc;
+	hw_app_alone_again(a);
 	a->cluster->seen.before = k->totals;
 	hw_app_standby_after(a, k->was_blind);
 	return 0;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alone.h"
 #include "cluster_priv.h"
 #include "dial.h"
 #include "turn.h"
@@ -159,13 +160,16 @@ void hw_app_cluster_tick(struct hw_app *a, struct hw_now now)
 
 bool hw_app_cluster_connects(const struct hw_app *a, struct hw_now now)
 {
-	return !a->cluster || hw_nodes_connects(a->cluster->nodes, now);
+	return !a->cluster || (hw_nodes_connects(a->cluster->nodes, now) && !hw_app_alone_holds(a));
 }
 
 void hw_app_cluster_stop(struct hw_app *a, struct hw_now now)
 {
-	if (a->cluster)
-		hw_nodes_stop(a->cluster->nodes, now);
+	if (!a->cluster)
+		return;
+	hw_nodes_stop(a->cluster->nodes, now);
+	if (!a->alone.joins) /* it leaves without having joined */
+		hw_app_cluster_join(a);
 }
 
 bool hw_app_cluster_stopped(const struct hw_app *a)

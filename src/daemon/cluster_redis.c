@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alone.h"
 #include "cluster_priv.h"
 #include "heartwheel/print.h"
 #include "turn.h"
@@ -52,6 +53,8 @@ static void on_answer(redisAsyncContext *ac, void *reply, void *arg)
 	hw_app_hold_strangers(a, r->answer);
 	hw_nodes_answer(a->cluster->nodes, now, &r->answer->nodes);
 	hw_app_cluster_saw(a, now, &asked->order, r->answer);
+	if (asked->order.kind == HW_NODES_JOIN)
+		hw_app_alone_look(a);
 	hw_app_turn(a);
 }
 
@@ -136,6 +139,13 @@ static void on_loaded(void *arg)
 	r->why[0] = '\0';
 	hw_app_cluster_asks_anew(a);
 	hw_app_cluster_sentinel_linked(a);
+	hw_app_cluster_join(a);
+}
+
+void hw_app_cluster_join(struct hw_app *a)
+{
+	if (!redis_of(a)->up || !(a->alone.joins || a->stopping || a->failed))
+		return;
 	hw_nodes_redis(a->cluster->nodes, hw_app_now(), true);
 	hw_app_soon(a);
 }

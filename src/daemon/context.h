@@ -66,7 +66,10 @@ struct hw_app_reader {
 /* alone.h's */
 struct hw_app_alone {
 	bool nodes, monitors;     /* it is not known yet whether nodes of a cluster, or an older monitor, work here */
+	bool joins, as_member;    /* a node: it may join; it was a member when it looked for the latter last */
 	bool told, shared_told;   /* that it waits for the latter; that it works beside one */
+	bool nodes_told;          /* that it works beside the former */
+	bool ends;                /* it is to stop, and has waited for a tick */
 	bool late;                /* it has not watched until the latter was known */
 	struct hw_mono waits_for; /* that is waited for until then */
 	bool seen;                /* nodes are entered */

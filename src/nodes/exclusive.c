@@ -52,9 +52,9 @@ enum hw_exclusive_verdict hw_exclusive_look(struct hw_exclusive *x, struct hw_mo
 	for (size_t i = 0; i < n; i++)
 		if (entries[i].run == x->run)
 			own = &entries[i];
-	for (size_t i = 0; i < n && own && verdict != HW_EXCLUSIVE_LATER; i++) {
+	for (size_t i = 0; i < n && (own || x->run == 0) && verdict != HW_EXCLUSIVE_LATER; i++) {
 		const struct hw_member *seen = find(x, entries[i].run);
-		if (!seen || !is_older(&entries[i], own))
+		if (!seen || (own && !is_older(&entries[i], own)))
 			continue;
 		verdict = hw_member_is_settled(seen) ? HW_EXCLUSIVE_LATER : HW_EXCLUSIVE_WAIT;
 		*older = i;

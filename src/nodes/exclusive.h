@@ -19,7 +19,7 @@
 #define HW_EXCLUSIVE_LEASE_NS (5 * HW_NS_PER_S) /* renewed each second, as members.h has it */
 
 struct hw_exclusive {
-	uint64_t run;
+	uint64_t run;           /* 0: it has no entry, and each one is older */
 	struct hw_members seen; /* by the text of their run */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which monitors that are by themselves have this prefix: their entries in device:monitors, and what follows from them
- * for this one (nodes/exclusive.h). One entry that cannot be read is none.
+ * for this one (nodes/exclusive.h), which has an entry, too, unless it is a node of a cluster. One entry that cannot be
+ * read is none.
  *
  * Cost: one script a second.
  */
@@ -125,8 +126,10 @@ static uint64_t born_of(const struct hw_monitors *m)
 
 static void put_entry(struct hw_redis *r, struct hw_eval *e)
 {
-	char run[RUN_LEN + 1], place[RUN_LEN + 1] = "", host[64 + 1], text[HW_MONITOR_ENTRY_MAX];
-	hw_print(run, sizeof(run), "%016" PRIx64, r->conf.run_mark);
+	char run[RUN_LEN + 1] = "", place[RUN_LEN + 1] = "", host[64 + 1], text[HW_MONITOR_ENTRY_MAX];
+	bool looks = r->monitors.exclusive.run == 0;
+	if (!looks)
+		hw_print(run, sizeof(run), "%016" PRIx64, r->conf.run_mark);
 	if (r->conf.place)
 		hw_print(place, sizeof(place), "%016" PRIx64, r->conf.place);
 	if (gethostname(host, sizeof(host)) != 0 || !hw_claims_is_node(host, strnlen(host, sizeof(host) - 1)))
@@ -134,19 +137,25 @@ static void put_entry(struct hw_redis *r, struct hw_eval *e)
 	host[sizeof(host) - 1] = '\0';
 	size_t n = hw_print(text, sizeof(text), "%s %s %ld %s", r->conf.node_id, *place ? place : "-", (long)getpid(),
 	                    host);
-	hw_eval_arg(e, run, RUN_LEN);
-	hw_eval_arg_int(e, (int64_t)++r->monitors.count);
+	hw_eval_arg_text(e, run);
+	hw_eval_arg_int(e, looks ? 0 : (int64_t)++r->monitors.count);
 	hw_eval_arg(e, text, n);
 	hw_eval_arg_text(e, place);
 	hw_eval_arg_int(e, (int64_t)born_of(&r->monitors));
 }
 
-void hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn)
+bool hw_redis_look_at_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn)
+{
+	r->monitors.exclusive.run = 0;
+	return hw_redis_enter(r, fn);
+}
+
+bool hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn)
 {
 	struct hw_monitors *m = &r->monitors;
 	struct hw_eval *e = &m->eval;
 	if (!r->up || m->in_flight || m->leaves || hw_scripts_loading(&r->scripts))
-		return;
+		return false;
 	m->fn = fn;
 	m->asked = hw_clock_now().mono;
 	hw_eval_begin(e);
@@ -158,6 +167,7 @@ void hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn)
 	}
 	m->n_dead = 0;
 	m->in_flight = hw_scripts_call(&r->scripts, HW_SCRIPT_MONITORS, e, on_entered, r) == 0;
+	return m->in_flight;
 }
 
 static void on_left(redisAsyncContext *ac, void *answer, void *arg)

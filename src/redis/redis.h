@@ -145,11 +145,14 @@ struct hw_redis_monitor {
 };
 /*
  * Enters this run among the monitors that are by themselves and have this prefix, or renews its entry: called each
- * second. `fn` is called with the ops' argument, what follows from the entries, and the older monitor, NULL where this
- * one is the first; not at all where the link is lost. If Redis refuses the entry, this one counts as the first.
+ * second. Whether it asks Redis: not while it waits for an answer. `fn` is called with the ops' argument, what follows
+ * from the entries, and the older monitor, NULL where this one is the first; not at all where the link is lost. If
+ * Redis refuses the entry, this one counts as the first.
  */
 typedef void hw_redis_monitors_seen(void *arg, enum hw_exclusive_verdict v, const struct hw_redis_monitor *older);
-void hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn);
+bool hw_redis_enter(struct hw_redis *r, hw_redis_monitors_seen *fn);
+/* The same for a node of a cluster, which is not entered: each of those monitors is an older one. */
+bool hw_redis_look_at_monitors(struct hw_redis *r, hw_redis_monitors_seen *fn);
 /* Removes the entry, for good. Whether that is done, or cannot be; call it again until then. When it is done, `fn` of
  * hw_redis_enter() is called once more. */
 bool hw_redis_leave(struct hw_redis *r);

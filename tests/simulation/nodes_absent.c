@@ -147,7 +147,24 @@ void hw_app_cluster_totals(const struct hw_app *a, struct hw_cluster_totals *out
 /* A monitor that is alone. */
 void hw_app_alone_start(struct hw_app *a)
 {
+	a->alone.joins = true;
+}
+
+bool hw_app_alone_waits(const struct hw_app *a)
+{
 	(void)a;
+	return false;
+}
+
+void hw_app_alone_again(struct hw_app *a)
+{
+	(void)a;
+}
+
+bool hw_app_alone_holds(const struct hw_app *a)
+{
+	(void)a;
+	return false;
 }
 
 void hw_app_alone_look(struct hw_app *a)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Two monitors that are each by itself, on one prefix: the later one stops, and the first goes on as if there were none."""
+"""Two monitors that are each by itself, or one and a node of a cluster, on one prefix: the later one stops, and the first goes
+on as if there were none."""
 import signal
 import time
 
@@ -215,6 +216,134 @@ def test_without_the_right_to_that_key(env):
     env.beat("a")
     env.wait_store("a", "offline")
     assert d.log().count("is refused, so that another monitor") == 1, d.log()
+
+
+# --- a monitor by itself, and nodes of a cluster
+
+MODES = pytest.mark.parametrize("mode", ["mirror", "standby"])
+
+
+def members(env):
+    return set(env.redis.hgetall(env.key("nodes")))
+
+
+def node(env, mode="mirror", name="-n", **options):
+    options.setdefault("monitor", {"node_id": env.node + name})
+    return env.configure(node=env.node + name, timeout="1s", cluster={"mode": mode, "lease": "1s"}, **options)
+
+
+def dialled(env, d):
+    return "connected to 127.0.0.1:%d" % env.broker.port in d.log()
+
+
+def says(d, text):
+    return [line for line in d.log().splitlines() if text in line]
+
+
+@MODES
+@pytest.mark.parametrize("same", [True, False], ids=["one-node-id", "two-node-ids"])
+def test_a_node_does_not_start_beside_a_monitor(env, mode, same):
+    """It neither joins nor connects to the broker, and what the monitor watches is written once."""
+    first = env.daemon(timeout="1s")
+    env.beat("a")
+    env.wait_store("a", "online")
+    later = node(env, mode, "" if same else "-n").start(seeing=False)
+    said = ends(later)
+    assert "monitor '%s' (pid %d on " % (env.node, first.proc.pid) in said and "without [cluster]" in said, said
+    env.wait_store("a", "offline")
+    assert not dialled(env, later) and not members(env), later.log()
+    assert first.alive and not says(first, "also work"), first.log()
+    assert [e["state"] for e in env.events("a")] == ["online", "offline"]
+    assert len(entries(env)) == 1
+
+
+@MODES
+def test_a_monitor_becomes_a_node(env, mode):
+    """A node waits for nothing after a clean stop; after a kill elsewhere until the entry has stood still."""
+    first = env.daemon(timeout="1s")
+    first.stop()
+    n = node(env, mode).start()
+    assert "looking for some seconds" not in n.log() and members(env) == {n.node}
+    n.stop()
+    first.start()
+    first.die()
+    began = time.monotonic()
+    n.start(seeing=False)
+    wait_until(lambda: "looking for some seconds" in n.log(), what="it to say what it waits for")
+    assert not members(env)
+    wait_until(lambda: members(env) == {n.node}, 30, "it to join")
+    assert time.monotonic() - began >= STANDS_S and not entries(env)
+    in_time(time.monotonic() - began, 20, "until it joined")
+
+
+def test_a_node_is_stopped_while_it_waits(env):
+    first = env.daemon(timeout="1s")
+    first.die()
+    n = node(env, monitor={"node_id": env.node + "-n", "stop_timeout": "60s"}).start(seeing=False)
+    wait_until(lambda: "looking for some seconds" in n.log(), what="it to wait")
+    n.stop()
+    assert not members(env)
+
+
+@MODES
+def test_a_monitor_does_not_start_beside_a_node(env, mode):
+    """It does not connect to the broker, where its client ids could be the node's."""
+    n = node(env, mode, "").start()
+    n.wait_seeing()
+    later = env.configure(timeout="1s").start(seeing=False)
+    wait_until(lambda: not later.alive, what="the monitor to stop")
+    assert later.wait() == IN_USE and len(says(later, "nodes of a cluster already work with")) == 1, later.log()
+    assert not dialled(env, later) and not entries(env), later.log()
+    throughout(lambda: n.alive and members(env) == {n.node}, 2, "the node to go on")
+    assert n.log().count("publisher: connected") == 1, n.log()
+
+
+@MODES
+def test_a_monitor_and_a_node_at_once(env, mode):
+    """One of them goes on, and one only."""
+    both = [env.configure(timeout="1s"), node(env, mode)]
+    for d in both:
+        d.start(seeing=False, ready=False)
+    wait_until(lambda: not all(d.alive for d in both), what="one to stop")
+    (later,) = [d for d in both if not d.alive]
+    (first,) = [d for d in both if d.alive]
+    assert later.wait() == IN_USE, later.log()
+    first.wait_seeing()
+    throughout(lambda: first.alive, 3, "the other one to go on")
+
+
+def test_without_redis_a_node_watches_and_looks_later(env):
+    """The monitor is entered, and the node never joined: the node stops."""
+    redis = env.own_redis(start=False)
+    first, later = env.daemon(timeout="1s", seeing=False), node(env).start(seeing=False)
+    for d in (first, later):
+        wait_until(lambda d=d: dialled(env, d), 15, "it to watch")
+    redis.start()
+    ends(later)
+    first.wait_seeing()
+    throughout(lambda: first.alive, 3, "the monitor to go on")
+
+
+def test_a_monitor_and_a_node_that_find_each_other_late(env):
+    """Each says so once, and both go on."""
+    first = env.daemon(timeout="1s")
+    n = node(env, redis={"exclusive": "no"}).start()
+    wait_until(lambda: says(first, "nodes of a cluster also work with") and says(n, "also works with"), what="both to say so")
+    throughout(lambda: first.alive and n.alive, 3, "both to go on")
+    (line,), (theirs,) = says(first, "nodes of a cluster also work with"), says(n, "also works with")
+    assert " error: " in line and "without [cluster]" in theirs, (line, theirs)
+
+
+def test_a_node_that_works_goes_on(env):
+    """A monitor that enters itself late is logged as an error."""
+    n = node(env).start()
+    text = "%d %%d x - 1 h" % (time.time() * 1e6)
+
+    def grows(count=iter(range(1, 1000))):
+        env.redis.hset(env.key("monitors"), "f" * 16, text % next(count))
+        return says(n, "also works with")
+    (line,) = wait_until(grows, what="it to say so", interval=0.5)
+    assert n.alive and " error: " in line and "monitor 'x' (pid 1 on h) without [cluster]" in line, line
 
 
 MEMORY = {"store": {"type": "memory"}}

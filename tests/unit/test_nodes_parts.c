@@ -260,6 +260,22 @@ START_TEST(the_later_one_ends_when_the_older_one_has_grown_twice)
 }
 END_TEST
 
+/* A node of a cluster has no entry. */
+START_TEST(each_one_is_older_than_what_has_no_entry)
+{
+	struct hw_exclusive x;
+	struct hw_exclusive_entry other = {.run = 1, .born = 5};
+	hw_exclusive_init(&x, 0);
+	ck_assert_int_eq(hw_exclusive_look(&x, at(0), NULL, 0, &older), HW_EXCLUSIVE_FIRST);
+	for (; other.count < 3; other.count++)
+		ck_assert_int_eq(hw_exclusive_look(&x, at((int64_t)other.count * S), &other, 1, &older),
+		                 other.count < 2 ? HW_EXCLUSIVE_WAIT : HW_EXCLUSIVE_LATER);
+	ck_assert_uint_eq(older, 0);
+	hw_exclusive_look(&x, at(8 * S), &other, 1, &older);
+	ck_assert(!hw_exclusive_is_dead(&x, &other));
+}
+END_TEST
+
 /* Two that were given the same number, by two masters: the run decides, for both the same way. */
 START_TEST(of_two_one_goes_on)
 {
@@ -583,6 +599,7 @@ int main(void)
 	tcase_add_test(tc, members_beyond_the_bound_are_refused);
 	tcase_add_test(tc, the_first_one_goes_on);
 	tcase_add_test(tc, the_later_one_ends_when_the_older_one_has_grown_twice);
+	tcase_add_test(tc, each_one_is_older_than_what_has_no_entry);
 	tcase_add_test(tc, of_two_one_goes_on);
 	tcase_add_test(tc, one_that_stands_still_is_dead);
 	tcase_add_loop_test(tc, without_answers_none_is_dead, 0, 2);

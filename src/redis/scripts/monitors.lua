@@ -5,6 +5,8 @@
 -- in microseconds, and more than the greatest there. If its entry is missing, the run is entered again: with the BORN that it
 -- gives, or as the youngest if it gives none. The answer is the hash without what is no entry, this run's entry first.
 --
+-- A node of a cluster only looks, with an empty run: it gets no entry, and the answer is that of the others.
+--
 -- Entries of this run's PLACE are removed: it holds the lock of the same pid file, so the runs of these have ended. Other
 -- entries are removed if they are still what this run has seen.
 --
@@ -22,7 +24,8 @@ for i = 6, #ARGV, 2 do
 end
 local time = redis.call('TIME')
 local flat, born, youngest = redis.call('HGETALL', KEYS[1]), nil, time[1] * 1000000 + time[2]
-local answer = {run, ''}
+local looks = run == ''
+local answer = looks and {} or {run, ''}
 for i = 1, #flat, 2 do
 	local b, at = string.match(flat[i + 1], '^(%d+) %d+ [^ ]+ ([^ ]+) %-?%d+ [^ ]+$')
 	b = #flat[i] == 16 and not string.find(flat[i], '[^0-9a-f]') and tonumber(b)
@@ -36,6 +39,9 @@ for i = 1, #flat, 2 do
 		youngest = math.max(youngest, b + 1)
 		answer[#answer + 1], answer[#answer + 2] = flat[i], flat[i + 1]
 	end
+end
+if looks then
+	return answer
 end
 if not born then
 	born = ARGV[5] ~= '0' and tonumber(ARGV[5]) or youngest
