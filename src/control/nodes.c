@@ -8,6 +8,7 @@
 
 #include <cjson/cJSON.h>
 #include <event2/http.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "http/json.h"
 #include "http/metrics.h"
 
-static const char *const states[] = {"joining", "ready", "blind", "leaving", "lost"};
+static const char *const states[] = {"joining", "ready", "blind", "leaving", "lapsed", "lost"};
 #define N_STATES (sizeof(states) / sizeof(*states))
 
 static const char *const compared[] = {"name", "mode", "protocol", "version", "config", NULL};
@@ -132,6 +133,15 @@ static void write_unjudged_groups(struct hw_json *j, const cJSON *said)
 
 /* --- the API */
 
+static void write_age(struct hw_json *j, const struct hw_control_nodes *n)
+{
+	hw_json_bool(j, "lapsed", n->lapsed);
+	if (n->as_of_ms)
+		hw_json_int(j, "as_of_ms", n->as_of_ms);
+	else
+		hw_json_null(j, "as_of_ms");
+}
+
 static void write_node(struct hw_json *j, const struct hw_control_node *node, const cJSON *ours)
 {
 	cJSON *said = cJSON_Parse(node->json ? node->json : "");
@@ -168,7 +178,7 @@ void hw_write_nodes(struct hw_json *j, const struct hw_control *c)
 		hw_json_text(j, "name", n.name);
 		hw_json_int(j, "lease_ms", n.lease_ms);
 		hw_json_bool(j, "member", n.member);
-		hw_json_bool(j, "lapsed", n.lapsed);
+		write_age(j, &n);
 		hw_json_uint(j, "sentinels", n.sentinels);
 		hw_json_uint(j, "sentinels_confirm", n.confirm);
 		hw_json_uint(j, "partitions", n.partitions);
@@ -237,7 +247,7 @@ void hw_write_cluster(struct hw_json *j, const struct hw_control *c)
 	hw_json_text(j, "mode", n.mode);
 	hw_json_text(j, "name", n.name);
 	hw_json_bool(j, "member", n.member);
-	hw_json_bool(j, "lapsed", n.lapsed);
+	write_age(j, &n);
 	hw_json_text(j, "state", self ? self->state : NULL);
 	hw_json_uint(j, "nodes", n.n - lost);
 	hw_json_uint(j, "ready", count(&n, "ready"));
@@ -282,6 +292,18 @@ static size_t standby_trouble(const struct hw_control *c, const struct hw_contro
 	return n;
 }
 
+static size_t lapse_trouble(const struct hw_control *c, const struct hw_control_nodes *nodes, char *why, size_t n,
+                            size_t cap)
+{
+	const struct hw_control_node *self = hw_control_nodes_self(nodes);
+	if (!self || strcmp(self->state, "lapsed") != 0)
+		return n;
+	return n + hw_print(why + n, cap - n,
+	                    "%sRedis was not reached for %" PRId64
+	                    " s, longer than the lease: what is shown is as of then",
+	                    n ? "; " : "", (c->ops->now(c->arg).wall_ms - nodes->as_of_ms) / 1000);
+}
+
 size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t cap)
 {
 	struct hw_control_nodes nodes;
@@ -290,6 +312,7 @@ size_t hw_nodes_trouble(const struct hw_control *c, char *why, size_t n, size_t 
 		return n;
 	if (!nodes.member)
 		n += hw_print(why + n, cap - n, "%snot a member of the nodes '%.64s'", n ? "; " : "", nodes.name);
+	n = lapse_trouble(c, &nodes, why, n, cap);
 	if (nodes.denied)
 		n += hw_print(why + n, cap - n, "%sthe event stream may not be read", n ? "; " : "");
 	if (nodes.doubted)

@@ -19,7 +19,7 @@ struct hw_control_node {
 	const char *node;
 	bool self;
 	bool lost;         /* it was a member, and is gone without having said so */
-	const char *state; /* "joining", "ready", "blind", "leaving" or "lost" */
+	const char *state; /* "joining", "ready", "blind", "leaving", "lapsed" or "lost" */
 	const char *json;  /* what it says of itself, an object; it is not to be trusted */
 	int64_t since_ms;  /* wall clock: a member, or lost, since then */
 	unsigned owns;     /* partitions */
@@ -31,6 +31,7 @@ struct hw_control_nodes {
 	struct hw_control_node at[HW_CONTROL_NODES_MAX];
 	size_t n;
 	bool member, lapsed;         /* this node */
+	int64_t as_of_ms;            /* it has lapsed: wall clock of its last renewal; 0: it has not */
 	bool denied;                 /* it may not read the event stream */
 	bool doubted;                /* too few Sentinels confirm that its Redis is the master */
 	unsigned sentinels, confirm; /* how many there are, and how many confirm it */

@@ -85,9 +85,10 @@ static char *make_cell(const cJSON *node, int column, const cJSON *answer)
 static enum hw_paint paint_of(const cJSON *node)
 {
 	const char *state = hw_member_text(node, "state");
-	return strcmp(state, "ready") == 0                                     ? HW_GOOD
-	       : strcmp(state, "lost") == 0 || strncmp(state, "blind", 5) == 0 ? HW_BAD
-	                                                                       : HW_WARN;
+	return strcmp(state, "ready") == 0 ? HW_GOOD
+	       : strcmp(state, "lost") == 0 || strcmp(state, "lapsed") == 0 || strncmp(state, "blind", 5) == 0
+	               ? HW_BAD
+	               : HW_WARN;
 }
 
 /* Columns of the terminal that a line takes; of what is left out the width is 0. */
@@ -217,6 +218,13 @@ static void note_unjudged(const struct hw_ctl *ctl, const cJSON *node)
 		                 hw_member_text(node, "node"), count, count == 1 ? "" : "s", text));
 }
 
+static void note_lapse(const struct hw_ctl *ctl, const cJSON *answer)
+{
+	char ago[HW_SPAN_MAX];
+	hw_text_ago(hw_member_int(answer, "now_ms") - hw_member_int(answer, "as_of_ms"), ago);
+	note(ctl, HW_BAD, format_text("this node has last reached Redis %s: states and shares are as last known", ago));
+}
+
 static void print_notes(const struct hw_ctl *ctl, const cJSON *answer, const cJSON *nodes)
 {
 	const cJSON *node;
@@ -231,8 +239,7 @@ static void print_notes(const struct hw_ctl *ctl, const cJSON *answer, const cJS
 	if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "member")))
 		note(ctl, HW_BAD, format_text("this node is not a member of '%s'", hw_member_text(answer, "name")));
 	else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "lapsed")))
-		note(ctl, HW_BAD,
-		     format_text("this node has not reached Redis lately: states and shares are as last known"));
+		note_lapse(ctl, answer);
 }
 
 static void print_nodes(const struct hw_ctl *ctl, const cJSON *answer)

@@ -28,6 +28,7 @@ void hw_app_show_nodes(const struct hw_app *a, struct hw_control_nodes *out)
 		                                           .owns = v.at[out->n].owns};
 	out->member = v.member;
 	out->lapsed = v.lapsed;
+	out->as_of_ms = v.as_of_ms;
 	out->denied = hw_app_cluster_is_denied(a);
 	out->doubted = hw_app_cluster_voices(a, &out->confirm, &out->sentinels);
 	out->owned = v.owned;

@@ -414,6 +414,27 @@ static void fill_one(const struct hw_app *a, struct hw_cluster_one *one, size_t 
 	                               .owns = owned_by(a->cluster->nodes, s->at[i].node)};
 }
 
+/*
+ * This node could not renew its entry for a whole lease, so another node may have its devices, and what it shows is
+ * old. With standby the owner is the exception: what it hears itself it goes on showing.
+ */
+static bool is_cut(const struct hw_app *a, struct hw_now now)
+{
+	const struct hw_app_cluster *c = a->cluster;
+	bool owner = c->standby.is && !hw_app_stands_by(a);
+	return hw_nodes_is_member(c->nodes) && !owner &&
+	       hw_nodes_silent_ns(c->nodes, now) >= a->start->cluster_lease_ms * HW_NS_PER_MS;
+}
+
+static void mark_cut(struct hw_cluster_view *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (v->at[i].self && !v->at[i].lost) {
+			v->at[i].ready = false;
+			v->at[i].state = "lapsed";
+		}
+}
+
 void hw_app_cluster_totals(const struct hw_app *a, struct hw_cluster_totals *out)
 {
 	const struct hw_nodes_stats *s = hw_nodes_stats(a->cluster->nodes);
@@ -452,6 +473,10 @@ bool hw_app_cluster_view(const struct hw_app *a, struct hw_now now, struct hw_cl
 	out->orphans = out->unowned ? hw_partitions_count(&c->seen.orphans) : 0;
 	out->member = hw_nodes_is_member(c->nodes);
 	out->lapsed = hw_nodes_lapsed(c->nodes, now);
+	if (out->member && out->lapsed)
+		out->as_of_ms = now.wall_ms - hw_nodes_silent_ns(c->nodes, now) / HW_NS_PER_MS;
+	if (is_cut(a, now))
+		mark_cut(out);
 	hw_app_cluster_totals(a, &out->totals);
 	out->stream_lag_ms = c->standby.is ? 0 : hw_app_cluster_lag_ms(a, now);
 	return true;

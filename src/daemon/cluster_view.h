@@ -34,7 +34,7 @@ struct hw_cluster_one {
 	const char *node;
 	bool self, ready;
 	bool lost;         /* it was a member, and is gone without having said so */
-	const char *state; /* "joining", "ready", "blind", "leaving", "lost" */
+	const char *state; /* "joining", "ready", "blind", "leaving", "lapsed", "lost" */
 	const char *json;  /* its own entry in device:nodes, with a NUL; "{}": it is not known */
 	int64_t since_ms;  /* wall clock: it is a member since then, or lost since then */
 	unsigned owns;     /* partitions, by device:owners */
@@ -47,6 +47,7 @@ struct hw_cluster_view {
 	unsigned unowned; /* partitions that no member owns */
 	unsigned orphans; /* ... for a second or longer: no handover takes so long */
 	bool member, lapsed;
+	int64_t as_of_ms; /* wall clock: the last confirmed renewal, if lapsed; else 0 */
 	struct hw_cluster_totals totals;
 	int64_t stream_lag_ms; /* since when the end of the stream was not reached; 0: it is */
 };

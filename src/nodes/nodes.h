@@ -212,6 +212,8 @@ const struct hw_members *hw_nodes_members(const struct hw_nodes *n);
 bool hw_nodes_is_member(const struct hw_nodes *n);
 /* Whether our last confirmed renewal is older than 3/5 of a lease, or it is in doubt (hw_nodes_doubt()). */
 bool hw_nodes_lapsed(const struct hw_nodes *n, struct hw_now now);
+/* How long ago our last confirmed renewal was sent; INT64_MAX: there was none since we became a member. */
+int64_t hw_nodes_silent_ns(const struct hw_nodes *n, struct hw_now now);
 /* The node that should own p (10.4): the greatest weight among ourselves and the members that are ready; of these,
  * among those that can judge all of it, if there is any. */
 const char *hw_nodes_wanted(const struct hw_nodes *n, unsigned p);

@@ -53,9 +53,14 @@ void hw_nodes_hear(struct hw_nodes *n, struct hw_now now, unsigned p, const stru
 	}
 }
 
+int64_t hw_nodes_silent_ns(const struct hw_nodes *n, struct hw_now now)
+{
+	return n->renewed.ns == INT64_MIN ? INT64_MAX : now.mono.ns - n->renewed.ns;
+}
+
 bool hw_nodes_lapsed(const struct hw_nodes *n, struct hw_now now)
 {
-	return n->doubted || n->renewed.ns == INT64_MIN || now.mono.ns - n->renewed.ns >= n->lease_ns * 3 / 5;
+	return n->doubted || hw_nodes_silent_ns(n, now) >= n->lease_ns * 3 / 5;
 }
 
 void hw_nodes_ask(struct hw_nodes *n, struct hw_now now, enum hw_ask ask, struct hw_nodes_order *out)

@@ -20,8 +20,9 @@ START_TEST(nodes_says_all)
 {
 	ck_assert_int_eq(get(&s, "/v1/nodes", &r), 200);
 	cJSON *json = cJSON_Parse(r.body);
-	expect_keys(json, "mode name lease_ms member lapsed sentinels sentinels_confirm partitions owned unowned "
-	                  "stream_lag_ms nodes now_ms");
+	expect_keys(json,
+	            "mode name lease_ms member lapsed as_of_ms sentinels sentinels_confirm partitions owned unowned "
+	            "stream_lag_ms nodes now_ms");
 	ck_assert_str_eq(text(json, "mode"), "mirror");
 	ck_assert_double_eq(number(json, "lease_ms"), 5000);
 	ck_assert_double_eq(number(json, "stream_lag_ms"), 250);
@@ -94,7 +95,7 @@ START_TEST(status_has_the_cluster)
 	ck_assert_int_eq(get(&s, "/v1/status", &r), 200);
 	cJSON *json = cJSON_Parse(r.body);
 	const cJSON *cluster = cJSON_GetObjectItem(json, "cluster");
-	expect_keys(cluster, "mode name member lapsed state nodes ready lost partitions owned unowned");
+	expect_keys(cluster, "mode name member lapsed as_of_ms state nodes ready lost partitions owned unowned");
 	ck_assert_str_eq(text(cluster, "state"), "ready");
 	ck_assert_double_eq(number(cluster, "nodes"), 2);
 	ck_assert_double_eq(number(cluster, "ready"), 1);
@@ -117,6 +118,11 @@ START_TEST(readiness)
 	s.nodes.member = false;
 	expect_ready("{\"error\":\"not a member of the nodes 'heartwheel'\"}\n");
 	s.nodes.member = true;
+	s.nodes.at[0].state = "lapsed";
+	s.nodes.as_of_ms = s.now.wall_ms - 12500;
+	expect_ready(
+		"{\"error\":\"Redis was not reached for 12 s, longer than the lease: what is shown is as of then\"}\n");
+	s.nodes.at[0].state = "ready";
 	s.nodes.orphans = 3;
 	expect_ready("{\"error\":\"3 of 256 partitions have no owner\"}\n");
 	s.nodes.orphans = 0;
@@ -139,6 +145,7 @@ START_TEST(metrics)
 	                                    "heartwheel_nodes{state=\"blind\"} 1",
 	                                    "heartwheel_nodes{state=\"joining\"} 0",
 	                                    "heartwheel_nodes{state=\"leaving\"} 0",
+	                                    "heartwheel_nodes{state=\"lapsed\"} 0",
 	                                    "heartwheel_nodes{state=\"lost\"} 1",
 	                                    "heartwheel_partitions_owned 131",
 	                                    "heartwheel_partitions_unowned 0",

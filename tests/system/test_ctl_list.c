@@ -147,11 +147,12 @@ START_TEST(nodes_of_several)
 	s.nodes.at[2].node = "c\x1b[31m";
 	s.nodes.unowned = 9;
 	s.nodes.lapsed = true;
+	s.nodes.as_of_ms = s.now.wall_ms - 133000;
 	ck_assert_int_eq(ctl("nodes"), 0);
 	ck_assert_ptr_nonnull(
 		strstr(out, "\nnode c\\x1b[31m was lost 2m13s ago, and 7 of its partitions wait to be taken over\n"));
 	ck_assert_ptr_nonnull(strstr(out, "\n9 of 256 partitions have no owner\n"));
-	ck_assert_ptr_nonnull(strstr(out, "\nthis node has not reached Redis lately"));
+	ck_assert_ptr_nonnull(strstr(out, "\nthis node has last reached Redis 2m13s ago: "));
 	s.nodes.member = false;
 	ck_assert_int_eq(ctl("nodes"), 0);
 	ck_assert_ptr_nonnull(strstr(out, "\nthis node is not a member of 'heartwheel'\n"));

@@ -101,12 +101,21 @@ def test_one_that_is_cut_from_redis(env, mirror):
     m = mirror(n=2, cuttable=True)
     a, b = m.nodes
     assert not a.status()["cluster"]["lapsed"] and "as last known" not in a.ctl("status").stdout
+    assert a.get("/readyz").status == 200 and a.status()["cluster"]["as_of_ms"] is None
+    began = now_ms()
     for way in m.from_redis(a):
         way.cut()
     wait_until(lambda: a.status()["cluster"]["lapsed"], what="it to notice")
-    assert "nodes       Redis was not reached lately, as last known: 2 ready of 2" in a.ctl("status").stdout
+    assert "nodes       Redis was not reached lately, as last known: " in a.ctl("status").stdout
     assert "states and shares are as last known" in a.ctl("nodes").stdout
+    wait_until(lambda: a.status()["cluster"]["state"] == "lapsed", what="its lease to be over")
+    assert "nodes       Redis was not reached lately, as last known: 1 ready of 2" in a.ctl("status").stdout
+    assert nodes(a)[a.node]["state"] == "lapsed" and gauge(a, "nodes", state="lapsed") == 1
+    said, view = a.get("/readyz"), json.loads(a.get("/v1/nodes").body)
+    assert said.status == 503 and "Redis was not reached for " in str(said.body), said.body
+    assert began - 1000 <= view["as_of_ms"] <= now_ms() - 1000 and view["lapsed"], (began, view)
     wait_until(lambda: m.is_shared([b]), what="the other to take all over")
+    assert b.get("/readyz").status == 200 and b.status()["cluster"]["as_of_ms"] is None
     publisher = m.members()[b.node]["client_ids"][0]
 
     def evict():
@@ -116,6 +125,9 @@ def test_one_that_is_cut_from_redis(env, mirror):
     assert "ach monitor needs a node_id of its own" not in b.log() and "give each monitor a node_id" not in b.log()
     line = next(l for l in b.ctl("nodes").stdout.splitlines() if l.startswith(a.node + " "))
     assert "%" not in line, line
+    for way in m.from_redis(a):
+        way.mend()
+    wait_until(lambda: a.get("/readyz").status == 200 and nodes(a)[a.node]["state"] == "ready", what="it to be ready again")
 
 
 def test_one_that_dies_is_lost_and_one_that_stops_is_not(env, mirror):

@@ -14,7 +14,7 @@ function stateOf(n) {
 	return n.state === "blind" && n.blind_cause ? `blind: ${n.blind_cause}` : n.state;
 }
 
-const kinds = { ready: "good", lost: "bad", blind: "bad" };
+const kinds = { ready: "good", lost: "bad", blind: "bad", lapsed: "bad" };
 
 function item(n, all) {
 	const share = all.partitions ? n.owns / all.partitions : 0;
@@ -45,7 +45,7 @@ function troubles(all) {
 	if (!all.member)
 		said.push(`This node is not a member of ${all.name}: what is shown may be old.`);
 	else if (all.lapsed)
-		said.push("This node could not renew its membership lately: what is shown may be old.");
+		said.push(`This node has last reached Redis ${ago(all.as_of_ms)}: what is shown may be old.`);
 	return said;
 }
 
