@@ -162,6 +162,7 @@ static const struct hw_http_route routes[] = {
 	{EVHTTP_REQ_GET, "/v1/history/outages", "", hw_serve_outages},
 	{EVHTTP_REQ_GET, "/v1/history/uptime", "", hw_serve_uptime},
 	{EVHTTP_REQ_GET, "/v1/history/bars", "", hw_serve_bars},
+	{EVHTTP_REQ_GET, "/v1/history/counts", "", hw_serve_counts},
 	{EVHTTP_REQ_GET, "/v1/history/badge/", "", hw_serve_badge},
 	{EVHTTP_REQ_GET, "/v1/history/events", "", hw_serve_old_events},
 	{EVHTTP_REQ_GET, "/v1/history/metrics", "", serve_metrics}, /* heartwheeld hands this path on */

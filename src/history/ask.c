@@ -19,7 +19,8 @@
 #include "http/reply.h"
 #include "link/clock.h"
 
-#define DAY_MS INT64_C(86400000)
+#define DAY_MS    INT64_C(86400000)
+#define MINUTE_MS INT64_C(60000)
 
 /* What a request may have in its query. */
 enum {
@@ -33,7 +34,8 @@ enum {
 	TAKES_EVENT = 128,
 	TAKES_OFFSET = 256,
 	TAKES_SORT = 512,
-	TAKES_STEP = 1024
+	TAKES_STEP = 1024,
+	TAKES_LIVE = 2048
 };
 
 static bool parse_number(const char *text, int64_t *out)
@@ -166,7 +168,7 @@ static const char *take_param(struct hw_report_asked *a, int takes, const struct
 		return take_sort(a, p->value);
 	if (takes & TAKES_STEP && strcmp(p->key, "step") == 0)
 		return take_step(a, p->value);
-	if (takes & TAKES_STEP && strcmp(p->key, "live") == 0)
+	if (takes & TAKES_LIVE && strcmp(p->key, "live") == 0)
 		return take_live(a, p->value);
 	return "no such parameter here";
 }
@@ -241,7 +243,7 @@ void hw_serve_uptime(void *arg, struct evhttp_request *req, const char *rest)
 void hw_serve_bars(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_report_asked a;
-	if (!read_query(req, rest, TAKES_DEVICE | TAKES_WINDOW | TAKES_STEP, &a))
+	if (!read_query(req, rest, TAKES_DEVICE | TAKES_WINDOW | TAKES_STEP | TAKES_LIVE, &a))
 		return;
 	if (a.step_ms == 0)
 		a.step_ms = DAY_MS;
@@ -254,6 +256,24 @@ void hw_serve_bars(void *arg, struct evhttp_request *req, const char *rest)
 		return;
 	}
 	pass_on(arg, req, hw_report_bars, &a);
+}
+
+void hw_serve_counts(void *arg, struct evhttp_request *req, const char *rest)
+{
+	struct hw_report_asked a;
+	if (!read_query(req, rest, TAKES_WINDOW | TAKES_STEP, &a))
+		return;
+	if (a.step_ms == 0)
+		a.step_ms = MINUTE_MS;
+	if (!a.since_given) {
+		hw_reply_error(req, HTTP_BADREQUEST, "counts want 'since'");
+		return;
+	}
+	if ((a.until_ms - a.since_ms) / a.step_ms >= HW_LIMIT_MAX) {
+		hw_reply_error(req, HTTP_BADREQUEST, "too many counts: a longer 'step'");
+		return;
+	}
+	pass_on(arg, req, hw_report_counts, &a);
 }
 
 void hw_serve_badge(void *arg, struct evhttp_request *req, const char *rest)

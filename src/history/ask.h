@@ -10,6 +10,7 @@ void hw_serve_transitions_of(void *arg, struct evhttp_request *req, const char *
 void hw_serve_outages(void *arg, struct evhttp_request *req, const char *rest);
 void hw_serve_uptime(void *arg, struct evhttp_request *req, const char *rest);
 void hw_serve_bars(void *arg, struct evhttp_request *req, const char *rest);
+void hw_serve_counts(void *arg, struct evhttp_request *req, const char *rest);
 void hw_serve_badge(void *arg, struct evhttp_request *req, const char *rest);
 void hw_serve_old_events(void *arg, struct evhttp_request *req, const char *rest);
 

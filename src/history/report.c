@@ -12,6 +12,7 @@
 
 #include "heartwheel/event.h"
 #include "history/bars.h"
+#include "history/counts.h"
 #include "history/entry.h"
 #include "history/sheet.h"
 #include "history/uptime.h"
@@ -451,6 +452,41 @@ int hw_report_bars(struct hw_sql *sql, const void *args, struct hw_answer *out)
 		rc = hw_sheet_end(&s);
 	}
 	hw_bars_fini(&bars);
+	return rc;
+}
+
+/* --- counts ------------------------------------------------------------------------------------------------------ */
+
+static void put_count(struct hw_sheet *s, const struct hw_count *c)
+{
+	const char *const names[] = {"online", "offline"};
+	const int64_t counts[] = {c->online, c->offline};
+	hw_sheet_row(s);
+	hw_sheet_int(s, "time_ms", c->time_ms);
+	for (int i = 0; i < 2; i++)
+		if (c->known)
+			hw_sheet_int(s, names[i], counts[i]);
+		else
+			hw_sheet_null(s, names[i]);
+	hw_sheet_row_end(s);
+}
+
+int hw_report_counts(struct hw_sql *sql, const void *args, struct hw_answer *out)
+{
+	const struct hw_report_asked *a = args;
+	struct hw_counts counts;
+	struct hw_sheet s;
+	int rc = hw_counts_read(sql, a, out->as_of_ms, &counts);
+	if (rc == 0) {
+		begin(out, &s, a->csv);
+		put_as_of(out, &s, a);
+		hw_sheet_open(&s, "counts", "time_ms,online,offline");
+		for (size_t i = 0; i < counts.n; i++)
+			put_count(&s, &counts.at[i]);
+		hw_sheet_close(&s);
+		rc = hw_sheet_end(&s);
+	}
+	hw_counts_fini(&counts);
 	return rc;
 }
 

@@ -17,11 +17,11 @@ struct hw_report_asked {
 	int64_t min_ms;                /* outages of at least this length */
 	unsigned limit, offset;
 	bool by_outages; /* the most outages first, not who was down longest */
-	int64_t step_ms; /* of a bar */
+	int64_t step_ms; /* of a bar; between two counts */
 	bool live;       /* who asks sees now */
 };
 
 hw_desk_question hw_report_transitions, hw_report_outages, hw_report_uptime, hw_report_badge, hw_report_events,
-	hw_report_bars;
+	hw_report_bars, hw_report_counts;
 
 #endif

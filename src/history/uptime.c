@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heartwheel/event.h"
 #include "history/calendar.h"
+#include "history/outages.h"
 #include "history/seen.h"
 #include "history/spans.h"
 
@@ -26,6 +26,7 @@ struct reading {
 	struct hw_sql *sql;
 	const struct hw_uptime_window *w;
 	struct hw_spans seen, unseen;
+	const struct hw_span *span; /* of those unseen: the one that is taken off */
 	struct subject *subjects;
 	size_t n, cap;
 	struct hw_uptimes *out;
@@ -108,84 +109,26 @@ static struct subject *find(const struct reading *r, int64_t dev)
 
 /* --- outages ------------------------------------------------------------------------------------------------------ */
 
-/* One that is over, of a device of the report. `arg`: a struct hw_span or NULL. */
-typedef void taker(const struct reading *r, struct subject *s, int64_t from, int64_t to, bool gone, const void *arg);
-
-static void take_row(const struct reading *r, struct hw_sql_stmt *q, int64_t dev, int column, taker *take,
-                     const void *arg)
+static bool is_subject(const void *arg, int64_t dev)
 {
-	struct subject *s = find(r, dev);
-	size_t len;
-	if (s && !hw_sql_column_is_null(q, column + 1))
-		take(r, s, hw_sql_column_int(q, column), hw_sql_column_int(q, column + 1),
-		     strcmp(hw_sql_column_text(q, column + 2, &len), "forgotten") == 0, arg);
-}
-
-/* Those that begin within a span. */
-static int take_begun(const struct reading *r, const struct hw_span *span, taker *take, const void *arg)
-{
-	struct hw_sql_stmt *q = hw_sql_prepare(
-		r->sql,
-		*r->w->device
-			? "SELECT o.dev, o.from_ms, o.to_ms, o.reason FROM device d JOIN outage o ON o.dev = d.dev"
-			  " WHERE o.from_ms >= ? AND o.from_ms < ? AND d.id = ?"
-			: "SELECT dev, from_ms, to_ms, reason FROM outage WHERE from_ms >= ? AND from_ms < ?");
-	int row = -EIO;
-	if (!q)
-		return -EIO;
-	hw_sql_int(q, 1, span->from);
-	hw_sql_int(q, 2, span->to);
-	if (*r->w->device)
-		hw_sql_text(q, 3, r->w->device);
-	while ((row = hw_sql_step(q)) == 1)
-		take_row(r, q, hw_sql_column_int(q, 0), 1, take, arg);
-	return row;
-}
-
-/* Those that lasted when a span began: of devices that were down, or forgotten, in that month, the last before. */
-static int take_crossing(const struct reading *r, const struct hw_span *span, taker *take, const void *arg)
-{
-	struct hw_sql_stmt *those =
-		hw_sql_prepare(r->sql, "SELECT dev FROM month WHERE month = ? AND (down_ms > 0 OR gone_ms > 0)");
-	struct hw_sql_stmt *last = hw_sql_prepare(r->sql, "SELECT from_ms, to_ms, reason FROM outage WHERE dev = ? AND "
-	                                                  "from_ms < ? ORDER BY from_ms DESC LIMIT 1");
-	int row = -EIO, one = 0;
-	if (!those || !last)
-		return -EIO;
-	hw_sql_int(those, 1, hw_month_of(span->from));
-	while (one >= 0 && (row = hw_sql_step(those)) == 1) {
-		int64_t dev = hw_sql_column_int(those, 0);
-		if (!find(r, dev))
-			continue;
-		hw_sql_int(last, 1, dev);
-		hw_sql_int(last, 2, span->from);
-		one = hw_sql_step(last);
-		if (one == 1)
-			take_row(r, last, dev, 0, take, arg);
-		hw_sql_reset(last);
-	}
-	return one < 0 ? one : row;
-}
-
-/* All that are over and touch a span. */
-static int take_touching(const struct reading *r, const struct hw_span *span, taker *take, const void *arg)
-{
-	int rc = take_begun(r, span, take, arg);
-	return rc < 0 ? rc : take_crossing(r, span, take, arg);
+	return find(arg, dev) != NULL;
 }
 
 /* Any window: what of an outage was seen. */
-static void take_seen(const struct reading *r, struct subject *s, int64_t from, int64_t to, bool gone, const void *arg)
+static void take_seen(void *arg, const struct hw_outage *o)
 {
-	(void)arg;
-	int64_t begin = later(from, s->u.from_ms), end = sooner(to, s->u.to_ms);
+	const struct reading *r = arg;
+	struct subject *s = find(r, o->dev);
+	if (!s)
+		return;
+	int64_t begin = later(o->from_ms, s->u.from_ms), end = sooner(o->to_ms, s->u.to_ms);
 	int64_t seen_ms = hw_spans_measure(&r->seen, begin, end);
-	if (gone) {
+	if (o->gone) {
 		s->gone_ms += later(end - begin, 0);
 		s->u.seen_ms -= seen_ms;
 	} else {
 		s->u.down_ms += seen_ms;
-		s->u.outages += from >= r->w->since_ms && from < r->w->until_ms;
+		s->u.outages += o->from_ms >= r->w->since_ms && o->from_ms < r->w->until_ms;
 	}
 }
 
@@ -208,8 +151,8 @@ static int take_lasting(const struct reading *r)
 
 static int read_outages(struct reading *r)
 {
-	const struct hw_span window = {r->w->since_ms, r->w->until_ms, 0};
-	int rc = take_touching(r, &window, take_seen, NULL);
+	const struct hw_outages_ops ops = {is_subject, take_seen, r};
+	int rc = hw_outages_read(r->sql, r->w->device, r->w->since_ms, r->w->until_ms, &ops);
 	return rc < 0 ? rc : take_lasting(r);
 }
 
@@ -217,13 +160,15 @@ static int read_outages(struct reading *r)
  */
 
 /* `month` counts all of an outage: what nobody saw of it is taken off again. */
-static void take_unseen(const struct reading *r, struct subject *s, int64_t from, int64_t to, bool gone,
-                        const void *arg)
+static void take_unseen(void *arg, const struct hw_outage *o)
 {
-	const struct hw_span *span = arg;
-	int64_t ms = later(0, sooner(sooner(to, span->to), s->u.to_ms) - later(later(from, span->from), s->u.from_ms));
-	(void)r;
-	if (gone)
+	const struct reading *r = arg;
+	struct subject *s = find(r, o->dev);
+	if (!s)
+		return;
+	int64_t from = later(later(o->from_ms, r->span->from), s->u.from_ms);
+	int64_t ms = later(0, sooner(sooner(o->to_ms, r->span->to), s->u.to_ms) - from);
+	if (o->gone)
 		s->u.seen_ms += ms;
 	else
 		s->u.down_ms -= ms;
@@ -246,37 +191,23 @@ static int read_month(struct reading *r)
 		s->gone_ms += hw_sql_column_int(q, 3);
 		s->u.seen_ms -= hw_sql_column_int(q, 3);
 	}
-	for (size_t i = 0; row == 0 && i < r->unseen.n; i++)
-		row = take_touching(r, &r->unseen.at[i], take_unseen, &r->unseen.at[i]);
+	const struct hw_outages_ops ops = {is_subject, take_unseen, r};
+	for (size_t i = 0; row == 0 && i < r->unseen.n; i++) {
+		r->span = &r->unseen.at[i];
+		row = hw_outages_read(r->sql, "", r->span->from, r->span->to, &ops);
+	}
 	return row;
 }
 
 /* --- gaps, sums ----------------------------------------------------------------------------------------------------
  */
 
-static int read_gaps(struct reading *r)
+static void take_gap(void *arg, int64_t from_ms, int64_t to_ms, int64_t lost)
 {
-	struct hw_sql_stmt *q =
-		hw_sql_prepare(r->sql, "SELECT `after`, `before`, lost FROM gap WHERE stream = 'device:events'");
-	struct hw_event_id after, before;
-	int row;
-	size_t len;
-	if (!q)
-		return -EIO;
-	while ((row = hw_sql_step(q)) == 1) {
-		const char *text = hw_sql_column_text(q, 0, &len);
-		bool fine = hw_event_id_parse(text, len, &after) == 0;
-		text = hw_sql_column_text(q, 1, &len);
-		fine &= hw_event_id_parse(text, len, &before) == 0;
-		/* One that was put back goes on with an earlier id: it touches what lies between. */
-		int64_t from = (int64_t)(after.ms < before.ms ? after.ms : before.ms);
-		int64_t to = (int64_t)(after.ms < before.ms ? before.ms : after.ms);
-		if (!fine || from >= r->w->until_ms || to < r->w->since_ms)
-			continue;
-		r->out->gaps++;
-		r->out->lost += hw_sql_column_int(q, 2);
-	}
-	return row;
+	struct reading *r = arg;
+	(void)from_ms, (void)to_ms;
+	r->out->gaps++;
+	r->out->lost += lost;
 }
 
 static int sum_up(struct reading *r)
@@ -315,7 +246,7 @@ int hw_uptimes_read(struct hw_sql *sql, const struct hw_uptime_window *w, struct
 	if (rc == 0)
 		rc = w->month && !*w->device && r.unseen.n <= UNSEEN_MAX ? read_month(&r) : read_outages(&r);
 	if (rc == 0)
-		rc = read_gaps(&r);
+		rc = hw_gaps_read(sql, w->since_ms, w->until_ms, take_gap, &r);
 	if (rc == 0)
 		rc = hw_sql_commit(sql);
 	if (rc == 0)

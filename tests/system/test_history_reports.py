@@ -7,6 +7,7 @@ import io
 import os
 import random
 import re
+import signal
 import shutil
 import sqlite3
 import subprocess
@@ -176,6 +177,17 @@ def check_bars(h, r, device, a, b, step):
         assert have == r.uptime(device, x["from_ms"], x["to_ms"]), (device, x)
 
 
+def check_counts(h, r, a, b, step):
+    counts = h.get("/v1/history/counts?since=%d&until=%d&step=%dms" % (a, b, step)).json()["counts"]
+    assert [c["time_ms"] for c in counts] == list(range(a, b, step))
+    for c in counts:
+        t = c["time_ms"]
+        down = sum(bool(cut(r.down[d], t, t + 1)) for d in r.down)
+        online = sum(bool(cut(r.known[d], t, t + 1)) for d in r.known) - down
+        want = (online, down) if cut(r.saw, t, t + 1) else (None, None)
+        assert (c["online"], c["offline"]) == want, c
+
+
 @pytest.mark.parametrize("gappy", [False, True], ids=["always", "pieces"])
 def test_uptime_is_what_a_naive_recount_says(env, redis, gappy):
     seed = int(os.environ.get("HW_SEED") or random.randrange(1 << 30))
@@ -220,6 +232,7 @@ def test_uptime_is_what_a_naive_recount_says(env, redis, gappy):
             assert whole["devices"] == len(each)
         device = rng.choice(s.devices)
         check_bars(h, r, device, a, min(b, end), max(1000, (b - a) // 17))
+        check_counts(h, r, a, min(b, end), max(1000, (b - a) // 300))
         one = h.get("/v1/history/uptime?%s&device=%s" % (query, device))
         if one.status == 200:
             assert {k: v for k, v in one.json()["devices"][0].items() if k not in ("seen",)} == \
@@ -250,6 +263,43 @@ def test_what_nobody_saw_is_neither_up_nor_down(env, redis):
     assert lines == [["id", "group", "uptime", "seen", "down_s", "outages", "mtbf_s", "mttr_s", "gaps"],
                      ["d0", "g0", "0.666666667", "0.600000000", "2.000", "1", "4.000", "2.000", "0"],
                      ["d1", "g1", "1.000000000", "0.600000000", "0.000", "0", "", "", "0"]]
+
+
+def test_a_count_in_a_gap_or_after_the_last_read_is_not_known(env, redis):
+    """Entries are missing around a moment: no count. The same after as_of_ms; later moments get theirs when they are read."""
+    t = now_ms() - 100_000
+    s = Scribe(env, 1, devices=3)
+    h = History(env, Sqlite(env.own_dir("db"))).start()
+    s.write([s.entry(d, "online", t) for d in s.devices])
+    s.saw("seeing", t, t + 200_000)
+    wait_read(h, env)
+    wait_read(h, env, "device:sight")
+
+    def counts(since, until):
+        answer = h.get("/v1/history/counts?since=%d&until=%d&step=1s" % (since, until)).json()
+        return answer["as_of_ms"], {c["time_ms"]: (c["online"], c["offline"]) for c in answer["counts"]}
+    _, before = counts(t, t + 5000)
+    assert list(before.values()) == [(3, 0)] * 5
+    h.stop()
+    read = int(env.redis.xrevrange(s.stream, count=1)[0][0].split("-")[0])
+    s.write([s.entry("d0", "offline", now_ms())])
+    wait_until(lambda: now_ms() > read + 3000, what="a gap of some length")
+    s.write([s.entry("d1", "offline", now_ms())])
+    env.redis.xtrim(s.stream, maxlen=1, approximate=False)
+    end = int(env.redis.xrevrange(s.stream, count=1)[0][0].split("-")[0])
+    h.start()
+    wait_read(h, env)
+    _, after = counts(read - 1000, end + 2000)
+    assert list(after.values()) == [(3, 0), *[(None, None)] * (1 + (end - read) // 1000), *[(1, 2)] * (len(after) - 2 - (end - read) // 1000)], (after, read, end)
+    # Redis hangs: as_of_ms stands still.
+    env.redis_server.signal(signal.SIGSTOP)
+    try:
+        at = wait_until(lambda: (c := counts(end + 1, now_ms())) and c[0] < now_ms() - 3000 and c, what="the report to be old")
+        assert all((n == (1, 2)) == (moment <= at[0]) for moment, n in at[1].items()), at
+        assert (None, None) in at[1].values()
+    finally:
+        env.redis_server.signal(signal.SIGCONT)
+    wait_until(lambda: (None, None) not in counts(end + 1, at[0] + 2500)[1].values(), what="the moments to be known")
 
 
 def test_who_is_unreliable_and_what_is_seen_now(env, redis):
@@ -403,7 +453,8 @@ def test_transitions_outages_events_and_the_badge(env, redis):
     ("/v1/history/uptime?since=2026-02-01&until=2026-01-01", 400), ("/v1/history/uptime?sort=id", 400),
     ("/v1/history/bars?since=1d", 400), ("/v1/history/bars?device=a", 400), ("/v1/history/bars?device=nobody&since=1d", 404),
     ("/v1/history/bars?device=a&since=1001d&step=1d", 400), ("/v1/history/bars?device=a&since=1d&step=1ms", 400),
-    ("/v1/history/bars?device=a&since=1d&live=yes", 400)])
+    ("/v1/history/bars?device=a&since=1d&live=yes", 400), ("/v1/history/counts", 400), ("/v1/history/counts?since=1001m", 400),
+    ("/v1/history/counts?since=1h&step=1ms", 400), ("/v1/history/counts?since=1h&live=1", 400), ("/v1/history/counts?since=1h&device=a", 400)])
 def test_what_cannot_be_answered_is_refused(history, path, status):
     a = history.get(path)
     assert a.status == status and a.json()["error"], (path, a)

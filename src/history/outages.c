@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* See outages.h. */
+#include "history/outages.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "heartwheel/event.h"
+#include "history/calendar.h"
+
+/* Of a row with the columns from_ms to_ms reason from `column` on. */
+static void take_row(struct hw_sql_stmt *q, int64_t dev, int column, const struct hw_outages_ops *ops)
+{
+	size_t len;
+	if (hw_sql_column_is_null(q, column + 1))
+		return;
+	struct hw_outage o = {dev, hw_sql_column_int(q, column), hw_sql_column_int(q, column + 1),
+	                      strcmp(hw_sql_column_text(q, column + 2, &len), "forgotten") == 0};
+	ops->take(ops->arg, &o);
+}
+
+/* Those that begin within the time. */
+static int read_begun(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
+                      const struct hw_outages_ops *ops)
+{
+	struct hw_sql_stmt *q = hw_sql_prepare(
+		sql, *device ? "SELECT o.dev, o.from_ms, o.to_ms, o.reason FROM device d JOIN outage o ON o.dev = d.dev"
+			       " WHERE o.from_ms >= ? AND o.from_ms < ? AND d.id = ?"
+			     : "SELECT dev, from_ms, to_ms, reason FROM outage WHERE from_ms >= ? AND from_ms < ?");
+	int row = -EIO;
+	if (!q)
+		return -EIO;
+	hw_sql_int(q, 1, from_ms);
+	hw_sql_int(q, 2, to_ms);
+	if (*device)
+		hw_sql_text(q, 3, device);
+	while ((row = hw_sql_step(q)) == 1)
+		take_row(q, hw_sql_column_int(q, 0), 1, ops);
+	return row;
+}
+
+/* Those that lasted at a moment: of devices that were down, or forgotten, in that month, the last before. */
+static int read_crossing(struct hw_sql *sql, int64_t at_ms, const struct hw_outages_ops *ops)
+{
+	struct hw_sql_stmt *those =
+		hw_sql_prepare(sql, "SELECT dev FROM month WHERE month = ? AND (down_ms > 0 OR gone_ms > 0)");
+	struct hw_sql_stmt *last = hw_sql_prepare(sql, "SELECT from_ms, to_ms, reason FROM outage WHERE dev = ? AND "
+	                                               "from_ms < ? ORDER BY from_ms DESC LIMIT 1");
+	int row = -EIO, one = 0;
+	if (!those || !last)
+		return -EIO;
+	hw_sql_int(those, 1, hw_month_of(at_ms));
+	while (one >= 0 && (row = hw_sql_step(those)) == 1) {
+		int64_t dev = hw_sql_column_int(those, 0);
+		if (ops->wants && !ops->wants(ops->arg, dev))
+			continue;
+		hw_sql_int(last, 1, dev);
+		hw_sql_int(last, 2, at_ms);
+		one = hw_sql_step(last);
+		if (one == 1)
+			take_row(last, dev, 0, ops);
+		hw_sql_reset(last);
+	}
+	return one < 0 ? one : row;
+}
+
+int hw_outages_read(struct hw_sql *sql, const char *device, int64_t from_ms, int64_t to_ms,
+                    const struct hw_outages_ops *ops)
+{
+	int rc = read_begun(sql, device, from_ms, to_ms, ops);
+	return rc < 0 ? rc : read_crossing(sql, from_ms, ops);
+}
+
+int hw_gaps_read(struct hw_sql *sql, int64_t from_ms, int64_t to_ms, hw_gap_taker *take, void *arg)
+{
+	struct hw_sql_stmt *q =
+		hw_sql_prepare(sql, "SELECT `after`, `before`, lost FROM gap WHERE stream = 'device:events'");
+	struct hw_event_id after, before;
+	int row;
+	size_t len;
+	if (!q)
+		return -EIO;
+	while ((row = hw_sql_step(q)) == 1) {
+		const char *text = hw_sql_column_text(q, 0, &len);
+		bool fine = hw_event_id_parse(text, len, &after) == 0;
+		text = hw_sql_column_text(q, 1, &len);
+		fine &= hw_event_id_parse(text, len, &before) == 0;
+		/* One that was put back goes on with an earlier id: it touches what lies between. */
+		int64_t from = (int64_t)(after.ms < before.ms ? after.ms : before.ms);
+		int64_t to = (int64_t)(after.ms < before.ms ? before.ms : after.ms);
+		if (fine && from < to_ms && to >= from_ms)
+			take(arg, from, to, hw_sql_column_int(q, 2));
+	}
+	return row;
+}
