@@ -6,9 +6,11 @@
 #include <event2/buffer.h>
 #include <event2/http.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "control/parts.h"
 #include "http/json.h"
+#include "http/pass.h"
 
 #define PERIOD_S 10
 #define SAMPLES  360
@@ -91,12 +93,15 @@ static void note_blind(struct hw_samples *s, const struct hw_monitor *m, struct 
 	s->now.blind_ms += ms;
 }
 
-/* Before the store's devices are there, a sample would say that there are none. */
+/*
+ * Before the store's devices are there, a sample would say that there are none. If the store is away at the start, the
+ * devices have until the end of the grace to report.
+ */
 static bool is_loading(const struct hw_control *c)
 {
 	struct hw_control_status status;
 	c->ops->status(c->arg, &status);
-	return status.loading;
+	return status.loading || (hw_is_starting(c) && status.store != HW_REDIS_OFF && strcmp(status.redis, "up") != 0);
 }
 
 void hw_control_tick(struct hw_control *c, struct hw_now now)
@@ -165,6 +170,7 @@ void hw_serve_samples(void *arg, struct evhttp_request *req, const char *rest)
 	if (!body)
 		return;
 	hw_json_int(&j, "period_s", PERIOD_S);
+	hw_json_bool(&j, "history", c->durable && hw_pass_is_there(c->durable));
 	hw_json_key(&j, "samples");
 	hw_json_open(&j, '[');
 	for (uint64_t i = s->n > SAMPLES ? s->n - SAMPLES : 0; i < s->n; i++)

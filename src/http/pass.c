@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "http/access.h"
 #include "http/multi.h"
@@ -364,6 +365,11 @@ unsigned hw_pass_break_off(struct hw_pass *p, bool (*keeps)(const void *arg, str
 		evhttp_connection_free(client(t)); /* on_close() ends the transfer */
 	}
 	return n;
+}
+
+bool hw_pass_is_there(const struct hw_pass *p)
+{
+	return access(p->socket, F_OK) == 0;
 }
 
 const struct hw_pass_stats *hw_pass_stats(const struct hw_pass *p)

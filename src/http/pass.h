@@ -37,6 +37,9 @@ struct hw_pass *hw_pass_new(struct event_base *base, const char *name, const cha
 /* Requests that are under way must be gone: after hw_http_fini(). */
 void hw_pass_free(struct hw_pass *p);
 
+/* Whether the other program has a socket: not that it answers. */
+bool hw_pass_is_there(const struct hw_pass *p);
+
 /* Answers the request by what the other program says; 503 {"error":"NAME ..."} where it says nothing. */
 void hw_pass_on(struct hw_pass *p, struct evhttp_request *req);
 

@@ -147,8 +147,9 @@ async function samples() {
 	charts.show(await ask("v1/samples"));
 	const delay = charts.recentDelay(60);
 	setText(byId("delay"), delay ? delay[0].toFixed(1) : "–");
-	setText(byId("delay-note"), delay ? `mean of the last hour; at most ${delay[1].toFixed(1)}`
-		: "nobody fell silent in the last hour");
+	const when = charts.reach();
+	setText(byId("delay-note"), delay ? `mean ${when ? `since ${when}` : "of the last hour"}; at most ${delay[1].toFixed(1)}`
+		: `nobody fell silent ${when ? `since ${when}` : "in the last hour"}`);
 }
 
 // --- what just happened

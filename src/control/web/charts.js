@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The last hour: devices offline, and online, and how long detection took. Chart.js draws; colours are the page's.
+// The last hour: devices offline, and online, and how long detection took. A time in which nothing was measured is a gap,
+// never 0; heartwheel-history may fill it (past.js). Chart.js draws; colours are the page's.
 
+import * as past from "./past.js";
 import { byId, clock, count, now, setText } from "./text.js";
 
 const HOUR_MS = 3600000;
 let offline, online, delay, samples = [], present = null; // `present`: as the tiles have it
+let period = 10000, gaps = []; // `gaps`: of the counts
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -78,6 +81,30 @@ export function blindSpan(all, i) {
 	return s.blind ? [Math.max(s.blind_since_ms, all[i - 1]?.time_ms ?? 0), s.time_ms] : [0, 0];
 }
 
+// Marks the times of which nothing is known, in words where there is room.
+const unknown = {
+	id: "unknown",
+	beforeDatasetsDraw(chart) {
+		const { ctx, chartArea, scales } = chart;
+		ctx.save();
+		ctx.beginPath();
+		ctx.rect(chartArea.left, chartArea.top, chartArea.width, chartArea.height);
+		ctx.clip();
+		ctx.font = `12px ${Chart.defaults.font.family}`;
+		ctx.textAlign = "center";
+		for (const { begin, end, text } of chart.unknown ?? []) {
+			const left = Math.max(scales.x.getPixelForValue(begin), chartArea.left), width = scales.x.getPixelForValue(end) - left;
+			const fits = [text, "not known"].find((t) => ctx.measureText(t).width + 12 < width);
+			ctx.fillStyle = colour("--hover");
+			ctx.fillRect(left, chartArea.top, width, chartArea.height);
+			ctx.fillStyle = colour("--soft");
+			if (fits)
+				ctx.fillText(fits, left + width / 2, (chartArea.top + chartArea.bottom) / 2);
+		}
+		ctx.restore();
+	},
+};
+
 // Where the monitor could not hear devices for some of the time: above what is filled.
 const blindness = {
 	id: "blindness",
@@ -102,7 +129,7 @@ function makeCounts(id, name, kind) {
 		type: "line",
 		data: { datasets: [{ label: name, data: [], fill: "origin", borderColor: colour(`--${kind}`), backgroundColor: colour(`--${kind}-soft`) }] },
 		options: options({ x: timeAxis(), y: valueAxis("") }, (item) => `${name}: ${count(item.parsed.y)}`, false),
-		plugins: [blindness],
+		plugins: [unknown, blindness],
 	});
 }
 
@@ -116,24 +143,54 @@ function makeDelay() {
 			{ label: "mean", data: [], borderColor: colour("--good"), backgroundColor: colour("--good"), pointRadius: 2, spanGaps: true },
 		] },
 		options: options(scales, label, true),
-		plugins: [blindness],
+		plugins: [unknown, blindness],
 	});
 }
 
-// The samples, and behind them the present: the charts end with what the tiles say.
-const series = () => (present && present.time_ms > (samples[samples.length - 1]?.time_ms ?? 0) ? [...samples, present] : samples);
+// The past, the samples, and the present: the charts end with what the tiles say.
+function series() {
+	const last = samples[samples.length - 1]?.time_ms ?? 0, first = samples[0]?.time_ms ?? 0;
+	return [...past.known().filter((c) => c.time_ms < first), ...samples, ...(present && present.time_ms > last ? [present] : [])];
+}
+
+// Of counts in the order of time, where those of a moment may be null: the times in [from, end] of which nothing is known.
+export function findGaps(all, from, end, most) {
+	const found = [];
+	let known = from, hole = false, none = true;
+	const note = (begin, to) => found.push({ begin, end: to, text: none ? `not known before ${clock(to)}` : "not known" });
+	for (const s of all.filter((one) => one.time_ms >= from)) {
+		if (s.online === null) {
+			hole = true;
+			continue;
+		}
+		if (hole || s.time_ms - known > most)
+			note(known, s.time_ms);
+		known = s.time_ms;
+		hole = none = false;
+	}
+	if (hole || end - known > most)
+		note(known, end);
+	return found;
+}
+
+// The line breaks at a gap: the point after its begin has no value.
+const points = (all, key) => [...all.filter((s) => s[key] !== null).map((s) => ({ x: s.time_ms, y: s[key] })),
+	...gaps.map((g) => ({ x: g.begin + 1, y: null }))].sort((a, b) => a.x - b.x);
 
 function draw() {
 	if (!online)
 		return;
-	const all = series(), end = all.length ? all[all.length - 1].time_ms : Date.now();
-	const from = Math.max(end - HOUR_MS, Math.min(all[0]?.time_ms ?? end, end - 300000));
+	const all = series(), end = all.length ? all[all.length - 1].time_ms : now(), from = end - HOUR_MS;
+	const counted = all.filter((s) => s.time_ms >= from - period);
+	gaps = findGaps(all, from, end, 3.5 * period);
+	offline.unknown = online.unknown = gaps;
+	delay.unknown = findGaps(samples, from, end, 3.5 * period); // no history has delays
 	for (const chart of [offline, online, delay]) {
 		chart.options.scales.x.min = from;
 		chart.options.scales.x.max = end + (end - from) * .01; // the last point whole
 	}
-	offline.data.datasets[0].data = all.map((s) => ({ x: s.time_ms, y: s.offline }));
-	online.data.datasets[0].data = all.map((s) => ({ x: s.time_ms, y: s.online }));
+	offline.data.datasets[0].data = points(counted, "offline");
+	online.data.datasets[0].data = points(counted, "online");
 	const detected = samples.filter((s) => s.detected > 0);
 	delay.data.datasets[0].data = detected.map((s) => ({ x: s.time_ms, y: s.delay_max_ms }));
 	delay.data.datasets[1].data = detected.map((s) => ({ x: s.time_ms, y: s.delay_mean_ms }));
@@ -175,18 +232,34 @@ export function resize() {
 	delay?.resize();
 }
 
-// With each status.
+// With each status. Before the store's devices are there, the counts are not known (as samples.c has it).
 export function setPresent(s) {
-	present = { time_ms: s.now_ms, online: s.online, offline: s.offline, blind: s.blind, blind_since_ms: s.now_ms - s.blind_for_ms, detected: 0 };
+	const isKnown = !s.loading && !(s.starting && s.redis !== "up" && s.redis !== "off");
+	present = !isKnown ? null : { time_ms: s.now_ms, online: s.online, offline: s.offline, blind: s.blind, blind_since_ms: s.now_ms - s.blind_for_ms, detected: 0 };
+	draw();
+}
+
+// The first sample, if the monitor has not run for the whole hour; else null.
+function begin() {
+	const first = samples[0]?.time_ms;
+	return !first || now() - first > HOUR_MS - 3 * period ? null : first;
+}
+
+// Since when the monitor itself has counted and measured; "": for the whole hour.
+export const reach = () => (begin() === null ? "" : clock(begin()));
+
+function showPast() {
+	const since = byId("chart-since"), text = past.explain();
+	since.hidden = !text;
+	setText(since, text);
 	draw();
 }
 
 export function show(answer) {
 	samples = answer.samples;
-	const first = samples[0]?.time_ms, since = byId("chart-since");
-	since.hidden = !first || now() - first > HOUR_MS - 60000;
-	setText(since, since.hidden ? "" : `From ${clock(first)} on: the monitor has run since then, and keeps no earlier counts.`);
-	draw();
+	period = answer.period_s * 1000;
+	past.renew(begin(), answer.history, showPast);
+	showPast();
 }
 
 // The delay of the last so many minutes, for the tile: [mean, longest, how many], or null.

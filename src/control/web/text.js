@@ -123,9 +123,10 @@ async function silence(path, error) {
 	return answers ? Object.assign(new Error(`${name} does not answer`), { status: 503 }) : new Error(NOT_THERE);
 }
 
-export async function ask(path, patience = 15000) {
-	const answer = await get(path, { signal: AbortSignal.timeout(patience) }).catch(async (error) => { throw await silence(path, error); });
-	const body = await answer.json();
+// `options`: see get().
+export async function ask(path, patience = 15000, options = {}) {
+	const answer = await get(path, { ...options, signal: AbortSignal.timeout(patience) }).catch(async (error) => { throw await silence(path, error); });
+	const body = await answer.json().catch((error) => { if (answer.ok) throw error; return {}; }); // a proxy refuses in HTML
 	if (!answer.ok)
 		throw Object.assign(new Error(body.error ?? `the monitor answers ${answer.status}`), { status: answer.status });
 	return body;

@@ -40,7 +40,8 @@ function askFor(why) {
 	return asking;
 }
 
-// As fetch(); waits for a token where one is needed, and asks again.
+// As fetch(); waits for a token where one is needed, and asks again. With `keepToken` a refusal is an answer as others are: for
+// a request that the page can do without.
 export async function get(path, options = {}) {
 	for (;;) {
 		if (asking)
@@ -48,7 +49,7 @@ export async function get(path, options = {}) {
 		const token = sessionStorage.getItem(KEPT);
 		const signal = options.signal?.aborted ? AbortSignal.timeout(PATIENCE_MS) : options.signal;
 		const answer = await fetch(path, { cache: "no-store", ...options, signal, headers: withToken(token, options.headers) });
-		if (answer.status !== 401)
+		if (answer.status !== 401 || options.keepToken)
 			return answer;
 		const why = await reason(answer);
 		if (token !== sessionStorage.getItem(KEPT))
