@@ -453,6 +453,9 @@ def test_redis_is_away(env, make):
     wait_until(lambda: [x for x in t.observer.on(env.status_topic("d0"), start) if x.json().get("online") is False],
                what="d0 to be told")
     assert other.get("/v1/devices").status == 503
+    wait_until(lambda: other.status()["cluster"]["state"] == "lapsed", what="its lease to be over")
+    wait_until(lambda: time.time() * 1000 - (head.status()["cluster"]["as_of_ms"] or time.time() * 1000) > 1000 * m.lease)
+    assert head.status()["cluster"]["state"] == "ready" and "Redis was not reached" not in str(head.get("/readyz").body)
     env.redis_server.start()
     m.wait_shared()
     wait_until(lambda: not t.differences(), what="all to be there again")
