@@ -17,6 +17,19 @@
 static const char name[] = "transfer-encoding";
 #define NAME_LEN (sizeof(name) - 1)
 
+/*
+ * The front of the output is left as it was. A plain bufferevent keeps it frozen, and thaws it for each write. A
+ * bufferevent of TLS does not: it could drop nothing from a frozen front, and would send the same bytes for ever.
+ */
+static void drain(struct evbuffer *out, size_t n)
+{
+	if (evbuffer_drain(out, n) == 0)
+		return;
+	evbuffer_unfreeze(out, 1);
+	evbuffer_drain(out, n);
+	evbuffer_freeze(out, 1);
+}
+
 static void rewrite(struct evbuffer *out, const char *page)
 {
 	/* "100 Continue" may stand before it. */
@@ -26,9 +39,7 @@ static void rewrite(struct evbuffer *out, const char *page)
 		return;
 	const char *why = code == HTTP_ENTITYTOOLARGE ? "the body is too large" : NOT_UNDERSTOOD;
 	int line = (int)strcspn(status, "\r");
-	evbuffer_unfreeze(out, 1);
-	evbuffer_drain(out, strlen(page));
-	evbuffer_freeze(out, 1);
+	drain(out, strlen(page));
 	evbuffer_add_printf(out,
 	                    "%.*s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n"
 	                    "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: " HW_REPLY_POLICY "\r\n\r\n"

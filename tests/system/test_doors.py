@@ -2,6 +2,7 @@
 """[http] listen against pages of other web servers, against clients that fill it up, and for users who lose their right."""
 import http.client
 import resource
+import select
 import socket
 import threading
 import time
@@ -10,7 +11,7 @@ import pytest
 
 from hw_process import free_port
 from hw_tasks import Tasks
-from hw_wait import in_time, wait_until
+from hw_wait import PATIENCE, in_time, wait_until
 from test_users import JSON, Door, basic, bearer, guarded, line, refused_at_start, users  # noqa: F401 (a fixture)
 
 def with_host(door, path, host, headers=None, method="GET"):
@@ -91,6 +92,29 @@ def test_what_is_refused(env, wrong, what):
     d = env.configure(http={"listen": "127.0.0.1:%d" % free_port(), **wrong})
     for out in refused_at_start(d):
         assert "key '%s'" % next(iter(wrong)) in out and what in out, out
+
+
+TOO_LONG = {"line": b"x" * 17000, "header": b"GET / HTTP/1.1\r\nA: " + b"y" * 20000,
+            "uri": b"GET /" + b"z" * 20000 + b" HTTP/1.1\r\n\r\n", "garbage": b"no request\r\n\r\n"}
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["reads", "does_not_read"])
+@pytest.mark.parametrize("kind", list(TOO_LONG))
+def test_a_refusal_over_tls_is_sent_once(env, users, tls, kind, reads):  # noqa: F811
+    """libevent refuses such a request before the Host and the token are checked, and the connection is closed."""
+    d, door = guarded(env, users, tls)
+    with socket.create_connection(("127.0.0.1", door.port), timeout=PATIENCE) as plain:
+        with door.context.wrap_socket(plain, server_hostname="127.0.0.1") as s:
+            s.sendall(TOO_LONG[kind])
+            if not reads:
+                poll = select.poll()
+                poll.register(s, select.POLLRDHUP)
+                assert poll.poll(PATIENCE * 1000), "the connection stays open"
+            answer = b""
+            while len(answer) < 5000 and (piece := s.recv(65536)):
+                answer += piece
+    assert answer.count(b"HTTP/1.1 400") == 1 and answer.endswith(b"}\n"), answer[:1000]
+    assert d.request("GET", "/healthz").status == 200
 
 
 # --- users who lose their right
