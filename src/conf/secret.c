@@ -3,12 +3,12 @@
  * Passwords come from files of their own: the first line of one. What was read is wiped from the stack.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "conf/conf.h"
+#include "conf/file.h"
 
 #define SECRET_MAX 4095
 
@@ -43,10 +43,12 @@ static int cut_line(char *buf, size_t n)
 char *hw_conf_read_secret(const char *path)
 {
 	char buf[SECRET_MAX + 4], *secret = NULL; /* CR, LF, and a byte that tells of more */
-	int rc, fd = open(path, O_RDONLY | O_CLOEXEC);
+	int rc, fd = hw_file_open(path);
 	ssize_t n;
-	if (fd < 0)
+	if (fd < 0) {
+		errno = -fd;
 		return NULL;
+	}
 	n = read_whole(fd, buf, sizeof(buf) - 1);
 	close(fd);
 	rc = n < 0 ? (int)n : cut_line(buf, (size_t)n);

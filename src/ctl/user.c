@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "conf/conf.h"
+#include "conf/file.h"
 #include "ctl/ctl.h"
 #include "http/accounts.h"
 
@@ -148,7 +149,7 @@ static int load(const struct request *r, struct hw_accounts *a, bool must_be)
 	if (rc == 0 || (rc == -ENOENT && !must_be))
 		return 0;
 	if (rc != -EINVAL)
-		fail("cannot read %s: %s", r->file, strerror(-rc));
+		fail("cannot read %s: %s", r->file, hw_file_error(-rc));
 	return HW_EXIT_FAILED;
 }
 

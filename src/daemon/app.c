@@ -19,6 +19,7 @@
 #include "cluster.h"
 #include "cluster_broker.h"
 #include "cluster_priv.h"
+#include "conf/file.h"
 #include "context.h"
 #include "deaf.h"
 #include "debts.h"
@@ -472,7 +473,7 @@ static int read_secret(struct hw_app *a, const char *key, const char *path, char
 	if (*out)
 		return 0;
 	int error = errno;
-	hw_log(a->log, HW_LOG_ERROR, "cannot read %s %s: %s", key, path, strerror(error));
+	hw_log(a->log, HW_LOG_ERROR, "cannot read %s %s: %s", key, path, hw_file_error(error));
 	return error ? -error : -EIO;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/file.h"
 #include "deaf.h"
 #include "debts.h"
 #include "hooks.h"

@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "conf/file.h"
 
 static const char *const roles[] = {[HW_ROLE_READ] = "read", [HW_ROLE_OPERATE] = "operate"};
 
@@ -182,9 +185,15 @@ static int read_lines(struct hw_accounts *a, FILE *f, hw_accounts_wrong *wrong, 
 int hw_accounts_load(struct hw_accounts *a, const char *path, hw_accounts_wrong *wrong, void *arg)
 {
 	*a = (struct hw_accounts){0};
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return -errno;
+	int fd = hw_file_open(path);
+	if (fd < 0)
+		return fd;
+	FILE *f = fdopen(fd, "r");
+	if (!f) {
+		int rc = -errno;
+		close(fd);
+		return rc;
+	}
 	errno = 0;
 	int rc = read_lines(a, f, wrong, arg);
 	fclose(f);

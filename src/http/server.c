@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "conf/file.h"
 #include "http/access.h"
 #include "http/capacity.h"
 #include "http/origin.h"
@@ -403,7 +404,7 @@ static int load_users(struct hw_access **out, const char *path, const char *prox
 	else
 		free(a);
 	if (rc && rc != -EINVAL)
-		t->wrong(t->arg, "users", 0, strerror(-rc));
+		t->wrong(t->arg, "users", 0, hw_file_error(-rc));
 	return rc;
 }
 

@@ -16,6 +16,8 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "conf/file.h"
+
 struct handshake {
 	TAILQ_ENTRY(handshake) all;
 	struct hw_tls *t;
@@ -72,9 +74,10 @@ static int no_password(char *buf, int size, int writing, void *arg)
 
 static int refuse(const char *what, const char *path, char *why, size_t cap)
 {
+	int rc = hw_file_check(path);
 	unsigned long code = ERR_get_error();
 	const char *reason = code ? ERR_reason_error_string(code) : NULL;
-	snprintf(why, cap, "%s %s: %s", what, path, reason ? reason : "not usable");
+	snprintf(why, cap, "%s %s: %s", what, path, rc ? hw_file_error(-rc) : reason ? reason : "not usable");
 	ERR_clear_error();
 	return -EINVAL;
 }
@@ -82,9 +85,9 @@ static int refuse(const char *what, const char *path, char *why, size_t cap)
 static int load_files(SSL_CTX *ctx, const char *cert, const char *key, char *why, size_t cap)
 {
 	ERR_clear_error();
-	if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
+	if (hw_file_check(cert) || SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
 		return refuse("cannot use the certificate", cert, why, cap);
-	if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
+	if (hw_file_check(key) || SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
 		return refuse("cannot use the private key", key, why, cap);
 	if (SSL_CTX_check_private_key(ctx) != 1)
 		return refuse("the certificate is not of the private key", key, why, cap);

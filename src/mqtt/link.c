@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "conf/file.h"
 #include "heartwheel/time.h"
 #include "mqtt/clock.h"
 
@@ -140,12 +141,10 @@ bool hw_link_is_bare(const struct hw_link *l)
 
 static bool readable(struct hw_link *l, const char *key, const char *path)
 {
-	FILE *f = path[0] ? fopen(path, "re") : NULL;
-	if (!f && path[0])
-		hw_why_say(&l->why, "cannot read [mqtt] %s = %s: %s", key, path, strerror(errno));
-	if (f)
-		fclose(f);
-	return f || !path[0];
+	int rc = path[0] ? hw_file_check(path) : 0;
+	if (rc)
+		hw_why_say(&l->why, "cannot read [mqtt] %s = %s: %s", key, path, hw_file_error(-rc));
+	return rc == 0;
 }
 
 static int set_tls(struct hw_link *l)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "conf/file.h"
 #include "run/background.h"
 #include "run/manager.h"
 #include "run/pidfile.h"

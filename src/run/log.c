@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "conf/file.h"
 #include "heartwheel/print.h"
 
 #define LINE_MAX_BYTES 2048

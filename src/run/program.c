@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conf/file.h"
+
 /* --- the configuration -------------------------------------------------------------------------------------------- */
 
 bool hw_program_find_user(const char *path, const void *conf, const char *section, const char *name,
@@ -27,10 +29,11 @@ bool hw_program_can_read(const char *path, const void *conf, const struct hw_pro
 {
 	bool right = true;
 	for (size_t k = 0; k < n; k++) {
-		if (!*files[k].path || access(files[k].path, R_OK) == 0)
+		int rc = *files[k].path ? hw_file_check(files[k].path) : 0;
+		if (rc == 0)
 			continue;
 		hw_conf_say_wrong(conf, path, files[k].section, files[k].key, "cannot read %s: %s", files[k].path,
-		                  strerror(errno));
+		                  hw_file_error(-rc));
 		right = false;
 	}
 	return right;
@@ -98,7 +101,7 @@ int hw_program_read_secret(struct hw_daemon *d, const char *key, const char *pat
 	if (*out)
 		return 0;
 	int error = errno;
-	hw_log(&d->log, HW_LOG_ERROR, "cannot read %s %s: %s", key, path, strerror(error));
+	hw_log(&d->log, HW_LOG_ERROR, "cannot read %s %s: %s", key, path, hw_file_error(error));
 	return error ? -error : -EIO;
 }
 

@@ -137,8 +137,3 @@ int hw_user_open(const struct hw_user *u, const char *path, int flags, mode_t mo
 	restore(&was);
 	return rc == -EACCES && !owns ? open_as_root(u, path, flags, mode) : rc;
 }
-
-const char *hw_file_error(int error)
-{
-	return error == EMEDIUMTYPE ? "it is no regular file" : strerror(error);
-}

@@ -30,7 +30,4 @@ int hw_make_parent(const char *path, const struct hw_user *u);
 /* As open(), with O_CREAT. `u` NULL: there is no user to become. A descriptor, or -errno. */
 int hw_user_open(const struct hw_user *u, const char *path, int flags, mode_t mode);
 
-/* As strerror(); EMEDIUMTYPE: another kind of file stands where the log or the pid file should be. */
-const char *hw_file_error(int error);
-
 #endif

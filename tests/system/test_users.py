@@ -5,6 +5,7 @@ import hashlib
 import http.client
 import http.server
 import json
+import os
 import socket
 import socketserver
 import ssl
@@ -217,6 +218,35 @@ def test_a_wrong_file_changes_nothing(env, users):
     assert refused.status == 400 and "No such file" in refused.json()["lines"][0]
     assert door.status("/v1/status", bearer("tok-otto")) == 200
     assert door.status("/v1/status") == 401
+
+
+@pytest.mark.parametrize("key", ["users", "tls_cert", "tls_key"])
+def test_a_fifo_is_refused(env, users, tls, key):
+    """A reload would wait for a writer, and the loop with it. At the start it is the same."""
+    d, door = guarded(env, users, tls)
+    text, fifo = d.conf.read_text(), users.parent / "fifo"
+    os.mkfifo(fifo)
+    path = {"users": users, "tls_cert": tls.server_cert, "tls_key": tls.server_key}[key]
+    d.rewrite(text.replace("%s = %s\n" % (key, path), "%s = %s\n" % (key, fifo)))
+    refused = d.request("POST", "/v1/reload")
+    assert refused.status == 400
+    assert [l for l in refused.json()["lines"] if str(d.conf) in l and l.endswith("it is no regular file")], refused.json()
+    assert door.status("/v1/status", bearer("tok-otto")) == 200
+    for said in refused_at_start(d):
+        assert "it is no regular file" in said, said
+
+
+def test_a_fifo_as_password_file(env, users):
+    """A reload keeps the password, and compares it with nothing."""
+    users.write_text("pass\n")
+    mqtt = {"username": "u", "password_file": users}
+    d = env.configure(mqtt=mqtt)
+    d.start()
+    users.unlink()
+    os.mkfifo(users)
+    assert d.request("POST", "/v1/reload").json()["restart_needed"] == []
+    for said in refused_at_start(d):
+        assert "cannot read %s: it is no regular file" % users in said, said
 
 
 def test_a_reload_that_is_refused_late_changes_no_users(env, users):

@@ -72,6 +72,8 @@ START_TEST(test_every_wrong_line_is_told)
 		"6: a name is 1 to 64 of\n7: EXPIRES is a time in\n8: a line is NAME:ROLE:\n9: a line is NAME:ROLE:\n");
 	ck_assert_uint_eq(a.n, 0);
 	ck_assert_int_eq(hw_accounts_load(&a, "/nonexistent/users", on_wrong, NULL), -ENOENT);
+	ck_assert_int_eq(hw_accounts_load(&a, "/dev/null", on_wrong, NULL), -EMEDIUMTYPE);
+	ck_assert_int_eq(hw_accounts_load(&a, "/tmp", on_wrong, NULL), -EISDIR);
 }
 END_TEST
 

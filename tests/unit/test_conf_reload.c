@@ -360,6 +360,8 @@ START_TEST(secrets)
 	ck_assert_int_eq(errno, ENOENT);
 	ck_assert_ptr_null(hw_conf_read_secret("/tmp"));
 	ck_assert_int_eq(errno, EISDIR);
+	ck_assert_ptr_null(hw_conf_read_secret("/dev/null"));
+	ck_assert_int_eq(errno, EMEDIUMTYPE);
 }
 END_TEST
 
