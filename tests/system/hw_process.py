@@ -14,6 +14,8 @@ from hw_wait import PATIENCE, NotWithin, wait_until
 
 _numbers = itertools.count(1)
 _ports = itertools.count(os.getpid() * 37)
+_WORKERS = 16  # each takes ports of its own, if pytest has no more
+_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw%d" % (8 + os.getpid() % 8)).removeprefix("gw"))
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -34,9 +36,10 @@ def _die_with_parent():
 
 
 def free_port():
-    """Below the ports of outgoing connections, of which one could take it before its server does; see free_port.h."""
+    """Below the ports of outgoing connections, of which one could take it before its server does; see free_port.h. Two
+    workers of a test run never get the same port: one's server would start where the other has just found no server."""
     while True:
-        port = 10240 + next(_ports) % 9760
+        port = 10240 + (next(_ports) * _WORKERS + _worker) % 9760
         with socket.socket() as s:
             try:
                 s.bind(("127.0.0.1", port))
