@@ -413,7 +413,8 @@ static unsigned number_of_filter(const struct hw_monitor *m, const struct hw_mes
 /*
  * A goodbye came again with the flag on the same filter, and nothing has replaced the first: it is news if the device
  * stopped once more, and history if a bridge has reconnected. A bridge publishes many at once. So several within a
- * moment are history, the first of them included, and the devices are left to their timeouts.
+ * moment are history, and the devices are left to their timeouts: also the first, unless it was judged before the next
+ * came.
  */
 static bool is_one_of_many(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
