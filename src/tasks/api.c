@@ -22,12 +22,12 @@
 #include "tasks/watch.h"
 #include "tasks/wills.h"
 
-static const char *store_state(const struct hw_tasks_app *a)
+static const char *store_state(const struct hw_tasks_app *a, char full[HW_TOLD_WHY])
 {
 	const char *why = hw_tasks_store_why(a->store);
-	if (hw_tasks_store_is_up(a->store) && !hw_tasks_store_refuses(a->store))
-		return "up";
-	return *why ? why : "connecting";
+	if (!hw_tasks_store_is_up(a->store) || hw_tasks_store_refuses(a->store))
+		return *why ? why : "connecting";
+	return hw_tasks_told_why(a->told, full) ? full : "up";
 }
 
 static const char *broker_state(const struct hw_tasks_app *a)
@@ -76,6 +76,7 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 	struct hw_tasks_app *a = arg;
 	struct hw_feed_stats feed;
 	struct hw_json j;
+	char full[HW_TOLD_WHY];
 	(void)rest;
 	struct evbuffer *body = hw_answer_begin(req, &j);
 	if (!body)
@@ -85,7 +86,7 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 	hw_json_text(&j, "node", a->rules.node);
 	hw_json_text(&j, "name", a->conf->name);
 	hw_json_int(&j, "uptime_s", (hw_clock_mono().ns / HW_NS_PER_MS - a->started_ms) / 1000);
-	hw_json_text(&j, "redis", store_state(a));
+	hw_json_text(&j, "redis", store_state(a, full));
 	hw_json_text(&j, "mqtt", broker_state(a));
 	hw_json_bool(&j, "clock_held", hw_schedule_clock_held(a->schedule, hw_tasks_now()));
 	write_waiting(&j, a->api);
@@ -106,7 +107,8 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_tasks_app *a = arg;
-	const char *store = store_state(a), *broker = broker_state(a);
+	char full[HW_TOLD_WHY];
+	const char *store = store_state(a, full), *broker = broker_state(a);
 	bool no_store = strcmp(store, "up") != 0, no_broker = strcmp(broker, "up") != 0;
 	char why[1024];
 	(void)rest;

@@ -16,7 +16,6 @@
 
 #define TIMEOUT_MS 5000
 #define BYTES_MAX  (4u << 20)
-#define LAST       ((struct hw_place){UINT64_MAX, UINT64_MAX})
 
 struct question {
 	bool busy;
@@ -211,7 +210,7 @@ bool hw_past_next(struct hw_past_page *page, struct hw_past_item *out)
 		there = read_event(&row, out) && hw_place_cmp(out->id, page->after) > 0;
 		page->at = there ? page->at : behind;
 	}
-	if ((there || !page->more) && find_hole(page, there ? out->id : LAST, &h)) {
+	if ((there || !page->more) && find_hole(page, there ? out->id : HW_PLACE_GREATEST, &h)) {
 		put_hole(page, &h, out);
 		return true;
 	}

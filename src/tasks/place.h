@@ -47,8 +47,14 @@ static inline int hw_place_cmp(struct hw_place a, struct hw_place b)
 	return a.seq < b.seq ? -1 : a.seq > b.seq;
 }
 
+/* Nothing can follow on the greatest id: a stream that has it takes no entry. */
+#define HW_PLACE_GREATEST ((struct hw_place){UINT64_MAX, UINT64_MAX})
+
+/* The greatest id's is itself: to go back to 0-0 would read the whole stream again. */
 static inline struct hw_place hw_place_next(struct hw_place p)
 {
+	if (p.ms == UINT64_MAX && p.seq == UINT64_MAX)
+		return p;
 	return p.seq == UINT64_MAX ? (struct hw_place){p.ms + 1, 0} : (struct hw_place){p.ms, p.seq + 1};
 }
 

@@ -108,14 +108,21 @@ static void acknowledged(struct session *s, struct hw_place place)
 	s->again = true;
 }
 
+/* Whether the stream has got so far. An instance that reads faster may have heard an ack of what this one has not read.
+ */
+static bool is_reached(const struct hw_tasks_sessions *f, struct hw_place place)
+{
+	return place.ms <= (uint64_t)(hw_tasks_store_now_ms(f->app->store) + AHEAD_MS) ||
+	       hw_place_cmp(place, hw_tasks_told_place(f->app->told)) <= 0;
+}
+
 static void on_ack(void *arg, struct hw_text from, struct hw_text msg_id)
 {
 	struct hw_tasks_sessions *f = arg;
 	struct session *s = find(f, from);
 	struct hw_place place;
-	uint64_t most_ms = (uint64_t)(hw_tasks_store_now_ms(f->app->store) + AHEAD_MS);
 	if (!s || !s->known || !hw_place_read(&place, msg_id.at, msg_id.len) || hw_place_cmp(place, s->acked) <= 0 ||
-	    (is_ours(s) && hw_place_cmp(place, read_of(s)) > 0) || place.ms > most_ms) {
+	    (is_ours(s) && hw_place_cmp(place, read_of(s)) > 0) || !is_reached(f, place)) {
 		f->app->counts.refused[HW_REFUSED_UNKNOWN] += !s;
 		return;
 	}
@@ -168,14 +175,6 @@ static void on_filter(void *arg, const redisReply *reply)
 		return;
 	}
 	(void)hw_followers_set_filter(&s->all->table, &s->base, reply->str);
-}
-
-/* Whether the stream has got so far. An instance that reads faster may have heard an ack of what this one has not read.
- */
-static bool is_reached(const struct hw_tasks_sessions *f, struct hw_place place)
-{
-	return place.ms <= (uint64_t)(hw_tasks_store_now_ms(f->app->store) + AHEAD_MS) ||
-	       hw_place_cmp(place, hw_tasks_told_place(f->app->told)) <= 0;
 }
 
 /* An offset that is none counts as the beginning: nothing is lost. */

@@ -32,6 +32,7 @@ struct hw_tasks_told {
 	bool ready, wanted; /* the connection is there; the store is up */
 	bool asking;        /* an answer is awaited */
 	bool begun;         /* the places are known */
+	bool full;          /* device:events has the greatest id */
 	unsigned n_empty;   /* answers without an entry, in a row */
 	char devices[KEY_MAX];
 	char device_at[ID_MAX], task_at[ID_MAX];
@@ -454,8 +455,34 @@ static bool ask_places(struct hw_tasks_told *t)
 	       ask(t, on_places, (const char *[]){"EXEC", NULL});
 }
 
+/* Redis appends nothing to a stream that has the greatest id. */
+static void look_whether_full(struct hw_tasks_told *t)
+{
+	bool full = hw_place_cmp(hw_tasks_told_place(t), HW_PLACE_GREATEST) == 0;
+	char why[HW_TOLD_WHY];
+	if (!t->begun || full == t->full)
+		return;
+	t->full = full;
+	if (full)
+		hw_log(t->app->log, HW_LOG_ERROR, "Redis: %s", hw_tasks_told_why(t, why));
+	else
+		hw_log(t->app->log, HW_LOG_NOTICE, "Redis: %s takes entries again", t->devices);
+}
+
+const char *hw_tasks_told_why(const struct hw_tasks_told *t, char why[HW_TOLD_WHY])
+{
+	if (!t->full)
+		return NULL;
+	snprintf(why, HW_TOLD_WHY,
+	         "%s has the greatest possible id, so it takes no entry, and wills and followers get no transition: "
+	         "save what you need of it and delete its key",
+	         t->devices);
+	return why;
+}
+
 static void go_on(struct hw_tasks_told *t)
 {
+	look_whether_full(t);
 	if (t->asking || !t->ready || !t->wanted)
 		return;
 	bool places = !t->begun || (wants_tasks(t) && !*t->task_at);

@@ -72,5 +72,8 @@ bool hw_told_is_entry(const struct redisReply *entry);
 
 /* The last place in device:events that was read. */
 struct hw_place hw_tasks_told_place(const struct hw_tasks_told *t);
+/* Writes why no transition can come from device:events; NULL: nothing prevents it. */
+#define HW_TOLD_WHY 400
+const char *hw_tasks_told_why(const struct hw_tasks_told *t, char why[HW_TOLD_WHY]);
 
 #endif

@@ -214,8 +214,13 @@ static void on_page(void *arg, const redisReply *reply)
 	w->n_ids = 0;
 	for (size_t i = 0; i < reply->elements; i++) {
 		const redisReply *e = reply->element[i];
-		if (e->type == REDIS_REPLY_ARRAY && e->elements == 2 && e->element[0]->type == REDIS_REPLY_STRING)
-			(void)hw_place_read(&w->until, e->element[0]->str, e->element[0]->len);
+		struct hw_place id;
+		if (e->type == REDIS_REPLY_ARRAY && e->elements == 2 && e->element[0]->type == REDIS_REPLY_STRING &&
+		    hw_place_read(&id, e->element[0]->str, e->element[0]->len)) {
+			if (hw_place_cmp(id, w->until) <= 0) /* the greatest id's next is itself */
+				continue;
+			w->until = id;
+		}
 		if (!hw_told_read_device(e, now_ms, &d))
 			continue; /* told.c counts it */
 		if (d.state.len == 7 && memcmp(d.state.at, "offline", 7) == 0) {
@@ -227,7 +232,7 @@ static void on_page(void *arg, const redisReply *reply)
 		w->sent[i] = (struct sent){.w = w};
 	if (w->n_ids) {
 		ask_wills(w);
-	} else {
+	} else if (hw_place_cmp(w->until, w->place) > 0) {
 		w->place = w->until;
 		w->again = true;
 		go_on(w);

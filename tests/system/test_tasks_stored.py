@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from hw_tasks import Device, Sender, Tasks
-from hw_wait import wait_until
+from hw_wait import throughout, wait_until
 
 GREATEST = "18446744073709551615-18446744073709551615"
 OFFSETS = [GREATEST, "18446744073709551615", "4000000000000-0", "5-18446744073709551616", "junk", "-1", ""]
@@ -104,6 +104,70 @@ def test_an_impossible_offset_of_a_follower(env, offset):
     wait_odd(t, "offset")
     t.set_online(device, True)
     wait_until(lambda: [m["payload"]["state"] for m in pended(follower.client)][:1] == ["online"], what="the transition")
+    follower.wait(follower.ask("unfollow", {}), "complete")
+
+
+def stream_is_full(t):
+    answer = t.get("/readyz")
+    return answer.status == 503 and "greatest possible id" in answer.body.decode()
+
+
+def commands_of(env):
+    return env.redis.info("stats")["total_commands_processed"]
+
+
+def test_wills_are_published_once_although_the_stream_of_devices_has_the_greatest_id(env):
+    t = Tasks(env, publish="%s/out/#" % env.root).start()
+    devices, out = [env.root + "-p1", env.root + "-p2"], env.observer(env.root + "/out/#")
+    for d in devices:
+        answer = t.request("PUT", "/v1/devices/%s/will" % d, {"topic": "%s/out/%s" % (env.root, d), "payload": "gone"})
+        assert answer.status == 204, answer.body
+        t.set_online(d, True)
+        t.set_online(d, False)
+    wait_until(lambda: len(out.messages) == 2, what="each will, once")
+    for d in devices:
+        t.set_online(d, True)
+    env.redis.xadd(env.key("events"), {"a": "b"}, id=GREATEST)
+    wait_until(lambda: stream_is_full(t), what="readyz to say that the stream is full")
+    assert env.key("events") in t.get("/readyz").body.decode()
+    t.stop()
+    t.start(ready=False)
+    wait_until(lambda: t.answers("/healthz") and stream_is_full(t), what="readyz to say so after a restart")
+    before = commands_of(env)
+    throughout(lambda: len(out.messages) == 2, 2, what="no more wills")
+    assert commands_of(env) - before < 1500
+    assert t.log().count("greatest possible id") == 2  # once per run
+    env.redis.delete(env.key("events"))
+    wait_until(t.ready, what="readyz after the key was deleted")
+    t.set_online(devices[0], False)
+    wait_until(lambda: len(out.messages) == 3, what="the will of the next death")
+    assert out.messages[2].topic.endswith("p1")
+    for d in devices:
+        env.redis.delete("s:w:" + d)
+
+
+def test_a_follower_reads_up_to_the_greatest_id(env):
+    t = Tasks(env, ack_wait="500ms").start()
+    follower, device = Sender(t, env.root + "-f"), env.root + "-d"
+    t.set_online(device, True)
+    follower.wait(follower.ask("follow", {"ids": [device], "from": "start"}), "complete")
+    wait_until(lambda: len(pended(follower.client)) >= 1, what="the first transition")
+    now = int(time.time() * 1000)
+    env.redis.xadd(env.key("events"), {"id": device, "state": "offline", "reason": "timeout", "time_ms": now,
+                                       "last_seen_ms": now, "group": "g", "node": t.node, "seq": now}, id=GREATEST)
+    wait_until(lambda: GREATEST in [m["msg_id"] for m in pended(follower.client)], what="the greatest id")
+    follower.client.publish("%s/%s/ack/%s" % (t.root, t.service, follower.name), {"msg_id": GREATEST}, qos=1)
+    wait_until(lambda: env.redis.hget("s:t:" + follower.name, env.key("events")) == GREATEST, what="the ack")
+    wait_until(lambda: stream_is_full(t), what="readyz to say that the stream is full")
+    seen, before = len(pended(follower.client)), commands_of(env)
+    throughout(lambda: len(pended(follower.client)) == seen, 2, what="nothing more to be sent")
+    assert commands_of(env) - before < 1500
+    assert {m["action"] for m in pended(follower.client)} == {"transition"}
+    env.redis.delete(env.key("events"))
+    wait_until(t.ready, what="readyz after the key was deleted")
+    t.set_online(device, True)
+    wait_until(lambda: len(pended(follower.client)) > seen, what="the next transition")
+    assert pended(follower.client)[-1]["payload"]["state"] == "online"
     follower.wait(follower.ask("unfollow", {}), "complete")
 
 
