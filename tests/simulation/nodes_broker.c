@@ -136,7 +136,7 @@ static void connect_client(struct nw_world *w, struct nw_host *h, struct nw_msg 
 	msg->text = NULL;
 	nw_trace(w, "broker: client %d of %s", (int)msg->conn, nw_names[h->name]);
 	if (kind == NW_C_SESSION)
-		nw_oracle_begins(w, h->name, msg->conn);
+		nw_oracle_begins(w, h, msg->conn);
 	if (kind != NW_C_READER)
 		nw_send(w, h, kind == NW_C_SESSION ? NW_FROM_BROKER : NW_FROM_BARRIERS,
 		        (struct nw_msg){.what = NW_CONNACK, .conn = msg->conn});

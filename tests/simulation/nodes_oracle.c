@@ -160,13 +160,14 @@ void nw_oracle_removes(struct nw_world *w, const char *node, int64_t renewed)
 
 /* --- 3: at the broker no status with a lesser token after a greater one ------------------------------------------- */
 
-/* A switch of Redis is over for all once their links have left the old master. */
-void nw_oracle_begins(struct nw_world *w, int name, uint64_t conn)
+/* Its renewal is answered by the Redis to which its link leads. As long as that is a master from before a switch, the
+ * owners of the present one are not known by it: the broker's fence has to do. */
+void nw_oracle_begins(struct nw_world *w, const struct nw_host *h, uint64_t conn)
 {
-	struct nw_begun *b = &w->broker.begun[name];
-	bool certain = w->switched == 0 || w->t - w->switched > 2 * lease_ns(w) + 5 * HW_NS_PER_S;
+	struct nw_begun *b = &w->broker.begun[h->name];
+	int instance = h->link[NW_L_CLUSTER].instance;
 	b->conn = conn;
-	b->instance = certain ? w->master : -1;
+	b->instance = instance < 0 || instance == w->master ? w->master : -1;
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		b->owner[p] = w->redis[w->master].d.owner[p].token;
 }
@@ -374,7 +375,6 @@ void nw_oracle_forgets(struct nw_world *w, struct nw_host *h, const struct hw_pa
 
 void nw_oracle_failover(struct nw_world *w)
 {
-	w->switched = w->t;
 	inherit_grants(w, w->master - 1, w->master);
 	for (size_t i = 0; i < w->n_seen; i++) {
 		w->seen[i].owed = 0;
@@ -385,7 +385,6 @@ void nw_oracle_failover(struct nw_world *w)
 
 void nw_oracle_flush(struct nw_world *w)
 {
-	w->switched = w->t;
 	for (int name = 0; name < NW_HOSTS; name++)
 		w->broker.begun[name].instance = -1;
 	w->n_seen = 0;

@@ -247,7 +247,7 @@ struct nw_client {
 /* The oracle's: who had what by Redis when a session began. */
 struct nw_begun {
 	uint64_t conn;
-	int instance; /* the master then; -1: there is none of which this could be said */
+	int instance; /* the master then; -1: its host may be answered by an older one */
 	struct hw_token owner[HW_PARTITIONS];
 };
 
@@ -469,7 +469,6 @@ struct nw_world {
 	uint64_t seed;
 	int64_t t, trouble_end; /* ns */
 	int64_t last_event;     /* the last trouble began or ended then */
-	int64_t switched;       /* Redis failed over, or was emptied, last then */
 	enum nw_lie lie;
 	enum nw_scene scene;
 	int stage;                /* of the scene; */
@@ -611,7 +610,7 @@ void nw_oracle_accepts(struct nw_world *w, int instance, unsigned p, const struc
 void nw_oracle_entry(struct nw_world *w, int instance, const struct nw_entry *e);
 void nw_oracle_grants(struct nw_world *w, int instance, unsigned p, const struct hw_token *t, uint64_t run);
 void nw_oracle_removes(struct nw_world *w, const char *node, int64_t renewed);
-void nw_oracle_begins(struct nw_world *w, int name, uint64_t conn);
+void nw_oracle_begins(struct nw_world *w, const struct nw_host *h, uint64_t conn);
 void nw_oracle_status(struct nw_world *w, int name, int device, const struct hw_token *t);
 void nw_oracle_offline(struct nw_world *w, struct nw_host *h, int device, enum hw_reason reason);
 /* The heartbeat of a device is lost to whoever has this name, or (host >= 0) to this host alone. */
