@@ -51,8 +51,6 @@ struct hw_while {
 int hw_while_compile(struct hw_while *w, const char *text, const char **why);
 void hw_while_fini(struct hw_while *w);
 
-#define HW_WHILE_GOODBYE_DELAY_MS 2000 /* the least goodbye_delay of a group with `while` */
-
 /* What the configuration says of a group. All strings are borrowed by hw_groups_set(), which copies them. */
 struct hw_group_spec {
 	const char *name;

@@ -263,13 +263,6 @@ static uint64_t hash_shadow(const struct hw_group *group, const struct hw_topic 
 	return 0;
 }
 
-/* A broker that stops publishes its clients' wills before its bridge's state says that it is away. */
-static int64_t goodbye_delay(const struct hw_group_spec *spec)
-{
-	bool later = spec->n_whiles > 0 && spec->goodbye_delay_ms < HW_WHILE_GOODBYE_DELAY_MS;
-	return later ? HW_WHILE_GOODBYE_DELAY_MS : spec->goodbye_delay_ms;
-}
-
 /* The form of fresh[n] behind the groups before it: eight digits in the store, and never 0. */
 static uint64_t final_form(struct hw_group *const *fresh, size_t n)
 {
@@ -289,7 +282,7 @@ static int group_new(const struct hw_group_spec *spec, unsigned rank, struct hw_
 		return -ENOMEM;
 	*group = (struct hw_group){.timeout_ms = spec->timeout_ms,
 	                           .timeout_max_ms = spec->timeout_max_ms,
-	                           .goodbye_delay_ms = goodbye_delay(spec),
+	                           .goodbye_delay_ms = spec->goodbye_delay_ms,
 	                           .max_age_ms = spec->max_age_ms,
 	                           .max_offline_rate = spec->max_offline_rate,
 	                           .format = spec->format,
