@@ -291,7 +291,7 @@ START_TEST(test_broker_restarts)
 	broker_stop(&broker, SIGKILL);
 	ev = reader_await(r, HW_READER_DOWN);
 	ck_assert_msg(strstr(ev.text, "lost"), "%s", ev.text);
-	ev = reader_await(r, HW_READER_DOWN); /* the reason has changed: said once more, and only once */
+	ev = reader_await(r, HW_READER_DOWN);         /* the reason has changed: said once more, and only once */
 	if (strstr(ev.text, "closed the connection")) /* the broker had not yet ended */
 		ev = reader_await(r, HW_READER_DOWN);
 	ck_assert_msg(strstr(ev.text, "refused: is the broker running?"), "%s", ev.text);
