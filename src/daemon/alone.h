@@ -26,11 +26,11 @@
 
 /* Connects to the broker, and loads the store, once nothing else is known to work on that prefix. */
 void hw_app_alone_start(struct hw_app *a);
-/* Whether that is not known yet. */
+/* Whether it still waits for the answer. */
 bool hw_app_alone_waits(const struct hw_app *a);
-/* A node: it was a member within this process, so it need not look before it joins again; and whether it
- * must not connect to the broker yet. */
+/* The node was a member before within this process, so it joins again without a look. */
 void hw_app_alone_again(struct hw_app *a);
+/* Whether a node must not connect to the broker yet. */
 bool hw_app_alone_holds(const struct hw_app *a);
 /* Where it runs, for struct hw_redis_conf. */
 uint64_t hw_app_alone_place(const struct hw_app *a);

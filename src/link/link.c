@@ -314,8 +314,7 @@ static void on_first_answer(redisAsyncContext *ac, void *answer, void *arg)
 	ready(arg);
 }
 
-/* The kernel accepts a connection to a Redis that hangs: only an answer proves that Redis works, if the owner asks for
- * that. */
+/* The kernel accepts a connection to a Redis that hangs. With `proves` the link is ready only after an answer. */
 static void selected(struct hw_redis_link *l)
 {
 	const char *argv[] = {l->follow ? "ROLE" : "PING"};

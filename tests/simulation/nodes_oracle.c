@@ -160,8 +160,8 @@ void nw_oracle_removes(struct nw_world *w, const char *node, int64_t renewed)
 
 /* --- 3: at the broker no status with a lesser token after a greater one ------------------------------------------- */
 
-/* Its renewal is answered by the Redis to which its link leads. As long as that is a master from before a switch, the
- * owners of the present one are not known by it: the broker's fence has to do. */
+/* The Redis at the other end of the node's link answers its renewal. If that is an old master, the node cannot know the
+ * owners at the present one: then only the broker's fence stops its statuses. */
 void nw_oracle_begins(struct nw_world *w, const struct nw_host *h, uint64_t conn)
 {
 	struct nw_begun *b = &w->broker.begun[h->name];

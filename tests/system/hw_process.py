@@ -37,7 +37,7 @@ def _die_with_parent():
 
 def free_port():
     """Below the ports of outgoing connections, of which one could take it before its server does; see free_port.h. Two
-    workers of a test run never get the same port: one's server would start where the other has just found no server."""
+    workers of a test run never get the same port. Otherwise a test could reach the server of another test."""
     while True:
         port = 10240 + (next(_ports) * _WORKERS + _worker) % 9760
         with socket.socket() as s:

@@ -298,18 +298,23 @@ def test_a_monitor_does_not_start_beside_a_node(env, mode):
     assert n.log().count("publisher: connected") == 1, n.log()
 
 
-@MODES
-def test_a_monitor_and_a_node_at_once(env, mode):
-    """One of them goes on, and one only."""
-    both = [env.configure(timeout="1s"), node(env, mode)]
-    for d in both:
-        d.start(seeing=False, ready=False)
+def one_goes_on(both):
+    """One of two daemons stops because of the other one, which goes on."""
     wait_until(lambda: not all(d.alive for d in both), what="one to stop")
     (later,) = [d for d in both if not d.alive]
     (first,) = [d for d in both if d.alive]
     assert later.wait() == IN_USE, later.log()
     first.wait_seeing()
     throughout(lambda: first.alive, 3, "the other one to go on")
+
+
+@MODES
+def test_a_monitor_and_a_node_at_once(env, mode):
+    """One of them goes on, and one only."""
+    both = [env.configure(timeout="1s"), node(env, mode)]
+    for d in both:
+        d.start(seeing=False, ready=False)
+    one_goes_on(both)
 
 
 def test_without_redis_a_node_watches_and_looks_later(env):
@@ -319,12 +324,7 @@ def test_without_redis_a_node_watches_and_looks_later(env):
     for d in both:
         wait_until(lambda d=d: dialled(env, d), 15, "it to watch")
     redis.start()
-    wait_until(lambda: not all(d.alive for d in both), what="one to stop")
-    (later,) = [d for d in both if not d.alive]
-    (first,) = [d for d in both if d.alive]
-    assert later.wait() == IN_USE, later.log()
-    first.wait_seeing()
-    throughout(lambda: first.alive, 3, "the other one to go on")
+    one_goes_on(both)
 
 
 def test_a_monitor_and_a_node_that_find_each_other_late(env):
