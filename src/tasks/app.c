@@ -106,7 +106,8 @@ static void advise(struct hw_tasks_app *a)
 static bool is_done(struct hw_tasks_app *a)
 {
 	bool idle = hw_tasks_broker_has_ended(a->broker) && hw_tasks_desk_is_idle(a->desk) &&
-	            hw_tasks_turn_is_idle(a->turn) && hw_tasks_broker_waiting(a->broker) == 0;
+	            hw_tasks_turn_is_idle(a->turn) && hw_tasks_broker_waiting(a->broker) == 0 &&
+	            hw_tasks_tell_is_idle(a->tell);
 	return (idle && hw_notifier_idle(a->notifier)) || hw_clock_mono().ns / HW_NS_PER_MS >= a->stop_by_ms;
 }
 
@@ -138,8 +139,10 @@ void hw_tasks_app_tick(struct hw_tasks_app *a)
 		a->second_ms = now_ms;
 		each_second(a);
 	}
-	if (a->stopping)
+	if (a->stopping) {
 		hw_notifier_flush(a->notifier);
+		hw_tasks_tell_flush(a->tell);
+	}
 	hw_tasks_stir(a);
 	if (a->stopping && is_done(a))
 		hw_loop_stop(&a->loop);
@@ -238,10 +241,10 @@ void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms)
 	hw_http_fini(&a->http);
 	hw_tasks_broker_free(a->broker, timeout_ms);
 	a->broker = NULL;
-	hw_tasks_tell_free(a->tell);
 	hw_notifier_free(a->notifier);
 	hw_tasks_told_free(a->told);
 	hw_tasks_store_free(a->store); /* it tells those who wait for an answer, the inbox among them */
+	hw_tasks_tell_free(a->tell);
 	hw_tasks_inbox_free(a->inbox);
 	hw_tasks_sessions_free(a->sessions);
 	hw_tasks_wills_free(a->wills); /* the store has told it what was lost */

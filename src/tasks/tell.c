@@ -57,13 +57,21 @@ struct hw_tasks_tell {
 	size_t n_page;
 	char acks[ACKS][ID_MAX];
 	size_t n_acks;
+	unsigned acking; /* commands without an answer yet */
 };
 
 static void go_on(struct hw_tasks_tell *t);
 
 /* --- acknowledging ------------------------------------------------------------------------------------------------ */
 
-static void flush_acks(struct hw_tasks_tell *t)
+static void on_acked(void *arg, const redisReply *r)
+{
+	struct hw_tasks_tell *t = arg;
+	(void)r;
+	t->acking--;
+}
+
+void hw_tasks_tell_flush(struct hw_tasks_tell *t)
 {
 	char events[HW_TASKS_KEY_MAX];
 	const char *argv[3 + ACKS] = {"XACK", hw_tasks_store_key(t->app->store, "events", events), GROUP};
@@ -75,7 +83,8 @@ static void flush_acks(struct hw_tasks_tell *t)
 		len[3 + i] = strlen(t->acks[i]);
 	}
 	/* One that gets lost is told again: at least once. */
-	(void)hw_tasks_store_command(t->app->store, NULL, NULL, (int)(3 + t->n_acks), argv, len);
+	if (hw_tasks_store_command(t->app->store, on_acked, t, (int)(3 + t->n_acks), argv, len) == 0)
+		t->acking++;
 	t->n_acks = 0;
 }
 
@@ -83,7 +92,7 @@ static void acknowledge(struct hw_tasks_tell *t, const char *id)
 {
 	snprintf(t->acks[t->n_acks++], ID_MAX, "%s", id);
 	if (t->n_acks == ACKS)
-		flush_acks(t);
+		hw_tasks_tell_flush(t);
 }
 
 /* --- telling ------------------------------------------------------------------------------------------------------ */
@@ -101,7 +110,7 @@ static void on_put(void *arg, enum hw_put what, const char *text)
 	t->app->counts.told += what == HW_PUT_TAKEN || what == HW_PUT_NOBODY;
 	free(e);
 	if (t->out == 0)
-		flush_acks(t);
+		hw_tasks_tell_flush(t);
 	go_on(t);
 }
 
@@ -377,6 +386,11 @@ static void go_on(struct hw_tasks_tell *t)
 		hw_redis_link_fail(&t->link, "out of memory");
 }
 
+bool hw_tasks_tell_is_idle(const struct hw_tasks_tell *t)
+{
+	return t->n_acks == 0 && t->acking == 0;
+}
+
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
 void hw_tasks_tell_up(struct hw_tasks_tell *t)
@@ -390,7 +404,7 @@ void hw_tasks_tell_up(struct hw_tasks_tell *t)
 void hw_tasks_tell_tick(struct hw_tasks_tell *t)
 {
 	hw_redis_link_tick(&t->link);
-	flush_acks(t);
+	hw_tasks_tell_flush(t);
 	go_on(t);
 }
 
