@@ -19,6 +19,8 @@
 #define MARK_LEN   32
 #define WORDS_MAX  16
 
+#define GREATEST_ID "18446744073709551615-18446744073709551615" /* of an entry of a stream */
+
 struct hw_tasks_store {
 	struct hw_tasks_app *app;
 	struct hw_redis_link link;
@@ -147,6 +149,30 @@ int hw_tasks_store_call(struct hw_tasks_store *s, enum hw_tasks_script script, s
 
 /* --- up and down -------------------------------------------------------------------------------------------------- */
 
+/* The answer to XINFO STREAM. */
+static void on_stream_info(void *arg, const redisReply *reply)
+{
+	struct hw_tasks_store *s = arg;
+	char error[HW_TASKS_KEY_MAX + 80];
+	for (size_t i = 0; reply && reply->type == REDIS_REPLY_ARRAY && i + 1 < reply->elements; i += 2) {
+		const redisReply *name = reply->element[i], *v = reply->element[i + 1];
+		if (name->type != REDIS_REPLY_STRING || strcmp(name->str, "last-generated-id") != 0 ||
+		    v->type != REDIS_REPLY_STRING || strcmp(v->str, GREATEST_ID) != 0)
+			continue;
+		snprintf(error, sizeof(error), "%sevents has exhausted the last possible ID", s->app->conf->key_prefix);
+		hw_tasks_store_trouble(s, error);
+	}
+}
+
+/* Redis adds no entry to a stream whose last id is the greatest, even if that entry was deleted. Refused writes alone
+ * do not show this state: no write may be due for a long time. */
+static void check_stream(struct hw_tasks_store *s)
+{
+	char key[HW_TASKS_KEY_MAX];
+	hw_tasks_store_key(s, "events", key);
+	hw_tasks_store_ask_aside(s, on_stream_info, s, (const char *[]){"XINFO", "STREAM", key, NULL});
+}
+
 static void be_up(struct hw_tasks_store *s)
 {
 	if (s->up || !s->loaded || !s->greeted)
@@ -156,6 +182,7 @@ static void be_up(struct hw_tasks_store *s)
 	hw_redis_link_settled(&s->link);
 	hw_log(s->app->log, HW_LOG_NOTICE, "Redis: connected to %s", s->link.where);
 	hw_tasks_on_store(s->app, true);
+	check_stream(s);
 }
 
 static void be_down(struct hw_tasks_store *s)
@@ -352,6 +379,8 @@ void hw_tasks_store_tick(struct hw_tasks_store *s)
 		greet(s);
 	if (s->up)
 		tell_mark(s);
+	if (s->up && hw_tasks_store_refuses(s))
+		check_stream(s);
 }
 
 /* --- the rest ------------------------------------------------------------------------------------------------------

@@ -402,3 +402,22 @@ def test_a_stream_that_takes_no_more_entries(env):
     env.redis.delete(t.key("events"))
     t.wait_state(task, "complete")
     wait_until(t.ready, what="it to be ready again")
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["kept", "deleted"])
+def test_a_stream_of_tasks_stays_full_until_its_key_is_deleted(env, deleted):
+    """No write is due after the one refusal. Deleting the entry does not help: Redis keeps the stream's last id."""
+    t = Tasks(env).start()
+    task = post(t, receiver=env.root + "-d", after=3600)
+    env.redis.xadd(t.key("events"), {"a": "b"}, id=GREATEST)
+    if deleted:
+        env.redis.xdel(t.key("events"), GREATEST)
+    assert t.request("POST", "/v1/tasks", {"receiver": env.root + "-d", "action": "a"}).status == 503
+    throughout(lambda: stream_is_full(t), 7, what="/readyz to say that the stream is full")
+    assert t.key("events") in t.get("/readyz").body.decode()
+    t.stop()
+    t.start(ready=False)
+    wait_until(lambda: t.answers("/healthz") and stream_is_full(t), what="readyz to say so after a restart")
+    env.redis.delete(t.key("events"))
+    wait_until(t.ready, what="readyz after the key was deleted")
+    assert t.get("/v1/tasks/" + task).status == 200
