@@ -44,7 +44,7 @@ static const struct {
 	{HW_TROUBLE_DB, "DB index", true, false, "Redis has no such database: see [redis] db"},
 	{HW_TROUBLE_STREAM_FULL, "last possible ID", true, false,
          "a stream has the greatest possible id, so it takes no entry: save what you need of it and delete its key"},
-	{HW_TROUBLE_WRONGTYPE, "WRONGTYPE", false, false, "a key under [redis] key_prefix holds something else"},
+	{HW_TROUBLE_WRONGTYPE, "WRONGTYPE", false, false, "a key holds something else than heartwheel writes there"},
 };
 
 #define N_TABLE (sizeof(table) / sizeof(table[0]))

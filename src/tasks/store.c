@@ -28,9 +28,10 @@ struct hw_tasks_store {
 	struct hw_troubles troubles;
 	unsigned char secret[HW_TASKS_SECRET_LEN];
 	bool has_secret, linked, loaded, greeted, up;
-	bool marked;                      /* this run's mark was written on this connection */
-	int64_t marked_ms;                /* monotonic: when */
-	int64_t told_same_ms, refused_ms; /* monotonic; 0: never */
+	bool marked;                                    /* this run's mark was written on this connection */
+	int64_t marked_ms;                              /* monotonic: when */
+	int64_t told_same_ms, told_type_ms, refused_ms; /* monotonic; 0: never */
+	int64_t wrong_type_ms;                          /* the same: Redis said WRONGTYPE of any key */
 	char mark[MARK_LEN + 1];
 	char why[HW_TROUBLE_TEXT + 200];
 };
@@ -45,6 +46,13 @@ struct asked {
 	bool aside;
 };
 
+/* No write succeeds for now. */
+static void refuse(struct hw_tasks_store *s, const char *why)
+{
+	snprintf(s->why, sizeof(s->why), "%s", why);
+	s->refused_ms = hw_clock_mono().ns / HW_NS_PER_MS;
+}
+
 void hw_tasks_store_trouble(struct hw_tasks_store *s, const char *error)
 {
 	enum hw_trouble k = hw_trouble_of(error);
@@ -54,11 +62,11 @@ void hw_tasks_store_trouble(struct hw_tasks_store *s, const char *error)
 		hw_scripts_load(&s->scripts);
 		return;
 	}
+	if (k == HW_TROUBLE_WRONGTYPE)
+		s->wrong_type_ms = hw_clock_mono().ns / HW_NS_PER_MS;
 	hw_trouble_text(error, text);
-	if (hw_trouble_is_global(k)) {
-		snprintf(s->why, sizeof(s->why), "%s", text);
-		s->refused_ms = hw_clock_mono().ns / HW_NS_PER_MS;
-	}
+	if (hw_trouble_is_global(k))
+		refuse(s, text);
 	if (hw_trouble_due(&s->troubles, k, hw_clock_mono().ns / HW_NS_PER_MS))
 		hw_log(s->app->log, HW_LOG_ERROR, "Redis: %s", text);
 	/* A master that has become a replica: another one may be found where it was asked for. */
@@ -164,12 +172,40 @@ static void on_stream_info(void *arg, const redisReply *reply)
 	}
 }
 
-/* Redis adds no entry to a stream whose last id is the greatest, even if that entry was deleted. Refused writes alone
- * do not show this state: no write may be due for a long time. */
-static void check_stream(struct hw_tasks_store *s)
+/* The answer to TYPE of a key that every task needs. */
+static void check_type(struct hw_tasks_store *s, const redisReply *reply, const char *name, const char *type)
+{
+	char why[HW_TASKS_KEY_MAX + 120];
+	if (!reply || reply->type != REDIS_REPLY_STATUS || strcmp(reply->str, "none") == 0 ||
+	    strcmp(reply->str, type) == 0)
+		return;
+	snprintf(why, sizeof(why), "the key %s%s holds a %s instead of a %s: rename or delete it",
+	         s->app->conf->key_prefix, name, reply->str, type);
+	refuse(s, why);
+	if (hw_trouble_due_again(&s->told_type_ms, hw_clock_mono().ns / HW_NS_PER_MS))
+		hw_log(s->app->log, HW_LOG_ERROR, "Redis: %s", why);
+}
+
+static void on_due_type(void *arg, const redisReply *reply)
+{
+	check_type(arg, reply, "due", "zset");
+}
+
+static void on_events_type(void *arg, const redisReply *reply)
+{
+	check_type(arg, reply, "events", "stream");
+}
+
+/* Whether the keys that every task needs can be written. Redis adds no entry to a stream whose last id is the greatest,
+ * even if that entry was deleted. Refused writes alone do not show these states: no write may be due for a long time.
+ */
+static void check_keys(struct hw_tasks_store *s)
 {
 	char key[HW_TASKS_KEY_MAX];
+	hw_tasks_store_key(s, "due", key);
+	hw_tasks_store_ask_aside(s, on_due_type, s, (const char *[]){"TYPE", key, NULL});
 	hw_tasks_store_key(s, "events", key);
+	hw_tasks_store_ask_aside(s, on_events_type, s, (const char *[]){"TYPE", key, NULL});
 	hw_tasks_store_ask_aside(s, on_stream_info, s, (const char *[]){"XINFO", "STREAM", key, NULL});
 }
 
@@ -182,7 +218,7 @@ static void be_up(struct hw_tasks_store *s)
 	hw_redis_link_settled(&s->link);
 	hw_log(s->app->log, HW_LOG_NOTICE, "Redis: connected to %s", s->link.where);
 	hw_tasks_on_store(s->app, true);
-	check_stream(s);
+	check_keys(s);
 }
 
 static void be_down(struct hw_tasks_store *s)
@@ -368,6 +404,11 @@ static void tell_mark(struct hw_tasks_store *s)
 	hw_tasks_store_ask(s, on_nodes, s, (const char *[]){"ZRANGEBYSCORE", nodes, since, "+inf", NULL});
 }
 
+static bool is_recent(int64_t ms)
+{
+	return ms && hw_clock_mono().ns / HW_NS_PER_MS - ms < REFUSES_MS;
+}
+
 void hw_tasks_store_tick(struct hw_tasks_store *s)
 {
 	hw_redis_link_tick(&s->link);
@@ -379,8 +420,8 @@ void hw_tasks_store_tick(struct hw_tasks_store *s)
 		greet(s);
 	if (s->up)
 		tell_mark(s);
-	if (s->up && hw_tasks_store_refuses(s))
-		check_stream(s);
+	if (s->up && (hw_tasks_store_refuses(s) || is_recent(s->wrong_type_ms)))
+		check_keys(s);
 }
 
 /* --- the rest ------------------------------------------------------------------------------------------------------
@@ -393,7 +434,7 @@ bool hw_tasks_store_is_up(const struct hw_tasks_store *s)
 
 bool hw_tasks_store_refuses(const struct hw_tasks_store *s)
 {
-	return s->refused_ms && hw_clock_mono().ns / HW_NS_PER_MS - s->refused_ms < REFUSES_MS;
+	return is_recent(s->refused_ms);
 }
 
 const char *hw_tasks_store_why(const struct hw_tasks_store *s)

@@ -421,3 +421,27 @@ def test_a_stream_of_tasks_stays_full_until_its_key_is_deleted(env, deleted):
     env.redis.delete(t.key("events"))
     wait_until(t.ready, what="readyz after the key was deleted")
     assert t.get("/v1/tasks/" + task).status == 200
+
+
+@pytest.mark.parametrize("key", ["due", "events"])
+def test_a_shared_key_of_another_type_is_a_refusal(env, key):
+    """Nothing can be submitted, sent or ended: readiness says why, until the key is gone."""
+    t = Tasks(env).start()
+    task = post(t, receiver=env.root + "-d", after=3600)
+    env.redis.rename(t.key(key), "kept")
+    env.redis.set(t.key(key), "x")
+
+    def refused():
+        answer = t.get("/readyz")
+        return answer.status == 503 and t.key(key) in answer.body.decode()
+    assert t.request("POST", "/v1/tasks", {"receiver": env.root + "-d", "action": "a"}).status == 503
+    wait_until(refused, what="/readyz to name the key")
+    throughout(refused, 7, what="/readyz to name the key")
+    assert "holds a string" in t.get("/v1/tasks/status").json()["redis"]
+    t.stop()
+    t.start(ready=False)
+    wait_until(lambda: t.answers("/healthz") and refused(), what="/readyz to name the key after a restart")
+    env.redis.rename("kept", t.key(key))
+    wait_until(t.ready, what="readyz after the key was put back")
+    assert t.get("/v1/tasks/" + task).json()["state"] == "scheduled"
+    post(t, receiver=env.root + "-d", after=3600)
