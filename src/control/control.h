@@ -31,9 +31,9 @@ struct hw_control_status {
 	const char *redis; /* "up", "off" (memory store), or what is wrong */
 	enum { HW_REDIS_OFF, HW_REDIS_AWAY, HW_REDIS_REFUSES, HW_REDIS_WRITES } store;
 	bool loading;
-	uint64_t owed;          /* devices whose current state some sink has not confirmed */
-	int64_t owed_oldest_ms; /* how long the oldest has been owed; 0: nothing is owed */
-	const char *broker;     /* its host */
+	uint64_t pending;          /* devices whose current state some sink has not confirmed */
+	int64_t pending_oldest_ms; /* how long the oldest has been owed; 0: nothing is owed */
+	const char *broker;        /* its host */
 	int broker_port;
 };
 

@@ -110,8 +110,8 @@ static void write_status(struct hw_json *j, const struct hw_control *c)
 	write_count(j, "offline", stands_by, offline);
 	write_unjudged(j, c, stands_by);
 	hw_json_uint(j, "candidates", stats->candidates);
-	hw_json_uint(j, "owed", s.owed);
-	hw_json_int(j, "owed_oldest_ms", s.owed_oldest_ms);
+	hw_json_uint(j, "owed", s.pending);
+	hw_json_int(j, "owed_oldest_ms", s.pending_oldest_ms);
 	hw_json_uint(j, "heartbeats_total", stats->heartbeats);
 	hw_json_number(j, "heartbeats_per_s", (double)(int64_t)(hw_samples_rate(c->samples) * 10 + .5) / 10);
 	hw_json_uint(j, "transitions_total", transitions_of(stats));
@@ -161,10 +161,10 @@ void hw_serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 		n += hw_print(why + n, sizeof(why) - n, "%sloading devices from the store", n ? "; " : "");
 	if (s.store == HW_REDIS_REFUSES)
 		n += hw_print(why + n, sizeof(why) - n, "%sRedis: %.600s", n ? "; " : "", s.redis);
-	if (s.owed_oldest_ms > OWED_MAX_MS)
+	if (s.pending_oldest_ms > OWED_MAX_MS)
 		n += hw_print(why + n, sizeof(why) - n,
-		              "%s%" PRIu64 " devices' states owed, the oldest for %" PRId64 " s", n ? "; " : "", s.owed,
-		              s.owed_oldest_ms / 1000);
+		              "%s%" PRIu64 " devices' states owed, the oldest for %" PRId64 " s", n ? "; " : "",
+		              s.pending, s.pending_oldest_ms / 1000);
 	n = hw_nodes_trouble(c, why, n, sizeof(why));
 	if (n == 0)
 		reply_ok(req);

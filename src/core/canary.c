@@ -146,7 +146,7 @@ int64_t hw_canary_wait(const struct hw_hearing *h, size_t k, struct hw_mono now)
 	return age_ns / 2 < TICK_NS ? TICK_NS : age_ns / 2 < WAIT_MAX_NS ? age_ns / 2 : WAIT_MAX_NS;
 }
 
-bool hw_canary_is_owed(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono need, size_t k)
+bool hw_canary_is_pending(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono need, size_t k)
 {
 	const struct hw_hearing_filter *f = &h->filter[k];
 	bool late = hw_sight_back(s) >= f->newest_after, serves = f->newest.ns >= need.ns && !late;

@@ -45,7 +45,7 @@ bool hw_canary_can_be_had(const struct hw_hearing *h, size_t k);
  * barrier, or after `need` and no barrier has overtaken it. So a later candidate need not wait for an earlier canary,
  * which proves nothing for it: its own is back before its pair of barriers is.
  */
-bool hw_canary_is_owed(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono need, size_t k);
+bool hw_canary_is_pending(const struct hw_hearing *h, const struct hw_sight *s, struct hw_mono need, size_t k);
 /* Sends it if it is due: true, with the number that it is to bear. At most so many before a later barrier is back. */
 bool hw_canary_send(struct hw_hearing *h, const struct hw_sight *s, struct hw_mono now, size_t k, int64_t *seq);
 /* When a device that waits for what this filter brings is looked at again: with the next pair of barriers (0), and if

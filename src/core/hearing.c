@@ -229,7 +229,7 @@ enum hw_hearing_verdict hw_hearing_judge(struct hw_hearing *h, const struct hw_s
 			continue;
 		all = one;
 		*filter = k;
-		h->filter[k].due |= hw_canary_is_owed(h, s, need, k); /* or its age would say how long to wait */
+		h->filter[k].due |= hw_canary_is_pending(h, s, need, k); /* or its age would say how long to wait */
 		int64_t ns = hw_canary_wait(h, k, now);
 		*wait = ns > *wait ? ns : *wait;
 	}
@@ -263,7 +263,7 @@ static void take_asks(struct hw_hearing *h, const struct hw_sight *s)
 		g->asked = false;
 		for (size_t k = g->first; asked && k < g->first + g->n; k++) {
 			struct hw_hearing_filter *f = &h->filter[k];
-			f->due |= hw_canary_is_owed(h, s, g->want, k);
+			f->due |= hw_canary_is_pending(h, s, g->want, k);
 			g->asked |= f->sent.ns && !f->due;
 		}
 		h->asked |= g->asked;

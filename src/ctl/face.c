@@ -227,7 +227,7 @@ static int draw_counts(const struct hw_face *f, const struct hw_board *b)
 	int x = draw_totals(f, b), gap = COLS < NARROW ? 2 : GAP + 1;
 	if (COLS - x >= 24)
 		putf(f, 2, x, COLS - x, A_NORMAL, "heartbeats %.1f/s", hw_words_rate(b->status));
-	int64_t owed = hw_member_int(b->status, "owed"), oldest_ms = hw_member_int(b->status, "owed_oldest_ms");
+	int64_t pending = hw_member_int(b->status, "owed"), oldest_ms = hw_member_int(b->status, "owed_oldest_ms");
 	const char *mqtt = hw_member_text(b->status, "mqtt"), *redis = hw_member_text(b->status, "redis");
 	const cJSON *barrier = cJSON_GetObjectItemCaseSensitive(b->status, "barrier_ms");
 	bool up = strcmp(mqtt, "up") == 0, stored = hw_words_redis_well(b->status);
@@ -236,8 +236,8 @@ static int draw_counts(const struct hw_face *f, const struct hw_board *b)
 		x += putf(f, 3, x, COLS - x, A_NORMAL, ", %.1f ms", barrier->valuedouble);
 	x += gap;
 	x += putf(f, 3, x, 24, stored ? A_NORMAL : paint(f, HW_BAD), "redis %s", state_of_link(redis, stored)) + gap;
-	x += putf(f, 3, x, COLS - x, owed > 0 ? paint(f, HW_WARN) : A_NORMAL, "%s %s",
-	          COLS < NARROW ? "pending" : "pending writes", hw_text_count(owed, count));
+	x += putf(f, 3, x, COLS - x, pending > 0 ? paint(f, HW_WARN) : A_NORMAL, "%s %s",
+	          COLS < NARROW ? "pending" : "pending writes", hw_text_count(pending, count));
 	if (oldest_ms >= 1000)
 		putf(f, 3, x, COLS - x, paint(f, HW_WARN), ", the oldest for %s", hw_text_span(oldest_ms, span));
 	return 4;

@@ -121,18 +121,19 @@ static void print_links(const struct hw_ctl *ctl, const cJSON *s)
 	line(ctl, "redis", there ? HW_GOOD : HW_BAD, redis);
 }
 
-static void print_owed(const struct hw_ctl *ctl, const cJSON *s)
+static void print_pending(const struct hw_ctl *ctl, const cJSON *s)
 {
 	char text[256], count[HW_SPAN_MAX], span[HW_SPAN_MAX];
-	int64_t owed = hw_member_int(s, "owed"), oldest_ms = hw_member_int(s, "owed_oldest_ms");
-	if (owed == 0)
+	int64_t pending = hw_member_int(s, "owed"), oldest_ms = hw_member_int(s, "owed_oldest_ms");
+	if (pending == 0)
 		snprintf(text, sizeof(text), "0 writes");
 	else if (oldest_ms < 1000)
-		snprintf(text, sizeof(text), "%s write%s, just now", hw_text_count(owed, count), owed == 1 ? "" : "s");
+		snprintf(text, sizeof(text), "%s write%s, just now", hw_text_count(pending, count),
+		         pending == 1 ? "" : "s");
 	else
-		snprintf(text, sizeof(text), "%s write%s, the oldest for %s", hw_text_count(owed, count),
-		         owed == 1 ? "" : "s", hw_text_span(oldest_ms, span));
-	line(ctl, "pending", oldest_ms > 10000 ? HW_BAD : owed > 0 ? HW_WARN : HW_PLAIN, text);
+		snprintf(text, sizeof(text), "%s write%s, the oldest for %s", hw_text_count(pending, count),
+		         pending == 1 ? "" : "s", hw_text_span(oldest_ms, span));
+	line(ctl, "pending", oldest_ms > 10000 ? HW_BAD : pending > 0 ? HW_WARN : HW_PLAIN, text);
 }
 
 static void print_rates(const struct hw_ctl *ctl, const cJSON *s)
@@ -228,7 +229,7 @@ static void print_status(const struct hw_ctl *ctl, const cJSON *s)
 	else
 		print_fleet(ctl, s);
 	print_links(ctl, s);
-	print_owed(ctl, s);
+	print_pending(ctl, s);
 }
 
 int hw_cmd_status(struct hw_ctl *ctl, const struct hw_args *args)

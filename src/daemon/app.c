@@ -22,7 +22,6 @@
 #include "conf/file.h"
 #include "context.h"
 #include "deaf.h"
-#include "debts.h"
 #include "dial.h"
 #include "feed.h"
 #include "hooks.h"
@@ -30,6 +29,7 @@
 #include "http/server.h"
 #include "keys.h"
 #include "observe.h"
+#include "pending.h"
 #include "presence.h"
 #include "probes.h"
 #include "reload.h"
@@ -59,8 +59,8 @@ static void begin_stop(struct hw_app *a, struct hw_now now, int64_t within_ms)
 	a->stopping = true;
 	a->presence_due = a->publisher_up;
 	hw_notifier_flush(a->notifier);
-	hw_owed_end_sweeps(&a->status);
-	hw_owed_end_sweeps(&a->discovery);
+	hw_retained_end_sweeps(&a->status);
+	hw_retained_end_sweeps(&a->discovery);
 	a->discovery.line.rate = 0; /* what is in line now goes as fast as it can */
 	a->stop_by = hw_mono_add(now.mono, within_ms * HW_NS_PER_MS);
 	for (unsigned i = 0; i < a->n_readers; i++)
@@ -227,7 +227,7 @@ static void tell_manager(struct hw_app *a)
 static void check_stop(struct hw_app *a, struct hw_now now)
 {
 	bool written = !a->redis || (hw_redis_stats(a->redis)->waiting == 0 && hw_redis_sightings_idle(a->redis));
-	bool idle = written && hw_owed_idle(&a->status) && hw_owed_idle(&a->discovery) && !a->presence_due &&
+	bool idle = written && hw_retained_idle(&a->status) && hw_retained_idle(&a->discovery) && !a->presence_due &&
 	            (hw_notifier_idle(a->notifier) || a->anew) && hw_app_cluster_stopped(a);
 	if (a->anew && a->stopping && hw_app_standby_is_ending(a)) {
 		if (hw_app_standby_ended(a, now))
@@ -240,7 +240,7 @@ static void check_stop(struct hw_app *a, struct hw_now now)
 		int64_t oldest;
 		hw_log(a->log, HW_LOG_WARNING,
 		       "stopping with %llu devices still owed: stop_timeout is over; Redis keeps what was written",
-		       (unsigned long long)hw_app_owed(a, now, &oldest));
+		       (unsigned long long)hw_app_pending(a, now, &oldest));
 	}
 	hw_app_presence_end(a, now);
 	if (a->anew)
@@ -276,9 +276,9 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	hw_app_unjudged_tick(a);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS;
 	if (a->status.refused_since_ms && now_ms - a->status.refused_since_ms > REFUSED_RETRY_MS)
-		hw_owed_republish(&a->status, now_ms);
+		hw_retained_republish(&a->status, now_ms);
 	if (a->discovery.refused_since_ms && now_ms - a->discovery.refused_since_ms > REFUSED_RETRY_MS)
-		hw_owed_republish(&a->discovery, now_ms);
+		hw_retained_republish(&a->discovery, now_ms);
 }
 
 /* A stop ticks faster, so that its end is not noticed late; what counts seconds goes on each second. */
@@ -385,8 +385,8 @@ struct hw_app *hw_app_new(struct hw_log *log, struct hw_settings *conf)
 	                                     .n = sizeof(detection_bounds) / sizeof(*detection_bounds)};
 	a->turn = (struct hw_histogram){.bounds = turn_bounds, .n = sizeof(turn_bounds) / sizeof(*turn_bounds)};
 	a->turn_cpu = (struct hw_histogram){.bounds = cpu_bounds, .n = sizeof(cpu_bounds) / sizeof(*cpu_bounds)};
-	hw_owed_init(&a->status, &hw_status_kind);
-	hw_owed_init(&a->discovery, &hw_discovery_kind);
+	hw_retained_init(&a->status, &hw_status_kind);
+	hw_retained_init(&a->discovery, &hw_discovery_kind);
 	snprintf(a->barrier_topic, sizeof(a->barrier_topic), "heartwheel/%s/barrier", conf->node_id);
 	snprintf(a->presence_topic, sizeof(a->presence_topic), "heartwheel/%s/status", conf->node_id);
 	hw_app_probes_init(a);
@@ -444,8 +444,8 @@ static struct hw_settings *take_apart(struct hw_app *a)
 	hw_notifier_free(a->notifier);
 	hw_app_probes_free(a);
 	hw_app_unjudged_free(a);
-	hw_owed_fini(&a->status);
-	hw_owed_fini(&a->discovery);
+	hw_retained_fini(&a->status);
+	hw_retained_fini(&a->discovery);
 	hw_monitor_free(a->monitor);
 	hw_copies_fini(&a->copies);
 	free_event(a->due);

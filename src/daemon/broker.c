@@ -7,7 +7,7 @@
 #include "cluster_broker.h"
 #include "connections.h"
 #include "deaf.h"
-#include "debts.h"
+#include "pending.h"
 #include "probes.h"
 #include "turn.h"
 #include "wake.h"
@@ -33,13 +33,13 @@ void hw_app_dropped(void *arg, struct hw_ref ref)
 
 void hw_app_published(void *arg, struct hw_ref ref, bool cleared)
 {
-	published(arg, ref, cleared, HW_OWED_DISCOVERY);
+	published(arg, ref, cleared, HW_PENDING_DISCOVERY);
 }
 
 void hw_app_discovered(void *arg, struct hw_ref ref, bool cleared)
 {
 	if (cleared)
-		published(arg, ref, cleared, HW_OWED_STATUS);
+		published(arg, ref, cleared, HW_PENDING_STATUS);
 }
 
 static void publisher_up(struct hw_app *a, struct hw_now now)
@@ -65,20 +65,20 @@ static void publisher_down(struct hw_app *a, struct hw_now now, const char *text
 	hw_app_tell_broker(a, text, taken && !a->publisher_conf.evictable);
 	snprintf(a->publisher_why, sizeof(a->publisher_why), "%s", text);
 	hw_app_cluster_session(a, now, false);
-	hw_owed_down(&a->status);
-	hw_owed_down(&a->discovery);
+	hw_retained_down(&a->status);
+	hw_retained_down(&a->discovery);
 }
 
 /* The presence of a monitor that is alone has token 0, which is neither sink's. */
-static struct hw_owed *sink_of(struct hw_app *a, uint64_t token)
+static struct hw_retained_sink *sink_of(struct hw_app *a, uint64_t token)
 {
-	return (token & HW_OWED_TOKEN_KIND) == a->discovery.kind->token ? &a->discovery : &a->status;
+	return (token & HW_RETAINED_TOKEN_KIND) == a->discovery.kind->token ? &a->discovery : &a->status;
 }
 
 /* One of several nodes says who it is. */
 static bool is_nodes(uint64_t token)
 {
-	return (token & HW_OWED_TOKEN_KIND) == HW_CLUSTER_TOKEN;
+	return (token & HW_RETAINED_TOKEN_KIND) == HW_CLUSTER_TOKEN;
 }
 
 static void acked(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev)
@@ -86,7 +86,7 @@ static void acked(struct hw_app *a, struct hw_now now, const struct hw_publisher
 	if (is_nodes(ev->token))
 		hw_app_cluster_answered(a, now, ev);
 	else if (ev->token != HW_PROBE_TOKEN)
-		hw_owed_acked(sink_of(a, ev->token), ev->token);
+		hw_retained_acked(sink_of(a, ev->token), ev->token);
 }
 
 static void refused(struct hw_app *a, struct hw_now now, const struct hw_publisher_event *ev)
@@ -99,13 +99,13 @@ static void refused(struct hw_app *a, struct hw_now now, const struct hw_publish
 		hw_app_cluster_answered(a, now, ev);
 		return;
 	}
-	struct hw_owed *sink = sink_of(a, ev->token);
+	struct hw_retained_sink *sink = sink_of(a, ev->token);
 	bool status = sink == &a->status;
 	if (ev->text[0])
 		hw_log_limited(a->log, status ? HW_LIMIT_STATUS_REFUSED : HW_LIMIT_DISCOVERY_REFUSED, HW_LOG_ERROR,
 		               "the broker refused a retained %s: %s; it is tried again each minute",
 		               status ? "status" : "message for Home Assistant", ev->text);
-	hw_owed_refused(sink, ev->token, now.mono.ns / HW_NS_PER_MS);
+	hw_retained_refused(sink, ev->token, now.mono.ns / HW_NS_PER_MS);
 }
 
 void hw_app_on_publisher(int fd, short what, void *arg)

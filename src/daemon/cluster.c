@@ -39,7 +39,7 @@ int hw_app_cluster_start(struct hw_app *a)
 	if (!c)
 		return -ENOMEM;
 	c->app = a;
-	a->status.owed_of = c->gate.owed_status;
+	a->status.pending_of = c->gate.pending_status;
 	c->standby.is = a->start->cluster_mode == HW_CLUSTER_STANDBY;
 	c->nodes = make_nodes(a);
 	c->due = evtimer_new(a->loop.base, on_due, a);
@@ -66,7 +66,7 @@ void hw_app_cluster_free(struct hw_app *a)
 	if (c->due)
 		event_free(c->due);
 	hw_nodes_free(c->nodes);
-	a->status.owed_of = NULL;
+	a->status.pending_of = NULL;
 	a->cluster = NULL;
 	free(c);
 }

@@ -358,8 +358,8 @@ void hw_app_cluster_open(struct hw_app *a)
 	if (memcmp(&passes, &b->passes, sizeof(passes)) == 0)
 		return;
 	b->passes = passes;
-	hw_owed_retry(&a->status);
-	hw_owed_retry(&a->discovery);
+	hw_retained_retry(&a->status);
+	hw_retained_retry(&a->discovery);
 }
 
 bool hw_app_may_publish(const struct hw_app *a, const struct hw_device *d)

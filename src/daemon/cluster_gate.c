@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "cluster_priv.h"
-#include "debts.h"
+#include "pending.h"
 #include "wake.h"
 
 #define SETTLE_EVERY_NS (50 * HW_NS_PER_MS)
@@ -70,10 +70,10 @@ void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref ref)
 		unsay(a, ref);
 }
 
-void hw_app_cluster_owed(struct hw_app *a, const struct hw_device *d, bool owed)
+void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending)
 {
 	if (a->cluster)
-		gate_of(a)->owed_store[hw_device_partition(d)] += owed ? 1 : UINT32_MAX;
+		gate_of(a)->pending_store[hw_device_partition(d)] += pending ? 1 : UINT32_MAX;
 }
 
 /* Of what src/nodes has lost, and the core has lost by now too. */
@@ -87,10 +87,11 @@ static void unsay_kept(struct hw_app *a)
 }
 
 /* Adds to `to` those of `set` of which something is owed. */
-static void add_owed(struct hw_partitions *to, const struct hw_partitions *set, const uint32_t owed[HW_PARTITIONS])
+static void add_pending(struct hw_partitions *to, const struct hw_partitions *set,
+                        const uint32_t pending[HW_PARTITIONS])
 {
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
-		if (owed[p] && hw_partitions_has(set, p))
+		if (pending[p] && hw_partitions_has(set, p))
 			hw_partitions_add(to, p);
 }
 
@@ -99,12 +100,12 @@ static void add_owed(struct hw_partitions *to, const struct hw_partitions *set, 
 static void begin_unsaying(struct hw_app *a, const struct hw_partitions *set)
 {
 	struct hw_cluster_gate *g = gate_of(a);
-	struct hw_partitions owed = {{0}};
+	struct hw_partitions pending = {{0}};
 	unsay_kept(a);
-	add_owed(&owed, set, g->owed_store);
-	if (!hw_partitions_any(&owed))
+	add_pending(&pending, set, g->pending_store);
+	if (!hw_partitions_any(&pending))
 		return;
-	add_all(&g->unsaying, &owed);
+	add_all(&g->unsaying, &pending);
 	g->unsay_left = hw_registry_bound(hw_monitor_registry(a->monitor));
 	hw_app_cluster_reread(a, false);
 }
@@ -114,7 +115,7 @@ static void unsay_at(struct hw_app *a, uint32_t i)
 	const struct hw_registry *r = hw_monitor_registry(a->monitor);
 	struct hw_ref ref = hw_registry_ref(r, i);
 	struct hw_device *d = hw_registry_at(r, i);
-	if (!d || !hw_device_noted(d, HW_OWED_STORE) ||
+	if (!d || !hw_device_noted(d, HW_PENDING_STORE) ||
 	    !hw_partitions_has(&gate_of(a)->unsaying, hw_device_partition(d)))
 		return;
 	unsay(a, ref);
@@ -127,13 +128,13 @@ static void unsay_on(struct hw_app *a)
 {
 	struct hw_cluster_gate *g = gate_of(a);
 	uint32_t bound = hw_registry_bound(hw_monitor_registry(a->monitor));
-	struct hw_partitions owed = {{0}};
+	struct hw_partitions pending = {{0}};
 	for (unsigned looks = 0; looks < UNSAYS_A_TURN && g->unsay_left > 0; looks++, g->unsay_left--, g->unsay_at++) {
 		g->unsay_at = g->unsay_at < bound ? g->unsay_at : 0;
 		unsay_at(a, g->unsay_at);
 	}
-	add_owed(&owed, &g->unsaying, g->owed_store);
-	if (g->unsay_left > 0 && hw_partitions_any(&owed))
+	add_pending(&pending, &g->unsaying, g->pending_store);
+	if (g->unsay_left > 0 && hw_partitions_any(&pending))
 		hw_app_soon(a);
 	else
 		g->unsaying = (struct hw_partitions){{0}};
@@ -179,17 +180,17 @@ static void lose(struct hw_app *a, struct hw_now now, const struct hw_partitions
 	del_all(&g->waits, set);
 	del_all(&g->compare, set);
 	del_all(&g->drained, set);
-	hw_owed_republish_of(&a->status, &none, now.mono.ns / HW_NS_PER_MS);
-	hw_owed_republish_of(&a->discovery, &none, now.mono.ns / HW_NS_PER_MS);
+	hw_retained_republish_of(&a->status, &none, now.mono.ns / HW_NS_PER_MS);
+	hw_retained_republish_of(&a->discovery, &none, now.mono.ns / HW_NS_PER_MS);
 }
 
 /* Between settling and this a goodbye may have come that counts for nothing: the status that it stands in the place of
  * is owed again, and we may not send it any more. */
 void hw_app_cluster_released(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o)
 {
-	struct hw_partitions owed = {{0}};
-	add_owed(&owed, &o->clean, gate_of(a)->owed_status);
-	del_all(&o->clean, &owed);
+	struct hw_partitions pending = {{0}};
+	add_pending(&pending, &o->clean, gate_of(a)->pending_status);
+	del_all(&o->clean, &pending);
 	lose(a, now, &o->set);
 	hw_app_standby_released(a);
 }
@@ -233,7 +234,7 @@ static void make_good(struct hw_app *a, struct hw_now now, const struct hw_parti
 	if (!hw_partitions_any(set) || hw_app_standby_loaded(a))
 		return;
 	hw_redis_compare(a->redis);
-	hw_owed_republish_of(&a->status, set, now.mono.ns / HW_NS_PER_MS);
+	hw_retained_republish_of(&a->status, set, now.mono.ns / HW_NS_PER_MS);
 }
 
 void hw_app_cluster_gap(struct hw_app *a)
@@ -283,7 +284,7 @@ static void decide(struct hw_app *a, struct hw_now now)
 	del_all(&decided, &g->drained);
 	set_roles(a, &decided, HW_ROLE_DECIDES);
 	make_good(a, now, &g->compare);
-	hw_owed_republish_of(&a->discovery, &all, now.mono.ns / HW_NS_PER_MS);
+	hw_retained_republish_of(&a->discovery, &all, now.mono.ns / HW_NS_PER_MS);
 	if (a->keyspace)
 		hw_keyspace_compare(a->keyspace);
 	g->waits = g->compare = (struct hw_partitions){{0}};
@@ -299,7 +300,7 @@ static struct hw_partitions unclean(const struct hw_app *a)
 {
 	static const struct hw_partitions all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
 	struct hw_partitions set = hw_monitor_takes_over(a->monitor);
-	const struct hw_partitions unswept = hw_owed_unswept(&a->status);
+	const struct hw_partitions unswept = hw_retained_unswept(&a->status);
 	add_all(&set, &unswept);
 	/* A will in a status's place is not heard either. */
 	const struct hw_partitions unheard = hw_monitor_unjudged_in(a->monitor);
@@ -315,7 +316,7 @@ static void settle(struct hw_app *a, struct hw_now now)
 	const struct hw_partitions left = unclean(a);
 	g->settle_next = hw_mono_add(now.mono, SETTLE_EVERY_NS);
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
-		if (!hw_partitions_has(&g->drained, p) || g->owed_store[p] || g->owed_status[p] ||
+		if (!hw_partitions_has(&g->drained, p) || g->pending_store[p] || g->pending_status[p] ||
 		    hw_partitions_has(&g->waits, p))
 			continue;
 		hw_partitions_del(&g->drained, p);

@@ -30,7 +30,7 @@ struct hw_cluster_gate {
 	                                  again, and nothing of them is written, before that is done */
 	uint32_t unsay_at, unsay_left; /* the next record, and how many are still to be looked at */
 
-	uint32_t owed_store[HW_PARTITIONS], owed_status[HW_PARTITIONS]; /* devices */
+	uint32_t pending_store[HW_PARTITIONS], pending_status[HW_PARTITIONS]; /* devices */
 };
 
 /* OWN, LOSE, DRAIN, RESUME. */
@@ -57,6 +57,6 @@ void hw_app_cluster_unsay(struct hw_app *a, struct hw_ref device);
 bool hw_app_cluster_unsays(const struct hw_app *a, unsigned partition);
 bool hw_app_cluster_unsays_any(const struct hw_app *a);
 /* Something is owed to the store of this device, and was not; or the other way round. */
-void hw_app_cluster_owed(struct hw_app *a, const struct hw_device *d, bool owed);
+void hw_app_cluster_pending(struct hw_app *a, const struct hw_device *d, bool pending);
 
 #endif

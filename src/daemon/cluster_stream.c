@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cluster_priv.h"
-#include "debts.h"
+#include "pending.h"
 #include "redis/tail.h"
 #include "turn.h"
 #include "wake.h"

@@ -73,7 +73,8 @@ static void add_numbers(const struct hw_app *a, cJSON *j)
 	cJSON_AddNumberToObject(j, "devices", s->count[HW_STATE_ONLINE] + s->count[HW_STATE_OFFLINE]);
 	cJSON_AddNumberToObject(j, "online", s->count[HW_STATE_ONLINE]);
 	cJSON_AddNumberToObject(j, "offline", s->count[HW_STATE_OFFLINE]);
-	cJSON_AddNumberToObject(j, "owed", (double)(a->status.owed > a->owed_store ? a->status.owed : a->owed_store));
+	cJSON_AddNumberToObject(j, "owed",
+	                        (double)(a->status.pending > a->pending_store ? a->status.pending : a->pending_store));
 }
 
 /* With our prefix: the contract has it that all nodes have the same. */

@@ -134,7 +134,7 @@ struct hw_app {
 	struct hw_app_reader reader[HW_READERS_MAX];
 	unsigned n_readers;
 	uint64_t barrier_out; /* the last that was sent */
-	struct hw_owed status, discovery;
+	struct hw_retained_sink status, discovery;
 	struct hw_notifier *notifier;
 	struct hw_share share;
 	struct hw_app_alone alone;
@@ -158,7 +158,7 @@ struct hw_app {
 	struct hw_mono publisher_lost; /* while it is not up: since when; 0: since the start */
 	bool publisher_up, publisher_ever_up, redis_up, redis_ever_up, loading;
 	char publisher_why[512], redis_why[512], mqtt_lacks[800];
-	uint64_t owed_store;       /* devices with HW_OWED_STORE */
+	uint64_t pending_store;    /* devices with HW_PENDING_STORE */
 	struct hw_mono redis_late; /* since when Redis has not confirmed: 0: it does */
 	bool releasing;            /* statuses no longer wait for Redis: sweep under way */
 	uint32_t release_at;

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "debts.h"
 #include "heartwheel/print.h"
+#include "pending.h"
 #include "presence.h"
 
 #define PAYLOAD_MAX      512

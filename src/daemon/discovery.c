@@ -32,12 +32,12 @@ void hw_discovery_slug(struct hw_id id, char slug[HW_SLUG_MAX + 1])
 		snprintf(slug + n, HW_SLUG_MAX + 1 - n, "_%08x", hw_fnv32(id.text, id.len));
 }
 
-static const struct hw_app *app_of(const struct hw_owed *s)
+static const struct hw_app *app_of(const struct hw_retained_sink *s)
 {
 	return (const struct hw_app *)(const void *)((const char *)s - offsetof(struct hw_app, discovery));
 }
 
-static bool wanted(const struct hw_owed *s, const struct hw_group *g)
+static bool wanted(const struct hw_retained_sink *s, const struct hw_group *g)
 {
 	return app_of(s)->start->mqtt.homeassistant && g->status.filter;
 }
@@ -103,7 +103,7 @@ static void write_config(const struct hw_app *a, const char *slug, struct hw_id 
 	add(t, "},\"origin\":{\"name\":\"heartwheel\",\"sw_version\":\"" HW_VERSION "\"}}");
 }
 
-static int topic(const struct hw_owed *s, const struct hw_device *d, char *buf, size_t cap)
+static int topic(const struct hw_retained_sink *s, const struct hw_device *d, char *buf, size_t cap)
 {
 	char slug[HW_SLUG_MAX + 1];
 	hw_discovery_slug(hw_device_id(d), slug);
@@ -112,10 +112,11 @@ static int topic(const struct hw_owed *s, const struct hw_device *d, char *buf, 
 	return n < 0 || (size_t)n >= cap ? -1 : n;
 }
 
-static int payload(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *buf, size_t cap)
+static int payload(const struct hw_retained_sink *s, struct hw_now now, const struct hw_device *d, char *buf,
+                   size_t cap)
 {
 	struct hw_id id = hw_device_id(d);
-	char slug[HW_SLUG_MAX + 1], status[HW_OWED_PAYLOAD_MAX];
+	char slug[HW_SLUG_MAX + 1], status[HW_RETAINED_PAYLOAD_MAX];
 	struct text t = {.buf = buf, .cap = cap};
 	(void)now;
 	hw_discovery_slug(id, slug);
@@ -128,11 +129,11 @@ static int payload(const struct hw_owed *s, struct hw_now now, const struct hw_d
 	return t.full ? -1 : (int)t.len;
 }
 
-const struct hw_owed_kind hw_discovery_kind = {.owed = HW_OWED_DISCOVERY,
-                                               .queued = HW_QUEUED_DISCOVERY,
-                                               .token = UINT64_C(1) << 62,
-                                               .lenient = true,
-                                               .wanted = wanted,
-                                               .version = version,
-                                               .topic = topic,
-                                               .payload = payload};
+const struct hw_retained_kind hw_discovery_kind = {.pending = HW_PENDING_DISCOVERY,
+                                                   .queued = HW_QUEUED_DISCOVERY,
+                                                   .token = UINT64_C(1) << 62,
+                                                   .lenient = true,
+                                                   .wanted = wanted,
+                                                   .version = version,
+                                                   .topic = topic,
+                                                   .payload = payload};

@@ -9,7 +9,7 @@
 #include "cluster_broker.h"
 #include "cluster_standby.h"
 #include "deaf.h"
-#include "debts.h"
+#include "pending.h"
 #include "probes.h"
 #include "sightings.h"
 
@@ -49,7 +49,7 @@ void hw_app_tell_clients(struct hw_app *a, struct hw_event_id at, const struct h
 static void await_store(struct hw_app *a, const struct hw_device *d, const struct hw_transition *t)
 {
 	struct hw_event e = event_of(a, (struct hw_event_id){0}, d, t);
-	if (hw_device_noted(d, HW_OWED_STORE))
+	if (hw_device_noted(d, HW_PENDING_STORE))
 		hw_control_pending(a->control, &e);
 }
 
@@ -63,17 +63,17 @@ static void on_transition(struct hw_app *a, struct hw_now now, const struct hw_t
 		hw_histogram_add(&a->detection, (double)t->delay_ns / 1e9);
 		hw_control_detected(a->control, t->delay_ns);
 	}
-	hw_owed_add(&a->status, t->device.index);
+	hw_retained_add(&a->status, t->device.index);
 	hw_app_discover(a, now, t->device, d);
 	hw_notifier_transition(a->notifier, now, t);
 	if (a->redis) {
-		hw_app_owe_store(a, now, d, t);
+		hw_app_set_store_pending(a, now, d, t);
 		await_store(a, d, t);
 	} else {
 		hw_app_tell_clients(a, (struct hw_event_id){0}, t);
 	}
-	if (!hw_device_noted(d, HW_OWED_STORE) || a->redis_late.ns)
-		hw_owed_release(&a->status, t->device, now.mono.ns / HW_NS_PER_MS);
+	if (!hw_device_noted(d, HW_PENDING_STORE) || a->redis_late.ns)
+		hw_retained_release(&a->status, t->device, now.mono.ns / HW_NS_PER_MS);
 	hw_app_reap_if_done(a, t->device, d);
 }
 
@@ -198,7 +198,7 @@ void hw_app_dispatch(struct hw_app *a, struct hw_now now, const struct hw_out *o
 			hw_redis_look(a->redis, now, out->device);
 		break;
 	case HW_OUT_STATUS:
-		hw_app_owe_status(a, now, out->device);
+		hw_app_set_status_pending(a, now, out->device);
 		break;
 	case HW_OUT_BARRIER:
 		on_barrier(a, now, out->barrier);

@@ -60,7 +60,7 @@ static void on_up(struct hw_app_reader *r, struct hw_now now)
 	hw_app_cluster_reader(r, now, true);
 	/* Wills that were published while it was away may stand where our retained statuses did. */
 	if (r->ever_up)
-		hw_owed_republish(&r->app->status, now.mono.ns / HW_NS_PER_MS);
+		hw_retained_republish(&r->app->status, now.mono.ns / HW_NS_PER_MS);
 	r->ever_up = true;
 	hw_app_hurry(r->app);
 }

@@ -11,9 +11,9 @@
 #include "cluster_show.h"
 #include "cluster_standby.h"
 #include "cluster_view.h"
-#include "debts.h"
 #include "hooks.h"
 #include "notify/show.h"
+#include "pending.h"
 #include "probes.h"
 #include "reload.h"
 #include "turn.h"
@@ -81,7 +81,7 @@ static void status(void *arg, struct hw_control_status *out)
 		             : a->redis_up              ? HW_REDIS_WRITES
 		                                        : HW_REDIS_AWAY;
 	out->loading = a->loading && !hw_app_stands_by(a);
-	out->owed = hw_app_owed(a, now, &out->owed_oldest_ms);
+	out->pending = hw_app_pending(a, now, &out->pending_oldest_ms);
 }
 
 static enum hw_forgotten forget(void *arg, uint64_t ticket, const char *id, size_t len)
@@ -192,7 +192,7 @@ static void core_metrics(const struct hw_app *a, struct evbuffer *b)
 	struct hw_control_clients clients = hw_control_clients(a->control);
 	struct hw_now now = hw_app_now();
 	int64_t oldest_ms;
-	hw_app_owed(a, now, &oldest_ms);
+	hw_app_pending(a, now, &oldest_ms);
 	hw_metric_one(b, "owed_oldest_seconds", "gauge", "How long a device's state has been owed to a sink, at most.",
 	              (double)oldest_ms / 1e3);
 	hw_metric_one(b, "start_time_seconds", "gauge", "When the daemon started, as Unix time.",
@@ -262,11 +262,11 @@ static void metrics(void *arg, struct evbuffer *b)
 	hw_metric_one(b, "barrier_seconds", "gauge", "Smoothed round trip of a barrier through the broker.",
 	              (double)hw_monitor_stats(a->monitor)->barrier_rtt_ns / 1e9);
 	hw_metric_family(b, "owed", "gauge", "Devices whose current state a sink has not confirmed.");
-	hw_metric_labelled(b, "owed", "sink", "mqtt", (double)a->status.owed);
+	hw_metric_labelled(b, "owed", "sink", "mqtt", (double)a->status.pending);
 	if (a->start->mqtt.homeassistant)
-		hw_metric_labelled(b, "owed", "sink", "homeassistant", (double)a->discovery.owed);
+		hw_metric_labelled(b, "owed", "sink", "homeassistant", (double)a->discovery.pending);
 	if (a->redis)
-		hw_metric_labelled(b, "owed", "sink", "redis", (double)a->owed_store);
+		hw_metric_labelled(b, "owed", "sink", "redis", (double)a->pending_store);
 	redis_metrics(a, b);
 	keyspace_metrics(a, b);
 	mqtt_metrics(a, b);

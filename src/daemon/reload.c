@@ -13,9 +13,9 @@
 
 #include "conf/file.h"
 #include "deaf.h"
-#include "debts.h"
 #include "hooks.h"
 #include "http/socket.h"
+#include "pending.h"
 #include "run/manager.h"
 #include "specs.h"
 #include "subscriptions.h"

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-int hw_status_payload(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *buf, size_t cap)
+int hw_status_payload(const struct hw_retained_sink *s, struct hw_now now, const struct hw_device *d, char *buf,
+                      size_t cap)
 {
 	if (!hw_monitor_group_of(s->m, d)->status.filter)
 		return -1;
@@ -37,7 +38,7 @@ int hw_status_payload(const struct hw_owed *s, struct hw_now now, const struct h
 	return (int)len;
 }
 
-static bool wanted(const struct hw_owed *s, const struct hw_group *g)
+static bool wanted(const struct hw_retained_sink *s, const struct hw_group *g)
 {
 	(void)s;
 	return g->status.filter != NULL;
@@ -48,16 +49,16 @@ static uint64_t version(const struct hw_device *d)
 	return d->seq;
 }
 
-static int topic(const struct hw_owed *s, const struct hw_device *d, char *buf, size_t cap)
+static int topic(const struct hw_retained_sink *s, const struct hw_device *d, char *buf, size_t cap)
 {
 	struct hw_id id = hw_device_id(d);
 	return hw_group_status_topic(hw_monitor_group_of(s->m, d), id.text, id.len, buf, cap);
 }
 
-const struct hw_owed_kind hw_status_kind = {.owed = HW_OWED_STATUS,
-                                            .queued = HW_QUEUED_STATUS,
-                                            .token = UINT64_C(2) << 62,
-                                            .wanted = wanted,
-                                            .version = version,
-                                            .topic = topic,
-                                            .payload = hw_status_payload};
+const struct hw_retained_kind hw_status_kind = {.pending = HW_PENDING_STATUS,
+                                                .queued = HW_QUEUED_STATUS,
+                                                .token = UINT64_C(2) << 62,
+                                                .wanted = wanted,
+                                                .version = version,
+                                                .topic = topic,
+                                                .payload = hw_status_payload};

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The retained status of a device, as a kind of message that is owed (owed.h). */
+/* The retained status of a device, as a kind of message that is owed (retained_sink.h). */
 #ifndef HW_STATUS_H
 #define HW_STATUS_H
 
-#include "owed.h"
+#include "retained_sink.h"
 
-extern const struct hw_owed_kind hw_status_kind;
+extern const struct hw_retained_kind hw_status_kind;
 
 /*
  * The payload of a device's retained status, NUL-terminated. Returns its length; 0 for a clearing (forgotten); -1 if
  * its group publishes none, or it does not fit.
  */
-int hw_status_payload(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *buf, size_t cap);
+int hw_status_payload(const struct hw_retained_sink *s, struct hw_now now, const struct hw_device *d, char *buf,
+                      size_t cap);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "alone.h"
 #include "cluster_priv.h"
-#include "debts.h"
 #include "fanout.h"
+#include "pending.h"
 #include "turn.h"
 #include "wake.h"
 
@@ -20,7 +20,7 @@ static void on_confirmed(void *arg, struct hw_ref ref, uint64_t seq)
 	struct hw_device *d = hw_app_device(a, ref);
 	if (!d || d->seq != seq || !hw_app_settle_store(a, d))
 		return;
-	hw_owed_release(&a->status, ref, hw_app_now().mono.ns / HW_NS_PER_MS);
+	hw_retained_release(&a->status, ref, hw_app_now().mono.ns / HW_NS_PER_MS);
 	hw_app_reap_if_done(a, ref, d);
 	/* What was released is published once for all that one reply confirms. */
 	hw_app_soon(a);
@@ -31,9 +31,9 @@ static void on_dropped(void *arg, struct hw_ref ref, uint64_t seq)
 {
 	struct hw_app *a = arg;
 	const struct hw_device *d = hw_app_device(a, ref);
-	bool owed = d && d->seq == seq && hw_device_noted(d, HW_OWED_STORE);
+	bool pending = d && d->seq == seq && hw_device_noted(d, HW_PENDING_STORE);
 	on_confirmed(arg, ref, seq);
-	if (owed)
+	if (pending)
 		hw_app_cluster_unsay(a, ref);
 }
 
@@ -135,10 +135,10 @@ static void on_outbox(void *arg, const char *id, size_t id_len, const char *payl
 	(void)payload;
 	uint32_t i = hw_registry_find(hw_monitor_registry(a->monitor), id, id_len);
 	if (i != HW_NIL) {
-		hw_app_owe_status(a, now, hw_registry_ref(hw_monitor_registry(a->monitor), i));
+		hw_app_set_status_pending(a, now, hw_registry_ref(hw_monitor_registry(a->monitor), i));
 	} else if (len == 0 && hw_monitor_load_forgotten(a->monitor, id, id_len, &ref) == 0) {
-		hw_owed_add(&a->status, ref.index);
-		hw_owed_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
+		hw_retained_add(&a->status, ref.index);
+		hw_retained_release(&a->status, ref, now.mono.ns / HW_NS_PER_MS);
 		hw_app_discover(a, now, ref, hw_app_device(a, ref));
 		hw_app_reap_if_done(a, ref, hw_app_device(a, ref));
 	}

@@ -10,9 +10,9 @@
 #include <limits.h>
 
 #include "cluster.h"
-#include "debts.h"
 #include "fanout.h"
 #include "feed.h"
+#include "pending.h"
 #include "presence.h"
 #include "wake.h"
 
@@ -36,7 +36,7 @@ static bool is_unread(const struct hw_app *a)
 static void plan(struct hw_app *a, struct hw_now now, bool soon)
 {
 	int64_t wait_ns = a->stopping ? HW_PACE_WAIT_MAX_NS : hw_pace_wait_ns(a->monitor, now);
-	int64_t status_ms = hw_owed_wait_ms(&a->status), discovery_ms = hw_owed_wait_ms(&a->discovery);
+	int64_t status_ms = hw_retained_wait_ms(&a->status), discovery_ms = hw_retained_wait_ms(&a->discovery);
 	if (status_ms < 0 || (discovery_ms >= 0 && discovery_ms < status_ms))
 		status_ms = discovery_ms;
 	if (status_ms >= 0 && status_ms * HW_NS_PER_MS < wait_ns)
@@ -107,8 +107,8 @@ void hw_app_turn(struct hw_app *a)
 	hw_app_cluster_turn(a, now);
 	if (a->publisher) {
 		hw_app_presence(a, now);
-		more |= hw_owed_pump(&a->status, now, &a->statuses_left);
-		more |= hw_owed_pump(&a->discovery, now, &a->statuses_left);
+		more |= hw_retained_pump(&a->status, now, &a->statuses_left);
+		more |= hw_retained_pump(&a->discovery, now, &a->statuses_left);
 		hw_publisher_flush(a->publisher);
 		hw_publisher_flush(a->barriers.publisher);
 	}

@@ -85,7 +85,7 @@ static bool add_edge(struct hw_redis *r, struct hw_call *c, uint64_t place)
 	if (s->marks[e->t.device.index] & HW_MARK_IN_FLIGHT)
 		return false;
 	/* The broker may have acknowledged long ago what is sent again. */
-	bool payload = e->t.seq == d->seq && (!e->again || hw_device_noted(d, HW_OWED_STATUS));
+	bool payload = e->t.seq == d->seq && (!e->again || hw_device_noted(d, HW_PENDING_STATUS));
 	hw_item_write(r, "E", d, &e->t, payload);
 	s->marks[e->t.device.index] &= (uint8_t)~HW_MARK_FULL;
 	note_item(c, e, place, false);

@@ -197,7 +197,7 @@ void hw_item_rewrite(struct hw_redis *r, const struct hw_device *d, struct hw_re
 		.last_seen_ms = just_heard ? d->since_ms : hw_device_last_seen_ms(d, now),
 		.seq = d->seq,
 	};
-	bool payload = (untold || t->state == HW_STATE_FORGOTTEN) && hw_device_noted(d, HW_OWED_STATUS);
+	bool payload = (untold || t->state == HW_STATE_FORGOTTEN) && hw_device_noted(d, HW_PENDING_STATUS);
 	hw_item_write(r, untold ? "E" : "W", d, t, payload);
 }
 

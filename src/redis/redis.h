@@ -41,7 +41,7 @@ struct hw_redis_conf {
 };
 
 /* The device's state is owed to the store, or to the broker: set and cleared by whoever owes it. */
-enum { HW_OWED_STORE = HW_NOTE(0), HW_OWED_STATUS = HW_NOTE(1) };
+enum { HW_PENDING_STORE = HW_NOTE(0), HW_PENDING_STATUS = HW_NOTE(1) };
 
 /* Where a device belongs, and what we own that with. */
 struct hw_ownership {

@@ -62,7 +62,7 @@ bool hw_resync_is_of_interest(const struct hw_monitor *m, const char *id, size_t
 		return true;
 	const struct hw_device *d = hw_registry_at(devices, i);
 	return (hw_device_source(d) & HW_SOURCE_KEY) ||
-	       (hw_device_state(d) != HW_STATE_ONLINE && !hw_device_noted(d, HW_OWED_STORE));
+	       (hw_device_state(d) != HW_STATE_ONLINE && !hw_device_noted(d, HW_PENDING_STORE));
 }
 
 /* --- the keys that are there -------------------------------------------------------------------------------------- */

@@ -377,7 +377,7 @@ void nw_oracle_failover(struct nw_world *w)
 {
 	inherit_grants(w, w->master - 1, w->master);
 	for (size_t i = 0; i < w->n_seen; i++) {
-		w->seen[i].owed = 0;
+		w->seen[i].pending = 0;
 		if (w->seen[i].lost == INT64_MAX && !has_entry(&w->redis[w->master], &w->seen[i]))
 			w->seen[i].lost = w->t;
 	}
@@ -397,7 +397,7 @@ void nw_oracle_connects(struct nw_world *w, struct nw_host *h)
 	for (size_t i = 0; i < w->n_seen; i++) {
 		struct nw_edge_seen *e = &w->seen[i];
 		if (e->host == h->index && e->forgotten == INT64_MAX && w->t - e->confirmed < 55 * HW_NS_PER_S)
-			e->owed = w->t;
+			e->pending = w->t;
 	}
 }
 
@@ -407,9 +407,9 @@ static void wait_for_edges(struct nw_world *w)
 	for (size_t i = 0; i < w->n_seen; i++) {
 		struct nw_edge_seen *e = &w->seen[i];
 		const struct nw_host *h = &w->host[e->host];
-		if (e->owed && e->forgotten == INT64_MAX && e->lost != INT64_MAX &&
+		if (e->pending && e->forgotten == INT64_MAX && e->lost != INT64_MAX &&
 		    (!nw_host_acts(w, h) || h->cut_redis > w->t || w->redis_stands > w->t))
-			e->owed += STEPS * NW_STEP_NS;
+			e->pending += STEPS * NW_STEP_NS;
 	}
 }
 
@@ -417,7 +417,7 @@ static void wait_for_edges(struct nw_world *w)
  * one could answer; or it was confirmed too long before. */
 static bool is_excused(const struct nw_edge_seen *e)
 {
-	return e->lost != INT64_MAX && (e->owed == 0 || e->forgotten < e->owed + 8 * HW_NS_PER_S);
+	return e->lost != INT64_MAX && (e->pending == 0 || e->forgotten < e->pending + 8 * HW_NS_PER_S);
 }
 
 static void check_edges(struct nw_world *w)

@@ -211,7 +211,7 @@ static bool add_edge(struct hw_redis *r, struct nw_call *c, uint64_t place)
 	if (d && r->flying[e->t.device.index])
 		return false;
 	if (d) {
-		i->outbox = e->t.seq == d->seq && (!e->again || hw_device_noted(d, HW_OWED_STATUS));
+		i->outbox = e->t.seq == d->seq && (!e->again || hw_device_noted(d, HW_PENDING_STATUS));
 		i->to.state = e->t.state;
 		i->to.reason = e->t.reason;
 		i->to.since_ms = e->t.time_ms;

@@ -457,7 +457,7 @@ struct nw_edge_seen {
 	uint64_t seq;
 	struct hw_token token;
 	int64_t confirmed, lost, forgotten; /* lost: the master has no entry of it since then; INT64_MAX: never */
-	int64_t owed;                       /* its host is connected to the present master since then; 0: it is not */
+	int64_t pending;                    /* its host is connected to the present master since then; 0: it is not */
 };
 
 struct nw_count {

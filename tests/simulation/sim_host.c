@@ -57,7 +57,7 @@ static struct hw_device *by_ref(const struct sim *s, struct hw_ref ref)
 
 static void reap_if_done(struct sim *s, uint32_t n, struct hw_ref ref)
 {
-	if (!s->host.owed[n].store && !s->host.owed[n].status)
+	if (!s->host.pending[n].store && !s->host.pending[n].status)
 		hw_monitor_reap(s->host.m, ref);
 }
 
@@ -68,7 +68,7 @@ static void sim_host_acked(struct sim *s, uint32_t n, uint64_t seq)
 	uint32_t i = find(s, n);
 	if (i == HW_NIL || hw_registry_at(r, i)->seq != seq)
 		return;
-	s->host.owed[n].status = s->host.owed[n].flies = false;
+	s->host.pending[n].status = s->host.pending[n].flies = false;
 	reap_if_done(s, n, hw_registry_ref(r, i));
 }
 
@@ -94,8 +94,8 @@ static void publish(struct sim *s, struct hw_ref ref)
 	                       .number = d->seq};
 	if (s->lie != SIM_UNSENT_STATUS)
 		sim_broker_send(s, s->plan.devices + s->plan.readers + 1, p, s->plan.delay_ns);
-	s->host.owed[n].flies = true;
-	s->host.owed[n].since = s->now;
+	s->host.pending[n].flies = true;
+	s->host.pending[n].since = s->now;
 	if (s->lie == SIM_UNSENT_STATUS)
 		sim_host_acked(s, n, d->seq);
 }
@@ -112,8 +112,8 @@ void sim_host_confirmed(struct sim *s, uint32_t n, struct hw_ref ref, uint64_t s
 	const struct hw_device *d = by_ref(s, ref);
 	if (!d || d->seq != seq)
 		return;
-	s->host.owed[n].store = false;
-	if (s->host.owed[n].status)
+	s->host.pending[n].store = false;
+	if (s->host.pending[n].status)
 		publish(s, ref);
 	else
 		reap_if_done(s, n, ref);
@@ -131,8 +131,8 @@ void sim_host_newer(struct sim *s, struct hw_ref ref, uint64_t stored_seq)
 	const struct hw_device *d = by_ref(s, ref);
 	if (!d || !hw_monitor_adopt_seq(s->host.m, ref, stored_seq))
 		return;
-	struct sim_owed *owed = &s->host.owed[sim_host_number(d)];
-	owed->store = owed->status = true;
+	struct sim_owed *pending = &s->host.pending[sim_host_number(d)];
+	pending->store = pending->status = true;
 	give(s, ref, SIM_REWRITE);
 }
 
@@ -144,9 +144,9 @@ void sim_host_republish(struct sim *s)
 		const struct hw_device *d = hw_registry_at(r, i);
 		if (!d)
 			continue;
-		s->host.owed[sim_host_number(d)].status = true;
-		s->host.owed[sim_host_number(d)].flies = false;
-		if (!s->host.owed[sim_host_number(d)].store)
+		s->host.pending[sim_host_number(d)].status = true;
+		s->host.pending[sim_host_number(d)].flies = false;
+		if (!s->host.pending[sim_host_number(d)].store)
 			publish(s, hw_registry_ref(r, i));
 	}
 }
@@ -159,7 +159,7 @@ static void on_transition(struct sim *s, const struct hw_transition *t)
 	sim_oracle_transition(s, n, t);
 	if (s->lie == SIM_TWICE && t->state == HW_STATE_OFFLINE)
 		sim_oracle_transition(s, n, t);
-	s->host.owed[n] = (struct sim_owed){.store = true, .status = true};
+	s->host.pending[n] = (struct sim_owed){.store = true, .status = true};
 	give(s, t->device, SIM_EDGE);
 }
 
@@ -168,9 +168,9 @@ static void on_status(struct sim *s, struct hw_ref ref)
 	const struct hw_device *d = by_ref(s, ref);
 	if (!d)
 		return;
-	struct sim_owed *owed = &s->host.owed[sim_host_number(d)];
-	owed->status = true;
-	if (!owed->store)
+	struct sim_owed *pending = &s->host.pending[sim_host_number(d)];
+	pending->status = true;
+	if (!pending->store)
 		publish(s, ref);
 }
 

@@ -43,7 +43,7 @@ struct sim_host {
 	int64_t wall_offset_ms;
 	uint32_t due_stamp, tick_stamp;
 	struct sim_link link[SIM_READERS_MAX + 2]; /* after the readers: barriers, statuses */
-	struct sim_owed *owed;                     /* owned; a device */
+	struct sim_owed *pending;                  /* owned; a device */
 	struct sim_gathered *gathered;             /* owned; a reader */
 	uint64_t leftovers;                        /* so often the core has not worked off all that it was given */
 	bool loading, load_wanted;

@@ -223,14 +223,14 @@ void sim_host_reload(struct sim *s)
 
 void sim_host_init(struct sim *s)
 {
-	s->host.owed = sim_calloc(s->plan.devices, sizeof(*s->host.owed));
+	s->host.pending = sim_calloc(s->plan.devices, sizeof(*s->host.pending));
 	sim_feed_init(s);
 }
 
 void sim_host_fini(struct sim *s)
 {
 	hw_monitor_free(s->host.m);
-	free(s->host.owed);
+	free(s->host.pending);
 	sim_feed_fini(s);
 }
 
@@ -259,7 +259,7 @@ void sim_host_on_start(struct sim *s)
 	h->load_at = 0;
 	h->loading = h->load_wanted = true;
 	h->started_wall_ms = now.wall_ms;
-	memset(h->owed, 0, s->plan.devices * sizeof(*h->owed));
+	memset(h->pending, 0, s->plan.devices * sizeof(*h->pending));
 	sim_oracle_started(s);
 	h->link[s->plan.readers + 1].wait_ns = 0;
 	sim_at(s, s->now + HW_NS_PER_S / 40, SIM_HOST_DIAL, s->plan.readers + 1, ++h->link[s->plan.readers + 1].stamp,

@@ -263,12 +263,12 @@ static void check_kept(struct sim *s, uint32_t i, const struct hw_device *d)
 		sim_breach(s, "d%u: the store has %s, seq %" PRIu64 ", the monitor %s, seq %" PRIu64, i,
 		           r->known ? hw_state_name(r->state) : "nothing", r->seq,
 		           known ? hw_state_name(hw_device_state(d)) : "nothing", d ? (uint64_t)d->seq : 0);
-	const struct sim_owed *owed = &s->host.owed[i];
-	if (owed->status && owed->flies && s->now - owed->since < HW_NS_PER_S)
+	const struct sim_owed *pending = &s->host.pending[i];
+	if (pending->status && pending->flies && s->now - pending->since < HW_NS_PER_S)
 		return;
-	if (owed->status && sim_host_now(s).wall_ms - d->since_ms >= 1000)
+	if (pending->status && sim_host_now(s).wall_ms - d->since_ms >= 1000)
 		sim_breach(s, "d%u: its status is still owed", i);
-	if (!known || kept->unheard || owed->status)
+	if (!known || kept->unheard || pending->status)
 		return;
 	if (!kept->any || !kept->by_monitor || kept->seq != d->seq ||
 	    kept->online != (hw_device_state(d) == HW_STATE_ONLINE))

@@ -121,7 +121,7 @@ START_TEST(status_says_all)
 	server_beat(&s, 0, "a", NULL);
 	server_beat(&s, 0, "b", NULL);
 	server_beat(&s, 1, "f/c", "{\"online\":false}");
-	s.status.owed = 7;
+	s.status.pending = 7;
 	ck_assert_int_eq(get(&s, "/v1/status", &r), 200);
 	cJSON *json = cJSON_Parse(r.body);
 	expect_keys(json, "node version uptime_s blind blind_cause blind_for_ms judges_in_ms starting mqtt broker "
@@ -176,11 +176,11 @@ START_TEST(health_and_readiness)
 	ck_assert_str_eq(r.body, "{\"error\":\"Redis: nothing can be written: OOM\"}\n");
 	expect_error(503);
 	s.status.store = HW_REDIS_WRITES;
-	s.status.owed = 3;
-	s.status.owed_oldest_ms = 10000;
+	s.status.pending = 3;
+	s.status.pending_oldest_ms = 10000;
 	ck_assert_int_eq(get(&s, "/readyz", &r), 200);
 	reply_fini(&r);
-	s.status.owed_oldest_ms = 10001;
+	s.status.pending_oldest_ms = 10001;
 	s.status.loading = true;
 	get(&s, "/readyz", &r);
 	ck_assert_str_eq(

@@ -28,8 +28,8 @@ START_TEST(status)
 	hw_monitor_link(s.monitor, s.now, 0, false);
 	s.now.mono.ns += 12 * HW_NS_PER_S;
 	s.status.loading = true;
-	s.status.owed = 12345;
-	s.status.owed_oldest_ms = 61000;
+	s.status.pending = 12345;
+	s.status.pending_oldest_ms = 61000;
 	transition("a", HW_STATE_OFFLINE, HW_REASON_TIMEOUT);
 	ck_assert_int_eq(ctl("status"), 0);
 	ck_assert_ptr_nonnull(
@@ -228,18 +228,18 @@ START_TEST(check)
 	ck_assert_ptr_eq(strchr(out, '|'), strrchr(out, '|'));
 	s.status.redis = "away";
 	s.status.mqtt = "away";
-	s.status.owed = 3;
-	s.status.owed_oldest_ms = 11000;
+	s.status.pending = 3;
+	s.status.pending_oldest_ms = 11000;
 	ck_assert_int_eq(ctl("check --group fast"), 1);
 	ck_assert_str_eq(
 		out, "HEARTWHEEL WARNING - 1 devices of fast: 1 online, 0 offline; Redis: away; 3 writes are pending, "
 		     "the oldest for 11s | offline=0;0;0;0;1 online=1;;;0;1\n");
-	s.status.owed = 1;
+	s.status.pending = 1;
 	ck_assert_int_eq(ctl("check --group fast"), 1);
 	ck_assert_ptr_nonnull(strstr(out, "; 1 write is pending, the oldest for 11s"));
 	ck_assert_int_eq(ctl("status"), 0);
 	ck_assert_ptr_nonnull(strstr(out, "\npending     1 write, the oldest for 11s\n"));
-	s.status.owed = 3;
+	s.status.pending = 3;
 	hw_monitor_link(s.monitor, s.now, 0, false);
 	s.now.mono.ns += 12 * HW_NS_PER_S;
 	ck_assert_int_eq(ctl("check -c 3"), 3);

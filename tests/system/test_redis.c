@@ -259,7 +259,7 @@ START_TEST(a_forgetting_older_than_the_store)
 	uint32_t i = rig_device(g, GROUP_PLAIN, "a");
 	struct hw_transition t = rig_change(g, i, HW_STATE_FORGOTTEN, HW_REASON_FORGET_AFTER);
 	rig_do(g, "HSET device:state:a seq %llu", (unsigned long long)t.seq + 5);
-	hw_device_note(rig_at(g, i), HW_OWED_STATUS, true);
+	hw_device_note(rig_at(g, i), HW_PENDING_STATUS, true);
 	hw_redis_transition(g->r, rig_now(), &t);
 	settle();
 	/* Not forgotten by that edge; adopted and rewritten as forgotten after it. */

@@ -292,7 +292,7 @@ START_TEST(the_outbox)
 	uint32_t a = rig_device(g, GROUP_PLAIN, "a"), b = rig_device(g, GROUP_PLAIN, "b");
 	cut_off();
 	struct hw_transition t = online(a);
-	hw_device_note(rig_at(g, b), HW_OWED_STATUS, true);
+	hw_device_note(rig_at(g, b), HW_PENDING_STATUS, true);
 	online(b);
 	settle();
 	hw_redis_published(g->r, "a", 1, t.seq, false);

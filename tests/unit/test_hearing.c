@@ -510,11 +510,11 @@ START_TEST(test_goodbyes_are_void_while_deaf)
 	lose_right();
 	world_pass(w, 30 * S);
 	ck_assert(deaf());
-	size_t owed = told(HW_OUT_STATUS);
+	size_t pending = told(HW_OUT_STATUS);
 	world_say(w, "nodes/a/status", "{\"online\":false}", false);
 	world_pass(w, 5 * S);
 	ck_assert_uint_eq(offline(), 0);
-	ck_assert_uint_eq(told(HW_OUT_STATUS), owed + 1);
+	ck_assert_uint_eq(told(HW_OUT_STATUS), pending + 1);
 }
 END_TEST
 
@@ -805,9 +805,9 @@ START_TEST(test_a_goodbye_in_the_grace_of_an_upstream)
 	world_say(w, "nodes/d/status", "{\"online\":false}", false);
 	world_say(w, topic, "on", false);
 	world_pass(w, S);
-	uint64_t owed = world_count(w, HW_OUT_STATUS, 0);
+	uint64_t pending = world_count(w, HW_OUT_STATUS, 0);
 	world_say(w, "nodes/a/status", "{\"online\":false}", true);
-	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), owed + (_i == 1));
+	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0), pending + (_i == 1));
 	world_say(w, "nodes/b/status", "{\"online\":false}", false);
 	world_say(w, "nodes/c/status", "{\"online\":false}", true);
 	world_say(w, "nodes/c/status", "{\"online\":false}", false);

@@ -75,8 +75,8 @@ START_TEST(as_the_twin)
 		out++;
 	ck_assert_uint_le(k.cap, held(&k) > 64 ? 4 * held(&k) : 256); /* what a storm has taken is given back */
 	struct hw_edges q = {0};
-	struct hw_edge owed = edge(in);
-	ck_assert_int_eq(hw_edges_push(&q, &owed), 0);
+	struct hw_edge pending = edge(in);
+	ck_assert_int_eq(hw_edges_push(&q, &pending), 0);
 	uint32_t n = held(&k);
 	ck_assert_uint_eq(hw_kept_put_back(&k, &q, 77), n);
 	expect_order(&q, out, in - out, 77);
@@ -110,7 +110,7 @@ START_TEST(the_mark)
 {
 	struct hw_kept k = {0};
 	struct hw_edges q = {0};
-	const struct hw_edge owed = {.t = {.seq = 1}};
+	const struct hw_edge pending = {.t = {.seq = 1}};
 	for (uint64_t seq = 0; seq < HW_KEPT_MARK + 1000; seq++) {
 		struct hw_edge e = edge(seq);
 		hw_kept_add(&k, &e, 1);
@@ -118,17 +118,17 @@ START_TEST(the_mark)
 	ck_assert_uint_eq(held(&k), HW_KEPT_MARK);
 	ck_assert_uint_eq(k.cap, HW_KEPT_MARK);
 	for (uint32_t i = 0; i < HW_EDGES_MARK - 1; i++)
-		ck_assert_int_eq(hw_edges_push(&q, &owed), 0);
+		ck_assert_int_eq(hw_edges_push(&q, &pending), 0);
 	ck_assert_uint_eq(hw_kept_put_back(&k, &q, 2), HW_KEPT_MARK);
 	expect_order(&q, 1000, HW_KEPT_MARK, 2);
-	ck_assert_int_eq(hw_edges_push(&q, &owed), 0);
-	ck_assert_int_lt(hw_edges_push(&q, &owed), 0);
+	ck_assert_int_eq(hw_edges_push(&q, &pending), 0);
+	ck_assert_int_lt(hw_edges_push(&q, &pending), 0);
 	ck_assert_uint_eq(q.edges, HW_KEPT_MARK + HW_EDGES_MARK);
 	q.sent = q.head + HW_KEPT_MARK;
 	hw_edges_confirm(&q, q.sent);
 	ck_assert_uint_eq(q.again, 0);
 	ck_assert_uint_eq(q.edges, HW_EDGES_MARK);
-	ck_assert_int_lt(hw_edges_push(&q, &owed), 0);
+	ck_assert_int_lt(hw_edges_push(&q, &pending), 0);
 	hw_edges_fini(&q);
 }
 END_TEST

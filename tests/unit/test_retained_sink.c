@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is owed to the broker, and in which order it goes: here the publisher is a list of what it has taken. */
 #include "../suite.h"
-#include "daemon/owed.h"
+#include "daemon/retained_sink.h"
 #include "world.h"
 
 #define DEVICES 2000
@@ -25,12 +25,12 @@ bool hw_publisher_publish(struct hw_publisher *p, const struct hw_publication *w
 {
 	world_must(p->room > 0 && p->n < 2 * DEVICES);
 	p->room--;
-	p->device[p->n] = (uint32_t)(what->subject & ~HW_OWED_TOKEN_KIND) - 1;
+	p->device[p->n] = (uint32_t)(what->subject & ~HW_RETAINED_TOKEN_KIND) - 1;
 	p->token[p->n++] = what->token;
 	return true;
 }
 
-static bool wanted(const struct hw_owed *s, const struct hw_group *g)
+static bool wanted(const struct hw_retained_sink *s, const struct hw_group *g)
 {
 	(void)s, (void)g;
 	return true;
@@ -41,28 +41,29 @@ static uint64_t version(const struct hw_device *d)
 	return d->seq;
 }
 
-static int topic(const struct hw_owed *s, const struct hw_device *d, char *buf, size_t cap)
+static int topic(const struct hw_retained_sink *s, const struct hw_device *d, char *buf, size_t cap)
 {
 	(void)s, (void)d;
 	return snprintf(buf, cap, "x");
 }
 
-static int payload(const struct hw_owed *s, struct hw_now now, const struct hw_device *d, char *buf, size_t cap)
+static int payload(const struct hw_retained_sink *s, struct hw_now now, const struct hw_device *d, char *buf,
+                   size_t cap)
 {
 	(void)now;
 	return topic(s, d, buf, cap);
 }
 
-static const struct hw_owed_kind kind = {.owed = HW_OWED_STATUS,
-                                         .queued = HW_QUEUED_STATUS,
-                                         .token = UINT64_C(0x4000000000000000),
-                                         .wanted = wanted,
-                                         .version = version,
-                                         .topic = topic,
-                                         .payload = payload};
+static const struct hw_retained_kind kind = {.pending = HW_PENDING_STATUS,
+                                             .queued = HW_QUEUED_STATUS,
+                                             .token = UINT64_C(0x4000000000000000),
+                                             .wanted = wanted,
+                                             .version = version,
+                                             .topic = topic,
+                                             .payload = payload};
 static struct world *w;
 static struct hw_publisher publisher;
-static struct hw_owed owed;
+static struct hw_retained_sink pending;
 static bool told[DEVICES], dropped[DEVICES];
 
 static void on_published(void *arg, struct hw_ref device, bool cleared)
@@ -92,17 +93,17 @@ static void begin(void)
 	memset(&publisher, 0, sizeof(publisher));
 	memset(told, 0, sizeof(told));
 	memset(dropped, 0, sizeof(dropped));
-	hw_owed_init(&owed, &kind);
-	owed.m = w->m;
-	owed.publisher = &publisher;
-	owed.on_published = on_published;
-	owed.on_dropped = on_dropped;
-	owed.sweep.rate = 1000000;
+	hw_retained_init(&pending, &kind);
+	pending.m = w->m;
+	pending.publisher = &publisher;
+	pending.on_published = on_published;
+	pending.on_dropped = on_dropped;
+	pending.sweep.rate = 1000000;
 }
 
 static void end(void)
 {
-	hw_owed_fini(&owed);
+	hw_retained_fini(&pending);
 	world_free(w);
 }
 
@@ -111,10 +112,10 @@ static void go_on(void)
 {
 	unsigned budget = 4096;
 	while (publisher.acked < publisher.n)
-		hw_owed_acked(&owed, publisher.token[publisher.acked++]);
+		hw_retained_acked(&pending, publisher.token[publisher.acked++]);
 	world_pass(w, 50 * MS);
 	publisher.room = ROOM;
-	hw_owed_pump(&owed, w->now, &budget);
+	hw_retained_pump(&pending, w->now, &budget);
 }
 
 static size_t times_told(uint32_t device)
@@ -129,12 +130,13 @@ static size_t times_told(uint32_t device)
 START_TEST(test_news_go_before_what_is_sent_again)
 {
 	const uint32_t last = DEVICES - 1;
-	hw_owed_republish(&owed, w->now.mono.ns / MS);
+	hw_retained_republish(&pending, w->now.mono.ns / MS);
 	go_on();
 	ck_assert_uint_eq(publisher.n, ROOM);
-	hw_owed_add(&owed, last);
-	ck_assert_int_eq(hw_owed_release(&owed, hw_registry_ref(hw_monitor_registry(w->m), last), w->now.mono.ns / MS),
-	                 0);
+	hw_retained_add(&pending, last);
+	ck_assert_int_eq(
+		hw_retained_release(&pending, hw_registry_ref(hw_monitor_registry(w->m), last), w->now.mono.ns / MS),
+		0);
 	size_t before = publisher.n;
 	while (!times_told(last) && publisher.n < DEVICES)
 		go_on();
@@ -145,14 +147,14 @@ END_TEST
 
 START_TEST(test_everybody_is_told_again)
 {
-	hw_owed_republish(&owed, w->now.mono.ns / MS);
-	for (int k = 0; k < 2 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+	hw_retained_republish(&pending, w->now.mono.ns / MS);
+	for (int k = 0; k < 2 * DEVICES / ROOM && (pending.sweeping || !hw_retained_idle(&pending)); k++)
 		go_on();
-	ck_assert(!owed.sweeping && hw_owed_idle(&owed));
+	ck_assert(!pending.sweeping && hw_retained_idle(&pending));
 	for (uint32_t i = 0; i < DEVICES; i++)
 		if (!told[i] || times_told(i) != 1)
 			ck_abort_msg("device %u was told %zu times", i, times_told(i));
-	ck_assert_uint_eq(owed.owed, 0);
+	ck_assert_uint_eq(pending.pending, 0);
 }
 END_TEST
 
@@ -161,18 +163,19 @@ END_TEST
 START_TEST(test_whose_state_is_not_stored_yet_is_told_again_once_it_is)
 {
 	struct hw_device *d = hw_registry_at(hw_monitor_registry(w->m), 7);
-	hw_device_note(d, HW_OWED_STORE, true);
-	hw_owed_republish(&owed, w->now.mono.ns / MS);
-	for (int k = 0; k < 2 * DEVICES / ROOM && (owed.sweeping || owed.owed > 1); k++)
+	hw_device_note(d, HW_PENDING_STORE, true);
+	hw_retained_republish(&pending, w->now.mono.ns / MS);
+	for (int k = 0; k < 2 * DEVICES / ROOM && (pending.sweeping || pending.pending > 1); k++)
 		go_on();
 	ck_assert_uint_eq(times_told(7), 0);
-	ck_assert_uint_eq(owed.owed, 1);
-	hw_device_note(d, HW_OWED_STORE, false);
-	ck_assert_int_eq(hw_owed_release(&owed, hw_registry_ref(hw_monitor_registry(w->m), 7), w->now.mono.ns / MS), 0);
+	ck_assert_uint_eq(pending.pending, 1);
+	hw_device_note(d, HW_PENDING_STORE, false);
+	ck_assert_int_eq(
+		hw_retained_release(&pending, hw_registry_ref(hw_monitor_registry(w->m), 7), w->now.mono.ns / MS), 0);
 	go_on();
 	go_on();
 	ck_assert_uint_eq(times_told(7), 1);
-	ck_assert_uint_eq(owed.owed, 0);
+	ck_assert_uint_eq(pending.pending, 0);
 }
 END_TEST
 
@@ -193,27 +196,27 @@ static bool is_given_away(uint32_t index)
 static void owe_all(void)
 {
 	for (uint32_t i = 0; i < DEVICES; i++) {
-		hw_owed_add(&owed, i);
-		ck_assert_int_eq(hw_owed_release(&owed, hw_registry_ref(hw_monitor_registry(w->m), i), 0), 0);
+		hw_retained_add(&pending, i);
+		ck_assert_int_eq(hw_retained_release(&pending, hw_registry_ref(hw_monitor_registry(w->m), i), 0), 0);
 	}
 }
 
 static void expect_only_ours(void)
 {
-	for (int k = 0; k < 2 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+	for (int k = 0; k < 2 * DEVICES / ROOM && (pending.sweeping || !hw_retained_idle(&pending)); k++)
 		go_on();
-	ck_assert(!owed.sweeping && hw_owed_idle(&owed));
+	ck_assert(!pending.sweeping && hw_retained_idle(&pending));
 	for (uint32_t i = 0; i < DEVICES; i++)
 		if (times_told(i) != !is_given_away(i))
 			ck_abort_msg("device %u was told %zu times", i, times_told(i));
-	ck_assert_uint_eq(owed.owed, 0);
+	ck_assert_uint_eq(pending.pending, 0);
 }
 
 START_TEST(test_what_another_node_owns_is_not_owed)
 {
 	give_away(HW_ROLE_WATCHES);
 	owe_all();
-	ck_assert_uint_lt(owed.owed, DEVICES);
+	ck_assert_uint_lt(pending.pending, DEVICES);
 	expect_only_ours();
 }
 END_TEST
@@ -221,19 +224,19 @@ END_TEST
 START_TEST(test_what_is_owed_is_given_up_with_its_partition)
 {
 	owe_all();
-	ck_assert_uint_eq(owed.owed, DEVICES);
+	ck_assert_uint_eq(pending.pending, DEVICES);
 	give_away(HW_ROLE_WATCHES);
 	expect_only_ours();
 	give_away(HW_ROLE_OWNS);
 	owe_all();
-	ck_assert_uint_eq(owed.owed, DEVICES);
+	ck_assert_uint_eq(pending.pending, DEVICES);
 }
 END_TEST
 
 START_TEST(test_what_another_node_owns_is_not_told_again)
 {
 	give_away(HW_ROLE_WATCHES);
-	hw_owed_republish(&owed, w->now.mono.ns / MS);
+	hw_retained_republish(&pending, w->now.mono.ns / MS);
 	expect_only_ours();
 }
 END_TEST
@@ -246,18 +249,18 @@ START_TEST(test_partitions_that_were_taken_over_are_told_again)
 		hw_partitions_add(&one, p);
 	for (unsigned p = 3; p < HW_PARTITIONS; p += 4)
 		hw_partitions_add(&other, p);
-	hw_owed_republish_of(&owed, &one, w->now.mono.ns / MS);
+	hw_retained_republish_of(&pending, &one, w->now.mono.ns / MS);
 	go_on();
-	hw_owed_republish_of(&owed, &other, w->now.mono.ns / MS);
-	for (int k = 0; k < 4 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+	hw_retained_republish_of(&pending, &other, w->now.mono.ns / MS);
+	for (int k = 0; k < 4 * DEVICES / ROOM && (pending.sweeping || !hw_retained_idle(&pending)); k++)
 		go_on();
 	for (uint32_t i = 0; i < DEVICES; i++)
 		if (is_given_away(i) ? times_told(i) > 0 : times_told(i) == 0)
 			ck_abort_msg("device %u was told %zu times", i, times_told(i));
-	hw_owed_republish_of(&owed, &one, w->now.mono.ns / MS);
-	hw_owed_republish(&owed, w->now.mono.ns / MS);
-	hw_owed_republish_of(&owed, &other, w->now.mono.ns / MS);
-	for (int k = 0; k < 4 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+	hw_retained_republish_of(&pending, &one, w->now.mono.ns / MS);
+	hw_retained_republish(&pending, w->now.mono.ns / MS);
+	hw_retained_republish_of(&pending, &other, w->now.mono.ns / MS);
+	for (int k = 0; k < 4 * DEVICES / ROOM && (pending.sweeping || !hw_retained_idle(&pending)); k++)
 		go_on();
 	for (uint32_t i = 0; i < DEVICES; i++)
 		if (is_given_away(i) && times_told(i) != 1)
@@ -271,12 +274,12 @@ START_TEST(test_partitions_that_come_one_by_one_are_told_once)
 	for (unsigned p = 0; p < HW_PARTITIONS; p++) {
 		struct hw_partitions one = {{0}};
 		hw_partitions_add(&one, p);
-		hw_owed_republish_of(&owed, &one, w->now.mono.ns / MS);
+		hw_retained_republish_of(&pending, &one, w->now.mono.ns / MS);
 		go_on();
 	}
-	for (int k = 0; k < 2 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+	for (int k = 0; k < 2 * DEVICES / ROOM && (pending.sweeping || !hw_retained_idle(&pending)); k++)
 		go_on();
-	ck_assert(!owed.sweeping && hw_owed_idle(&owed));
+	ck_assert(!pending.sweeping && hw_retained_idle(&pending));
 	for (uint32_t i = 0; i < DEVICES; i++)
 		if (times_told(i) != 1)
 			ck_abort_msg("device %u was told %zu times", i, times_told(i));
@@ -289,22 +292,22 @@ START_TEST(test_what_a_stop_leaves_unsent_is_known)
 	struct hw_partitions one = {{0}}, other = {{0}}, left;
 	hw_partitions_add(&one, 1);
 	hw_partitions_add(&other, 3);
-	hw_owed_republish_of(&owed, &one, w->now.mono.ns / MS);
-	hw_owed_republish_of(&owed, &other, w->now.mono.ns / MS);
-	left = hw_owed_unswept(&owed);
+	hw_retained_republish_of(&pending, &one, w->now.mono.ns / MS);
+	hw_retained_republish_of(&pending, &other, w->now.mono.ns / MS);
+	left = hw_retained_unswept(&pending);
 	ck_assert(hw_partitions_has(&left, 1) && hw_partitions_has(&left, 3) && hw_partitions_count(&left) == 2);
-	for (int k = 0; k < 4 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+	for (int k = 0; k < 4 * DEVICES / ROOM && (pending.sweeping || !hw_retained_idle(&pending)); k++)
 		go_on();
-	left = hw_owed_unswept(&owed);
+	left = hw_retained_unswept(&pending);
 	ck_assert(!hw_partitions_any(&left));
-	hw_owed_end_sweeps(&owed);
-	left = hw_owed_unswept(&owed);
+	hw_retained_end_sweeps(&pending);
+	left = hw_retained_unswept(&pending);
 	ck_assert(!hw_partitions_any(&left));
-	hw_owed_republish(&owed, w->now.mono.ns / MS);
-	hw_owed_republish_of(&owed, &other, w->now.mono.ns / MS);
-	hw_owed_end_sweeps(&owed);
-	ck_assert(!owed.sweeping);
-	left = hw_owed_unswept(&owed);
+	hw_retained_republish(&pending, w->now.mono.ns / MS);
+	hw_retained_republish_of(&pending, &other, w->now.mono.ns / MS);
+	hw_retained_end_sweeps(&pending);
+	ck_assert(!pending.sweeping);
+	left = hw_retained_unswept(&pending);
 	ck_assert_uint_eq(hw_partitions_count(&left), HW_PARTITIONS);
 	size_t before = publisher.n;
 	go_on();
@@ -319,7 +322,7 @@ static void expect_counts(const uint32_t of[HW_PARTITIONS])
 	uint32_t found[HW_PARTITIONS] = {0};
 	for (uint32_t i = 0; i < hw_registry_bound(r); i++) {
 		const struct hw_device *d = hw_registry_at(r, i);
-		if (d && hw_device_noted(d, HW_OWED_STATUS))
+		if (d && hw_device_noted(d, HW_PENDING_STATUS))
 			found[hw_device_partition(d)]++;
 	}
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
@@ -329,7 +332,7 @@ static void expect_counts(const uint32_t of[HW_PARTITIONS])
 START_TEST(test_what_is_owed_is_counted_by_partition)
 {
 	uint32_t of[HW_PARTITIONS] = {0};
-	owed.owed_of = of;
+	pending.pending_of = of;
 	owe_all();
 	owe_all();
 	expect_counts(of);
@@ -337,13 +340,13 @@ START_TEST(test_what_is_owed_is_counted_by_partition)
 		go_on();
 		expect_counts(of);
 	}
-	ck_assert_uint_gt(owed.owed, 0);
+	ck_assert_uint_gt(pending.pending, 0);
 	give_away(HW_ROLE_WATCHES);
-	while (!hw_owed_idle(&owed)) {
+	while (!hw_retained_idle(&pending)) {
 		go_on();
 		expect_counts(of);
 	}
-	ck_assert_uint_eq(owed.owed, 0);
+	ck_assert_uint_eq(pending.pending, 0);
 }
 END_TEST
 
@@ -360,9 +363,9 @@ START_TEST(test_what_is_given_up_is_reaped)
 	for (unsigned p = 0; p < HW_PARTITIONS; p++)
 		hw_monitor_role(w->m, p, HW_ROLE_WATCHES, 0);
 	publisher.room = ROOM;
-	hw_owed_pump(&owed, w->now, &budget);
+	hw_retained_pump(&pending, w->now, &budget);
 	ck_assert_uint_eq(publisher.n, 0);
-	ck_assert_uint_eq(owed.owed, 0);
+	ck_assert_uint_eq(pending.pending, 0);
 	ck_assert_uint_eq(hw_registry_count(r), 0);
 	for (uint32_t i = 0; i < DEVICES; i++)
 		if (told[i] || !dropped[i])
@@ -375,15 +378,15 @@ START_TEST(test_what_never_came_into_the_line_is_given_up_too)
 {
 	struct hw_partitions none = {{0}};
 	for (uint32_t i = 0; i < DEVICES; i++)
-		hw_owed_add(&owed, i);
+		hw_retained_add(&pending, i);
 	give_away(HW_ROLE_WATCHES);
-	hw_owed_republish_of(&owed, &none, w->now.mono.ns / MS);
-	while (owed.sweeping)
+	hw_retained_republish_of(&pending, &none, w->now.mono.ns / MS);
+	while (pending.sweeping)
 		go_on();
 	ck_assert_uint_eq(publisher.n, 0);
 	for (uint32_t i = 0; i < DEVICES; i++)
-		if (dropped[i] != is_given_away(i) ||
-		    hw_device_noted(hw_registry_at(hw_monitor_registry(w->m), i), HW_OWED_STATUS) == is_given_away(i))
+		if (dropped[i] != is_given_away(i) || hw_device_noted(hw_registry_at(hw_monitor_registry(w->m), i),
+		                                                      HW_PENDING_STATUS) == is_given_away(i))
 			ck_abort_msg("device %u", i);
 }
 END_TEST
@@ -403,9 +406,9 @@ static bool may_go(void *arg, const struct hw_device *d)
 
 static void go_on_until_idle(void)
 {
-	for (int k = 0; k < 4 * DEVICES / ROOM && (owed.sweeping || !hw_owed_idle(&owed)); k++)
+	for (int k = 0; k < 4 * DEVICES / ROOM && (pending.sweeping || !hw_retained_idle(&pending)); k++)
 		go_on();
-	ck_assert(!owed.sweeping && hw_owed_idle(&owed));
+	ck_assert(!pending.sweeping && hw_retained_idle(&pending));
 }
 
 static void expect_told(bool fenced)
@@ -418,33 +421,33 @@ static void expect_told(bool fenced)
 static void begin_fenced(void)
 {
 	begin();
-	owed.may_go = may_go;
+	pending.may_go = may_go;
 	fence_is_open = false;
 	owe_all();
 	go_on_until_idle();
 	expect_told(false);
-	ck_assert_uint_gt(owed.owed, DEVICES / 3);
+	ck_assert_uint_gt(pending.pending, DEVICES / 3);
 }
 
 START_TEST(test_what_may_not_go_is_held)
 {
 	unsigned budget = 4096;
 	asked = 0;
-	ck_assert(!hw_owed_pump(&owed, w->now, &budget));
-	ck_assert_int_eq(hw_owed_wait_ms(&owed), -1);
+	ck_assert(!hw_retained_pump(&pending, w->now, &budget));
+	ck_assert_int_eq(hw_retained_wait_ms(&pending), -1);
 	ck_assert_uint_eq(budget, 4096);
 	ck_assert_uint_eq(asked, 0);
-	ck_assert_int_ge(hw_owed_oldest_ms(&owed, w->now.mono.ns / MS), DEVICES / ROOM / 2 * 50);
-	uint64_t held = owed.owed;
-	hw_owed_retry(&owed); /* in vain */
+	ck_assert_int_ge(hw_retained_oldest_ms(&pending, w->now.mono.ns / MS), DEVICES / ROOM / 2 * 50);
+	uint64_t held = pending.pending;
+	hw_retained_retry(&pending); /* in vain */
 	go_on_until_idle();
 	ck_assert_uint_eq(asked, held);
-	ck_assert_uint_eq(owed.owed, held);
+	ck_assert_uint_eq(pending.pending, held);
 	fence_is_open = true;
-	hw_owed_retry(&owed);
+	hw_retained_retry(&pending);
 	go_on_until_idle();
 	expect_told(true);
-	ck_assert_uint_eq(owed.owed, 0);
+	ck_assert_uint_eq(pending.pending, 0);
 }
 END_TEST
 
@@ -453,22 +456,22 @@ START_TEST(test_what_was_in_flight_is_held)
 {
 	unsigned budget = 4096;
 	fence_is_open = true;
-	hw_owed_retry(&owed);
+	hw_retained_retry(&pending);
 	publisher.room = ROOM;
-	hw_owed_pump(&owed, w->now, &budget);
-	ck_assert_uint_eq(owed.in_flight, ROOM);
+	hw_retained_pump(&pending, w->now, &budget);
+	ck_assert_uint_eq(pending.in_flight, ROOM);
 	fence_is_open = false;
-	hw_owed_down(&owed);
+	hw_retained_down(&pending);
 	publisher.n = publisher.acked = 0;
 	go_on_until_idle();
 	ck_assert_uint_eq(publisher.n, 0);
 	fence_is_open = true;
-	hw_owed_retry(&owed);
+	hw_retained_retry(&pending);
 	go_on_until_idle();
 	for (uint32_t i = 0; i < DEVICES; i++)
 		if (times_told(i) != is_given_away(i))
 			ck_abort_msg("device %u was told %zu times", i, times_told(i));
-	ck_assert_uint_eq(owed.owed, 0);
+	ck_assert_uint_eq(pending.pending, 0);
 }
 END_TEST
 
@@ -476,10 +479,10 @@ START_TEST(test_what_is_held_is_given_up_with_its_partition)
 {
 	const struct hw_partitions none = {{0}};
 	give_away(HW_ROLE_WATCHES);
-	hw_owed_republish_of(&owed, &none, w->now.mono.ns / MS);
+	hw_retained_republish_of(&pending, &none, w->now.mono.ns / MS);
 	go_on_until_idle();
 	expect_told(false);
-	ck_assert_uint_eq(owed.owed, 0);
+	ck_assert_uint_eq(pending.pending, 0);
 	for (uint32_t i = 0; i < DEVICES; i++)
 		ck_assert_int_eq(dropped[i], is_given_away(i));
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See owed.h. Invariant: a device with the sink's `owed` flag is in the line, held, in flight, waiting to be released
- * (debts.h), or refused; the sweep, once a minute while anything was refused, and after each reconnect, finds those of
- * the last kind. Or another node owns it by now: then the line, or the sweep that its losing began, gives it up.
+ * See retained_sink.h. Invariant: a device with the sink's `owed` flag is in the line, held, in flight, waiting to be
+ * released (pending.h), or refused; the sweep, once a minute while anything was refused, and after each reconnect,
+ * finds those of the last kind. Or another node owns it by now: then the line, or the sweep that its losing began,
+ * gives it up.
  */
-#include "owed.h"
+#include "retained_sink.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,13 +15,13 @@
 #define BURST_S     0.05 /* credit never grows beyond so many seconds' worth */
 #define SWEEP_LOOKS 4096 /* records looked at in one go */
 
-void hw_owed_init(struct hw_owed *s, const struct hw_owed_kind *kind)
+void hw_retained_init(struct hw_retained_sink *s, const struct hw_retained_kind *kind)
 {
 	memset(s, 0, sizeof(*s));
 	s->kind = kind;
 }
 
-void hw_owed_fini(struct hw_owed *s)
+void hw_retained_fini(struct hw_retained_sink *s)
 {
 	free(s->fresh.entries);
 	free(s->held.entries);
@@ -28,59 +29,59 @@ void hw_owed_fini(struct hw_owed *s)
 
 /* --- the line ---------------------------------------------------------------- */
 
-static int line_push(struct hw_owed_line *l, struct hw_owed_entry e)
+static int line_push(struct hw_retained_line *l, struct hw_retained_entry e)
 {
 	if (l->n == l->cap) {
 		size_t cap = l->cap ? 2 * l->cap : 1024;
-		struct hw_owed_entry *grown = malloc(cap * sizeof(*grown));
+		struct hw_retained_entry *grown = malloc(cap * sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
 		for (size_t k = 0; k < l->n; k++)
 			grown[k] = l->entries[(l->head + k) % l->cap];
 		free(l->entries);
-		*l = (struct hw_owed_line){.entries = grown, .n = l->n, .cap = cap};
+		*l = (struct hw_retained_line){.entries = grown, .n = l->n, .cap = cap};
 	}
 	l->entries[(l->head + l->n++) % l->cap] = e;
 	return 0;
 }
 
-static struct hw_owed_entry line_pop(struct hw_owed_line *l)
+static struct hw_retained_entry line_pop(struct hw_retained_line *l)
 {
-	struct hw_owed_entry e = l->entries[l->head];
+	struct hw_retained_entry e = l->entries[l->head];
 	l->head = (l->head + 1) % l->cap;
 	l->n--;
 	return e;
 }
 
-static bool wanted(const struct hw_owed *s, const struct hw_device *d)
+static bool wanted(const struct hw_retained_sink *s, const struct hw_device *d)
 {
 	return s->kind->wanted(s, hw_monitor_group_of(s->m, d));
 }
 
-static void set_owed(struct hw_owed *s, struct hw_device *d, bool owed)
+static void set_pending(struct hw_retained_sink *s, struct hw_device *d, bool pending)
 {
-	if (hw_device_noted(d, s->kind->owed) == owed)
+	if (hw_device_noted(d, s->kind->pending) == pending)
 		return;
-	hw_device_note(d, s->kind->owed, owed);
-	s->owed += owed ? 1 : UINT64_MAX;
-	if (s->owed_of)
-		s->owed_of[hw_device_partition(d)] += owed ? 1 : UINT32_MAX;
+	hw_device_note(d, s->kind->pending, pending);
+	s->pending += pending ? 1 : UINT64_MAX;
+	if (s->pending_of)
+		s->pending_of[hw_device_partition(d)] += pending ? 1 : UINT32_MAX;
 }
 
-void hw_owed_add(struct hw_owed *s, uint32_t index)
+void hw_retained_add(struct hw_retained_sink *s, uint32_t index)
 {
 	struct hw_device *d = hw_registry_at(hw_monitor_registry(s->m), index);
-	if (!d || hw_device_noted(d, s->kind->owed) || !wanted(s, d) || !hw_monitor_owns(s->m, d))
+	if (!d || hw_device_noted(d, s->kind->pending) || !wanted(s, d) || !hw_monitor_owns(s->m, d))
 		return;
-	set_owed(s, d, true);
+	set_pending(s, d, true);
 }
 
-int hw_owed_release(struct hw_owed *s, struct hw_ref device, int64_t now_ms)
+int hw_retained_release(struct hw_retained_sink *s, struct hw_ref device, int64_t now_ms)
 {
 	struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), device);
-	if (!d || !hw_device_noted(d, s->kind->owed) || hw_device_noted(d, s->kind->queued))
+	if (!d || !hw_device_noted(d, s->kind->pending) || hw_device_noted(d, s->kind->queued))
 		return 0;
-	int rc = line_push(&s->fresh, (struct hw_owed_entry){device, now_ms});
+	int rc = line_push(&s->fresh, (struct hw_retained_entry){device, now_ms});
 	if (!rc)
 		hw_device_note(d, s->kind->queued, true);
 	return rc;
@@ -89,9 +90,9 @@ int hw_owed_release(struct hw_owed *s, struct hw_ref device, int64_t now_ms)
 /* --- answers ----------------------------------------------------------------- */
 
 /* Ends a flight; NULL if the token is not one's own. */
-static struct hw_owed_flight *land(struct hw_owed *s, uint64_t token)
+static struct hw_retained_flight *land(struct hw_retained_sink *s, uint64_t token)
 {
-	struct hw_owed_flight *f = &s->flight[token % HW_OWED_WINDOW];
+	struct hw_retained_flight *f = &s->flight[token % HW_RETAINED_WINDOW];
 	if (!f->used || f->token != token)
 		return NULL;
 	f->used = false;
@@ -100,15 +101,15 @@ static struct hw_owed_flight *land(struct hw_owed *s, uint64_t token)
 }
 
 /* Nothing is owed for the device any more. */
-static void settle(struct hw_owed *s, struct hw_ref ref, struct hw_device *d)
+static void settle(struct hw_retained_sink *s, struct hw_ref ref, struct hw_device *d)
 {
-	set_owed(s, d, false);
+	set_pending(s, d, false);
 	s->on_published(s->arg, ref, hw_device_state(d) == HW_STATE_FORGOTTEN);
 }
 
-void hw_owed_acked(struct hw_owed *s, uint64_t token)
+void hw_retained_acked(struct hw_retained_sink *s, uint64_t token)
 {
-	struct hw_owed_flight *f = land(s, token);
+	struct hw_retained_flight *f = land(s, token);
 	if (!f)
 		return;
 	s->published++;
@@ -122,9 +123,9 @@ void hw_owed_acked(struct hw_owed *s, uint64_t token)
 		settle(s, f->entry.device, d);
 }
 
-void hw_owed_refused(struct hw_owed *s, uint64_t token, int64_t now_ms)
+void hw_retained_refused(struct hw_retained_sink *s, uint64_t token, int64_t now_ms)
 {
-	struct hw_owed_flight *f = land(s, token);
+	struct hw_retained_flight *f = land(s, token);
 	if (!f)
 		return;
 	s->refused++;
@@ -135,22 +136,22 @@ void hw_owed_refused(struct hw_owed *s, uint64_t token, int64_t now_ms)
 		s->refused_since_ms = now_ms;
 }
 
-void hw_owed_down(struct hw_owed *s)
+void hw_retained_down(struct hw_retained_sink *s)
 {
-	for (size_t k = 0; k < HW_OWED_WINDOW; k++) {
-		struct hw_owed_flight *f = &s->flight[k];
+	for (size_t k = 0; k < HW_RETAINED_WINDOW; k++) {
+		struct hw_retained_flight *f = &s->flight[k];
 		if (!f->used)
 			continue;
 		f->used = false;
 		/* Without memory it is found by the sweep after the reconnect. */
-		(void)hw_owed_release(s, f->entry.device, f->entry.since_ms);
+		(void)hw_retained_release(s, f->entry.device, f->entry.since_ms);
 	}
 	s->in_flight = 0;
 }
 
 /* --- pump -------------------------------------------------------------------- */
 
-static void refill(struct hw_owed_pace *p, struct hw_now now)
+static void refill(struct hw_retained_pace *p, struct hw_now now)
 {
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS;
 	double most = (double)p->rate * BURST_S + 1;
@@ -162,12 +163,13 @@ static void refill(struct hw_owed_pace *p, struct hw_now now)
 enum outcome { SENT, NO_ROOM, NONE };
 
 /* Hands one message over. Without room for it nothing happens. */
-static enum outcome publish(struct hw_owed *s, struct hw_now now, struct hw_owed_entry e, const struct hw_device *d)
+static enum outcome publish(struct hw_retained_sink *s, struct hw_now now, struct hw_retained_entry e,
+                            const struct hw_device *d)
 {
-	struct hw_owed_flight *f = &s->flight[s->next_token % HW_OWED_WINDOW];
+	struct hw_retained_flight *f = &s->flight[s->next_token % HW_RETAINED_WINDOW];
 	if (f->used)
 		return NO_ROOM;
-	char payload[HW_OWED_PAYLOAD_MAX], topic[HW_TOPIC_MAX + 1];
+	char payload[HW_RETAINED_PAYLOAD_MAX], topic[HW_TOPIC_MAX + 1];
 	if (!wanted(s, d) || s->kind->topic(s, d, topic, sizeof(topic)) <= 0)
 		return NONE;
 	int len = s->kind->payload(s, now, d, payload, sizeof(payload));
@@ -183,53 +185,54 @@ static enum outcome publish(struct hw_owed *s, struct hw_now now, struct hw_owed
 	                                    .subject = s->kind->token | ((uint64_t)e.device.index + 1)};
 	if (!hw_publisher_publish(s->publisher, &what))
 		return NO_ROOM;
-	*f = (struct hw_owed_flight){.used = true, .entry = e, .token = token, .version = s->kind->version(d)};
+	*f = (struct hw_retained_flight){.used = true, .entry = e, .token = token, .version = s->kind->version(d)};
 	s->next_token++;
 	s->in_flight++;
 	return SENT;
 }
 
-static bool may_pump(const struct hw_owed *s)
+static bool may_pump(const struct hw_retained_sink *s)
 {
 	return (s->fresh.n > 0 || s->retry > 0) && hw_publisher_room(s->publisher) > 0 &&
 	       (s->line.rate == 0 || s->line.credit >= 1);
 }
 
 /* Another node that has taken the device over owes its message from then on. */
-static bool is_given_up(const struct hw_owed *s, const struct hw_device *d)
+static bool is_given_up(const struct hw_retained_sink *s, const struct hw_device *d)
 {
-	return hw_device_noted(d, s->kind->owed) && !hw_monitor_owns(s->m, d);
+	return hw_device_noted(d, s->kind->pending) && !hw_monitor_owns(s->m, d);
 }
 
-static void give_up(struct hw_owed *s, struct hw_ref ref, struct hw_device *d)
+static void give_up(struct hw_retained_sink *s, struct hw_ref ref, struct hw_device *d)
 {
-	set_owed(s, d, false);
+	set_pending(s, d, false);
 	s->on_dropped(s->arg, ref);
 }
 
 /* Whether the device's message is owed still. */
-static bool is_owed(const struct hw_owed *s, const struct hw_device *d)
+static bool is_pending(const struct hw_retained_sink *s, const struct hw_device *d)
 {
-	return d && hw_device_noted(d, s->kind->owed) && hw_monitor_owns(s->m, d);
+	return d && hw_device_noted(d, s->kind->pending) && hw_monitor_owns(s->m, d);
 }
 
 /* Takes the first of a line off. */
-static struct hw_owed_entry take(struct hw_owed *s, struct hw_owed_line *line)
+static struct hw_retained_entry take(struct hw_retained_sink *s, struct hw_retained_line *line)
 {
 	if (line == &s->held)
 		s->retry--;
 	return line_pop(line);
 }
 
-/* It goes behind all that is held. Without memory for that it stays owed, and goes with the next hw_owed_republish().
+/* It goes behind all that is held. Without memory for that it stays owed, and goes with the next
+ * hw_retained_republish().
  */
-static void hold(struct hw_owed *s, struct hw_owed_line *line, struct hw_device *d)
+static void hold(struct hw_retained_sink *s, struct hw_retained_line *line, struct hw_device *d)
 {
 	if (line_push(&s->held, take(s, line)))
 		hw_device_note(d, s->kind->queued, false);
 }
 
-static void end_turn(struct hw_owed *s, struct hw_ref ref, struct hw_device *d, enum outcome outcome)
+static void end_turn(struct hw_retained_sink *s, struct hw_ref ref, struct hw_device *d, enum outcome outcome)
 {
 	hw_device_note(d, s->kind->queued, false);
 	if (outcome == NONE) /* its group lost its topic in a reload */
@@ -238,18 +241,18 @@ static void end_turn(struct hw_owed *s, struct hw_ref ref, struct hw_device *d, 
 		give_up(s, ref, d);
 }
 
-static void pump_line(struct hw_owed *s, struct hw_now now, unsigned *budget)
+static void pump_line(struct hw_retained_sink *s, struct hw_now now, unsigned *budget)
 {
 	for (; *budget > 0 && may_pump(s); (*budget)--) {
-		struct hw_owed_line *line = s->retry > 0 ? &s->held : &s->fresh;
-		struct hw_owed_entry e = line->entries[line->head];
+		struct hw_retained_line *line = s->retry > 0 ? &s->held : &s->fresh;
+		struct hw_retained_entry e = line->entries[line->head];
 		struct hw_device *d = hw_registry_get(hw_monitor_registry(s->m), e.device);
-		bool owed = is_owed(s, d);
-		if (owed && s->may_go && !s->may_go(s->arg, d)) {
+		bool pending = is_pending(s, d);
+		if (pending && s->may_go && !s->may_go(s->arg, d)) {
 			hold(s, line, d);
 			continue;
 		}
-		enum outcome outcome = owed ? publish(s, now, e, d) : SENT;
+		enum outcome outcome = pending ? publish(s, now, e, d) : SENT;
 		if (outcome == NO_ROOM)
 			return;
 		take(s, line);
@@ -260,13 +263,13 @@ static void pump_line(struct hw_owed *s, struct hw_now now, unsigned *budget)
 }
 
 /* Whether the sweep is about this device. */
-static bool is_swept(const struct hw_owed *s, const struct hw_device *d)
+static bool is_swept(const struct hw_retained_sink *s, const struct hw_device *d)
 {
 	return hw_monitor_owns(s->m, d) && (s->everybody || hw_partitions_has(&s->swept, hw_device_partition(d)));
 }
 
 /* A sweep has come to its end: the one that waits for it begins, if one does. */
-static bool next_sweep(struct hw_owed *s)
+static bool next_sweep(struct hw_retained_sink *s)
 {
 	s->sweeping = s->again;
 	s->everybody = s->again = false;
@@ -277,7 +280,7 @@ static bool next_sweep(struct hw_owed *s)
 }
 
 /* Moves the sweep on by what its rate allows, while the line is short. */
-static void pump_sweep(struct hw_owed *s, struct hw_now now)
+static void pump_sweep(struct hw_retained_sink *s, struct hw_now now)
 {
 	const struct hw_registry *r = hw_monitor_registry(s->m);
 	uint32_t bound = hw_registry_bound(r);
@@ -297,19 +300,19 @@ static void pump_sweep(struct hw_owed *s, struct hw_now now)
 			continue;
 		/* A status whose state Redis has not confirmed yet is released when it does (store.c). It may have
 		 * gone out before, because Redis was late, to a broker that has forgotten it since. */
-		if (hw_device_noted(d, HW_OWED_STORE)) {
-			if (s->kind->owed == HW_OWED_STATUS)
-				hw_owed_add(s, i);
+		if (hw_device_noted(d, HW_PENDING_STORE)) {
+			if (s->kind->pending == HW_PENDING_STATUS)
+				hw_retained_add(s, i);
 			continue;
 		}
-		hw_owed_add(s, i);
-		if (hw_owed_release(s, hw_registry_ref(r, i), now.mono.ns / HW_NS_PER_MS))
+		hw_retained_add(s, i);
+		if (hw_retained_release(s, hw_registry_ref(r, i), now.mono.ns / HW_NS_PER_MS))
 			return;
 		s->sweep.credit -= 1;
 	}
 }
 
-struct hw_partitions hw_owed_unswept(const struct hw_owed *s)
+struct hw_partitions hw_retained_unswept(const struct hw_retained_sink *s)
 {
 	struct hw_partitions set = s->cut;
 	for (unsigned k = 0; k < HW_PARTITIONS / 64; k++) {
@@ -321,14 +324,14 @@ struct hw_partitions hw_owed_unswept(const struct hw_owed *s)
 	return set;
 }
 
-void hw_owed_end_sweeps(struct hw_owed *s)
+void hw_retained_end_sweeps(struct hw_retained_sink *s)
 {
-	s->cut = hw_owed_unswept(s);
+	s->cut = hw_retained_unswept(s);
 	s->sweeping = s->again = false;
 }
 
 /* Begins at the first record, whatever was under way. */
-static void begin_sweep(struct hw_owed *s, bool everybody, int64_t now_ms)
+static void begin_sweep(struct hw_retained_sink *s, bool everybody, int64_t now_ms)
 {
 	if (s->sweep.rate <= 0)
 		return;
@@ -341,16 +344,16 @@ static void begin_sweep(struct hw_owed *s, bool everybody, int64_t now_ms)
 	s->sweep.credit = 0;
 }
 
-void hw_owed_republish(struct hw_owed *s, int64_t now_ms)
+void hw_retained_republish(struct hw_retained_sink *s, int64_t now_ms)
 {
 	s->refused_since_ms = 0;
 	begin_sweep(s, true, now_ms);
 }
 
 /* What is under way is not begun anew, or partitions that come one after the other would never let it end. */
-void hw_owed_republish_of(struct hw_owed *s, const struct hw_partitions *set, int64_t now_ms)
+void hw_retained_republish_of(struct hw_retained_sink *s, const struct hw_partitions *set, int64_t now_ms)
 {
-	hw_owed_retry(s);
+	hw_retained_retry(s);
 	s->again = s->sweeping;
 	if (!s->sweeping)
 		begin_sweep(s, false, now_ms);
@@ -360,12 +363,12 @@ void hw_owed_republish_of(struct hw_owed *s, const struct hw_partitions *set, in
 			hw_partitions_add(to, p);
 }
 
-void hw_owed_retry(struct hw_owed *s)
+void hw_retained_retry(struct hw_retained_sink *s)
 {
 	s->retry = s->held.n;
 }
 
-bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned *budget)
+bool hw_retained_pump(struct hw_retained_sink *s, struct hw_now now, unsigned *budget)
 {
 	if (!s->publisher)
 		return false;
@@ -378,7 +381,7 @@ bool hw_owed_pump(struct hw_owed *s, struct hw_now now, unsigned *budget)
 	return may_pump(s);
 }
 
-int64_t hw_owed_wait_ms(const struct hw_owed *s)
+int64_t hw_retained_wait_ms(const struct hw_retained_sink *s)
 {
 	if (!s->publisher || hw_publisher_room(s->publisher) == 0)
 		return -1;
@@ -390,20 +393,20 @@ int64_t hw_owed_wait_ms(const struct hw_owed *s)
 	return wait > 10 ? wait : 10;
 }
 
-int64_t hw_owed_oldest_ms(const struct hw_owed *s, int64_t now_ms)
+int64_t hw_retained_oldest_ms(const struct hw_retained_sink *s, int64_t now_ms)
 {
 	int64_t oldest = s->refused_since_ms ? s->refused_since_ms : now_ms;
 	if (s->fresh.n && s->fresh.entries[s->fresh.head].since_ms < oldest)
 		oldest = s->fresh.entries[s->fresh.head].since_ms;
 	if (s->held.n && s->held.entries[s->held.head].since_ms < oldest)
 		oldest = s->held.entries[s->held.head].since_ms;
-	for (size_t k = 0; s->in_flight && k < HW_OWED_WINDOW; k++)
+	for (size_t k = 0; s->in_flight && k < HW_RETAINED_WINDOW; k++)
 		if (s->flight[k].used && s->flight[k].entry.since_ms < oldest)
 			oldest = s->flight[k].entry.since_ms;
 	return now_ms - oldest;
 }
 
-bool hw_owed_idle(const struct hw_owed *s)
+bool hw_retained_idle(const struct hw_retained_sink *s)
 {
 	return s->fresh.n == 0 && s->retry == 0 && s->in_flight == 0;
 }
