@@ -15,8 +15,8 @@
 #include "link/trouble.h"
 #include "redis/flags.h"
 #include "redis/keys.h"
-#include "redis/looks.h"
 #include "redis/resync.h"
+#include "redis/ttl_queries.h"
 
 #define FLAGS_EVERY_NS (5 * HW_NS_PER_S) /* notify-keyspace-events is looked at, since anybody may change it */
 
@@ -46,8 +46,8 @@ struct hw_keyspace {
 	bool active;
 	struct hw_keys keys;
 	char *self, channel[32]; /* the notifications' channels but for the event */
-	struct hw_redis_link look_link, hear_link;
-	struct hw_looks looks;
+	struct hw_redis_link ttl_link, hear_link;
+	struct hw_ttl_queries looks;
 	struct hw_resync resync;
 	bool sees;       /* look_link has proved useful */
 	bool subscribed; /* to all channels */
@@ -89,7 +89,7 @@ static void tell_error(struct hw_keyspace *ks, const char *reply)
 static const redisReply *said(struct hw_keyspace *ks, const redisReply *reply)
 {
 	if (reply)
-		hw_redis_link_got(&ks->look_link);
+		hw_redis_link_got(&ks->ttl_link);
 	return reply;
 }
 
@@ -106,7 +106,7 @@ static int command(struct hw_keyspace *ks, redisCallbackFn *fn, int argc, const 
 	size_t len[8];
 	for (int i = 0; i < argc; i++)
 		len[i] = strlen(argv[i]);
-	return hw_redis_link_command(&ks->look_link, fn, ks, argc, argv, len);
+	return hw_redis_link_command(&ks->ttl_link, fn, ks, argc, argv, len);
 }
 
 /* --- looks -------------------------------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static void on_fenced(void *arg, bool known, bool marked, const char *server)
 	(void)server;
 	if (known && !marked && ks->active)
 		ks->ops->on_loss(ks->arg);
-	hw_looks_fenced(&ks->looks, known);
+	hw_ttl_queries_fenced(&ks->looks, known);
 }
 
 static void on_mark(redisAsyncContext *ac, void *answer, void *arg)
@@ -157,7 +157,8 @@ static int fence(void *arg)
 	return command(ks, on_mark, 2, argv);
 }
 
-static const struct hw_looks_ops looks_ops = {on_answer, on_error, fence}, unfenced_ops = {on_answer, on_error, NULL};
+static const struct hw_ttl_queries_ops looks_ops = {on_answer, on_error, fence},
+				       unfenced_ops = {on_answer, on_error, NULL};
 
 void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref ref)
 {
@@ -165,7 +166,7 @@ void hw_keyspace_check(struct hw_keyspace *ks, struct hw_ref ref)
 	if (!d)
 		return;
 	struct hw_id id = hw_device_id(d);
-	hw_looks_add(&ks->looks, 0, id.text, id.len);
+	hw_ttl_queries_add(&ks->looks, 0, id.text, id.len);
 }
 
 /* --- notifications ------------------------------------------------------------------------------------------------ */
@@ -203,7 +204,7 @@ static void on_notification(struct hw_keyspace *ks, unsigned e, const char *key,
 		return;
 	if ((why & HW_KEY_TTL) && !hw_resync_is_of_interest(ks->m, id, len))
 		return;
-	if (hw_looks_add(&ks->looks, why, id, len) != 0)
+	if (hw_ttl_queries_add(&ks->looks, why, id, len) != 0)
 		hw_resync_want(&ks->resync, true);
 }
 
@@ -371,8 +372,8 @@ static void tick(struct hw_keyspace *ks)
 	struct hw_mono now = hw_clock_mono();
 	int64_t every_ms = ks->listening && !ks->flags_wrong ? ks->conf.resync_ms : ks->conf.resync_deaf_ms;
 	hw_redis_link_tick(&ks->hear_link);
-	hw_redis_link_tick(&ks->look_link);
-	hw_looks_tick(&ks->looks);
+	hw_redis_link_tick(&ks->ttl_link);
+	hw_ttl_queries_tick(&ks->looks);
 	hw_resync_tick(&ks->resync);
 	check_flags(ks, now);
 	if (ks->asked.ns && now.ns - ks->asked.ns > ks->conf.deaf_ms * HW_NS_PER_MS) {
@@ -401,32 +402,32 @@ static void on_hello(redisAsyncContext *ac, void *answer, void *arg)
 	if (!reply)
 		return;
 	if (reply->type != REDIS_REPLY_INTEGER) {
-		hw_redis_link_fail(&ks->look_link, reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer");
+		hw_redis_link_fail(&ks->ttl_link, reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer");
 		return;
 	}
-	hw_redis_link_settled(&ks->look_link);
+	hw_redis_link_settled(&ks->ttl_link);
 	ks->sees = true;
 	if (ks->active)
 		hw_resync_ready(&ks->resync);
 	ks->told[0] = '\0';
 	ks->flags_at.ns = 0;
 	ks->ops->on_sight(ks->arg, true);
-	hw_looks_up(&ks->looks);
+	hw_ttl_queries_up(&ks->looks);
 	check_flags(ks, hw_clock_mono());
 	ask_self(ks);
 	if (ks->listening)
 		hw_resync_want(&ks->resync, false);
 }
 
-static void on_look_ready(void *arg)
+static void on_ttl_ready(void *arg)
 {
 	struct hw_keyspace *ks = arg;
 	const char *argv[] = {"PTTL", ks->keys.monitor};
 	if (command(ks, on_hello, 2, argv) != 0)
-		hw_redis_link_fail(&ks->look_link, "out of memory");
+		hw_redis_link_fail(&ks->ttl_link, "out of memory");
 }
 
-static void on_look_lost(void *arg, const char *why)
+static void on_ttl_lost(void *arg, const char *why)
 {
 	struct hw_keyspace *ks = arg;
 	bool saw = ks->sees;
@@ -434,14 +435,14 @@ static void on_look_lost(void *arg, const char *why)
 	ks->asked.ns = 0;
 	ks->flags_asked = false;
 	hw_resync_lost(&ks->resync);
-	hw_looks_lost(&ks->looks);
+	hw_ttl_queries_lost(&ks->looks);
 	if (saw)
 		ks->ops->on_sight(ks->arg, false);
 	if (hw_trouble_of(why) != HW_TROUBLE_OTHER)
 		tell_error(ks, why);
 }
 
-static const struct hw_redis_link_ops look_ops = {on_look_ready, on_look_lost, NULL};
+static const struct hw_redis_link_ops look_ops = {on_ttl_ready, on_ttl_lost, NULL};
 
 /* --- the connection that hears ------------------------------------------------------------------------------------ */
 
@@ -516,14 +517,14 @@ const struct hw_keyspace_stats *hw_keyspace_stats(struct hw_keyspace *ks)
 	ks->stats.resyncs = ks->resync.completed;
 	ks->stats.looks = ks->looks.sent;
 	ks->stats.dropped = ks->looks.dropped;
-	ks->stats.waiting = hw_looks_waiting(&ks->looks);
+	ks->stats.waiting = hw_ttl_queries_waiting(&ks->looks);
 	return &ks->stats;
 }
 
 static int start_links(struct hw_keyspace *ks, const struct hw_redis_conf *conf)
 {
 	struct hw_redis_link_conf c = {.at = conf->at, .seed = conf->run_mark ^ 1};
-	int rc = hw_redis_link_init(&ks->look_link, ks->base, &c, &look_ops, ks);
+	int rc = hw_redis_link_init(&ks->ttl_link, ks->base, &c, &look_ops, ks);
 	c.subscriber = true;
 	c.seed ^= 3;
 	return rc ? rc : hw_redis_link_init(&ks->hear_link, ks->base, &c, &hear_ops, ks);
@@ -535,7 +536,7 @@ static struct hw_keyspace_conf complete(const struct hw_keyspace_conf *conf)
 	c.resync_ms = c.resync_ms ? c.resync_ms : HW_KEYSPACE_RESYNC_MS;
 	c.resync_deaf_ms = c.resync_deaf_ms ? c.resync_deaf_ms : HW_KEYSPACE_RESYNC_DEAF_MS;
 	c.deaf_ms = c.deaf_ms ? c.deaf_ms : HW_KEYSPACE_DEAF_MS;
-	c.looks_max = c.looks_max ? c.looks_max : HW_LOOKS_MAX;
+	c.looks_max = c.looks_max ? c.looks_max : HW_TTL_QUERIES_MAX;
 	return c;
 }
 
@@ -543,7 +544,7 @@ static int start(struct hw_keyspace *ks)
 {
 	struct timeval second = {1, 0};
 	const struct hw_redis_conf *r = ks->conf.redis;
-	const struct hw_looks_ops *ops = ks->store ? &looks_ops : &unfenced_ops;
+	const struct hw_ttl_queries_ops *ops = ks->store ? &looks_ops : &unfenced_ops;
 	ks->self = hw_keys_self(r->key_prefix, r->node_id, r->run_mark);
 	hw_redis_address_keyevents(&r->at, ks->channel, sizeof(ks->channel));
 	ks->tick = event_new(ks->base, -1, EV_PERSIST, on_tick, ks);
@@ -551,9 +552,9 @@ static int start(struct hw_keyspace *ks)
 	if (!rc)
 		rc = hw_keys_init(&ks->keys, r->key_prefix, r->node_id);
 	if (!rc)
-		rc = hw_looks_init(&ks->looks, ks->base, &ks->look_link, &ks->keys, ks->conf.looks_max, ops, ks);
+		rc = hw_ttl_queries_init(&ks->looks, ks->base, &ks->ttl_link, &ks->keys, ks->conf.looks_max, ops, ks);
 	if (!rc)
-		rc = hw_resync_init(&ks->resync, ks->base, &ks->look_link, &ks->keys, ks->m, &ks->looks, on_error, ks);
+		rc = hw_resync_init(&ks->resync, ks->base, &ks->ttl_link, &ks->keys, ks->m, &ks->looks, on_error, ks);
 	if (!rc)
 		rc = start_links(ks, r);
 	return rc ? rc : event_add(ks->tick, &second);
@@ -582,10 +583,10 @@ void hw_keyspace_free(struct hw_keyspace *ks)
 {
 	if (!ks)
 		return;
-	hw_redis_link_fini(&ks->look_link);
+	hw_redis_link_fini(&ks->ttl_link);
 	hw_redis_link_fini(&ks->hear_link);
 	hw_resync_fini(&ks->resync);
-	hw_looks_fini(&ks->looks);
+	hw_ttl_queries_fini(&ks->looks);
 	hw_keys_fini(&ks->keys);
 	if (ks->tick)
 		event_free(ks->tick);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The keyspace listener: sees other programs write, remove and lose devices' connected keys, and says what became of
- * each. On two connections of its own: one is subscribed to Redis' notifications, the other one looks (looks.h).
+ * each. On two connections of its own: one is subscribed to Redis' notifications, the other one looks (ttl_queries.h).
  *
  * A notification is only a reason to look. What it does not say, because it was lost or never sent, is found by going
  * through all keys: when listening begins (again), when notifications had to be dropped, and once an hour, paced; each
@@ -54,7 +54,7 @@ struct hw_keyspace_conf {
 	int64_t resync_ms;                 /* how often all keys are gone through, paced */
 	int64_t resync_deaf_ms;            /* ... while notifications do not come */
 	int64_t deaf_ms;                   /* how long a message to itself may take before it connects anew */
-	uint32_t looks_max;                /* HW_LOOKS_MAX: how many looks may wait */
+	uint32_t looks_max;                /* HW_TTL_QUERIES_MAX: how many looks may wait */
 };
 
 struct hw_keyspace_stats {

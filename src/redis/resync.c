@@ -77,7 +77,7 @@ static void take_page(struct hw_resync *r, const redisReply *page)
 		if (key->type == REDIS_REPLY_STRING &&
 		    hw_keys_device_id(r->keys, key->str, key->len, &which, &id, &len) && which == HW_KEY_CONNECTED &&
 		    hw_resync_is_of_interest(r->m, id, len))
-			hw_looks_add(r->looks, 0, id, len);
+			hw_ttl_queries_add(r->looks, 0, id, len);
 	}
 }
 
@@ -131,7 +131,7 @@ static void sweep(struct hw_resync *r)
 		const struct hw_key *k = hw_device_key(d);
 		struct hw_id id = hw_device_id(d);
 		if (!k || k->looked.ns < r->began.ns)
-			hw_looks_add(r->looks, 0, id.text, id.len);
+			hw_ttl_queries_add(r->looks, 0, id.text, id.len);
 	}
 	if (r->at >= bound)
 		end(r, true);
@@ -141,7 +141,7 @@ static void sweep(struct hw_resync *r)
 
 static void step(struct hw_resync *r)
 {
-	uint32_t waiting = hw_looks_waiting(r->looks);
+	uint32_t waiting = hw_ttl_queries_waiting(r->looks);
 	if (r->stage == HW_RESYNC_NONE)
 		return;
 	if (r->wanted)
@@ -188,8 +188,8 @@ bool hw_resync_is_due(const struct hw_resync *r, struct hw_mono now, int64_t eve
 }
 
 int hw_resync_init(struct hw_resync *r, struct event_base *base, struct hw_redis_link *link, const struct hw_keys *keys,
-                   const struct hw_monitor *m, struct hw_looks *looks, void (*on_error)(void *arg, const char *reply),
-                   void *arg)
+                   const struct hw_monitor *m, struct hw_ttl_queries *looks,
+                   void (*on_error)(void *arg, const char *reply), void *arg)
 {
 	r->link = link;
 	r->keys = keys;

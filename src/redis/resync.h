@@ -17,7 +17,7 @@
 #include "heartwheel/monitor.h"
 #include "link/link.h"
 #include "redis/keys.h"
-#include "redis/looks.h"
+#include "redis/ttl_queries.h"
 
 struct event;
 struct event_base;
@@ -26,7 +26,7 @@ struct hw_resync {
 	struct hw_redis_link *link;
 	const struct hw_keys *keys;
 	const struct hw_monitor *m;
-	struct hw_looks *looks;
+	struct hw_ttl_queries *looks;
 	void (*on_error)(void *arg, const char *reply);
 	void *arg;
 	enum { HW_RESYNC_NONE, HW_RESYNC_SCAN, HW_RESYNC_SWEEP } stage;
@@ -44,8 +44,8 @@ struct hw_resync {
 /* Readies zeroed storage; all is borrowed, and `looks` need not be ready yet. `on_error` is called with what SCAN was
  * refused with. 0 or -ENOMEM. */
 int hw_resync_init(struct hw_resync *r, struct event_base *base, struct hw_redis_link *link, const struct hw_keys *keys,
-                   const struct hw_monitor *m, struct hw_looks *looks, void (*on_error)(void *arg, const char *reply),
-                   void *arg);
+                   const struct hw_monitor *m, struct hw_ttl_queries *looks,
+                   void (*on_error)(void *arg, const char *reply), void *arg);
 void hw_resync_fini(struct hw_resync *r);
 
 /* Each second: what a timer that found no memory has left undone. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "redis/keyspace.h"
-#include "redis/looks.h"
+#include "redis/ttl_queries.h"
 #include "redis_proxy.h"
 #include "redis_rig.h"
 
@@ -277,7 +277,7 @@ START_TEST(what_the_queue_refused_is_found)
 	rig_do(&rig, "DEL device:connected:first");
 	rig_do(&rig, "SET device:connected:second x");
 	until(has_dropped, 3000);
-	ck_assert_uint_le(stats()->waiting, LOOKS_MAX + HW_LOOKS_IN_FLIGHT);
+	ck_assert_uint_le(stats()->waiting, LOOKS_MAX + HW_TTL_QUERIES_IN_FLIGHT);
 	ck_assert(first_is_online());
 	proxy_hold(&proxy, false);
 	until(all_is_known, 10000);
@@ -319,7 +319,7 @@ START_TEST(going_through_all_does_not_fill_the_queue)
 	start();
 	until(is_looking, 5000);
 	proxy_hold(&proxy, true);
-	release_ns = rig_now().mono.ns + 2 * HW_LOOKS_SLOW_NS;
+	release_ns = rig_now().mono.ns + 2 * HW_TTL_QUERIES_SLOW_NS;
 	until(may_go_on, 5000);
 	proxy_hold(&proxy, false);
 	until(many_are_known, 10000);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Looks at keys. Cost: one allocation and one PTTL for each that is not merged with another. */
-#include "redis/looks.h"
+#include "redis/ttl_queries.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -13,12 +13,12 @@
 
 #define FENCE_AGAIN_MS 100
 
-struct hw_look {
-	struct hw_looks *l;
+struct hw_ttl_query {
+	struct hw_ttl_queries *l;
 	unsigned why;
 	bool again; /* the second time, since Redis stood still the first */
 	int64_t sent_ns;
-	struct hw_look *next; /* of those that wait for a fence */
+	struct hw_ttl_query *next; /* of those that wait for a fence */
 	size_t len;
 	char id[];
 };
@@ -27,20 +27,20 @@ struct hw_look {
 static uint32_t hash_of(const char *id, size_t len)
 {
 	uint32_t h = hw_fnv32(id, len);
-	return (h ^ h >> 16) % HW_LOOKS_FILTER;
+	return (h ^ h >> 16) % HW_TTL_QUERIES_FILTER;
 }
 
-static void wake(struct hw_looks *l)
+static void wake(struct hw_ttl_queries *l)
 {
 	struct timeval now = {0, 0};
 	if (!event_pending(l->pump, EV_TIMEOUT, NULL))
 		l->unarmed = event_add(l->pump, &now) != 0;
 }
 
-static int grow(struct hw_looks *l)
+static int grow(struct hw_ttl_queries *l)
 {
 	uint32_t cap = l->cap ? l->cap * 2 : 256;
-	struct hw_look **at = malloc(cap * sizeof(struct hw_look *));
+	struct hw_ttl_query **at = malloc(cap * sizeof(struct hw_ttl_query *));
 	if (!at)
 		return -ENOMEM;
 	for (uint64_t p = l->head; p != l->tail; p++)
@@ -51,16 +51,16 @@ static int grow(struct hw_looks *l)
 	return 0;
 }
 
-static struct hw_look *waiting_for(struct hw_looks *l, uint32_t hash, const char *id, size_t len)
+static struct hw_ttl_query *waiting_for(struct hw_ttl_queries *l, uint32_t hash, const char *id, size_t len)
 {
 	uint64_t place = l->filter[hash];
 	if (place <= l->head || place > l->tail)
 		return NULL;
-	struct hw_look *look = l->at[(place - 1) & (l->cap - 1)];
+	struct hw_ttl_query *look = l->at[(place - 1) & (l->cap - 1)];
 	return look->len == len && memcmp(look->id, id, len) == 0 ? look : NULL;
 }
 
-static int push(struct hw_looks *l, struct hw_look *look)
+static int push(struct hw_ttl_queries *l, struct hw_ttl_query *look)
 {
 	if (l->tail - l->head >= l->max)
 		return -ENOBUFS;
@@ -72,9 +72,9 @@ static int push(struct hw_looks *l, struct hw_look *look)
 	return 0;
 }
 
-int hw_looks_add(struct hw_looks *l, unsigned why, const char *id, size_t len)
+int hw_ttl_queries_add(struct hw_ttl_queries *l, unsigned why, const char *id, size_t len)
 {
-	struct hw_look *look = waiting_for(l, hash_of(id, len), id, len);
+	struct hw_ttl_query *look = waiting_for(l, hash_of(id, len), id, len);
 	if (look) {
 		look->why |= why;
 		return 0;
@@ -84,7 +84,7 @@ int hw_looks_add(struct hw_looks *l, unsigned why, const char *id, size_t len)
 	look = malloc(sizeof(*look) + len);
 	int rc = look ? 0 : -ENOMEM;
 	if (look) {
-		*look = (struct hw_look){.l = l, .why = why, .len = len};
+		*look = (struct hw_ttl_query){.l = l, .why = why, .len = len};
 		memcpy(look->id, id, len);
 		rc = push(l, look);
 	}
@@ -97,21 +97,21 @@ int hw_looks_add(struct hw_looks *l, unsigned why, const char *id, size_t len)
 
 /* --- the fence --------------------------------------------------------------------------------------------------- */
 
-static void ask_fence(struct hw_looks *l, int ms)
+static void ask_fence(struct hw_ttl_queries *l, int ms)
 {
 	struct timeval tv = {0, ms * 1000};
 	if (l->gone && !l->covered && !event_pending(l->fence, EV_TIMEOUT, NULL))
-		(void)event_add(l->fence, &tv); /* without memory hw_looks_tick() asks again */
+		(void)event_add(l->fence, &tv); /* without memory hw_ttl_queries_tick() asks again */
 }
 
-void hw_looks_tick(struct hw_looks *l)
+void hw_ttl_queries_tick(struct hw_ttl_queries *l)
 {
 	if (l->unarmed)
 		wake(l);
 	ask_fence(l, FENCE_AGAIN_MS);
 }
 
-static void hold(struct hw_looks *l, struct hw_look *look)
+static void hold(struct hw_ttl_queries *l, struct hw_ttl_query *look)
 {
 	look->next = NULL;
 	*l->gone_end = look;
@@ -122,7 +122,7 @@ static void hold(struct hw_looks *l, struct hw_look *look)
 
 static void on_ask_fence(evutil_socket_t fd, short what, void *arg)
 {
-	struct hw_looks *l = arg;
+	struct hw_ttl_queries *l = arg;
 	(void)fd, (void)what;
 	if (!l->gone || l->covered)
 		return;
@@ -132,9 +132,9 @@ static void on_ask_fence(evutil_socket_t fd, short what, void *arg)
 		ask_fence(l, FENCE_AGAIN_MS);
 }
 
-void hw_looks_fenced(struct hw_looks *l, bool known)
+void hw_ttl_queries_fenced(struct hw_ttl_queries *l, bool known)
 {
-	struct hw_look *look = l->gone;
+	struct hw_ttl_query *look = l->gone;
 	if (l->stale > 0) {
 		l->stale--;
 		return;
@@ -147,7 +147,7 @@ void hw_looks_fenced(struct hw_looks *l, bool known)
 	}
 	l->covered = NULL;
 	while (known && look) {
-		struct hw_look *next = look->next;
+		struct hw_ttl_query *next = look->next;
 		l->n_gone--;
 		l->ops->on_answer(l->arg, look->why, look->id, look->len, HW_KEY_GONE);
 		free(look);
@@ -158,7 +158,7 @@ void hw_looks_fenced(struct hw_looks *l, bool known)
 
 /* --- answers ----------------------------------------------------------------------------------------------------- */
 
-static void answered(struct hw_looks *l, struct hw_look *look, const redisReply *reply)
+static void answered(struct hw_ttl_queries *l, struct hw_ttl_query *look, const redisReply *reply)
 {
 	if (reply->type != REDIS_REPLY_INTEGER) {
 		l->dropped++;
@@ -167,8 +167,8 @@ static void answered(struct hw_looks *l, struct hw_look *look, const redisReply 
 		return;
 	}
 	int64_t now = hw_clock_mono().ns;
-	if (now - look->sent_ns > HW_LOOKS_SLOW_NS)
-		l->calm_ns = now + HW_LOOKS_CALM_NS;
+	if (now - look->sent_ns > HW_TTL_QUERIES_SLOW_NS)
+		l->calm_ns = now + HW_TTL_QUERIES_CALM_NS;
 	bool early = reply->integer == HW_KEY_GONE && now < l->calm_ns;
 	if (early && !look->again && !(look->why & HW_KEY_REMOVED)) {
 		look->again = true;
@@ -185,10 +185,10 @@ static void answered(struct hw_looks *l, struct hw_look *look, const redisReply 
 
 static void on_ttl(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_look *look = arg;
-	struct hw_looks *l = look->l;
+	struct hw_ttl_query *look = arg;
+	struct hw_ttl_queries *l = look->l;
 	(void)ac;
-	if (!answer) { /* the link is gone, and hw_looks_lost() follows */
+	if (!answer) { /* the link is gone, and hw_ttl_queries_lost() follows */
 		free(look);
 		return;
 	}
@@ -199,7 +199,7 @@ static void on_ttl(redisAsyncContext *ac, void *answer, void *arg)
 	answered(l, look, answer);
 }
 
-static void pump(struct hw_looks *l)
+static void pump(struct hw_ttl_queries *l)
 {
 	int64_t wait_ns = l->calm_ns - hw_clock_mono().ns;
 	if (wait_ns > 0) {
@@ -207,8 +207,8 @@ static void pump(struct hw_looks *l)
 		l->unarmed = event_add(l->pump, &calm) != 0;
 		return;
 	}
-	while (l->head != l->tail && l->in_flight < HW_LOOKS_IN_FLIGHT) {
-		struct hw_look *look = l->at[l->head & (l->cap - 1)];
+	while (l->head != l->tail && l->in_flight < HW_TTL_QUERIES_IN_FLIGHT) {
+		struct hw_ttl_query *look = l->at[l->head & (l->cap - 1)];
 		const char *argv[] = {"PTTL", l->key};
 		const size_t len[] = {4, hw_keys_device(l->keys, HW_KEY_CONNECTED, look->id, look->len, l->key)};
 		look->sent_ns = hw_clock_mono().ns;
@@ -226,22 +226,22 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 	pump(arg);
 }
 
-uint32_t hw_looks_waiting(const struct hw_looks *l)
+uint32_t hw_ttl_queries_waiting(const struct hw_ttl_queries *l)
 {
 	return (uint32_t)(l->tail - l->head) + l->in_flight + l->n_gone;
 }
 
-void hw_looks_up(struct hw_looks *l)
+void hw_ttl_queries_up(struct hw_ttl_queries *l)
 {
 	wake(l);
 }
 
-void hw_looks_lost(struct hw_looks *l)
+void hw_ttl_queries_lost(struct hw_ttl_queries *l)
 {
 	l->in_flight = 0;
 	for (; l->head != l->tail; l->head++)
 		free(l->at[l->head & (l->cap - 1)]);
-	for (struct hw_look *look = l->gone, *next; look; look = next) {
+	for (struct hw_ttl_query *look = l->gone, *next; look; look = next) {
 		next = look->next;
 		free(look);
 	}
@@ -252,8 +252,8 @@ void hw_looks_lost(struct hw_looks *l)
 	l->n_gone = 0;
 }
 
-int hw_looks_init(struct hw_looks *l, struct event_base *base, struct hw_redis_link *link, const struct hw_keys *keys,
-                  uint32_t max, const struct hw_looks_ops *ops, void *arg)
+int hw_ttl_queries_init(struct hw_ttl_queries *l, struct event_base *base, struct hw_redis_link *link,
+                        const struct hw_keys *keys, uint32_t max, const struct hw_ttl_queries_ops *ops, void *arg)
 {
 	l->link = link;
 	l->keys = keys;
@@ -267,9 +267,9 @@ int hw_looks_init(struct hw_looks *l, struct event_base *base, struct hw_redis_l
 	return l->key && l->pump && l->fence ? 0 : -ENOMEM;
 }
 
-void hw_looks_fini(struct hw_looks *l)
+void hw_ttl_queries_fini(struct hw_ttl_queries *l)
 {
-	hw_looks_lost(l);
+	hw_ttl_queries_lost(l);
 	if (l->pump)
 		event_free(l->pump);
 	if (l->fence)
