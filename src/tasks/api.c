@@ -319,7 +319,7 @@ void hw_api_count_tick(struct hw_tasks_api *api)
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-const char *hw_api_desk_error(const struct hw_tasks_app *a, int rc)
+const char *hw_api_dispatch_error(const struct hw_tasks_app *a, int rc)
 {
 	const char *why = hw_tasks_store_why(a->store);
 	if (rc == -ENOTCONN)

@@ -42,7 +42,7 @@ void hw_api_write_task(struct hw_json *j, const struct hw_task_id *task, const s
 void hw_api_write_id(struct hw_json *j, const char *key, const struct hw_task_id *task);
 
 /* A sentence about what the desk returned. */
-const char *hw_api_desk_error(const struct hw_tasks_app *a, int rc);
+const char *hw_api_dispatch_error(const struct hw_tasks_app *a, int rc);
 
 /* Who asks: `local`, or `user:NAME`. */
 #define HW_API_SENDER_MAX 80

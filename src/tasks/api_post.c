@@ -322,7 +322,7 @@ static void take_verdict(struct item *it, const struct hw_task_submitted *s)
 	}
 }
 
-static void on_submitted(void *arg, const struct hw_desk_said *said)
+static void on_submitted(void *arg, const struct hw_dispatch_result *said)
 {
 	struct item *it = arg;
 	struct post *p = it->post;
@@ -371,9 +371,9 @@ static void submit(struct post *p, struct item *it, struct hw_text sender, struc
 	t->sender = sender;
 	t->msg_id = (struct hw_text){it->msg_id, strlen(it->msg_id)};
 	it->known_as = hw_schedule_receiver(t->receiver.at, t->receiver.len);
-	int rc = hw_tasks_desk_submit(p->app->desk, t, &it->task, on_submitted, it);
+	int rc = hw_dispatcher_submit(p->app->dispatcher, t, &it->task, on_submitted, it);
 	if (rc)
-		refuse(it, HTTP_SERVUNAVAIL, hw_api_desk_error(p->app, rc));
+		refuse(it, HTTP_SERVUNAVAIL, hw_api_dispatch_error(p->app, rc));
 	else
 		p->n_open++;
 }

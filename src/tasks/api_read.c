@@ -322,7 +322,7 @@ void hw_serve_task(void *arg, struct evhttp_request *req, const char *rest)
 
 /* --- cancelling --------------------------------------------------------------------------------------------------- */
 
-static void answer_cancelled(struct evhttp_request *req, const struct hw_desk_said *said)
+static void answer_cancelled(struct evhttp_request *req, const struct hw_dispatch_result *said)
 {
 	const struct hw_task_cancelled *c = &said->cancelled;
 	const char *why = NULL;
@@ -347,7 +347,7 @@ static void answer_cancelled(struct evhttp_request *req, const struct hw_desk_sa
 	hw_answer_end_as(req, why ? 409 : HTTP_OK, &j, body);
 }
 
-static void on_cancelled(void *arg, const struct hw_desk_said *said)
+static void on_cancelled(void *arg, const struct hw_dispatch_result *said)
 {
 	struct one *o = arg;
 	struct evhttp_request *req = hw_pending_take(&o->pending);
@@ -392,10 +392,10 @@ void hw_serve_task_cancel(void *arg, struct evhttp_request *req, const char *res
 	if (!find_task(req, rest, &c.task))
 		return;
 	struct one *o = malloc(sizeof(*o));
-	int rc = o ? hw_tasks_desk_cancel(a->desk, &c, on_cancelled, o) : -ENOMEM;
+	int rc = o ? hw_dispatcher_cancel(a->dispatcher, &c, on_cancelled, o) : -ENOMEM;
 	if (rc) {
 		free(o);
-		hw_reply_error(req, HTTP_SERVUNAVAIL, hw_api_desk_error(a, rc));
+		hw_reply_error(req, HTTP_SERVUNAVAIL, hw_api_dispatch_error(a, rc));
 		return;
 	}
 	hw_pending_begin(&o->pending, req, NULL, NULL);

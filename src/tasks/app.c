@@ -57,8 +57,8 @@ void hw_tasks_on_store(struct hw_tasks_app *a, bool up)
 {
 	if (up) {
 		hw_schedule_up(a->schedule, hw_tasks_now());
-		hw_tasks_desk_up(a->desk);
-		(void)hw_tasks_desk_missed(a->desk); /* told reads from task:at */
+		hw_dispatcher_up(a->dispatcher);
+		(void)hw_dispatcher_missed(a->dispatcher); /* told reads from task:at */
 		hw_tasks_told_up(a->told);
 		hw_tasks_tell_up(a->tell);
 	} else {
@@ -105,7 +105,7 @@ static void advise(struct hw_tasks_app *a)
 
 static bool is_done(struct hw_tasks_app *a)
 {
-	bool idle = hw_tasks_broker_has_ended(a->broker) && hw_tasks_desk_is_idle(a->desk) &&
+	bool idle = hw_tasks_broker_has_ended(a->broker) && hw_dispatcher_is_idle(a->dispatcher) &&
 	            hw_tasks_turn_is_idle(a->turn) && hw_tasks_broker_waiting(a->broker) == 0 &&
 	            hw_tasks_tell_is_idle(a->tell);
 	return (idle && hw_notifier_idle(a->notifier)) || hw_clock_mono().ns / HW_NS_PER_MS >= a->stop_by_ms;
@@ -115,8 +115,8 @@ static void each_second(struct hw_tasks_app *a)
 {
 	hw_tasks_store_tick(a->store);
 	if (hw_tasks_store_is_up(a->store))
-		hw_tasks_desk_up(a->desk); /* what it would not take a second ago */
-	if (hw_tasks_desk_missed(a->desk))
+		hw_dispatcher_up(a->dispatcher); /* what it would not take a second ago */
+	if (hw_dispatcher_missed(a->dispatcher))
 		hw_tasks_told_again(a->told);
 	hw_tasks_broker_tick(a->broker);
 	hw_tasks_told_tick(a->told);
@@ -206,9 +206,9 @@ int hw_tasks_app_start(struct hw_tasks_app *a)
 		return -EIO;
 	a->schedule = hw_schedule_new(&schedule, seed);
 	a->turn = hw_tasks_turn_new(a);
-	a->desk = hw_tasks_desk_new(a);
+	a->dispatcher = hw_dispatcher_new(a);
 	a->broker = hw_tasks_broker_new(a);
-	if (!a->schedule || !a->turn || !a->desk || !a->broker)
+	if (!a->schedule || !a->turn || !a->dispatcher || !a->broker)
 		return -ENOMEM;
 	if (make_notifier(a))
 		return -ENOMEM;
@@ -230,7 +230,7 @@ void hw_tasks_app_stop(struct hw_tasks_app *a, int64_t timeout_ms)
 	a->stopping = true;
 	a->stop_by_ms = hw_clock_mono().ns / HW_NS_PER_MS + timeout_ms;
 	hw_tasks_broker_end(a->broker);
-	hw_tasks_desk_flush(a->desk);
+	hw_dispatcher_flush(a->dispatcher);
 	hw_loop_tick_every(&a->loop, 20);
 }
 
@@ -247,8 +247,8 @@ void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms)
 	hw_tasks_tell_free(a->tell);
 	hw_tasks_inbox_free(a->inbox);
 	hw_tasks_sessions_free(a->sessions);
-	hw_tasks_wills_free(a->wills); /* the store has told it what was lost */
-	hw_tasks_desk_free(a->desk);   /* it tells those who wait, watch among them */
+	hw_tasks_wills_free(a->wills);     /* the store has told it what was lost */
+	hw_dispatcher_free(a->dispatcher); /* it tells those who wait, watch among them */
 	hw_tasks_watch_free(a->watch);
 	hw_tasks_call_free(a->call);
 	hw_tasks_api_free(a->api);

@@ -22,7 +22,7 @@
 #include "run/loop.h"
 #include "tasks/broker.h"
 #include "tasks/counts.h"
-#include "tasks/desk.h"
+#include "tasks/dispatcher.h"
 #include "tasks/inbox.h"
 #include "tasks/settings.h"
 #include "tasks/store.h"
@@ -62,7 +62,7 @@ struct hw_tasks_app {
 	char device_prefix[256];    /* device:disconnected: and id_prefix */
 	struct hw_schedule *schedule;
 	struct hw_tasks_store *store;
-	struct hw_tasks_desk *desk;
+	struct hw_dispatcher *dispatcher;
 	struct hw_tasks_broker *broker;
 	struct hw_tasks_inbox *inbox;
 	struct hw_tasks_turn *turn;

@@ -472,7 +472,7 @@ static void begin(struct hw_tasks_app *a, struct evhttp_request *req, const stru
 		c->n_open++;
 		return;
 	}
-	fail(c, HTTP_SERVUNAVAIL, hw_api_desk_error(a, rc));
+	fail(c, HTTP_SERVUNAVAIL, hw_api_dispatch_error(a, rc));
 	release(c);
 }
 

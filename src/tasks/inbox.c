@@ -134,7 +134,7 @@ static const char *why_not(enum hw_task_verdict v, enum hw_tasks_refusal *kind)
 }
 
 /* The submitter of one that has ended is told its end anew; of any other that it is there. */
-static void on_record(void *arg, const struct hw_task_id *task, const struct hw_desk_record *r)
+static void on_record(void *arg, const struct hw_task_id *task, const struct hw_dispatched_record *r)
 {
 	struct asking *q = arg;
 	struct hw_tasks_app *a = q->inbox->app;
@@ -155,7 +155,7 @@ static void on_record(void *arg, const struct hw_task_id *task, const struct hw_
 	free(q);
 }
 
-static void taken(struct asking *q, const struct hw_desk_said *said)
+static void taken(struct asking *q, const struct hw_dispatch_result *said)
 {
 	struct hw_tasks_app *a = q->inbox->app;
 	const struct hw_task_submitted *s = &said->submitted;
@@ -168,14 +168,14 @@ static void taken(struct asking *q, const struct hw_desk_said *said)
 		hw_schedule_put(a->schedule, hw_tasks_now(), said->task,
 		                hw_schedule_receiver(q->receiver.at, q->receiver.len), s->at_ms);
 	if (s->verdict == HW_TASK_KNOWN && hw_task_has_ended(s->state) &&
-	    hw_tasks_desk_query(a->desk, &said->task, on_record, q) == 0)
+	    hw_dispatcher_query(a->dispatcher, &said->task, on_record, q) == 0)
 		return;
 	(void)hw_tasks_notify(a, q->sender, HW_TOPIC_ACK, &n, NULL, NULL);
 	free(q);
 }
 
 /* Without an answer of Redis nobody is told anything: the submitter asks again. */
-static void on_submitted(void *arg, const struct hw_desk_said *said)
+static void on_submitted(void *arg, const struct hw_dispatch_result *said)
 {
 	struct asking *q = arg;
 	enum hw_tasks_refusal kind;
@@ -207,14 +207,14 @@ static void submit(struct hw_tasks_inbox *b, struct hw_text sender, struct hw_re
 	struct asking *a = asking_new(b, sender, q->msg_id, q->task.receiver);
 	q->task.sender = sender;
 	q->task.msg_id = q->msg_id;
-	if (a && hw_tasks_desk_submit(b->app->desk, &q->task, NULL, on_submitted, a) != 0)
+	if (a && hw_dispatcher_submit(b->app->dispatcher, &q->task, NULL, on_submitted, a) != 0)
 		free(a);
 }
 
 /* --- cancel, query --------------------------------------------------------------------------------------------------
  */
 
-static void on_cancelled(void *arg, const struct hw_desk_said *said)
+static void on_cancelled(void *arg, const struct hw_dispatch_result *said)
 {
 	struct asking *q = arg;
 	const struct hw_task_cancelled *c = &said->cancelled;
@@ -235,7 +235,7 @@ static void on_cancelled(void *arg, const struct hw_desk_said *said)
 	free(q);
 }
 
-static void on_queried(void *arg, const struct hw_task_id *task, const struct hw_desk_record *r)
+static void on_queried(void *arg, const struct hw_task_id *task, const struct hw_dispatched_record *r)
 {
 	struct asking *q = arg;
 	char value[160];
@@ -262,9 +262,9 @@ static void ask_about(struct hw_tasks_inbox *b, struct hw_text sender, const str
 	struct asking *a = asking_new(b, sender, q->msg_id, (struct hw_text){"", 0});
 	int rc = a ? hw_tasks_store_name(b->app->store, sender, q->of, &c.task) : -ENOMEM;
 	if (!rc && q->action == HW_REQUEST_CANCEL)
-		rc = hw_tasks_desk_cancel(b->app->desk, &c, on_cancelled, a);
+		rc = hw_dispatcher_cancel(b->app->dispatcher, &c, on_cancelled, a);
 	else if (!rc)
-		rc = hw_tasks_desk_query(b->app->desk, &c.task, on_queried, a);
+		rc = hw_dispatcher_query(b->app->dispatcher, &c.task, on_queried, a);
 	if (rc)
 		free(a);
 }
@@ -333,7 +333,7 @@ static void on_request(void *arg, const struct hw_tasks_got *m)
 /* --- responses -------------------------------------------------------------------------------------------------------
  */
 
-static void on_answered(void *arg, const struct hw_desk_said *said)
+static void on_answered(void *arg, const struct hw_dispatch_result *said)
 {
 	struct hw_tasks_inbox *b = arg;
 	if (said->rc)
@@ -390,8 +390,9 @@ static void on_response(void *arg, const struct hw_tasks_got *m)
 	else if (rc)
 		count(b, rc == -ENOENT ? HW_REFUSED_UNKNOWN : HW_REFUSED_MALFORMED);
 	else
-		(void)hw_tasks_desk_answer(b->app->desk, &(struct hw_task_answer){r.task, kinds[word], from, r.value},
-		                           on_answered, b);
+		(void)hw_dispatcher_answer(b->app->dispatcher,
+		                           &(struct hw_task_answer){r.task, kinds[word], from, r.value}, on_answered,
+		                           b);
 }
 
 /* --- life ------------------------------------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ static bool wake_receivers(struct hw_tasks_told *t, const redisReply *entries, i
 		struct hw_text place = {"", 0};
 		if (n++ % HW_TASK_CALL_ITEMS == 0)
 			place = place_from(t, entries, i, now_ms);
-		if (hw_tasks_desk_online(t->app->desk, receiver, place) != 0)
+		if (hw_dispatcher_online(t->app->dispatcher, receiver, place) != 0)
 			return false;
 	}
 	return true;

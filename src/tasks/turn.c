@@ -84,7 +84,7 @@ static void on_put(void *arg, enum hw_put what, const char *text)
 		a.kind = HW_ANSWER_NOBODY;
 	}
 	if (a.kind != HW_ANSWER_KINDS)
-		(void)hw_tasks_desk_answer(s->app->desk, &a, NULL, NULL);
+		(void)hw_dispatcher_answer(s->app->dispatcher, &a, NULL, NULL);
 	free(s);
 }
 
@@ -156,7 +156,7 @@ static void give_up(struct hw_tasks_turn *t, const struct hw_task_id *task)
 	hw_task_id_text(task, id);
 	hw_tasks_unusable(t->app, HW_UNUSABLE_RECORD, 1,
 	                  "the task %s cannot be sent, and fails: its receiver, action or payload is none", id);
-	(void)hw_tasks_desk_answer(t->app->desk, &lost, NULL, NULL);
+	(void)hw_dispatcher_answer(t->app->dispatcher, &lost, NULL, NULL);
 }
 
 /* What cannot be handed over is not taken back: it is due again after its wait. */
@@ -335,9 +335,9 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 	struct hw_tasks_turn *t = arg;
 	struct hw_tasks_app *a = t->app;
 	(void)fd, (void)what;
-	hw_tasks_desk_flush(a->desk);
+	hw_dispatcher_flush(a->dispatcher);
 	bool more = pull(t);
-	hw_tasks_broker_open(a->broker, hw_tasks_desk_is_open(a->desk));
+	hw_tasks_broker_open(a->broker, hw_dispatcher_is_open(a->dispatcher));
 	hw_tasks_sessions_turn(a->sessions);
 	hw_tasks_broker_flush(a->broker);
 	rest(t);

@@ -84,7 +84,7 @@ static void wait_with(struct hw_tasks_watch *w, struct again *a)
 	keep(w, a);
 }
 
-static void on_told(void *arg, const struct hw_desk_said *said)
+static void on_told(void *arg, const struct hw_dispatch_result *said)
 {
 	struct telling *t = arg;
 	struct hw_tasks_watch *w = t->watch;
@@ -105,7 +105,7 @@ static void tell(struct hw_tasks_watch *w, const struct hw_task_seen *s, struct 
 	struct telling *t = malloc(sizeof(*t));
 	if (t)
 		*t = (struct telling){w, a};
-	if (t && hw_tasks_desk_watch(w->app->desk, s, on_told, t) == 0)
+	if (t && hw_dispatcher_watch(w->app->dispatcher, s, on_told, t) == 0)
 		return;
 	free(a);
 	free(t);

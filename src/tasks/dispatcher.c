@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See desk.h. A request is appended to its kind's open call at once, in the wire format: what it says is copied once.
- * Answers of devices, and what others say to one another, are kept beside it until Redis has them, since nobody would
- * say them again soon.
+ * See dispatcher.h. A request is appended to its kind's open call at once, in the wire format: what it says is copied
+ * once. Answers of devices, and what others say to one another, are kept beside it until Redis has them, since nobody
+ * would say them again soon.
  */
-#include "tasks/desk.h"
+#include "tasks/dispatcher.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,12 +20,12 @@
 /* What Redis may not have yet. */
 struct kept {
 	struct kept *next;
-	enum hw_desk_kind kind; /* ANSWER or WATCH */
+	enum hw_dispatch_kind kind; /* ANSWER or WATCH */
 	union {
 		struct hw_task_answer answer;
 		struct hw_task_seen seen;
 	};
-	hw_desk_fn *fn;
+	hw_dispatch_fn *fn;
 	void *arg;
 	bool again;  /* Redis is being told it again */
 	char text[]; /* what its texts say */
@@ -33,23 +33,23 @@ struct kept {
 
 struct item {
 	struct hw_task_id task;
-	hw_desk_fn *fn;
+	hw_dispatch_fn *fn;
 	void *arg;
 	struct kept *kept; /* of what is kept; owned */
 };
 
 struct call {
-	struct hw_tasks_desk *desk;
+	struct hw_dispatcher *dispatcher;
 	struct call *next;
-	enum hw_desk_kind kind;
+	enum hw_dispatch_kind kind;
 	size_t n, bytes; /* bytes: on the way to Redis */
 	struct hw_eval eval;
 	struct item items[HW_TASK_CALL_ITEMS];
 };
 
-struct hw_tasks_desk {
+struct hw_dispatcher {
 	struct hw_tasks_app *app;
-	struct call *open[HW_DESK_KINDS];
+	struct call *open[HW_DISPATCH_KINDS];
 	struct call *spare;                  /* one whose buffers are warm */
 	struct kept *waiting, **waiting_end; /* what Redis is to be told again */
 	size_t n_items, n_bytes, n_again;    /* n_again: what it is being told again */
@@ -57,11 +57,11 @@ struct hw_tasks_desk {
 	bool ends;                           /* nothing is kept any more */
 };
 
-static const enum hw_tasks_script scripts[HW_DESK_KINDS] = {[HW_DESK_SUBMIT] = HW_TASKS_SUBMIT,
-                                                            [HW_DESK_ANSWER] = HW_TASKS_ANSWER,
-                                                            [HW_DESK_CANCEL] = HW_TASKS_CANCEL,
-                                                            [HW_DESK_ONLINE] = HW_TASKS_ONLINE,
-                                                            [HW_DESK_WATCH] = HW_TASKS_WATCH};
+static const enum hw_tasks_script scripts[HW_DISPATCH_KINDS] = {[HW_DISPATCH_SUBMIT] = HW_TASKS_SUBMIT,
+                                                                [HW_DISPATCH_ANSWER] = HW_TASKS_ANSWER,
+                                                                [HW_DISPATCH_CANCEL] = HW_TASKS_CANCEL,
+                                                                [HW_DISPATCH_ONLINE] = HW_TASKS_ONLINE,
+                                                                [HW_DISPATCH_WATCH] = HW_TASKS_WATCH};
 
 /* --- calls -------------------------------------------------------------------------------------------------------- */
 
@@ -72,7 +72,7 @@ static void call_free(struct call *c)
 	free(c);
 }
 
-static void call_done(struct hw_tasks_desk *d, struct call *c)
+static void call_done(struct hw_dispatcher *d, struct call *c)
 {
 	d->n_items -= c->n;
 	d->n_bytes -= c->bytes;
@@ -81,13 +81,13 @@ static void call_done(struct hw_tasks_desk *d, struct call *c)
 }
 
 /* It is not on its way to Redis any more. */
-static void leave(struct hw_tasks_desk *d, struct kept *k)
+static void leave(struct hw_dispatcher *d, struct kept *k)
 {
 	d->n_again -= k->again;
 	k->again = false;
 }
 
-static void keep(struct hw_tasks_desk *d, struct kept *k)
+static void keep(struct hw_dispatcher *d, struct kept *k)
 {
 	leave(d, k);
 	k->next = NULL;
@@ -96,7 +96,7 @@ static void keep(struct hw_tasks_desk *d, struct kept *k)
 }
 
 /* Whether it is to be asked again, rather than told. */
-static bool keeps(struct hw_tasks_desk *d, struct item *it, int rc, const char *error)
+static bool keeps(struct hw_dispatcher *d, struct item *it, int rc, const char *error)
 {
 	bool again = rc == -ENOTCONN || rc == -ENOMEM || (rc == -EIO && hw_trouble_is_global(hw_trouble_of(error)));
 	if (!it->kept || !again || d->ends)
@@ -106,64 +106,65 @@ static bool keeps(struct hw_tasks_desk *d, struct item *it, int rc, const char *
 	return true;
 }
 
-static void say(struct hw_tasks_desk *d, struct item *it, const struct hw_desk_said *said)
+static void say(struct hw_dispatcher *d, struct item *it, const struct hw_dispatch_result *result)
 {
-	if (keeps(d, it, said->rc, said->error))
+	if (keeps(d, it, result->rc, result->error))
 		return;
 	if (it->fn)
-		it->fn(it->arg, said);
+		it->fn(it->arg, result);
 	if (it->kept)
 		leave(d, it->kept);
 	free(it->kept);
 	it->kept = NULL;
 }
 
-static void say_all(struct hw_tasks_desk *d, struct call *c, int rc, const char *error)
+static void say_all(struct hw_dispatcher *d, struct call *c, int rc, const char *error)
 {
-	d->missed |= c->kind == HW_DESK_ONLINE;
+	d->missed |= c->kind == HW_DISPATCH_ONLINE;
 	for (size_t i = 0; i < c->n; i++)
-		say(d, &c->items[i], &(struct hw_desk_said){.rc = rc, .error = error, .task = c->items[i].task});
+		say(d, &c->items[i], &(struct hw_dispatch_result){.rc = rc, .error = error, .task = c->items[i].task});
 }
 
-static void read_item(const struct hw_tasks_reply *r, enum hw_desk_kind kind, size_t i, struct hw_desk_said *said)
+static void read_item(const struct hw_tasks_reply *r, enum hw_dispatch_kind kind, size_t i,
+                      struct hw_dispatch_result *result)
 {
 	struct hw_text error = {"", 0};
 	enum hw_task_verdict verdict = HW_TASK_DONE;
-	if (kind == HW_DESK_SUBMIT) {
-		hw_tasks_submitted(r, i, &said->submitted);
-		verdict = said->submitted.verdict;
-		error = said->submitted.error;
-	} else if (kind == HW_DESK_ANSWER) {
-		hw_tasks_answered(r, i, &said->answered);
-		verdict = said->answered.verdict;
-		error = said->answered.error;
-	} else if (kind == HW_DESK_CANCEL) {
-		hw_tasks_cancelled(r, i, &said->cancelled);
-		verdict = said->cancelled.verdict;
-		error = said->cancelled.error;
-	} else if (kind == HW_DESK_WATCH) {
-		hw_tasks_followed(r, i, &said->followed);
-		verdict = said->followed.verdict;
-		error = said->followed.error;
+	if (kind == HW_DISPATCH_SUBMIT) {
+		hw_tasks_submitted(r, i, &result->submitted);
+		verdict = result->submitted.verdict;
+		error = result->submitted.error;
+	} else if (kind == HW_DISPATCH_ANSWER) {
+		hw_tasks_answered(r, i, &result->answered);
+		verdict = result->answered.verdict;
+		error = result->answered.error;
+	} else if (kind == HW_DISPATCH_CANCEL) {
+		hw_tasks_cancelled(r, i, &result->cancelled);
+		verdict = result->cancelled.verdict;
+		error = result->cancelled.error;
+	} else if (kind == HW_DISPATCH_WATCH) {
+		hw_tasks_followed(r, i, &result->followed);
+		verdict = result->followed.verdict;
+		error = result->followed.error;
 	}
-	said->rc = verdict == HW_TASK_ERROR ? -EIO : 0;
-	said->error = verdict == HW_TASK_ERROR ? error.at : NULL;
+	result->rc = verdict == HW_TASK_ERROR ? -EIO : 0;
+	result->error = verdict == HW_TASK_ERROR ? error.at : NULL;
 }
 
 static void on_call(void *arg, const redisReply *reply)
 {
 	struct call *c = arg;
-	struct hw_tasks_desk *d = c->desk;
+	struct hw_dispatcher *d = c->dispatcher;
 	struct hw_tasks_reply r;
 	int rc = reply ? hw_tasks_reply(reply, &r) : -ENOTCONN;
 	if (rc == 0) {
 		hw_tasks_turn_answered(d->app->turn, &r);
 		for (size_t i = 0; i < c->n; i++) {
-			struct hw_desk_said said = {.task = c->items[i].task, .now_ms = r.now_ms};
-			read_item(&r, c->kind, i, &said);
-			if (said.rc)
-				hw_tasks_store_trouble(d->app->store, said.error);
-			say(d, &c->items[i], &said);
+			struct hw_dispatch_result result = {.task = c->items[i].task, .now_ms = r.now_ms};
+			read_item(&r, c->kind, i, &result);
+			if (result.rc)
+				hw_tasks_store_trouble(d->app->store, result.error);
+			say(d, &c->items[i], &result);
 		}
 	} else if (reply && reply->type == REDIS_REPLY_ERROR && hw_trouble_of(reply->str) != HW_TROUBLE_NOSCRIPT) {
 		say_all(d, c, -EIO, reply->str);
@@ -174,7 +175,7 @@ static void on_call(void *arg, const redisReply *reply)
 	hw_tasks_stir(d->app);
 }
 
-static void flush(struct hw_tasks_desk *d, enum hw_desk_kind kind)
+static void flush(struct hw_dispatcher *d, enum hw_dispatch_kind kind)
 {
 	struct call *c = d->open[kind];
 	if (!c || c->n == 0)
@@ -189,22 +190,22 @@ static void flush(struct hw_tasks_desk *d, enum hw_desk_kind kind)
 	}
 }
 
-void hw_tasks_desk_flush(struct hw_tasks_desk *d)
+void hw_dispatcher_flush(struct hw_dispatcher *d)
 {
-	for (int k = 0; k < HW_DESK_KINDS; k++)
-		flush(d, (enum hw_desk_kind)k);
+	for (int k = 0; k < HW_DISPATCH_KINDS; k++)
+		flush(d, (enum hw_dispatch_kind)k);
 }
 
 /* A call's beginning says how late Redis may think that it is: so it is begun when its first request is there. */
-static struct call *begin(struct hw_tasks_desk *d, enum hw_desk_kind kind)
+static struct call *begin(struct hw_dispatcher *d, enum hw_dispatch_kind kind)
 {
 	const struct hw_tasks_app *a = d->app;
-	bool believes = kind != HW_DESK_WATCH || hw_tasks_watch_is_settled(a->watch);
+	bool believes = kind != HW_DISPATCH_WATCH || hw_tasks_watch_is_settled(a->watch);
 	struct call *c = d->spare ? d->spare : calloc(1, sizeof(*c));
 	d->spare = NULL;
 	if (!c)
 		return NULL;
-	c->desk = d;
+	c->dispatcher = d;
 	c->kind = kind;
 	c->n = c->bytes = 0;
 	hw_tasks_begin(&c->eval, &a->rules, believes ? hw_schedule_latest_ms(a->schedule, hw_tasks_now()) : 0);
@@ -221,10 +222,10 @@ static bool has_task(const struct call *c, const struct hw_task_id *task)
 }
 
 /* The call that takes one more request, of that task (NULL: of none). */
-static struct call *room(struct hw_tasks_desk *d, enum hw_desk_kind kind, const struct hw_task_id *task)
+static struct call *room(struct hw_dispatcher *d, enum hw_dispatch_kind kind, const struct hw_task_id *task)
 {
 	struct call *c = d->open[kind];
-	if (c && (c->n == HW_TASK_CALL_ITEMS || hw_eval_size(&c->eval) >= HW_DESK_CALL_BYTES ||
+	if (c && (c->n == HW_TASK_CALL_ITEMS || hw_eval_size(&c->eval) >= HW_DISPATCH_CALL_BYTES ||
 	          (task && has_task(c, task)))) {
 		flush(d, kind);
 		c = NULL;
@@ -232,7 +233,7 @@ static struct call *room(struct hw_tasks_desk *d, enum hw_desk_kind kind, const 
 	return c ? c : begin(d, kind);
 }
 
-static void add(struct hw_tasks_desk *d, struct call *c, struct item item)
+static void add(struct hw_dispatcher *d, struct call *c, struct item item)
 {
 	c->items[c->n++] = item;
 	d->n_items++;
@@ -241,25 +242,25 @@ static void add(struct hw_tasks_desk *d, struct call *c, struct item item)
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-static int closed(const struct hw_tasks_desk *d)
+static int closed(const struct hw_dispatcher *d)
 {
 	if (!hw_tasks_store_is_up(d->app->store))
 		return -ENOTCONN;
-	return d->n_items < HW_DESK_ITEMS_MAX && d->n_bytes < HW_DESK_BYTES_MAX ? 0 : -EBUSY;
+	return d->n_items < HW_DISPATCH_ITEMS_MAX && d->n_bytes < HW_DISPATCH_BYTES_MAX ? 0 : -EBUSY;
 }
 
-bool hw_tasks_desk_is_open(const struct hw_tasks_desk *d)
+bool hw_dispatcher_is_open(const struct hw_dispatcher *d)
 {
 	return closed(d) == 0 && !d->waiting && d->n_again == 0;
 }
 
-bool hw_tasks_desk_is_idle(const struct hw_tasks_desk *d)
+bool hw_dispatcher_is_idle(const struct hw_dispatcher *d)
 {
 	return d->n_items == 0 && !d->waiting;
 }
 
-int hw_tasks_desk_submit(struct hw_tasks_desk *d, const struct hw_task_submission *s, struct hw_task_id *task,
-                         hw_desk_fn *fn, void *arg)
+int hw_dispatcher_submit(struct hw_dispatcher *d, const struct hw_task_submission *s, struct hw_task_id *task,
+                         hw_dispatch_fn *fn, void *arg)
 {
 	struct hw_task_submission named = *s;
 	int rc = closed(d);
@@ -269,7 +270,7 @@ int hw_tasks_desk_submit(struct hw_tasks_desk *d, const struct hw_task_submissio
 		return rc;
 	if (task)
 		*task = named.task;
-	struct call *c = room(d, HW_DESK_SUBMIT, &named.task);
+	struct call *c = room(d, HW_DISPATCH_SUBMIT, &named.task);
 	if (!c)
 		return -ENOMEM;
 	hw_tasks_put_submission(&c->eval, &named);
@@ -282,7 +283,7 @@ int hw_tasks_desk_submit(struct hw_tasks_desk *d, const struct hw_task_submissio
 /* The texts of what is kept. */
 static size_t texts_of(struct kept *k, struct hw_text *texts[TEXTS_MAX])
 {
-	if (k->kind == HW_DESK_ANSWER) {
+	if (k->kind == HW_DISPATCH_ANSWER) {
 		texts[0] = &k->answer.from;
 		texts[1] = &k->answer.value;
 		return 2;
@@ -317,16 +318,16 @@ static struct kept *kept_new(const struct kept *what)
 
 static const struct hw_task_id *task_of(const struct kept *k)
 {
-	return k->kind == HW_DESK_ANSWER ? &k->answer.task : &k->seen.task;
+	return k->kind == HW_DISPATCH_ANSWER ? &k->answer.task : &k->seen.task;
 }
 
 /* Of one task an order is kept, of what is seen: so several of them may share a call. */
-static int put_kept(struct hw_tasks_desk *d, struct kept *k)
+static int put_kept(struct hw_dispatcher *d, struct kept *k)
 {
-	struct call *c = room(d, k->kind, k->kind == HW_DESK_ANSWER ? task_of(k) : NULL);
+	struct call *c = room(d, k->kind, k->kind == HW_DISPATCH_ANSWER ? task_of(k) : NULL);
 	if (!c)
 		return -ENOMEM;
-	if (k->kind == HW_DESK_ANSWER)
+	if (k->kind == HW_DISPATCH_ANSWER)
 		hw_tasks_put_answer(&c->eval, &k->answer);
 	else
 		hw_tasks_put_seen(&c->eval, &k->seen);
@@ -334,7 +335,7 @@ static int put_kept(struct hw_tasks_desk *d, struct kept *k)
 	return 0;
 }
 
-static int put_or_keep(struct hw_tasks_desk *d, const struct kept *what)
+static int put_or_keep(struct hw_dispatcher *d, const struct kept *what)
 {
 	struct kept *k = kept_new(what);
 	if (!k)
@@ -344,20 +345,20 @@ static int put_or_keep(struct hw_tasks_desk *d, const struct kept *what)
 	return 0;
 }
 
-int hw_tasks_desk_answer(struct hw_tasks_desk *d, const struct hw_task_answer *a, hw_desk_fn *fn, void *arg)
+int hw_dispatcher_answer(struct hw_dispatcher *d, const struct hw_task_answer *a, hw_dispatch_fn *fn, void *arg)
 {
-	return put_or_keep(d, &(struct kept){.kind = HW_DESK_ANSWER, .answer = *a, .fn = fn, .arg = arg});
+	return put_or_keep(d, &(struct kept){.kind = HW_DISPATCH_ANSWER, .answer = *a, .fn = fn, .arg = arg});
 }
 
-int hw_tasks_desk_watch(struct hw_tasks_desk *d, const struct hw_task_seen *s, hw_desk_fn *fn, void *arg)
+int hw_dispatcher_watch(struct hw_dispatcher *d, const struct hw_task_seen *s, hw_dispatch_fn *fn, void *arg)
 {
-	return put_or_keep(d, &(struct kept){.kind = HW_DESK_WATCH, .seen = *s, .fn = fn, .arg = arg});
+	return put_or_keep(d, &(struct kept){.kind = HW_DISPATCH_WATCH, .seen = *s, .fn = fn, .arg = arg});
 }
 
-int hw_tasks_desk_cancel(struct hw_tasks_desk *d, const struct hw_task_cancel *what, hw_desk_fn *fn, void *arg)
+int hw_dispatcher_cancel(struct hw_dispatcher *d, const struct hw_task_cancel *what, hw_dispatch_fn *fn, void *arg)
 {
 	int rc = closed(d);
-	struct call *c = rc ? NULL : room(d, HW_DESK_CANCEL, &what->task);
+	struct call *c = rc ? NULL : room(d, HW_DISPATCH_CANCEL, &what->task);
 	if (!c)
 		return rc ? rc : -ENOMEM;
 	hw_tasks_put_cancel(&c->eval, what);
@@ -365,18 +366,18 @@ int hw_tasks_desk_cancel(struct hw_tasks_desk *d, const struct hw_task_cancel *w
 	return 0;
 }
 
-int hw_tasks_desk_online(struct hw_tasks_desk *d, struct hw_text receiver, struct hw_text place)
+int hw_dispatcher_online(struct hw_dispatcher *d, struct hw_text receiver, struct hw_text place)
 {
 	int rc = d->missed ? -EAGAIN : closed(d);
 	if (rc)
 		return rc;
-	if (d->open[HW_DESK_ONLINE] && (place.len || d->open[HW_DESK_ONLINE]->n == HW_TASK_CALL_ITEMS))
-		flush(d, HW_DESK_ONLINE);
+	if (d->open[HW_DISPATCH_ONLINE] && (place.len || d->open[HW_DISPATCH_ONLINE]->n == HW_TASK_CALL_ITEMS))
+		flush(d, HW_DISPATCH_ONLINE);
 	if (d->missed)
 		return -EAGAIN;
-	struct call *c = d->open[HW_DESK_ONLINE];
+	struct call *c = d->open[HW_DISPATCH_ONLINE];
 	if (!c) {
-		c = begin(d, HW_DESK_ONLINE);
+		c = begin(d, HW_DISPATCH_ONLINE);
 		if (!c)
 			return -ENOMEM;
 		hw_tasks_put_place(&c->eval, place);
@@ -386,7 +387,7 @@ int hw_tasks_desk_online(struct hw_tasks_desk *d, struct hw_text receiver, struc
 	return 0;
 }
 
-bool hw_tasks_desk_missed(struct hw_tasks_desk *d)
+bool hw_dispatcher_missed(struct hw_dispatcher *d)
 {
 	bool missed = d->missed && hw_tasks_store_is_up(d->app->store);
 	if (missed)
@@ -394,7 +395,7 @@ bool hw_tasks_desk_missed(struct hw_tasks_desk *d)
 	return missed;
 }
 
-void hw_tasks_desk_up(struct hw_tasks_desk *d)
+void hw_dispatcher_up(struct hw_dispatcher *d)
 {
 	struct kept *k = d->waiting, *next;
 	d->waiting = NULL;
@@ -411,7 +412,7 @@ void hw_tasks_desk_up(struct hw_tasks_desk *d)
 /* --- a record ----------------------------------------------------------------------------------------------------- */
 
 struct query {
-	hw_desk_record_fn *fn;
+	hw_dispatched_record_fn *fn;
 	void *arg;
 	struct hw_task_id task;
 };
@@ -433,7 +434,7 @@ static const char *const fields[] = {"state", "sender", "msg_id",  "receiver", "
                                      "sent",  "acked",  "ended",   "late_at",  "tries",  "hold"};
 #define N_FIELDS (sizeof(fields) / sizeof(*fields))
 
-static void read_record(const redisReply *hash, struct hw_desk_record *r)
+static void read_record(const redisReply *hash, struct hw_dispatched_record *r)
 {
 	struct hw_text t[N_FIELDS];
 	for (size_t i = 0; i < N_FIELDS; i++)
@@ -456,7 +457,7 @@ static void read_record(const redisReply *hash, struct hw_desk_record *r)
 static void on_record(void *arg, const redisReply *reply)
 {
 	struct query *q = arg;
-	struct hw_desk_record r = {.rc = reply ? -EIO : -ENOTCONN};
+	struct hw_dispatched_record r = {.rc = reply ? -EIO : -ENOTCONN};
 	if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 4 &&
 	    reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements == N_FIELDS) {
 		read_record(reply->element[0], &r);
@@ -468,7 +469,7 @@ static void on_record(void *arg, const redisReply *reply)
 	free(q);
 }
 
-int hw_tasks_desk_query(struct hw_tasks_desk *d, const struct hw_task_id *task, hw_desk_record_fn *fn, void *arg)
+int hw_dispatcher_query(struct hw_dispatcher *d, const struct hw_task_id *task, hw_dispatched_record_fn *fn, void *arg)
 {
 	struct hw_tasks_store *s = d->app->store;
 	char id[HW_TASK_TEXT + 1], name[64], key[HW_TASKS_KEY_MAX], body[HW_TASKS_KEY_MAX], value[HW_TASKS_KEY_MAX],
@@ -514,9 +515,9 @@ int hw_tasks_desk_query(struct hw_tasks_desk *d, const struct hw_task_id *task, 
 
 /* --- making one --------------------------------------------------------------------------------------------------- */
 
-struct hw_tasks_desk *hw_tasks_desk_new(struct hw_tasks_app *app)
+struct hw_dispatcher *hw_dispatcher_new(struct hw_tasks_app *app)
 {
-	struct hw_tasks_desk *d = calloc(1, sizeof(*d));
+	struct hw_dispatcher *d = calloc(1, sizeof(*d));
 	if (d) {
 		d->app = app;
 		d->waiting_end = &d->waiting;
@@ -524,12 +525,12 @@ struct hw_tasks_desk *hw_tasks_desk_new(struct hw_tasks_app *app)
 	return d;
 }
 
-void hw_tasks_desk_free(struct hw_tasks_desk *d)
+void hw_dispatcher_free(struct hw_dispatcher *d)
 {
 	if (!d)
 		return;
 	d->ends = true;
-	for (int k = 0; k < HW_DESK_KINDS; k++) {
+	for (int k = 0; k < HW_DISPATCH_KINDS; k++) {
 		struct call *c = d->open[k];
 		d->open[k] = NULL;
 		if (c)
@@ -539,7 +540,7 @@ void hw_tasks_desk_free(struct hw_tasks_desk *d)
 	for (struct kept *k = d->waiting, *next; k; k = next) {
 		next = k->next;
 		if (k->fn)
-			k->fn(k->arg, &(struct hw_desk_said){.rc = -ENOTCONN, .task = *task_of(k)});
+			k->fn(k->arg, &(struct hw_dispatch_result){.rc = -ENOTCONN, .task = *task_of(k)});
 		free(k);
 	}
 	call_free(d->spare);
