@@ -27,9 +27,9 @@ static const char *const stream_names[HW_STREAMS] = {
 int64_t hw_history_as_of(void *arg)
 {
 	struct hw_history_api *api = arg;
-	struct hw_clerk_view v;
+	struct hw_importer_view v;
 	int64_t now_ms = hw_clock_now().wall_ms;
-	hw_clerk_look(api->clerk, &v);
+	hw_importer_view(api->importer, &v);
 	int64_t events_ms = v.until_ms[HW_STREAM_EVENTS], sight_ms = v.until_ms[HW_STREAM_SIGHT];
 	int64_t at_ms = events_ms < sight_ms ? events_ms : sight_ms;
 	if (at_ms == 0) {
@@ -42,7 +42,7 @@ int64_t hw_history_as_of(void *arg)
 
 /* --- status ------------------------------------------------------------------------------------------------------- */
 
-static void put_place(struct hw_json *j, const struct hw_clerk_view *v, int stream)
+static void put_place(struct hw_json *j, const struct hw_importer_view *v, int stream)
 {
 	char at[HW_EVENT_ID_TEXT];
 	hw_event_id_text(v->place[stream].at, at);
@@ -58,10 +58,10 @@ static void put_place(struct hw_json *j, const struct hw_clerk_view *v, int stre
 static void serve_status(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_history_api *api = arg;
-	struct hw_clerk_view v;
+	struct hw_importer_view v;
 	struct hw_json j;
 	(void)rest;
-	hw_clerk_look(api->clerk, &v);
+	hw_importer_view(api->importer, &v);
 	struct evbuffer *body = hw_answer_begin(req, &j);
 	if (!body)
 		return;
@@ -92,10 +92,10 @@ static void serve_status(void *arg, struct evhttp_request *req, const char *rest
 static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_history_api *api = arg;
-	struct hw_clerk_view v;
+	struct hw_importer_view v;
 	char why[2 * HW_SQL_WHY + 32];
 	(void)rest;
-	hw_clerk_look(api->clerk, &v);
+	hw_importer_view(api->importer, &v);
 	if (v.sql && v.redis) {
 		hw_reply_ok(req);
 		return;
@@ -111,7 +111,7 @@ static void serve_ready(void *arg, struct evhttp_request *req, const char *rest)
 	hw_reply_error(req, HTTP_SERVUNAVAIL, why);
 }
 
-static void add_lags(struct evbuffer *b, const struct hw_clerk_view *v)
+static void add_lags(struct evbuffer *b, const struct hw_importer_view *v)
 {
 	hw_metric_family(b, "history_lag_seconds", "gauge", "Age of the last entry that was written, while more wait");
 	for (int i = 0; i < HW_STREAMS; i++)
@@ -125,18 +125,18 @@ static void add_lags(struct evbuffer *b, const struct hw_clerk_view *v)
 static void serve_metrics(void *arg, struct evhttp_request *req, const char *rest)
 {
 	struct hw_history_api *api = arg;
-	struct hw_clerk_view v;
+	struct hw_importer_view v;
 	struct evbuffer *b = evbuffer_new();
 	(void)rest;
 	if (!b) {
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "out of memory");
 		return;
 	}
-	hw_clerk_look(api->clerk, &v);
+	hw_importer_view(api->importer, &v);
 	add_lags(b, &v);
 	hw_metric_family(b, "history_rows_total", "counter", "Rows that this worker has written");
 	for (int i = 0; i < HW_ROWS_KINDS; i++)
-		hw_metric_labelled(b, "history_rows_total", "kind", hw_clerk_rows_name((enum hw_clerk_rows)i),
+		hw_metric_labelled(b, "history_rows_total", "kind", hw_importer_rows_name((enum hw_importer_rows)i),
 		                   (double)v.rows[i]);
 	hw_metric_one(b, "history_gaps_total", "counter", "Gaps in the streams that the database holds",
 	              (double)v.gaps);
@@ -145,7 +145,7 @@ static void serve_metrics(void *arg, struct evhttp_request *req, const char *res
 	hw_metric_family(b, "history_unusable_total", "counter",
 	                 "Entries that were skipped (fields, time, seq) or corrected (text)");
 	for (int i = 0; i < HW_ODD_KINDS; i++)
-		hw_metric_labelled(b, "history_unusable_total", "kind", hw_clerk_odd_name((enum hw_source_odd)i),
+		hw_metric_labelled(b, "history_unusable_total", "kind", hw_importer_odd_name((enum hw_source_odd)i),
 		                   (double)v.odd[i]);
 	hw_metric_one(b, "history_yielded_total", "counter", "Batches that another worker was quicker with",
 	              (double)v.yielded);

@@ -6,14 +6,14 @@
 
 #include <stdint.h>
 
-#include "history/clerk.h"
-#include "history/desk.h"
+#include "history/importer.h"
+#include "history/query_worker.h"
 #include "http/router.h"
 
 /* The argument of the handlers. */
 struct hw_history_api {
-	struct hw_clerk *clerk;
-	struct hw_desk *desk;
+	struct hw_importer *importer;
+	struct hw_query_worker *query_worker;
 	const char *database; /* as configured: it holds no secret */
 	int64_t started_ms;   /* monotonic */
 };

@@ -205,10 +205,10 @@ static bool read_query(struct evhttp_request *req, const char *rest, int takes, 
 	return !wrong;
 }
 
-static void pass_on(void *arg, struct evhttp_request *req, hw_desk_question *question, const struct hw_report_asked *a)
+static void pass_on(void *arg, struct evhttp_request *req, hw_query_fn *question, const struct hw_report_asked *a)
 {
 	struct hw_history_api *api = arg;
-	hw_desk_ask(api->desk, req, question, a, sizeof(*a));
+	hw_query_worker_ask(api->query_worker, req, question, a, sizeof(*a));
 }
 
 void hw_serve_transitions_of(void *arg, struct evhttp_request *req, const char *rest)

@@ -58,15 +58,15 @@ static void on_line(void *arg, enum hw_log_level level, const char *text)
 	hw_log(((struct app *)arg)->log, level, "%s", text);
 }
 
-static const struct hw_clerk_ops clerk_ops = {on_line};
+static const struct hw_importer_ops clerk_ops = {on_line};
 
 static void on_tick(void *arg)
 {
 	struct app *a = arg;
-	struct hw_clerk_view v;
+	struct hw_importer_view v;
 	char text[200];
 	hw_http_tick(&a->http);
-	hw_clerk_look(a->api.clerk, &v);
+	hw_importer_view(a->api.importer, &v);
 	snprintf(text, sizeof(text), "STATUS=%s%s%lld entries read", v.sql ? "" : "SQL is away, ",
 	         v.redis ? "" : "Redis is away, ",
 	         (long long)(v.place[HW_STREAM_EVENTS].n > 0 ? v.place[HW_STREAM_EVENTS].n : 0));
@@ -112,17 +112,17 @@ static int start(struct app *a, struct hw_daemon *d)
 {
 	const struct hw_history_settings *c = a->conf;
 	unsigned page = (unsigned)c->batch < PAGE_MAX ? (unsigned)c->batch : PAGE_MAX;
-	struct hw_clerk_conf clerk = {
+	struct hw_importer_conf importer = {
 		.source = {.key_prefix = c->redis.key_prefix, .task_prefix = "task:", .page = page},
 		.sql = {.password = a->sql_password, .tls_ca = c->tls_ca},
 		.keep_ms = c->keep_ms,
 		.keep_outages_ms = c->keep_outages_ms,
 		.events_max = c->redis.events_max,
 		.pages = (unsigned)c->batch / page};
-	clerk.source.at = hw_redis_address_of(&c->redis, a->redis_password);
-	(void)hw_sql_place_parse(c->database, &clerk.sql.place);
-	if (clerk.sql.place.path[0])
-		hw_make_parent(clerk.sql.place.path, &d->user);
+	importer.source.at = hw_redis_address_of(&c->redis, a->redis_password);
+	(void)hw_sql_place_parse(c->database, &importer.sql.place);
+	if (importer.sql.place.path[0])
+		hw_make_parent(importer.sql.place.path, &d->user);
 	int rc = hw_daemon_become(d);
 	if (!rc)
 		rc = hw_loop_start(&a->loop);
@@ -130,17 +130,17 @@ static int start(struct app *a, struct hw_daemon *d)
 		return rc;
 	a->api.database = c->database;
 	a->api.started_ms = hw_clock_mono().ns / HW_NS_PER_MS;
-	a->api.clerk = hw_clerk_new(a->loop.base, &clerk, &clerk_ops, a);
-	a->api.desk = hw_desk_new(a->loop.base, &clerk.sql, hw_history_as_of, &a->api);
-	return a->api.clerk && a->api.desk ? 0 : -ENOMEM;
+	a->api.importer = hw_importer_new(a->loop.base, &importer, &clerk_ops, a);
+	a->api.query_worker = hw_query_worker_new(a->loop.base, &importer.sql, hw_history_as_of, &a->api);
+	return a->api.importer && a->api.query_worker ? 0 : -ENOMEM;
 }
 
 static void app_fini(struct app *a)
 {
 	hw_http_fini(&a->http);
-	if (a->api.desk)
-		hw_desk_free(a->api.desk);
-	hw_clerk_free(a->api.clerk);
+	if (a->api.query_worker)
+		hw_query_worker_free(a->api.query_worker);
+	hw_importer_free(a->api.importer);
 	hw_loop_fini(&a->loop);
 	free(a->redis_password);
 	free(a->sql_password);

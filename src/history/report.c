@@ -34,20 +34,20 @@ static void put_ms(struct hw_sheet *s, const char *key, struct hw_sql_stmt *q, i
 		hw_sheet_int(s, key, hw_sql_column_int(q, i));
 }
 
-static void begin(struct hw_answer *out, struct hw_sheet *s, bool csv)
+static void begin(struct hw_query_result *out, struct hw_sheet *s, bool csv)
 {
 	if (csv)
 		out->type = "text/csv; charset=utf-8";
 	hw_sheet_begin(s, out->body, csv);
 }
 
-static void note_old(struct hw_answer *out, const struct hw_report_asked *a)
+static void note_old(struct hw_query_result *out, const struct hw_report_asked *a)
 {
 	out->old = out->as_of_ms > 0 && out->as_of_ms < a->until_ms - OLD_MS;
 }
 
 /* Beside the rows, of each report: up to when the database has all. One that ends earlier is whole. */
-static void put_as_of(struct hw_answer *out, struct hw_sheet *s, const struct hw_report_asked *a)
+static void put_as_of(struct hw_query_result *out, struct hw_sheet *s, const struct hw_report_asked *a)
 {
 	note_old(out, a);
 	if (!s->csv && out->as_of_ms > 0)
@@ -57,7 +57,7 @@ static void put_as_of(struct hw_answer *out, struct hw_sheet *s, const struct hw
 }
 
 /* Behind the rows: where the next page begins, if there is one; `number`: in JSON it is one. */
-static int finish(struct hw_answer *out, struct hw_sheet *s, const struct hw_report_asked *a, bool more,
+static int finish(struct hw_query_result *out, struct hw_sheet *s, const struct hw_report_asked *a, bool more,
                   const char *next, bool number)
 {
 	put_as_of(out, s, a);
@@ -70,7 +70,7 @@ static int finish(struct hw_answer *out, struct hw_sheet *s, const struct hw_rep
 	return hw_sheet_end(s);
 }
 
-static int no_such_device(struct hw_answer *out)
+static int no_such_device(struct hw_query_result *out)
 {
 	out->code = HTTP_NOTFOUND;
 	out->why = "no such device";
@@ -114,7 +114,7 @@ static void put_device(struct hw_sheet *s, struct hw_sql_stmt *d)
 	put_ms(s, "gone_ms", d, 6);
 }
 
-int hw_report_transitions(struct hw_sql *sql, const void *args, struct hw_answer *out)
+int hw_report_transitions(struct hw_sql *sql, const void *args, struct hw_query_result *out)
 {
 	const struct hw_report_asked *a = args;
 	struct hw_sheet s;
@@ -213,7 +213,7 @@ static int put_reach(struct hw_sheet *s, struct hw_sql *sql, const struct reach 
 	return put_gaps(s, sql, after);
 }
 
-int hw_report_events(struct hw_sql *sql, const void *args, struct hw_answer *out)
+int hw_report_events(struct hw_sql *sql, const void *args, struct hw_query_result *out)
 {
 	const struct hw_report_asked *a = args;
 	struct hw_sheet s;
@@ -274,13 +274,13 @@ static struct hw_sql_stmt *ask_outages(struct hw_sql *sql, const struct hw_repor
 }
 
 /* How far an outage without an end is known to last. */
-static int64_t lasts_to(const struct hw_report_asked *a, const struct hw_answer *out, int64_t from)
+static int64_t lasts_to(const struct hw_report_asked *a, const struct hw_query_result *out, int64_t from)
 {
 	int64_t to = out->as_of_ms > 0 && out->as_of_ms < a->until_ms ? out->as_of_ms : a->until_ms;
 	return to > from ? to : from;
 }
 
-int hw_report_outages(struct hw_sql *sql, const void *args, struct hw_answer *out)
+int hw_report_outages(struct hw_sql *sql, const void *args, struct hw_query_result *out)
 {
 	const struct hw_report_asked *a = args;
 	struct hw_sheet s;
@@ -363,7 +363,7 @@ static int put_devices(struct hw_sheet *s, struct hw_sql *sql, size_t from, size
 	return row < 0 ? row : 0;
 }
 
-static int put_report(struct hw_answer *out, struct hw_sql *sql, const struct hw_report_asked *a,
+static int put_report(struct hw_query_result *out, struct hw_sql *sql, const struct hw_report_asked *a,
                       const struct hw_uptimes *u)
 {
 	struct hw_sheet s;
@@ -396,7 +396,7 @@ static int read_uptimes(struct hw_sql *sql, const struct hw_report_asked *a, str
 }
 
 /* The worst first. */
-int hw_report_uptime(struct hw_sql *sql, const void *args, struct hw_answer *out)
+int hw_report_uptime(struct hw_sql *sql, const void *args, struct hw_query_result *out)
 {
 	const struct hw_report_asked *a = args;
 	struct hw_uptimes u;
@@ -430,7 +430,7 @@ static void put_bar(struct hw_sheet *s, const struct hw_bar *b)
 	hw_sheet_row_end(s);
 }
 
-int hw_report_bars(struct hw_sql *sql, const void *args, struct hw_answer *out)
+int hw_report_bars(struct hw_sql *sql, const void *args, struct hw_query_result *out)
 {
 	const struct hw_report_asked *a = args;
 	struct hw_bars bars;
@@ -471,7 +471,7 @@ static void put_count(struct hw_sheet *s, const struct hw_count *c)
 	hw_sheet_row_end(s);
 }
 
-int hw_report_counts(struct hw_sql *sql, const void *args, struct hw_answer *out)
+int hw_report_counts(struct hw_sql *sql, const void *args, struct hw_query_result *out)
 {
 	const struct hw_report_asked *a = args;
 	struct hw_counts counts;
@@ -493,7 +493,7 @@ int hw_report_counts(struct hw_sql *sql, const void *args, struct hw_answer *out
 /* --- the badge -----------------------------------------------------------------------------------------------------
  */
 
-int hw_report_badge(struct hw_sql *sql, const void *args, struct hw_answer *out)
+int hw_report_badge(struct hw_sql *sql, const void *args, struct hw_query_result *out)
 {
 	static const char svg[] =
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"150\" height=\"20\" role=\"img\" aria-label=\"%s: "

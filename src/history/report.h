@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The reports: each a question for the desk (desk.h), whose argument is a struct hw_report_asked. */
+/* The reports: each a question for the desk (query_worker.h), whose argument is a struct hw_report_asked. */
 #ifndef HW_HISTORY_REPORT_H
 #define HW_HISTORY_REPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "history/desk.h"
+#include "history/query_worker.h"
 
 struct hw_report_asked {
 	char device[256], group[256];  /* "": all */
@@ -21,7 +21,7 @@ struct hw_report_asked {
 	bool live;       /* who asks sees now */
 };
 
-hw_desk_question hw_report_transitions, hw_report_outages, hw_report_uptime, hw_report_badge, hw_report_events,
+hw_query_fn hw_report_transitions, hw_report_outages, hw_report_uptime, hw_report_badge, hw_report_events,
 	hw_report_bars, hw_report_counts;
 
 #endif

@@ -7,8 +7,8 @@
  * What it says goes to the loop as lines, and what it has done as a view, both by value under one lock. Where SQL is
  * away, or refuses, it connects anew after 1 s, doubling to 60 s; what Redis holds waits there.
  */
-#ifndef HW_HISTORY_CLERK_H
-#define HW_HISTORY_CLERK_H
+#ifndef HW_HISTORY_IMPORTER_H
+#define HW_HISTORY_IMPORTER_H
 
 #include "history/entry.h"
 #include "history/source.h"
@@ -17,9 +17,9 @@
 #include "run/log.h"
 
 struct event_base;
-struct hw_clerk; /* opaque */
+struct hw_importer; /* opaque */
 
-struct hw_clerk_conf {
+struct hw_importer_conf {
 	struct hw_source_conf source;
 	struct hw_sql_conf sql;
 	int64_t keep_ms, keep_outages_ms; /* 0: for ever */
@@ -28,13 +28,13 @@ struct hw_clerk_conf {
 };
 
 /* From the loop. */
-struct hw_clerk_ops {
+struct hw_importer_ops {
 	void (*on_line)(void *arg, enum hw_log_level level, const char *text);
 };
 
-enum hw_clerk_rows { HW_ROWS_TRANSITION, HW_ROWS_FOUND, HW_ROWS_SIGHT, HW_ROWS_TASK, HW_ROWS_KINDS };
+enum hw_importer_rows { HW_ROWS_TRANSITION, HW_ROWS_FOUND, HW_ROWS_SIGHT, HW_ROWS_TASK, HW_ROWS_KINDS };
 
-struct hw_clerk_view {
+struct hw_importer_view {
 	bool sql, redis;                                 /* Redis: it is there, and lets all of it be read */
 	char sql_why[HW_SQL_WHY], redis_why[HW_SQL_WHY]; /* of the one that is not */
 	struct hw_place place[HW_STREAMS];
@@ -48,13 +48,13 @@ struct hw_clerk_view {
 };
 
 /* Starts it. `conf` is copied but for its texts, which are borrowed; so is `ops`. NULL without memory. */
-struct hw_clerk *hw_clerk_new(struct event_base *base, const struct hw_clerk_conf *conf, const struct hw_clerk_ops *ops,
-                              void *arg);
+struct hw_importer *hw_importer_new(struct event_base *base, const struct hw_importer_conf *conf,
+                                    const struct hw_importer_ops *ops, void *arg);
 /* Stops it behind the batch that is being written. NULL may be given. */
-void hw_clerk_free(struct hw_clerk *c);
-void hw_clerk_look(struct hw_clerk *c, struct hw_clerk_view *out);
+void hw_importer_free(struct hw_importer *c);
+void hw_importer_view(struct hw_importer *c, struct hw_importer_view *out);
 /* The names of rows, as the metrics have them. */
-const char *hw_clerk_rows_name(enum hw_clerk_rows kind);
-const char *hw_clerk_odd_name(enum hw_source_odd kind);
+const char *hw_importer_rows_name(enum hw_importer_rows kind);
+const char *hw_importer_odd_name(enum hw_source_odd kind);
 
 #endif

@@ -4,8 +4,8 @@
  * that neither the loop nor the clerk waits for a report. A question is a function and what it needs, by value; it
  * fills an evbuffer, which the loop sends when it is done, if the client is still there.
  */
-#ifndef HW_HISTORY_DESK_H
-#define HW_HISTORY_DESK_H
+#ifndef HW_HISTORY_QUERY_WORKER_H
+#define HW_HISTORY_QUERY_WORKER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,12 +16,12 @@
 struct event_base;
 struct evbuffer;
 struct evhttp_request;
-struct hw_desk; /* opaque */
+struct hw_query_worker; /* opaque */
 
-#define HW_DESK_MAX      64   /* questions that may wait; one more is answered with 503 */
-#define HW_DESK_ARGS_MAX 1024 /* bytes of what a question needs */
+#define HW_QUERY_MAX      64   /* questions that may wait; one more is answered with 503 */
+#define HW_QUERY_ARGS_MAX 1024 /* bytes of what a question needs */
 
-struct hw_answer {
+struct hw_query_result {
 	struct evbuffer *body;
 	int code;         /* HTTP */
 	const char *type; /* of the body */
@@ -35,17 +35,18 @@ struct hw_answer {
 /* Answers, in the desk's thread, once there are tables. `args`: as they were given. 0; or -EIO if SQL failed, and the
  * connection is made anew.
  */
-typedef int hw_desk_question(struct hw_sql *sql, const void *args, struct hw_answer *out);
+typedef int hw_query_fn(struct hw_sql *sql, const void *args, struct hw_query_result *out);
 
 /* Called on the loop with each question: up to when the database has all. */
-typedef int64_t hw_desk_as_of(void *arg);
+typedef int64_t hw_query_as_of_fn(void *arg);
 
 /* `conf` is copied but for its texts. NULL without memory. */
-struct hw_desk *hw_desk_new(struct event_base *base, const struct hw_sql_conf *conf, hw_desk_as_of *as_of, void *arg);
+struct hw_query_worker *hw_query_worker_new(struct event_base *base, const struct hw_sql_conf *conf,
+                                            hw_query_as_of_fn *as_of, void *arg);
 /* After hw_http_fini(): nobody waits for an answer. */
-void hw_desk_free(struct hw_desk *d);
+void hw_query_worker_free(struct hw_query_worker *d);
 /* Has the request answered. */
-void hw_desk_ask(struct hw_desk *d, struct evhttp_request *req, hw_desk_question *question, const void *args,
-                 size_t size);
+void hw_query_worker_ask(struct hw_query_worker *d, struct evhttp_request *req, hw_query_fn *question, const void *args,
+                         size_t size);
 
 #endif

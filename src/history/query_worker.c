@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See desk.h. A question belongs to the loop, but from its taking to its answer to the thread. One whose client has
- * gone loses its request and is thrown away when its answer is there.
+ * See query_worker.h. A question belongs to the loop, but from its taking to its answer to the thread. One whose client
+ * has gone loses its request and is thrown away when its answer is there.
  */
-#include "history/desk.h"
+#include "history/query_worker.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -26,20 +26,20 @@
 
 struct question {
 	struct question *next;
-	struct hw_desk *d;
+	struct hw_query_worker *d;
 	struct evhttp_request *req; /* the loop's; NULL: the client has gone */
-	hw_desk_question *ask;
-	struct hw_answer answer;
-	_Alignas(max_align_t) char args[HW_DESK_ARGS_MAX];
+	hw_query_fn *ask;
+	struct hw_query_result answer;
+	_Alignas(max_align_t) char args[HW_QUERY_ARGS_MAX];
 };
 
 struct queue {
 	struct question *first, **end;
 };
 
-struct hw_desk {
+struct hw_query_worker {
 	struct hw_sql_conf conf;
-	hw_desk_as_of *as_of;
+	hw_query_as_of_fn *as_of;
 	void *as_of_arg;
 	struct event *bell;
 	int bell_fd;
@@ -72,7 +72,7 @@ static struct question *pop(struct queue *q)
 /* --- the thread --------------------------------------------------------------------------------------------------- */
 
 /* Whether there are tables to ask; the clerk makes them. Looked at until they are there. 0 or -EIO. */
-static int look_for_tables(struct hw_desk *d, struct hw_sql *sql, struct hw_answer *a)
+static int look_for_tables(struct hw_query_worker *d, struct hw_sql *sql, struct hw_query_result *a)
 {
 	int rc = d->tables ? 1 : hw_schema_is_there(sql);
 	d->tables = rc == 1;
@@ -83,9 +83,9 @@ static int look_for_tables(struct hw_desk *d, struct hw_sql *sql, struct hw_answ
 	return rc < 0 ? rc : 0;
 }
 
-static void answer(struct hw_desk *d, struct hw_sql **sql, struct question *x)
+static void answer(struct hw_query_worker *d, struct hw_sql **sql, struct question *x)
 {
-	struct hw_answer *a = &x->answer;
+	struct hw_query_result *a = &x->answer;
 	if (!*sql)
 		*sql = hw_sql_open(&d->conf, a->why_text);
 	int rc = *sql ? look_for_tables(d, *sql, a) : -EIO;
@@ -106,7 +106,7 @@ static void answer(struct hw_desk *d, struct hw_sql **sql, struct question *x)
 
 static void *work(void *arg)
 {
-	struct hw_desk *d = arg;
+	struct hw_query_worker *d = arg;
 	struct hw_sql *sql = NULL;
 	uint64_t one = 1;
 	pthread_mutex_lock(&d->lock);
@@ -151,7 +151,7 @@ static void on_close(struct evhttp_connection *conn, void *arg)
 static void send_answer(struct question *x)
 {
 	struct evhttp_connection *conn = evhttp_request_get_connection(x->req);
-	struct hw_answer *a = &x->answer;
+	struct hw_query_result *a = &x->answer;
 	if (conn)
 		evhttp_connection_set_closecb(conn, NULL, NULL);
 	if (a->code != HTTP_OK) {
@@ -171,7 +171,7 @@ static void send_answer(struct question *x)
 
 static void on_bell(evutil_socket_t fd, short what, void *arg)
 {
-	struct hw_desk *d = arg;
+	struct hw_query_worker *d = arg;
 	struct question *x;
 	uint64_t n;
 	(void)what;
@@ -187,13 +187,14 @@ static void on_bell(evutil_socket_t fd, short what, void *arg)
 	} while (x);
 }
 
-void hw_desk_ask(struct hw_desk *d, struct evhttp_request *req, hw_desk_question *question, const void *args,
-                 size_t size)
+void hw_query_worker_ask(struct hw_query_worker *d, struct evhttp_request *req, hw_query_fn *question, const void *args,
+                         size_t size)
 {
-	struct question *x = d->n < HW_DESK_MAX ? calloc(1, sizeof(*x)) : NULL;
-	assert(size <= HW_DESK_ARGS_MAX);
+	struct question *x = d->n < HW_QUERY_MAX ? calloc(1, sizeof(*x)) : NULL;
+	assert(size <= HW_QUERY_ARGS_MAX);
 	if (x)
-		x->answer = (struct hw_answer){.body = evbuffer_new(), .code = HTTP_OK, .type = "application/json"};
+		x->answer =
+			(struct hw_query_result){.body = evbuffer_new(), .code = HTTP_OK, .type = "application/json"};
 	if (!x || !x->answer.body) {
 		free(x);
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "too many reports are asked for");
@@ -214,7 +215,7 @@ void hw_desk_ask(struct hw_desk *d, struct evhttp_request *req, hw_desk_question
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-static int start(struct hw_desk *d)
+static int start(struct hw_query_worker *d)
 {
 	sigset_t all, old;
 	sigfillset(&all);
@@ -224,9 +225,10 @@ static int start(struct hw_desk *d)
 	return d->running ? 0 : -EAGAIN;
 }
 
-struct hw_desk *hw_desk_new(struct event_base *base, const struct hw_sql_conf *conf, hw_desk_as_of *as_of, void *arg)
+struct hw_query_worker *hw_query_worker_new(struct event_base *base, const struct hw_sql_conf *conf,
+                                            hw_query_as_of_fn *as_of, void *arg)
 {
-	struct hw_desk *d = calloc(1, sizeof(*d));
+	struct hw_query_worker *d = calloc(1, sizeof(*d));
 	if (!d)
 		return NULL;
 	d->conf = *conf;
@@ -240,11 +242,11 @@ struct hw_desk *hw_desk_new(struct event_base *base, const struct hw_sql_conf *c
 	d->bell = d->bell_fd >= 0 ? event_new(base, d->bell_fd, EV_READ | EV_PERSIST, on_bell, d) : NULL;
 	if (d->bell && event_add(d->bell, NULL) == 0 && start(d) == 0)
 		return d;
-	hw_desk_free(d);
+	hw_query_worker_free(d);
 	return NULL;
 }
 
-void hw_desk_free(struct hw_desk *d)
+void hw_query_worker_free(struct hw_query_worker *d)
 {
 	struct question *x;
 	if (!d)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See clerk.h. Invariant: what the clerk believes of a stream's place is what SQL said, or what it has just committed
- * itself. Whatever fails in SQL, it connects anew and asks: also whether the batch whose COMMIT had no answer is there.
+ * See importer.h. Invariant: what the clerk believes of a stream's place is what SQL said, or what it has just
+ * committed itself. Whatever fails in SQL, it connects anew and asks: also whether the batch whose COMMIT had no answer
+ * is there.
  */
-#include "history/clerk.h"
+#include "history/importer.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -41,9 +42,9 @@ struct line {
 	char text[700];
 };
 
-struct hw_clerk {
-	struct hw_clerk_conf conf;
-	const struct hw_clerk_ops *ops;
+struct hw_importer {
+	struct hw_importer_conf conf;
+	const struct hw_importer_ops *ops;
 	void *arg;
 	struct hw_source *source; /* owned */
 	pthread_t thread;
@@ -52,7 +53,7 @@ struct hw_clerk {
 	struct event *bell;
 
 	pthread_mutex_t lock; /* of these */
-	struct hw_clerk_view view;
+	struct hw_importer_view view;
 	struct line lines[LINES_MAX];
 	unsigned n_lines, lost_lines;
 
@@ -71,8 +72,8 @@ struct hw_clerk {
 
 /* --- what it says ------------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) static void say(struct hw_clerk *c, enum hw_log_level level, const char *format,
-                                                      ...)
+__attribute__((format(printf, 3, 4))) static void say(struct hw_importer *c, enum hw_log_level level,
+                                                      const char *format, ...)
 {
 	uint64_t one = 1;
 	va_list args;
@@ -92,7 +93,7 @@ __attribute__((format(printf, 3, 4))) static void say(struct hw_clerk *c, enum h
 
 static void on_bell(evutil_socket_t fd, short what, void *arg)
 {
-	struct hw_clerk *c = arg;
+	struct hw_importer *c = arg;
 	struct line l;
 	uint64_t n;
 	bool more = true;
@@ -127,7 +128,7 @@ static int64_t mono_ms(void)
 }
 
 /* Redis is there as far as all can be read of it. */
-static void show_redis(struct hw_clerk *c, bool up)
+static void show_redis(struct hw_importer *c, bool up)
 {
 	bool all = up;
 	for (int i = 0; i < PARTS; i++)
@@ -149,7 +150,7 @@ static void show_redis(struct hw_clerk *c, bool up)
 }
 
 /* By what a reading of a part returned: Redis does not let it be read, as hw_source_why() says, or does again. */
-static void note_refusal(struct hw_clerk *c, int part, int rc)
+static void note_refusal(struct hw_importer *c, int part, int rc)
 {
 	bool refused = rc == -EACCES, before = c->refused[part];
 	if (rc && !refused)
@@ -166,7 +167,7 @@ static void note_refusal(struct hw_clerk *c, int part, int rc)
 		show_redis(c, true);
 }
 
-static void show_sql(struct hw_clerk *c, bool up, const char *why)
+static void show_sql(struct hw_importer *c, bool up, const char *why)
 {
 	int64_t gaps = 0, lost = 0;
 	bool known = up && hw_ledger_gaps(c->ledger, &gaps, &lost) == 0;
@@ -185,7 +186,7 @@ static void show_sql(struct hw_clerk *c, bool up, const char *why)
 /* --- SQL ---------------------------------------------------------------------------------------------------------- */
 
 /* SQL is away, or full, or refuses: it is tried again after a while. */
-static void give_sql_up(struct hw_clerk *c, const char *why)
+static void give_sql_up(struct hw_importer *c, const char *why)
 {
 	char text[HW_SQL_WHY];
 	snprintf(text, sizeof(text), "%s", why);
@@ -197,7 +198,7 @@ static void give_sql_up(struct hw_clerk *c, const char *why)
 	hw_source_pause(c->source, (int)c->again_s * 1000);
 }
 
-static int read_places(struct hw_clerk *c)
+static int read_places(struct hw_importer *c)
 {
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
@@ -205,7 +206,7 @@ static int read_places(struct hw_clerk *c)
 	return rc ? rc : hw_ledger_owes(c->ledger, &c->owes_ms, &c->emptied);
 }
 
-static void open_sql(struct hw_clerk *c)
+static void open_sql(struct hw_importer *c)
 {
 	char why[HW_SQL_WHY];
 	c->ledger = hw_ledger_open(&c->conf.sql, why);
@@ -223,7 +224,7 @@ static void open_sql(struct hw_clerk *c)
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 
-static int put(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t *fresh)
+static int put(struct hw_importer *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t *fresh)
 {
 	int (*const into[])(struct hw_ledger *, const struct hw_entry *) = {
 		[HW_STREAM_SIGHT] = hw_ledger_sight, [HW_STREAM_TASKS] = hw_ledger_task};
@@ -237,7 +238,7 @@ static int put(struct hw_clerk *c, enum hw_stream stream, const struct hw_source
 	return p->gap.any ? hw_ledger_gap(c->ledger, stream, &p->gap, hw_clock_now().wall_ms) : 0;
 }
 
-static void tell_gap(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p)
+static void tell_gap(struct hw_importer *c, enum hw_stream stream, const struct hw_source_page *p)
 {
 	char lost[48] = "an unknown number of";
 	if (p->gap.lost >= 0)
@@ -253,7 +254,7 @@ static void tell_gap(struct hw_clerk *c, enum hw_stream stream, const struct hw_
 }
 
 /* Each kind at most once in 10 s. */
-static void tell_odd(struct hw_clerk *c, int part, const struct hw_source_page *p)
+static void tell_odd(struct hw_importer *c, int part, const struct hw_source_page *p)
 {
 	static const char *const whats[HW_ODD_KINDS] = {
 		[HW_ODD_FIELDS] = "skipped: a field is missing or makes no sense",
@@ -282,9 +283,10 @@ static void note_until(int64_t *until_ms, const struct hw_source_page *p)
 		*until_ms = ms;
 }
 
-static void account(struct hw_clerk *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t fresh, double s)
+static void account(struct hw_importer *c, enum hw_stream stream, const struct hw_source_page *p, uint64_t fresh,
+                    double s)
 {
-	static const enum hw_clerk_rows kinds[] = {HW_ROWS_SIGHT, HW_ROWS_TRANSITION, HW_ROWS_TASK};
+	static const enum hw_importer_rows kinds[] = {HW_ROWS_SIGHT, HW_ROWS_TRANSITION, HW_ROWS_TASK};
 	int64_t now_ms = hw_clock_now().wall_ms;
 	int64_t lag_ms = p->to.at.ms < (uint64_t)now_ms ? now_ms - (int64_t)p->to.at.ms : 0;
 	tell_odd(c, (int)stream, p);
@@ -318,7 +320,7 @@ static bool is_moved(const struct hw_source_page *p)
  * be read is met again behind the batch, and a gap ends it. No longer than a moment, as other workers wait for it; and
  * after a failure of SQL each page goes alone: there may be little room.
  */
-static int put_more(struct hw_clerk *c, enum hw_stream stream, struct hw_source_page *p, uint64_t *fresh)
+static int put_more(struct hw_importer *c, enum hw_stream stream, struct hw_source_page *p, uint64_t *fresh)
 {
 	int64_t until_ms = mono_ms() + MOMENT_MS;
 	unsigned left = c->again_s == 0 ? c->conf.pages - 1 : 0;
@@ -343,7 +345,7 @@ static int put_more(struct hw_clerk *c, enum hw_stream stream, struct hw_source_
 }
 
 /* One transaction: 0; or -EIO, and whether it happened is to be asked. *p is the last page that it has. */
-static int write_batch(struct hw_clerk *c, enum hw_stream stream, struct hw_source_page *p)
+static int write_batch(struct hw_importer *c, enum hw_stream stream, struct hw_source_page *p)
 {
 	struct hw_mono began = hw_clock_mono();
 	uint64_t fresh = 0;
@@ -376,7 +378,7 @@ static int write_batch(struct hw_clerk *c, enum hw_stream stream, struct hw_sour
  * A batch of what is behind the place of a stream: *more if that was not all. 0; -ENOTCONN; -EACCES if Redis refuses,
  * which is told; -EIO if SQL failed.
  */
-static int copy_batch(struct hw_clerk *c, enum hw_stream stream, bool *more)
+static int copy_batch(struct hw_importer *c, enum hw_stream stream, bool *more)
 {
 	struct hw_source_page page;
 	int rc = hw_source_read(c->source, stream, &c->place[stream], &page);
@@ -397,7 +399,7 @@ static int copy_batch(struct hw_clerk *c, enum hw_stream stream, bool *more)
  */
 
 /* The events are read to where they end now. */
-static int read_to_end(struct hw_clerk *c)
+static int read_to_end(struct hw_importer *c)
 {
 	bool more = true;
 	int rc = 0;
@@ -408,7 +410,7 @@ static int read_to_end(struct hw_clerk *c)
 	return hw_source_is_woken(c->source) ? -ENOTCONN : rc;
 }
 
-static int write_found(struct hw_clerk *c, const struct hw_entry *entries, size_t n)
+static int write_found(struct hw_importer *c, const struct hw_entry *entries, size_t n)
 {
 	uint64_t fresh = 0;
 	int rc = hw_ledger_begin_found(c->ledger);
@@ -427,7 +429,7 @@ static int write_found(struct hw_clerk *c, const struct hw_entry *entries, size_
 
 /* Which of these devices Redis has no more, and nothing was heard of: the entries are moved together. 0 or as
  * read_to_end(). */
-static int keep_forgotten(struct hw_clerk *c, struct hw_entry *entries, size_t *n)
+static int keep_forgotten(struct hw_importer *c, struct hw_entry *entries, size_t *n)
 {
 	bool *has = calloc(*n, sizeof(*has));
 	size_t left = 0;
@@ -446,7 +448,7 @@ static int keep_forgotten(struct hw_clerk *c, struct hw_entry *entries, size_t *
  * A device that was forgotten within a gap has no hash that would tell it. Where the stream is the one that was read,
  * who has none was forgotten: when the gap began, which is the last that is known of it.
  */
-static int find_forgotten(struct hw_clerk *c, int64_t gap_ms)
+static int find_forgotten(struct hw_importer *c, int64_t gap_ms)
 {
 	size_t cap = c->conf.source.page / 4 + 1, n = 0;
 	struct hw_entry *some = malloc(cap * sizeof(*some));
@@ -465,7 +467,7 @@ static int find_forgotten(struct hw_clerk *c, int64_t gap_ms)
 	return rc;
 }
 
-static void account_hashes(struct hw_clerk *c, const struct hw_source_page *p)
+static void account_hashes(struct hw_importer *c, const struct hw_source_page *p)
 {
 	tell_odd(c, HASHES, p);
 	pthread_mutex_lock(&c->lock);
@@ -478,7 +480,7 @@ static void account_hashes(struct hw_clerk *c, const struct hw_source_page *p)
  * After a gap each device's hash tells its last transition. A hash and the stream's entry are written at once, so what
  * a hash says and the stream does not, once it has been read to its end behind the hash, is what was lost.
  */
-static int read_back(struct hw_clerk *c)
+static int read_back(struct hw_importer *c)
 {
 	struct hw_source_page page;
 	char cursor[32] = "0";
@@ -514,7 +516,7 @@ static int unless_refused(int rc)
 	return rc == -EACCES ? 0 : rc;
 }
 
-static int look_at_lag(struct hw_clerk *c)
+static int look_at_lag(struct hw_importer *c)
 {
 	int64_t lag[HW_STREAMS] = {0};
 	int rc = 0;
@@ -537,7 +539,7 @@ static int look_at_lag(struct hw_clerk *c)
 	return 0;
 }
 
-static int expire(struct hw_clerk *c, bool busy)
+static int expire(struct hw_importer *c, bool busy)
 {
 	int64_t now_ms = hw_clock_now().wall_ms, mono = mono_ms();
 	if (mono < c->expire_at_ms || (busy && c->rounds % EXPIRE_ROUNDS != 0))
@@ -550,7 +552,7 @@ static int expire(struct hw_clerk *c, bool busy)
 }
 
 /* A page of each stream; then what else is to be done; and where nothing is, it waits. */
-static int one_round(struct hw_clerk *c)
+static int one_round(struct hw_importer *c)
 {
 	bool more = false, more_events = false;
 	int rc = 0;
@@ -584,7 +586,7 @@ static int one_round(struct hw_clerk *c)
 
 static void *work(void *arg)
 {
-	struct hw_clerk *c = arg;
+	struct hw_importer *c = arg;
 	while (!hw_source_is_woken(c->source)) {
 		if (!c->ledger) {
 			open_sql(c);
@@ -602,27 +604,27 @@ static void *work(void *arg)
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-void hw_clerk_look(struct hw_clerk *c, struct hw_clerk_view *out)
+void hw_importer_view(struct hw_importer *c, struct hw_importer_view *out)
 {
 	pthread_mutex_lock(&c->lock);
 	*out = c->view;
 	pthread_mutex_unlock(&c->lock);
 }
 
-const char *hw_clerk_rows_name(enum hw_clerk_rows kind)
+const char *hw_importer_rows_name(enum hw_importer_rows kind)
 {
 	static const char *const names[] = {"transition", "found", "sight", "task"};
 	return names[kind];
 }
 
-const char *hw_clerk_odd_name(enum hw_source_odd kind)
+const char *hw_importer_odd_name(enum hw_source_odd kind)
 {
 	static const char *const names[HW_ODD_KINDS] = {"fields", "time", "seq", "text", "early"};
 	return names[kind];
 }
 
 /* Signals are the loop's. */
-static int start(struct hw_clerk *c)
+static int start(struct hw_importer *c)
 {
 	sigset_t all, old;
 	sigfillset(&all);
@@ -632,10 +634,10 @@ static int start(struct hw_clerk *c)
 	return c->running ? 0 : -EAGAIN;
 }
 
-struct hw_clerk *hw_clerk_new(struct event_base *base, const struct hw_clerk_conf *conf, const struct hw_clerk_ops *ops,
-                              void *arg)
+struct hw_importer *hw_importer_new(struct event_base *base, const struct hw_importer_conf *conf,
+                                    const struct hw_importer_ops *ops, void *arg)
 {
-	struct hw_clerk *c = calloc(1, sizeof(*c));
+	struct hw_importer *c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
 	c->conf = *conf;
@@ -649,11 +651,11 @@ struct hw_clerk *hw_clerk_new(struct event_base *base, const struct hw_clerk_con
 	c->bell = c->bell_fd >= 0 ? event_new(base, c->bell_fd, EV_READ | EV_PERSIST, on_bell, c) : NULL;
 	if (c->source && c->bell && event_add(c->bell, NULL) == 0 && start(c) == 0)
 		return c;
-	hw_clerk_free(c);
+	hw_importer_free(c);
 	return NULL;
 }
 
-void hw_clerk_free(struct hw_clerk *c)
+void hw_importer_free(struct hw_importer *c)
 {
 	if (!c)
 		return;
