@@ -38,7 +38,7 @@ bool hw_event_read_line(struct hw_event_read *e, const char *line)
 void hw_event_read_fini(struct hw_event_read *e)
 {
 	hw_event_read_drop(e);
-	hw_told_fini(&e->told);
+	hw_recent_fini(&e->recent);
 }
 
 /* FNV-1a, of `text` after what `hash` is of. */
@@ -59,7 +59,7 @@ static uint64_t hash_of(const cJSON *device)
 
 bool hw_event_note(struct hw_event_read *e, const cJSON *device)
 {
-	return hw_told(&e->told, hash_of(device));
+	return hw_recent_add(&e->recent, hash_of(device));
 }
 
 cJSON *hw_event_transition(struct hw_event_read *e)

@@ -27,7 +27,7 @@ static const char *store_state(const struct hw_tasks_app *a, char full[HW_TOLD_W
 	const char *why = hw_tasks_store_why(a->store);
 	if (!hw_tasks_store_is_up(a->store) || hw_tasks_store_refuses(a->store))
 		return *why ? why : "connecting";
-	return hw_tasks_told_why(a->told, full) ? full : "up";
+	return hw_stream_reader_why(a->stream_reader, full) ? full : "up";
 }
 
 static const char *broker_state(const struct hw_tasks_app *a)

@@ -59,12 +59,12 @@ void hw_tasks_on_store(struct hw_tasks_app *a, bool up)
 		hw_schedule_up(a->schedule, hw_tasks_now());
 		hw_dispatcher_up(a->dispatcher);
 		(void)hw_dispatcher_missed(a->dispatcher); /* told reads from task:at */
-		hw_tasks_told_up(a->told);
-		hw_tasks_tell_up(a->tell);
+		hw_stream_reader_up(a->stream_reader);
+		hw_submitters_up(a->submitters);
 	} else {
 		a->advised_ms = 0;
 		hw_schedule_down(a->schedule, hw_tasks_now());
-		hw_tasks_told_down(a->told);
+		hw_stream_reader_down(a->stream_reader);
 	}
 	hw_tasks_stir(a);
 }
@@ -72,7 +72,7 @@ void hw_tasks_on_store(struct hw_tasks_app *a, bool up)
 void hw_tasks_on_broker(struct hw_tasks_app *a)
 {
 	if (hw_tasks_broker_publishes(a->broker))
-		hw_tasks_tell_up(a->tell);
+		hw_submitters_up(a->submitters);
 	hw_tasks_stir(a);
 }
 
@@ -107,7 +107,7 @@ static bool is_done(struct hw_tasks_app *a)
 {
 	bool idle = hw_tasks_broker_has_ended(a->broker) && hw_dispatcher_is_idle(a->dispatcher) &&
 	            hw_tasks_turn_is_idle(a->turn) && hw_tasks_broker_waiting(a->broker) == 0 &&
-	            hw_tasks_tell_is_idle(a->tell);
+	            hw_submitters_is_idle(a->submitters);
 	return (idle && hw_notifier_idle(a->notifier)) || hw_clock_mono().ns / HW_NS_PER_MS >= a->stop_by_ms;
 }
 
@@ -117,10 +117,10 @@ static void each_second(struct hw_tasks_app *a)
 	if (hw_tasks_store_is_up(a->store))
 		hw_dispatcher_up(a->dispatcher); /* what it would not take a second ago */
 	if (hw_dispatcher_missed(a->dispatcher))
-		hw_tasks_told_again(a->told);
+		hw_stream_reader_again(a->stream_reader);
 	hw_tasks_broker_tick(a->broker);
-	hw_tasks_told_tick(a->told);
-	hw_tasks_tell_tick(a->tell);
+	hw_stream_reader_tick(a->stream_reader);
+	hw_submitters_tick(a->submitters);
 	hw_tasks_api_tick(a->api);
 	hw_tasks_call_tick(a->call);
 	hw_tasks_wills_tick(a->wills);
@@ -141,7 +141,7 @@ void hw_tasks_app_tick(struct hw_tasks_app *a)
 	}
 	if (a->stopping) {
 		hw_notifier_flush(a->notifier);
-		hw_tasks_tell_flush(a->tell);
+		hw_submitters_flush(a->submitters);
 	}
 	hw_tasks_stir(a);
 	if (a->stopping && is_done(a))
@@ -214,9 +214,9 @@ int hw_tasks_app_start(struct hw_tasks_app *a)
 		return -ENOMEM;
 	hw_schedule_instances(a->schedule, (const char *const[]){a->conf->node_id}, 1, a->conf->node_id);
 	a->store = hw_tasks_store_new(a);
-	a->told = a->store ? hw_tasks_told_new(a) : NULL;
-	a->tell = a->told ? hw_tasks_tell_new(a) : NULL;
-	a->inbox = a->tell ? hw_tasks_inbox_new(a) : NULL;
+	a->stream_reader = a->store ? hw_stream_reader_new(a) : NULL;
+	a->submitters = a->stream_reader ? hw_submitters_new(a) : NULL;
+	a->inbox = a->submitters ? hw_tasks_inbox_new(a) : NULL;
 	a->call = a->inbox ? hw_tasks_call_new(a) : NULL;
 	a->api = a->call ? hw_tasks_api_new(a) : NULL;
 	a->wills = a->api ? hw_tasks_wills_new(a) : NULL;
@@ -242,9 +242,9 @@ void hw_tasks_app_fini(struct hw_tasks_app *a, int64_t timeout_ms)
 	hw_tasks_broker_free(a->broker, timeout_ms);
 	a->broker = NULL;
 	hw_notifier_free(a->notifier);
-	hw_tasks_told_free(a->told);
+	hw_stream_reader_free(a->stream_reader);
 	hw_tasks_store_free(a->store); /* it tells those who wait for an answer, the inbox among them */
-	hw_tasks_tell_free(a->tell);
+	hw_submitters_free(a->submitters);
 	hw_tasks_inbox_free(a->inbox);
 	hw_tasks_sessions_free(a->sessions);
 	hw_tasks_wills_free(a->wills);     /* the store has told it what was lost */

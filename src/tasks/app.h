@@ -26,9 +26,9 @@
 #include "tasks/inbox.h"
 #include "tasks/settings.h"
 #include "tasks/store.h"
+#include "tasks/stream_reader.h"
+#include "tasks/submitters.h"
 #include "tasks/task.h"
-#include "tasks/tell.h"
-#include "tasks/told.h"
 
 /* Kinds of lines that outside events can repeat: see run/log.h. */
 enum hw_tasks_limit {
@@ -66,8 +66,8 @@ struct hw_tasks_app {
 	struct hw_tasks_broker *broker;
 	struct hw_tasks_inbox *inbox;
 	struct hw_tasks_turn *turn;
-	struct hw_tasks_tell *tell;
-	struct hw_tasks_told *told;
+	struct hw_submitters *submitters;
+	struct hw_stream_reader *stream_reader;
 	struct hw_tasks_api *api;
 	struct hw_tasks_call *call;
 	struct hw_tasks_wills *wills;

@@ -36,7 +36,7 @@ struct hw_tasks_ends {
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
-static enum how how_of(const struct hw_told_task *t)
+static enum how how_of(const struct hw_task_transition *t)
 {
 	if (t->state == HW_TASK_EXPIRED)
 		return UNTAKEN;
@@ -49,7 +49,7 @@ static void show(struct hw_text t, char out[NAME_MAX_SHOWN])
 }
 
 /* "task 'set' from anna to pump-7: nobody took it within 1 d" */
-static void say(const struct hw_told_task *t, char out[SUMMARY_MAX])
+static void say(const struct hw_task_transition *t, char out[SUMMARY_MAX])
 {
 	char action[NAME_MAX_SHOWN], sender[NAME_MAX_SHOWN], receiver[NAME_MAX_SHOWN], span[48];
 	show(t->action, action);
@@ -97,7 +97,7 @@ static void say_summary(const struct hw_tasks_ends *e, char out[SUMMARY_MAX])
 
 /* --- gathering ---------------------------------------------------------------------------------------------------- */
 
-bool hw_tasks_ends_tell(const struct hw_told_task *t)
+bool hw_tasks_ends_tell(const struct hw_task_transition *t)
 {
 	return t->watched && !t->late && (t->state == HW_TASK_EXPIRED || t->state == HW_TASK_FAILED);
 }
@@ -110,7 +110,7 @@ static void put(struct evbuffer *b, const char *member, struct hw_text t)
 	evbuffer_add_printf(b, ",\"%s\":%s", member, fits ? quoted : "\"\"");
 }
 
-static void list(struct hw_tasks_ends *e, const struct hw_told_task *t)
+static void list(struct hw_tasks_ends *e, const struct hw_task_transition *t)
 {
 	char task[HW_TASK_TEXT + 1];
 	if (e->listed == HW_NOTIFIER_LIST) {
@@ -129,7 +129,7 @@ static void list(struct hw_tasks_ends *e, const struct hw_told_task *t)
 	e->listed++;
 }
 
-void hw_tasks_ends_add(struct hw_tasks_ends *e, const struct hw_told_task *t)
+void hw_tasks_ends_add(struct hw_tasks_ends *e, const struct hw_task_transition *t)
 {
 	char line[SUMMARY_MAX], receiver[NAME_MAX_SHOWN];
 	say(t, line);

@@ -9,7 +9,7 @@
 #define HW_TASKS_ENDS_H
 
 #include "notify/notify.h"
-#include "tasks/told.h"
+#include "tasks/stream_reader.h"
 
 struct hw_tasks_ends;
 struct hw_tasks_watch;
@@ -20,7 +20,7 @@ extern const struct hw_notifier_source hw_tasks_ends_source;
 struct hw_tasks_ends *hw_tasks_ends_new(struct hw_tasks_watch *const *watch);
 
 /* Whether a transition is told: it is of a task of others, which has expired or failed, and no late answer. */
-bool hw_tasks_ends_tell(const struct hw_told_task *t);
-void hw_tasks_ends_add(struct hw_tasks_ends *e, const struct hw_told_task *t);
+bool hw_tasks_ends_tell(const struct hw_task_transition *t);
+void hw_tasks_ends_add(struct hw_tasks_ends *e, const struct hw_task_transition *t);
 
 #endif

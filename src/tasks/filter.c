@@ -38,7 +38,7 @@ static bool is_among(const struct hw_json_member *ids, struct hw_text t)
 	return false;
 }
 
-bool hw_filter_matches(const char *filter, const struct hw_told_device *d)
+bool hw_filter_matches(const char *filter, const struct hw_device_transition *d)
 {
 	struct hw_json_member m;
 	size_t at = 0, len = strlen(filter);

@@ -4,11 +4,11 @@
 #define HW_TASKS_FILTER_H
 
 #include "tasks/message.h"
-#include "tasks/told.h"
+#include "tasks/stream_reader.h"
 
 /* Of a request; on the heap; NULL without memory. */
 char *hw_filter_of(const struct hw_request *q);
 /* All that the filter, a valid object, names must hold. */
-bool hw_filter_matches(const char *filter, const struct hw_told_device *d);
+bool hw_filter_matches(const char *filter, const struct hw_device_transition *d);
 
 #endif

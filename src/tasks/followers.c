@@ -235,7 +235,7 @@ int hw_followers_set_filter(struct hw_followers *t, struct hw_follower *f, const
 /* --- matching ----------------------------------------------------------------------------------------------------- */
 
 struct match {
-	const struct hw_told_device *device;
+	const struct hw_device_transition *device;
 	hw_follower_fn *fn;
 	void *arg;
 };
@@ -250,7 +250,8 @@ static void match_key(const struct hw_followers *t, const struct match *m, enum 
 	}
 }
 
-void hw_followers_match(const struct hw_followers *t, const struct hw_told_device *d, hw_follower_fn *fn, void *arg)
+void hw_followers_match(const struct hw_followers *t, const struct hw_device_transition *d, hw_follower_fn *fn,
+                        void *arg)
 {
 	struct match m = {d, fn, arg};
 	match_key(t, &m, BY_ID, d->device);

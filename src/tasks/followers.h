@@ -55,6 +55,7 @@ int hw_followers_set_filter(struct hw_followers *t, struct hw_follower *f, const
 
 /* Calls `fn` once for each follower whose filter lets the transition pass. `fn` must not change the table. */
 typedef void hw_follower_fn(void *arg, struct hw_follower *f);
-void hw_followers_match(const struct hw_followers *t, const struct hw_told_device *d, hw_follower_fn *fn, void *arg);
+void hw_followers_match(const struct hw_followers *t, const struct hw_device_transition *d, hw_follower_fn *fn,
+                        void *arg);
 
 #endif

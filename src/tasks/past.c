@@ -93,9 +93,9 @@ bool hw_past_read(struct hw_past_page *page, struct hw_place after, const char *
 /* A row of `events`. */
 static bool read_event(const struct hw_json_member *row, struct hw_past_item *out)
 {
-	struct hw_told_device *d = &out->device;
+	struct hw_device_transition *d = &out->device;
 	struct hw_text none = {"", 0};
-	*d = (struct hw_told_device){
+	*d = (struct hw_device_transition){
 		.id = "", .device = none, .state = none, .reason = none, .group = none, .node = none, .seq = none};
 	const struct {
 		const char *key;

@@ -9,7 +9,7 @@
 
 #include "heartwheel/topic.h"
 #include "tasks/place.h"
-#include "tasks/told.h"
+#include "tasks/stream_reader.h"
 
 #define HW_PAST_PAGE 500 /* transitions that are asked for at once */
 
@@ -34,10 +34,10 @@ struct hw_past_page {
 /* A transition; or a hole, of which nobody has anything. */
 struct hw_past_item {
 	bool hole;
-	struct hw_place id;           /* of the transition; of a hole the last one that may have been in it */
-	struct hw_told_device device; /* borrows from `text` */
-	struct hw_place after;        /* of a hole: the place before it */
-	int64_t lost;                 /* how many entries; -1: nobody knows */
+	struct hw_place id;                 /* of the transition; of a hole the last one that may have been in it */
+	struct hw_device_transition device; /* borrows from `text` */
+	struct hw_place after;              /* of a hole: the place before it */
+	int64_t lost;                       /* how many entries; -1: nobody knows */
 	char text[5][HW_ID_MAX * 6 + 3];
 };
 

@@ -73,7 +73,7 @@ STAILQ_HEAD(queue, session);
 
 struct hw_tasks_sessions {
 	struct hw_tasks_app *app;
-	struct hw_told_hook hook;
+	struct hw_stream_hook hook;
 	struct hw_past *past;
 	char events[160];
 	struct hw_followers table;
@@ -183,6 +183,6 @@ void hw_sessions_pump(struct hw_tasks_sessions *f);
 /* There may be news for those that are current. */
 void hw_sessions_read_tail(struct hw_tasks_sessions *f);
 /* A transition of a client that is a device itself. */
-void hw_sessions_note_client(struct hw_tasks_sessions *f, const struct hw_told_device *d);
+void hw_sessions_note_client(struct hw_tasks_sessions *f, const struct hw_device_transition *d);
 
 #endif

@@ -115,7 +115,7 @@ static bool send_to(struct session *s, struct hw_place id, const char *action, c
 	return true;
 }
 
-static bool send_event(struct session *s, struct hw_place id, const struct hw_told_device *d)
+static bool send_event(struct session *s, struct hw_place id, const struct hw_device_transition *d)
 {
 	char payload[PAYLOAD_MAX], device[QUOTED_MAX], group[QUOTED_MAX], node[QUOTED_MAX], reason[QUOTED_MAX];
 	quote(d->device, device);
@@ -262,7 +262,7 @@ static const redisReply *read_glance(struct session *s, const redisReply *reply)
 
 static void take_glance(struct session *s, const redisReply *reply)
 {
-	struct hw_told_device d;
+	struct hw_device_transition d;
 	struct hw_place id;
 	int64_t clock_ms = hw_tasks_store_now_ms(s->all->app->store);
 	const redisReply *page = read_glance(s, reply);
@@ -281,8 +281,8 @@ static void take_glance(struct session *s, const redisReply *reply)
 		if (s->sent.n == UNACKED)
 			return;
 		/* What is no transition was written by somebody else. */
-		if (hw_told_read_device(page->element[i], clock_ms, &d) && hw_filter_matches(s->base.filter, &d) &&
-		    !send_event(s, id, &d))
+		if (hw_device_transition_read(page->element[i], clock_ms, &d) &&
+		    hw_filter_matches(s->base.filter, &d) && !send_event(s, id, &d))
 			return;
 		passed(s, id);
 	}
@@ -393,7 +393,7 @@ void hw_session_go_on(struct session *s)
 /* --- the tail ----------------------------------------------------------------------------------------------------- */
 
 /* A transition of a client that is a device itself. */
-void hw_sessions_note_client(struct hw_tasks_sessions *f, const struct hw_told_device *d)
+void hw_sessions_note_client(struct hw_tasks_sessions *f, const struct hw_device_transition *d)
 {
 	size_t len = strlen(f->app->conf->id_prefix);
 	if (d->device.len <= len || memcmp(d->device.at, f->app->conf->id_prefix, len) != 0)
@@ -409,7 +409,7 @@ void hw_sessions_note_client(struct hw_tasks_sessions *f, const struct hw_told_d
 
 struct news {
 	struct hw_place id;
-	const struct hw_told_device *device;
+	const struct hw_device_transition *device;
 };
 
 static void send_news(void *arg, struct hw_follower *base)
@@ -432,7 +432,7 @@ static void send_news(void *arg, struct hw_follower *base)
 static bool take_tail(struct hw_tasks_sessions *f, const redisReply *reply)
 {
 	struct hw_place oldest, id;
-	struct hw_told_device d;
+	struct hw_device_transition d;
 	int64_t clock_ms = hw_tasks_store_now_ms(f->app->store);
 	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || f->n_current == 0 ||
 	    reply->element[0]->type != REDIS_REPLY_ARRAY || reply->element[1]->type != REDIS_REPLY_ARRAY)
@@ -453,7 +453,7 @@ static bool take_tail(struct hw_tasks_sessions *f, const redisReply *reply)
 	for (size_t i = 0; i < page->elements; i++) {
 		if (!place_at(page, i, &id) || hw_place_cmp(id, f->tail) <= 0)
 			continue;
-		if (hw_told_read_device(page->element[i], clock_ms, &d)) {
+		if (hw_device_transition_read(page->element[i], clock_ms, &d)) {
 			hw_sessions_note_client(f, &d);
 			hw_followers_match(&f->table, &d, send_news, &(struct news){id, &d});
 		}

@@ -113,7 +113,7 @@ static void acknowledged(struct session *s, struct hw_place place)
 static bool is_reached(const struct hw_tasks_sessions *f, struct hw_place place)
 {
 	return place.ms <= (uint64_t)(hw_tasks_store_now_ms(f->app->store) + AHEAD_MS) ||
-	       hw_place_cmp(place, hw_tasks_told_place(f->app->told)) <= 0;
+	       hw_place_cmp(place, hw_stream_reader_offset(f->app->stream_reader)) <= 0;
 }
 
 static void on_ack(void *arg, struct hw_text from, struct hw_text msg_id)
@@ -444,7 +444,7 @@ static void on_unfollow(void *arg, struct hw_text sender, const struct hw_reques
 
 /* --- time, life --------------------------------------------------------------------------------------------------- */
 
-static void on_device(void *arg, const struct hw_told_device *d)
+static void on_device(void *arg, const struct hw_device_transition *d)
 {
 	hw_sessions_note_client(arg, d);
 	hw_sessions_read_tail(arg);
@@ -561,8 +561,8 @@ struct hw_tasks_sessions *hw_tasks_sessions_new(struct hw_tasks_app *app)
 		return NULL;
 	}
 	snprintf(f->events, sizeof(f->events), "%sevents", app->conf->redis.key_prefix);
-	f->hook = (struct hw_told_hook){.on_device = on_device, .on_up = on_up, .arg = f};
-	hw_told_join(app->told, &f->hook);
+	f->hook = (struct hw_stream_hook){.on_device = on_device, .on_up = on_up, .arg = f};
+	hw_stream_reader_join(app->stream_reader, &f->hook);
 	hw_tasks_inbox_take(app->inbox, HW_REQUEST_FOLLOW, on_follow, f);
 	hw_tasks_inbox_take(app->inbox, HW_REQUEST_UNFOLLOW, on_unfollow, f);
 	hw_tasks_inbox_take_strays(app->inbox, on_ack, f);

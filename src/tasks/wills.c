@@ -24,7 +24,7 @@
 
 struct hw_tasks_wills {
 	struct hw_tasks_app *app;
-	struct hw_told_hook hook;
+	struct hw_stream_hook hook;
 	char events[160];
 	bool placed, asking, again;                                       /* again: more has come meanwhile */
 	enum { KEPT_UNKNOWN, KEPT_NONE, KEPT_PLACE, KEPT_UNUSABLE } kept; /* what Redis says of the place */
@@ -206,7 +206,7 @@ static void ask_wills(struct hw_tasks_wills *w)
 static void on_page(void *arg, const redisReply *reply)
 {
 	struct hw_tasks_wills *w = arg;
-	struct hw_told_device d;
+	struct hw_device_transition d;
 	int64_t now_ms = hw_tasks_store_now_ms(w->app->store);
 	w->asking = false;
 	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements == 0)
@@ -221,8 +221,8 @@ static void on_page(void *arg, const redisReply *reply)
 				continue;
 			w->until = id;
 		}
-		if (!hw_told_read_device(e, now_ms, &d))
-			continue; /* told.c counts it */
+		if (!hw_device_transition_read(e, now_ms, &d))
+			continue; /* stream_reader.c counts it */
 		if (d.state.len == 7 && memcmp(d.state.at, "offline", 7) == 0) {
 			memcpy(w->ids[w->n_ids], d.device.at, d.device.len);
 			w->ids[w->n_ids++][d.device.len] = '\0';
@@ -319,7 +319,7 @@ static void go_on(struct hw_tasks_wills *w)
 		ask_page(w);
 }
 
-static void on_device(void *arg, const struct hw_told_device *d)
+static void on_device(void *arg, const struct hw_device_transition *d)
 {
 	struct hw_tasks_wills *w = arg;
 	(void)d;
@@ -529,8 +529,8 @@ struct hw_tasks_wills *hw_tasks_wills_new(struct hw_tasks_app *app)
 	}
 	w->app = app;
 	snprintf(w->events, sizeof(w->events), "%sevents", app->conf->redis.key_prefix);
-	w->hook = (struct hw_told_hook){.on_device = on_device, .on_up = on_up, .arg = w};
-	hw_told_join(app->told, &w->hook);
+	w->hook = (struct hw_stream_hook){.on_device = on_device, .on_up = on_up, .arg = w};
+	hw_stream_reader_join(app->stream_reader, &w->hook);
 	hw_tasks_inbox_take(app->inbox, HW_REQUEST_WILL, on_request, w);
 	return w;
 }

@@ -18,7 +18,7 @@
 static struct hw_tasks_settings conf;
 static struct hw_tasks_app app;
 static struct hw_tasks_wills *wills;
-static struct hw_told_hook *hook;
+static struct hw_stream_hook *hook;
 
 /* What Redis was asked and has not answered. */
 static struct asked {
@@ -132,24 +132,24 @@ void hw_tasks_inbox_take(struct hw_tasks_inbox *b, enum hw_request_action action
 	(void)b, (void)action, (void)fn, (void)arg;
 }
 
-void hw_told_join(struct hw_tasks_told *t, struct hw_told_hook *h)
+void hw_stream_reader_join(struct hw_stream_reader *t, struct hw_stream_hook *h)
 {
 	(void)t;
 	hook = h;
 }
 
 /* An entry's one field is the device that went offline. */
-bool hw_told_read_device(const struct redisReply *entry, int64_t now_ms, struct hw_told_device *out)
+bool hw_device_transition_read(const struct redisReply *entry, int64_t now_ms, struct hw_device_transition *out)
 {
 	struct hw_text none = {"", 0};
 	(void)now_ms;
-	*out = (struct hw_told_device){.id = entry->element[0]->str,
-	                               .device = {entry->element[1]->str, entry->element[1]->len},
-	                               .state = {"offline", 7},
-	                               .reason = none,
-	                               .group = none,
-	                               .node = none,
-	                               .seq = none};
+	*out = (struct hw_device_transition){.id = entry->element[0]->str,
+	                                     .device = {entry->element[1]->str, entry->element[1]->len},
+	                                     .state = {"offline", 7},
+	                                     .reason = none,
+	                                     .group = none,
+	                                     .node = none,
+	                                     .seq = none};
 	return true;
 }
 

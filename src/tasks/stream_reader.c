@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See told.h. One connection, on which XREAD waits. Cost: a round trip for what has come meanwhile.
+ * See stream_reader.h. One connection, on which XREAD waits. Cost: a round trip for what has come meanwhile.
  *
  * Of device:events only what comes online matters here: those receivers' tasks are made due, and the place behind them
  * is kept in task:at by the same call.
  */
-#include "tasks/told.h"
+#include "tasks/stream_reader.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@
 #define WORDS_MAX  12
 #define LOOK_EVERY 5 /* answers without an entry, until it is asked whether the stream is still the one it was */
 
-struct hw_tasks_told {
+struct hw_stream_reader {
 	struct hw_tasks_app *app;
 	struct hw_redis_link link;
 	bool ready, wanted; /* the connection is there; the store is up */
@@ -36,10 +36,10 @@ struct hw_tasks_told {
 	unsigned n_empty;   /* answers without an entry, in a row */
 	char devices[KEY_MAX];
 	char device_at[ID_MAX], task_at[ID_MAX];
-	struct hw_told_hook *hooks, *next; /* next: the one that is told next, while they are */
+	struct hw_stream_hook *hooks, *next; /* next: the one that is told next, while they are */
 };
 
-static void go_on(struct hw_tasks_told *t);
+static void go_on(struct hw_stream_reader *t);
 
 /* --- entries ------------------------------------------------------------------------------------------------------ */
 
@@ -49,7 +49,7 @@ static struct hw_text text_of(const redisReply *r)
 }
 
 /* An entry: its id, and its fields' names and values. */
-bool hw_told_is_entry(const redisReply *e)
+bool hw_is_stream_entry(const redisReply *e)
 {
 	return e->type == REDIS_REPLY_ARRAY && e->elements == 2 && e->element[0]->type == REDIS_REPLY_STRING &&
 	       e->element[0]->len < ID_MAX && e->element[1]->type == REDIS_REPLY_ARRAY;
@@ -95,14 +95,14 @@ static int64_t time_of(const redisReply *entry, int64_t ms, int64_t now_ms)
 	return placed ? (int64_t)at.ms : now_ms;
 }
 
-bool hw_told_read_task(const redisReply *entry, int64_t now_ms, struct hw_told_task *out)
+bool hw_task_transition_read(const redisReply *entry, int64_t now_ms, struct hw_task_transition *out)
 {
 	struct hw_text none = {"", 0}, task = none, state = none, time = none, watched = none, waited = none;
-	if (!hw_told_is_entry(entry))
+	if (!hw_is_stream_entry(entry))
 		return false;
-	*out = (struct hw_told_task){entry->element[0]->str, .receiver = none, .sender = none,
-	                             .msg_id = none,         .why = none,      .node = none,
-	                             .action = none};
+	*out = (struct hw_task_transition){entry->element[0]->str, .receiver = none, .sender = none,
+	                                   .msg_id = none,         .why = none,      .node = none,
+	                                   .action = none};
 	const struct field fields[] = {
 		{"task", &task},       {"receiver", &out->receiver}, {"sender", &out->sender}, {"msg_id", &out->msg_id},
 		{"state", &state},     {"why", &out->why},           {"time_ms", &time},       {"node", &out->node},
@@ -125,13 +125,13 @@ static bool is_word(struct hw_text t, const char *word)
 	return t.len == strlen(word) && memcmp(t.at, word, t.len) == 0;
 }
 
-bool hw_told_read_device(const redisReply *entry, int64_t now_ms, struct hw_told_device *out)
+bool hw_device_transition_read(const redisReply *entry, int64_t now_ms, struct hw_device_transition *out)
 {
 	struct hw_text none = {"", 0}, time = none, seen = none;
-	if (!hw_told_is_entry(entry))
+	if (!hw_is_stream_entry(entry))
 		return false;
-	*out = (struct hw_told_device){entry->element[0]->str, .device = none, .state = none, .reason = none,
-	                               .group = none,          .node = none,   .seq = none};
+	*out = (struct hw_device_transition){entry->element[0]->str, .device = none, .state = none, .reason = none,
+	                                     .group = none,          .node = none,   .seq = none};
 	const struct field fields[] = {{"id", &out->device},   {"state", &out->state}, {"reason", &out->reason},
 	                               {"group", &out->group}, {"node", &out->node},   {"seq", &out->seq},
 	                               {"time_ms", &time},     {"last_seen_ms", &seen}};
@@ -146,15 +146,15 @@ bool hw_told_read_device(const redisReply *entry, int64_t now_ms, struct hw_told
 
 /* --- hooks -------------------------------------------------------------------------------------------------------- */
 
-void hw_told_join(struct hw_tasks_told *t, struct hw_told_hook *h)
+void hw_stream_reader_join(struct hw_stream_reader *t, struct hw_stream_hook *h)
 {
 	h->next = t->hooks;
 	t->hooks = h;
 }
 
-void hw_told_leave(struct hw_tasks_told *t, struct hw_told_hook *h)
+void hw_stream_reader_leave(struct hw_stream_reader *t, struct hw_stream_hook *h)
 {
-	struct hw_told_hook **at = &t->hooks;
+	struct hw_stream_hook **at = &t->hooks;
 	if (t->next == h)
 		t->next = h->next;
 	while (*at && *at != h)
@@ -164,9 +164,10 @@ void hw_told_leave(struct hw_tasks_told *t, struct hw_told_hook *h)
 }
 
 /* Tells each hook: of a task, of a device, or, both NULL, that reading begins. */
-static void tell(struct hw_tasks_told *t, const struct hw_told_task *task, const struct hw_told_device *device)
+static void tell(struct hw_stream_reader *t, const struct hw_task_transition *task,
+                 const struct hw_device_transition *device)
 {
-	for (struct hw_told_hook *h = t->hooks; h; h = t->next) {
+	for (struct hw_stream_hook *h = t->hooks; h; h = t->next) {
 		t->next = h->next;
 		if (task && h->on_task)
 			h->on_task(h->arg, task);
@@ -179,7 +180,7 @@ static void tell(struct hw_tasks_told *t, const struct hw_told_task *task, const
 
 /* --- what was read ------------------------------------------------------------------------------------------------ */
 
-static bool is_online(const struct hw_tasks_told *t, const struct hw_told_device *d, struct hw_text *receiver)
+static bool is_online(const struct hw_stream_reader *t, const struct hw_device_transition *d, struct hw_text *receiver)
 {
 	const char *prefix = t->app->conf->id_prefix;
 	size_t len = strlen(prefix);
@@ -192,12 +193,12 @@ static bool is_online(const struct hw_tasks_told *t, const struct hw_told_device
 
 /* The id behind the next HW_TASK_CALL_ITEMS that came online, from entry `i` on; all that is left, if there are fewer.
  */
-static struct hw_text place_from(const struct hw_tasks_told *t, const redisReply *entries, size_t i, int64_t now_ms)
+static struct hw_text place_from(const struct hw_stream_reader *t, const redisReply *entries, size_t i, int64_t now_ms)
 {
-	struct hw_told_device d;
+	struct hw_device_transition d;
 	struct hw_text receiver, place = {"", 0};
 	for (size_t n = 0; i < entries->elements; i++) {
-		if (!hw_told_read_device(entries->element[i], now_ms, &d))
+		if (!hw_device_transition_read(entries->element[i], now_ms, &d))
 			continue;
 		if (is_online(t, &d, &receiver) && n++ == HW_TASK_CALL_ITEMS)
 			break;
@@ -207,13 +208,13 @@ static struct hw_text place_from(const struct hw_tasks_told *t, const redisReply
 }
 
 /* Whether all that came online was handed on. */
-static bool wake_receivers(struct hw_tasks_told *t, const redisReply *entries, int64_t now_ms)
+static bool wake_receivers(struct hw_stream_reader *t, const redisReply *entries, int64_t now_ms)
 {
-	struct hw_told_device d;
+	struct hw_device_transition d;
 	struct hw_text receiver;
 	size_t n = 0;
 	for (size_t i = 0; i < entries->elements; i++) {
-		if (!hw_told_read_device(entries->element[i], now_ms, &d) || !is_online(t, &d, &receiver))
+		if (!hw_device_transition_read(entries->element[i], now_ms, &d) || !is_online(t, &d, &receiver))
 			continue;
 		struct hw_text place = {"", 0};
 		if (n++ % HW_TASK_CALL_ITEMS == 0)
@@ -227,39 +228,39 @@ static bool wake_receivers(struct hw_tasks_told *t, const redisReply *entries, i
 static void set_place(char place[ID_MAX], const redisReply *entries)
 {
 	const redisReply *last = entries->elements ? entries->element[entries->elements - 1] : NULL;
-	if (last && hw_told_is_entry(last))
+	if (last && hw_is_stream_entry(last))
 		snprintf(place, ID_MAX, "%s", last->element[0]->str);
 }
 
 /* False: to be read again, a little later. */
-static bool take_devices(struct hw_tasks_told *t, const redisReply *entries)
+static bool take_devices(struct hw_stream_reader *t, const redisReply *entries)
 {
-	struct hw_told_device d;
+	struct hw_device_transition d;
 	int64_t now_ms = hw_tasks_store_now_ms(t->app->store);
 	uint64_t unusable = 0;
 	if (!wake_receivers(t, entries, now_ms))
 		return false;
 	for (size_t i = 0; i < entries->elements; i++)
-		if (hw_told_read_device(entries->element[i], now_ms, &d))
+		if (hw_device_transition_read(entries->element[i], now_ms, &d))
 			tell(t, NULL, &d);
 		else
-			unusable += hw_told_is_entry(entries->element[i]);
+			unusable += hw_is_stream_entry(entries->element[i]);
 	hw_tasks_unusable(t->app, HW_UNUSABLE_EVENT, unusable, "entries of %s are no transitions, and are skipped",
 	                  t->devices);
 	set_place(t->device_at, entries);
 	return true;
 }
 
-static void take_tasks(struct hw_tasks_told *t, const redisReply *entries)
+static void take_tasks(struct hw_stream_reader *t, const redisReply *entries)
 {
-	struct hw_told_task task;
+	struct hw_task_transition task;
 	for (size_t i = 0; i < entries->elements; i++)
-		if (hw_told_read_task(entries->element[i], hw_tasks_store_now_ms(t->app->store), &task))
+		if (hw_task_transition_read(entries->element[i], hw_tasks_store_now_ms(t->app->store), &task))
 			tell(t, &task, NULL);
 	set_place(t->task_at, entries);
 }
 
-static bool take(struct hw_tasks_told *t, const redisReply *reply)
+static bool take(struct hw_stream_reader *t, const redisReply *reply)
 {
 	bool whole = true;
 	for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
@@ -277,7 +278,7 @@ static bool take(struct hw_tasks_told *t, const redisReply *reply)
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
 
-static bool ask(struct hw_tasks_told *t, redisCallbackFn *fn, const char *const *words)
+static bool ask(struct hw_stream_reader *t, redisCallbackFn *fn, const char *const *words)
 {
 	const char *argv[WORDS_MAX];
 	size_t len[WORDS_MAX];
@@ -290,7 +291,7 @@ static bool ask(struct hw_tasks_told *t, redisCallbackFn *fn, const char *const 
 }
 
 /* Whether the answer is one; what is wrong is told, and tried again by the tick. */
-static bool is_answer(struct hw_tasks_told *t, const redisReply *reply)
+static bool is_answer(struct hw_stream_reader *t, const redisReply *reply)
 {
 	if (!reply)
 		return false;
@@ -317,7 +318,7 @@ static bool is_place(const char *text, size_t len, const char *end)
 
 /* Another program wrote task:at, or the stream was deleted or put back. What was between is not known: tasks that are
  * held are looked at every 10 minutes. */
-static void replace_place(struct hw_tasks_told *t)
+static void replace_place(struct hw_stream_reader *t)
 {
 	char at[HW_TASKS_KEY_MAX];
 	hw_tasks_store_key(t->app->store, "at", at);
@@ -327,7 +328,7 @@ static void replace_place(struct hw_tasks_told *t)
 }
 
 /* Whether a command of a transaction failed, but for a key that holds something else. */
-static bool is_refused(struct hw_tasks_told *t, const redisReply *r)
+static bool is_refused(struct hw_stream_reader *t, const redisReply *r)
 {
 	if (r->type != REDIS_REPLY_ERROR || hw_trouble_of(r->str) == HW_TROUBLE_WRONGTYPE)
 		return false;
@@ -337,7 +338,7 @@ static bool is_refused(struct hw_tasks_told *t, const redisReply *r)
 
 static void on_read(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_tasks_told *t = arg;
+	struct hw_stream_reader *t = arg;
 	(void)ac;
 	const redisReply *reply = answer;
 	t->asking = false;
@@ -348,16 +349,16 @@ static void on_read(redisAsyncContext *ac, void *answer, void *arg)
 		go_on(t);
 }
 
-struct hw_place hw_tasks_told_place(const struct hw_tasks_told *t)
+struct hw_place hw_stream_reader_offset(const struct hw_stream_reader *t)
 {
 	struct hw_place place = {0, 0};
 	(void)hw_place_read(&place, t->device_at, strlen(t->device_at));
 	return place;
 }
 
-static bool wants_tasks(const struct hw_tasks_told *t)
+static bool wants_tasks(const struct hw_stream_reader *t)
 {
-	for (const struct hw_told_hook *h = t->hooks; h; h = h->next)
+	for (const struct hw_stream_hook *h = t->hooks; h; h = h->next)
 		if (h->on_task)
 			return true;
 	return false;
@@ -367,7 +368,7 @@ static bool wants_tasks(const struct hw_tasks_told *t)
  * would come until its ids have passed the place. */
 static void on_end(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_tasks_told *t = arg;
+	struct hw_stream_reader *t = arg;
 	const redisReply *r = answer;
 	char end[ID_MAX];
 	(void)ac;
@@ -383,7 +384,7 @@ static void on_end(redisAsyncContext *ac, void *answer, void *arg)
 	go_on(t);
 }
 
-static bool read_on(struct hw_tasks_told *t)
+static bool read_on(struct hw_stream_reader *t)
 {
 	char tasks[HW_TASKS_KEY_MAX];
 	if (t->n_empty >= LOOK_EVERY) {
@@ -402,7 +403,7 @@ static bool read_on(struct hw_tasks_told *t)
 }
 
 /* The first who reads: what is lost on the way from here on is read again from here. */
-static void keep_place(struct hw_tasks_told *t)
+static void keep_place(struct hw_stream_reader *t)
 {
 	char at[HW_TASKS_KEY_MAX];
 	hw_tasks_store_key(t->app->store, "at", at);
@@ -412,7 +413,7 @@ static void keep_place(struct hw_tasks_told *t)
 /* EXEC of GET task:at, and of the last entries of both. */
 static void on_places(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_tasks_told *t = arg;
+	struct hw_stream_reader *t = arg;
 	const redisReply *r = answer;
 	(void)ac;
 	t->asking = false;
@@ -443,7 +444,7 @@ static void on_aside(redisAsyncContext *ac, void *answer, void *arg)
 	(void)is_answer(arg, answer);
 }
 
-static bool ask_places(struct hw_tasks_told *t)
+static bool ask_places(struct hw_stream_reader *t)
 {
 	char at[HW_TASKS_KEY_MAX], tasks[HW_TASKS_KEY_MAX];
 	hw_tasks_store_key(t->app->store, "at", at);
@@ -456,20 +457,20 @@ static bool ask_places(struct hw_tasks_told *t)
 }
 
 /* Redis appends nothing to a stream that has the greatest id. */
-static void look_whether_full(struct hw_tasks_told *t)
+static void look_whether_full(struct hw_stream_reader *t)
 {
-	bool full = hw_place_cmp(hw_tasks_told_place(t), HW_PLACE_GREATEST) == 0;
+	bool full = hw_place_cmp(hw_stream_reader_offset(t), HW_PLACE_GREATEST) == 0;
 	char why[HW_TOLD_WHY];
 	if (!t->begun || full == t->full)
 		return;
 	t->full = full;
 	if (full)
-		hw_log(t->app->log, HW_LOG_ERROR, "Redis: %s", hw_tasks_told_why(t, why));
+		hw_log(t->app->log, HW_LOG_ERROR, "Redis: %s", hw_stream_reader_why(t, why));
 	else
 		hw_log(t->app->log, HW_LOG_NOTICE, "Redis: %s takes entries again", t->devices);
 }
 
-const char *hw_tasks_told_why(const struct hw_tasks_told *t, char why[HW_TOLD_WHY])
+const char *hw_stream_reader_why(const struct hw_stream_reader *t, char why[HW_TOLD_WHY])
 {
 	if (!t->full)
 		return NULL;
@@ -480,7 +481,7 @@ const char *hw_tasks_told_why(const struct hw_tasks_told *t, char why[HW_TOLD_WH
 	return why;
 }
 
-static void go_on(struct hw_tasks_told *t)
+static void go_on(struct hw_stream_reader *t)
 {
 	look_whether_full(t);
 	if (t->asking || !t->ready || !t->wanted)
@@ -493,24 +494,24 @@ static void go_on(struct hw_tasks_told *t)
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-void hw_tasks_told_up(struct hw_tasks_told *t)
+void hw_stream_reader_up(struct hw_stream_reader *t)
 {
 	t->wanted = true;
 	go_on(t);
 }
 
-void hw_tasks_told_down(struct hw_tasks_told *t)
+void hw_stream_reader_down(struct hw_stream_reader *t)
 {
 	t->wanted = t->begun = false;
 }
 
-void hw_tasks_told_again(struct hw_tasks_told *t)
+void hw_stream_reader_again(struct hw_stream_reader *t)
 {
 	t->begun = false;
 	go_on(t);
 }
 
-void hw_tasks_told_tick(struct hw_tasks_told *t)
+void hw_stream_reader_tick(struct hw_stream_reader *t)
 {
 	hw_redis_link_tick(&t->link);
 	go_on(t);
@@ -518,7 +519,7 @@ void hw_tasks_told_tick(struct hw_tasks_told *t)
 
 static void on_ready(void *arg)
 {
-	struct hw_tasks_told *t = arg;
+	struct hw_stream_reader *t = arg;
 	t->ready = true;
 	hw_redis_link_settled(&t->link);
 	go_on(t);
@@ -526,16 +527,16 @@ static void on_ready(void *arg)
 
 static void on_lost(void *arg, const char *why)
 {
-	struct hw_tasks_told *t = arg;
+	struct hw_stream_reader *t = arg;
 	(void)why; /* the store says it */
 	t->ready = t->begun = t->asking = false;
 }
 
 static const struct hw_redis_link_ops link_ops = {on_ready, on_lost, NULL};
 
-struct hw_tasks_told *hw_tasks_told_new(struct hw_tasks_app *app)
+struct hw_stream_reader *hw_stream_reader_new(struct hw_tasks_app *app)
 {
-	struct hw_tasks_told *t = calloc(1, sizeof(*t));
+	struct hw_stream_reader *t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;
 	t->app = app;
@@ -548,7 +549,7 @@ struct hw_tasks_told *hw_tasks_told_new(struct hw_tasks_app *app)
 	return NULL;
 }
 
-void hw_tasks_told_free(struct hw_tasks_told *t)
+void hw_stream_reader_free(struct hw_stream_reader *t)
 {
 	if (!t)
 		return;

@@ -4,23 +4,23 @@
  * instances, at least once. An entry is acknowledged when the broker has the message; what an instance that died has
  * taken is taken over.
  */
-#ifndef HW_TASKS_TELL_H
-#define HW_TASKS_TELL_H
+#ifndef HW_TASKS_SUBMITTERS_H
+#define HW_TASKS_SUBMITTERS_H
 
 #include <stdbool.h>
 
 struct hw_tasks_app;
-struct hw_tasks_tell;
+struct hw_submitters;
 
-struct hw_tasks_tell *hw_tasks_tell_new(struct hw_tasks_app *app);
+struct hw_submitters *hw_submitters_new(struct hw_tasks_app *app);
 /* Later than the store, whose answers it awaits. */
-void hw_tasks_tell_free(struct hw_tasks_tell *t);
+void hw_submitters_free(struct hw_submitters *t);
 /* Redis is up, or the broker is: what was taken and not told is told again. */
-void hw_tasks_tell_up(struct hw_tasks_tell *t);
-void hw_tasks_tell_tick(struct hw_tasks_tell *t);
+void hw_submitters_up(struct hw_submitters *t);
+void hw_submitters_tick(struct hw_submitters *t);
 /* Sends the acknowledgements that wait to Redis. An entry that is not acknowledged is told again after a start. */
-void hw_tasks_tell_flush(struct hw_tasks_tell *t);
+void hw_submitters_flush(struct hw_submitters *t);
 /* Redis has answered every acknowledgement, or is away. */
-bool hw_tasks_tell_is_idle(const struct hw_tasks_tell *t);
+bool hw_submitters_is_idle(const struct hw_submitters *t);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "ctl/told.h"
+#include "ctl/recent.h"
 
 #include <stdlib.h>
 
-#define SLOTS (2 * HW_TOLD) /* a power of two */
+#define SLOTS (2 * HW_RECENT) /* a power of two */
 
 /* Where it is, or would be. */
 static uint64_t *find(uint64_t *table, uint64_t hash)
@@ -19,13 +19,13 @@ static bool has(uint64_t *table, uint64_t hash)
 	return table && *find(table, hash) == hash;
 }
 
-bool hw_told(struct hw_told *t, uint64_t hash)
+bool hw_recent_add(struct hw_recent *t, uint64_t hash)
 {
 	hash |= 1;
 	if (has(t->young, hash))
 		return true;
 	bool was = has(t->old, hash);
-	if (t->n == HW_TOLD) {
+	if (t->n == HW_RECENT) {
 		free(t->old);
 		t->old = t->young;
 		t->young = NULL;
@@ -38,9 +38,9 @@ bool hw_told(struct hw_told *t, uint64_t hash)
 	return was;
 }
 
-void hw_told_fini(struct hw_told *t)
+void hw_recent_fini(struct hw_recent *t)
 {
 	free(t->young);
 	free(t->old);
-	*t = (struct hw_told){0};
+	*t = (struct hw_recent){0};
 }

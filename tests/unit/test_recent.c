@@ -7,7 +7,7 @@
 
 #include "../simulation/sim_random.h"
 #include "../suite.h"
-#include "ctl/told.h"
+#include "ctl/recent.h"
 
 #define STEPS  400000
 #define HASHES 60000
@@ -31,35 +31,35 @@ START_TEST(as_the_twin)
 {
 	struct sim_random random = {seed_of_run()};
 	static unsigned last[HASHES]; /* the step of the last time; 0: never */
-	struct hw_told t = {0};
+	struct hw_recent t = {0};
 	unsigned again = 0, forgotten = 0;
 	for (unsigned step = 1; step <= STEPS; step++) {
 		/* Mostly what is new, or was lately. */
 		uint64_t i = sim_below(&random, 4) ? step / 8 % HASHES : (uint64_t)sim_below(&random, HASHES);
-		bool was = hw_told(&t, hash_of(i));
+		bool was = hw_recent_add(&t, hash_of(i));
 		if (was)
 			ck_assert_msg(last[i] > 0, "step %u: it was never told", step);
 		if (!was && last[i])
-			ck_assert_msg(step - last[i] > HW_TOLD, "step %u: forgotten after %u", step, step - last[i]);
+			ck_assert_msg(step - last[i] > HW_RECENT, "step %u: forgotten after %u", step, step - last[i]);
 		again += was;
 		forgotten += !was && last[i];
 		last[i] = step;
 	}
 	ck_assert_uint_gt(again, STEPS / 2);
 	ck_assert_uint_gt(forgotten, 0);
-	hw_told_fini(&t);
+	hw_recent_fini(&t);
 }
 END_TEST
 
 /* As after a reconnect: all that the daemon remembers comes again. */
 START_TEST(all_of_them_once_more)
 {
-	struct hw_told t = {0};
-	for (uint64_t i = 0; i < 3 * HW_TOLD; i++)
-		ck_assert(!hw_told(&t, hash_of(i)));
-	for (uint64_t i = 2 * HW_TOLD; i < 3 * HW_TOLD; i++)
-		ck_assert(hw_told(&t, hash_of(i)));
-	hw_told_fini(&t);
+	struct hw_recent t = {0};
+	for (uint64_t i = 0; i < 3 * HW_RECENT; i++)
+		ck_assert(!hw_recent_add(&t, hash_of(i)));
+	for (uint64_t i = 2 * HW_RECENT; i < 3 * HW_RECENT; i++)
+		ck_assert(hw_recent_add(&t, hash_of(i)));
+	hw_recent_fini(&t);
 }
 END_TEST
 

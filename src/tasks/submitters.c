@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See tell.h. One connection, on which XREADGROUP waits; acknowledgements go over the store's. What was taken and is
- * not acknowledged yet is bounded by OUT_MAX: then nothing more is read until the broker has taken some.
+ * See submitters.h. One connection, on which XREADGROUP waits; acknowledgements go over the store's. What was taken and
+ * is not acknowledged yet is bounded by OUT_MAX: then nothing more is read until the broker has taken some.
  *
  * What this instance has taken before and not told (a crash, a lost broker) is read again first. What another one has
  * taken and left is taken over after IDLE_MS.
  */
-#include "tasks/tell.h"
+#include "tasks/submitters.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@
 
 /* An entry that is to be told. */
 struct telling {
-	struct hw_tasks_tell *tell;
+	struct hw_submitters *tell;
 	char id[ID_MAX];
 	struct hw_task_id task;
 	struct hw_text receiver, sender, msg_id, why;
@@ -43,7 +43,7 @@ struct telling {
 	char text[];
 };
 
-struct hw_tasks_tell {
+struct hw_submitters {
 	struct hw_tasks_app *app;
 	struct hw_redis_link link;
 	bool ready, grouped, asking;
@@ -60,18 +60,18 @@ struct hw_tasks_tell {
 	unsigned acking; /* commands without an answer yet */
 };
 
-static void go_on(struct hw_tasks_tell *t);
+static void go_on(struct hw_submitters *t);
 
 /* --- acknowledging ------------------------------------------------------------------------------------------------ */
 
 static void on_acked(void *arg, const redisReply *r)
 {
-	struct hw_tasks_tell *t = arg;
+	struct hw_submitters *t = arg;
 	(void)r;
 	t->acking--;
 }
 
-void hw_tasks_tell_flush(struct hw_tasks_tell *t)
+void hw_submitters_flush(struct hw_submitters *t)
 {
 	char events[HW_TASKS_KEY_MAX];
 	const char *argv[3 + ACKS] = {"XACK", hw_tasks_store_key(t->app->store, "events", events), GROUP};
@@ -88,11 +88,11 @@ void hw_tasks_tell_flush(struct hw_tasks_tell *t)
 	t->n_acks = 0;
 }
 
-static void acknowledge(struct hw_tasks_tell *t, const char *id)
+static void acknowledge(struct hw_submitters *t, const char *id)
 {
 	snprintf(t->acks[t->n_acks++], ID_MAX, "%s", id);
 	if (t->n_acks == ACKS)
-		hw_tasks_tell_flush(t);
+		hw_submitters_flush(t);
 }
 
 /* --- telling ------------------------------------------------------------------------------------------------------ */
@@ -100,7 +100,7 @@ static void acknowledge(struct hw_tasks_tell *t, const char *id)
 static void on_put(void *arg, enum hw_put what, const char *text)
 {
 	struct telling *e = arg;
-	struct hw_tasks_tell *t = e->tell;
+	struct hw_submitters *t = e->tell;
 	t->out--;
 	if (what == HW_PUT_REFUSED)
 		hw_log_limited(t->app->log, HW_TASKS_LIMIT_TELL, HW_LOG_WARNING,
@@ -110,7 +110,7 @@ static void on_put(void *arg, enum hw_put what, const char *text)
 	t->app->counts.told += what == HW_PUT_TAKEN || what == HW_PUT_NOBODY;
 	free(e);
 	if (t->out == 0)
-		hw_tasks_tell_flush(t);
+		hw_submitters_flush(t);
 	go_on(t);
 }
 
@@ -122,7 +122,7 @@ static enum hw_task_topic word_of(enum hw_task_state s)
 }
 
 /* A value or an error was JSON when it came in: another program may have written there since. */
-static struct hw_text value_of(struct hw_tasks_tell *t, const redisReply *r)
+static struct hw_text value_of(struct hw_submitters *t, const redisReply *r)
 {
 	struct hw_text none = {"", 0};
 	if (!r || r->type != REDIS_REPLY_STRING || r->len == 0)
@@ -134,7 +134,7 @@ static struct hw_text value_of(struct hw_tasks_tell *t, const redisReply *r)
 	return none;
 }
 
-static void tell_one(struct hw_tasks_tell *t, struct telling *e, struct hw_text value)
+static void tell_one(struct hw_submitters *t, struct telling *e, struct hw_text value)
 {
 	const struct hw_notice n = {.msg_id = e->msg_id,
 	                            .receiver = e->receiver,
@@ -155,7 +155,7 @@ static void tell_one(struct hw_tasks_tell *t, struct telling *e, struct hw_text 
 /* MGET of their values. */
 static void on_values(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_tasks_tell *t = arg;
+	struct hw_submitters *t = arg;
 	const redisReply *r = answer;
 	(void)ac;
 	t->asking = false;
@@ -173,7 +173,7 @@ static void on_values(redisAsyncContext *ac, void *answer, void *arg)
 		go_on(t);
 }
 
-static bool ask_values(struct hw_tasks_tell *t)
+static bool ask_values(struct hw_submitters *t)
 {
 	char keys[PAGE][HW_TASKS_KEY_MAX], id[HW_TASK_TEXT + 1], name[64];
 	const char *argv[1 + PAGE] = {"MGET"};
@@ -200,14 +200,14 @@ static struct hw_text put(char **to, struct hw_text from)
 }
 
 /* The submitter hears of the beginning when Redis has the task, from who asked Redis. */
-static bool is_told(const struct hw_told_task *e)
+static bool is_told(const struct hw_task_transition *e)
 {
 	return e->state >= HW_TASK_ACKED && !e->watched && e->sender.len && e->msg_id.len &&
 	       !hw_tasks_is_local(e->sender);
 }
 
 /* False without memory. */
-static bool take_entry(struct hw_tasks_tell *t, const struct hw_told_task *e)
+static bool take_entry(struct hw_submitters *t, const struct hw_task_transition *e)
 {
 	struct telling *w = malloc(sizeof(*w) + e->receiver.len + e->sender.len + e->msg_id.len + e->why.len + 4);
 	if (!w)
@@ -231,7 +231,7 @@ enum reading { FRESH, OWN, TAKEN_OVER };
  * that one's connections meanwhile, and anew by who takes over. An entry that this instance reads again is behind all
  * that it was told of if its answer was lost, and none of them else.
  */
-static void tell_people(struct hw_tasks_tell *t, const struct hw_told_task *e, enum reading reading)
+static void tell_people(struct hw_submitters *t, const struct hw_task_transition *e, enum reading reading)
 {
 	struct hw_place at;
 	if (!hw_tasks_ends_tell(e) || !hw_place_read(&at, e->id, strlen(e->id)))
@@ -248,14 +248,14 @@ static void tell_people(struct hw_tasks_tell *t, const struct hw_told_task *e, e
 	hw_notifier_gathered(t->app->notifier);
 }
 
-static void take_entries(struct hw_tasks_tell *t, const redisReply *entries, enum reading reading)
+static void take_entries(struct hw_submitters *t, const redisReply *entries, enum reading reading)
 {
-	struct hw_told_task e;
+	struct hw_task_transition e;
 	int64_t now_ms = hw_tasks_store_now_ms(t->app->store);
 	for (size_t i = 0; i < entries->elements && t->n_page < PAGE; i++) {
 		const redisReply *one = entries->element[i];
-		bool whole = hw_told_read_task(one, now_ms, &e);
-		if (!whole && hw_told_is_entry(one))
+		bool whole = hw_task_transition_read(one, now_ms, &e);
+		if (!whole && hw_is_stream_entry(one))
 			hw_tasks_unusable(t->app, HW_UNUSABLE_EVENT, 1,
 			                  "entries of %sevents are no transitions of tasks, and are skipped",
 			                  t->app->conf->key_prefix);
@@ -275,7 +275,7 @@ static void take_entries(struct hw_tasks_tell *t, const redisReply *entries, enu
 }
 
 /* Whether the answer is one. */
-static bool is_answer(struct hw_tasks_tell *t, const redisReply *r)
+static bool is_answer(struct hw_submitters *t, const redisReply *r)
 {
 	t->asking = false;
 	if (!r)
@@ -292,7 +292,7 @@ static bool is_answer(struct hw_tasks_tell *t, const redisReply *r)
 
 static void on_read(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_tasks_tell *t = arg;
+	struct hw_submitters *t = arg;
 	const redisReply *r = answer;
 	bool own = t->asked_own;
 	(void)ac;
@@ -317,7 +317,7 @@ static void on_read(redisAsyncContext *ac, void *answer, void *arg)
 /* [next, entries, …] */
 static void on_taken_over(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_tasks_tell *t = arg;
+	struct hw_submitters *t = arg;
 	const redisReply *r = answer;
 	(void)ac;
 	if (!is_answer(t, r))
@@ -329,7 +329,7 @@ static void on_taken_over(redisAsyncContext *ac, void *answer, void *arg)
 
 static void on_group(redisAsyncContext *ac, void *answer, void *arg)
 {
-	struct hw_tasks_tell *t = arg;
+	struct hw_submitters *t = arg;
 	const redisReply *r = answer;
 	(void)ac;
 	bool there = r && r->type == REDIS_REPLY_ERROR && strncmp(r->str, "BUSYGROUP", 9) == 0;
@@ -339,7 +339,7 @@ static void on_group(redisAsyncContext *ac, void *answer, void *arg)
 	go_on(t);
 }
 
-static bool ask(struct hw_tasks_tell *t, redisCallbackFn *fn, const char *const *words)
+static bool ask(struct hw_submitters *t, redisCallbackFn *fn, const char *const *words)
 {
 	const char *argv[12];
 	size_t len[12];
@@ -351,7 +351,7 @@ static bool ask(struct hw_tasks_tell *t, redisCallbackFn *fn, const char *const 
 	return hw_redis_link_command(&t->link, fn, t, n, argv, len) == 0;
 }
 
-static bool read_more(struct hw_tasks_tell *t)
+static bool read_more(struct hw_submitters *t)
 {
 	char events[HW_TASKS_KEY_MAX];
 	const char *node = t->app->conf->node_id;
@@ -375,7 +375,7 @@ static bool read_more(struct hw_tasks_tell *t)
 	                            events, ">", NULL});
 }
 
-static void go_on(struct hw_tasks_tell *t)
+static void go_on(struct hw_submitters *t)
 {
 	struct hw_tasks_app *a = t->app;
 	if (t->asking || !t->ready || a->stopping || !hw_tasks_store_is_up(a->store) ||
@@ -386,14 +386,14 @@ static void go_on(struct hw_tasks_tell *t)
 		hw_redis_link_fail(&t->link, "out of memory");
 }
 
-bool hw_tasks_tell_is_idle(const struct hw_tasks_tell *t)
+bool hw_submitters_is_idle(const struct hw_submitters *t)
 {
 	return t->n_acks == 0 && t->acking == 0;
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-void hw_tasks_tell_up(struct hw_tasks_tell *t)
+void hw_submitters_up(struct hw_submitters *t)
 {
 	t->own = true;
 	t->grouped = false;
@@ -401,33 +401,33 @@ void hw_tasks_tell_up(struct hw_tasks_tell *t)
 	go_on(t);
 }
 
-void hw_tasks_tell_tick(struct hw_tasks_tell *t)
+void hw_submitters_tick(struct hw_submitters *t)
 {
 	hw_redis_link_tick(&t->link);
-	hw_tasks_tell_flush(t);
+	hw_submitters_flush(t);
 	go_on(t);
 }
 
 static void on_ready(void *arg)
 {
-	struct hw_tasks_tell *t = arg;
+	struct hw_submitters *t = arg;
 	t->ready = true;
 	hw_redis_link_settled(&t->link);
-	hw_tasks_tell_up(t);
+	hw_submitters_up(t);
 }
 
 static void on_lost(void *arg, const char *why)
 {
-	struct hw_tasks_tell *t = arg;
+	struct hw_submitters *t = arg;
 	(void)why; /* the store says it */
 	t->ready = t->asking = false;
 }
 
 static const struct hw_redis_link_ops link_ops = {on_ready, on_lost, NULL};
 
-struct hw_tasks_tell *hw_tasks_tell_new(struct hw_tasks_app *app)
+struct hw_submitters *hw_submitters_new(struct hw_tasks_app *app)
 {
-	struct hw_tasks_tell *t = calloc(1, sizeof(*t));
+	struct hw_submitters *t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;
 	t->app = app;
@@ -439,7 +439,7 @@ struct hw_tasks_tell *hw_tasks_tell_new(struct hw_tasks_app *app)
 	return NULL;
 }
 
-void hw_tasks_tell_free(struct hw_tasks_tell *t)
+void hw_submitters_free(struct hw_submitters *t)
 {
 	if (!t)
 		return;
