@@ -10,7 +10,7 @@
 
 #include "control/parts.h"
 #include "http/json.h"
-#include "http/pass.h"
+#include "http/proxy.h"
 
 static void serve_reload(void *arg, struct evhttp_request *req, const char *rest)
 {
@@ -164,9 +164,9 @@ unsigned hw_close_unadmitted(struct hw_control *c)
 {
 	unsigned n = hw_hub_cut_unadmitted(c->hub);
 	if (c->tasks)
-		n += hw_pass_break_off(c->tasks, keeps, &c->http);
+		n += hw_proxy_break_off(c->tasks, keeps, &c->http);
 	if (c->durable)
-		n += hw_pass_break_off(c->durable, keeps, &c->http);
+		n += hw_proxy_break_off(c->durable, keeps, &c->http);
 	return n;
 }
 
@@ -198,7 +198,7 @@ void hw_control_free(struct hw_control *c)
 	hw_history_free(c->history);
 	hw_samples_free(c->samples);
 	hw_asks_free(c->asks);
-	hw_pass_free(c->tasks);
-	hw_pass_free(c->durable);
+	hw_proxy_free(c->tasks);
+	hw_proxy_free(c->durable);
 	free(c);
 }

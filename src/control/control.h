@@ -92,7 +92,7 @@ int hw_control_keep(struct hw_control *c, struct hw_http_kept *out);
 int hw_control_resume(struct hw_control **out, struct event_base *base, struct hw_http_kept *kept,
                       const struct hw_monitor *m, const struct hw_control_ops *ops, void *arg);
 /* What belongs to heartwheel-tasks and heartwheel-history is handed on to their sockets from now on. 0 or -ENOMEM. */
-int hw_control_pass_to(struct hw_control *c, const char *tasks, const char *history);
+int hw_control_proxy_to(struct hw_control *c, const char *tasks, const char *history);
 /* Who is admitted at the address, and its TLS: as hw_http_secure(). */
 int hw_control_secure(struct hw_control *c, const struct hw_http_safety *s, hw_http_wrong *wrong, void *arg);
 /* The same in two steps, of which the second cannot fail: as hw_http_plan() and hw_http_take(). */

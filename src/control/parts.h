@@ -17,7 +17,7 @@ struct hw_history;
 struct hw_hub;
 struct hw_json;
 struct hw_pager;
-struct hw_pass;
+struct hw_proxy;
 struct hw_samples;
 
 struct hw_control {
@@ -28,7 +28,7 @@ struct hw_control {
 	struct hw_history *history;
 	struct hw_samples *samples;
 	struct hw_asks *asks;
-	struct hw_pass *tasks, *durable;  /* NULL: what is theirs is not known here */
+	struct hw_proxy *tasks, *durable; /* NULL: what is theirs is not known here */
 	const struct hw_monitor *monitor; /* borrowed */
 	const struct hw_control_ops *ops;
 	void *arg;

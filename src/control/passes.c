@@ -3,14 +3,14 @@
 #include <errno.h>
 
 #include "control/parts.h"
-#include "http/pass.h"
+#include "http/proxy.h"
 
 #define PATIENCE_MS 60000 /* a stream has a comment sooner than that, and a request that waits says how long */
 
-static void serve(struct hw_pass *p, struct evhttp_request *req)
+static void serve(struct hw_proxy *p, struct evhttp_request *req)
 {
 	if (p)
-		hw_pass_on(p, req);
+		hw_proxy_forward(p, req);
 	else
 		hw_reply_error(req, HTTP_NOTFOUND, "no such path");
 }
@@ -29,9 +29,9 @@ void hw_serve_durable(void *arg, struct evhttp_request *req, const char *rest)
 	serve(c->durable, req);
 }
 
-int hw_control_pass_to(struct hw_control *c, const char *tasks, const char *history)
+int hw_control_proxy_to(struct hw_control *c, const char *tasks, const char *history)
 {
-	c->tasks = hw_pass_new(c->base, "heartwheel-tasks", tasks, PATIENCE_MS);
-	c->durable = hw_pass_new(c->base, "heartwheel-history", history, PATIENCE_MS);
+	c->tasks = hw_proxy_new(c->base, "heartwheel-tasks", tasks, PATIENCE_MS);
+	c->durable = hw_proxy_new(c->base, "heartwheel-history", history, PATIENCE_MS);
 	return c->tasks && c->durable ? 0 : -ENOMEM;
 }

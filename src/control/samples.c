@@ -10,7 +10,7 @@
 
 #include "control/parts.h"
 #include "http/json.h"
-#include "http/pass.h"
+#include "http/proxy.h"
 
 #define PERIOD_S 10
 #define SAMPLES  360
@@ -170,7 +170,7 @@ void hw_serve_samples(void *arg, struct evhttp_request *req, const char *rest)
 	if (!body)
 		return;
 	hw_json_int(&j, "period_s", PERIOD_S);
-	hw_json_bool(&j, "history", c->durable && hw_pass_is_there(c->durable));
+	hw_json_bool(&j, "history", c->durable && hw_proxy_is_there(c->durable));
 	hw_json_key(&j, "samples");
 	hw_json_open(&j, '[');
 	for (uint64_t i = s->n > SAMPLES ? s->n - SAMPLES : 0; i < s->n; i++)

@@ -18,8 +18,8 @@
 
 #include "ctl/ctl.h"
 #include "ctl/events.h"
-#include "ctl/face.h"
 #include "ctl/live.h"
+#include "ctl/top_view.h"
 
 #define DRAW_MS  100 /* the shortest time between two drawings */
 #define TICK_MS  1000
@@ -33,7 +33,7 @@ struct top {
 	struct hw_ctl *ctl;
 	struct hw_live *live;
 	struct hw_board board;
-	struct hw_face face;
+	struct hw_top_view view;
 	struct hw_event_read event;
 	int64_t due_ms[ASKS]; /* when it may be asked next */
 	int64_t answered_ms;  /* a status */
@@ -57,9 +57,9 @@ static int64_t mono_ms(void)
 
 static void on_device(struct top *t, long code, cJSON *json)
 {
-	t->face.gone = code == 404;
+	t->view.gone = code == 404;
 	/* The answer to what was asked for before another one was chosen. */
-	if (code == 200 && strcmp(hw_member_text(json, "id"), t->face.chosen) == 0)
+	if (code == 200 && strcmp(hw_member_text(json, "id"), t->view.chosen) == 0)
 		hw_board_put(&t->board.device, json);
 	else
 		cJSON_Delete(json);
@@ -108,7 +108,7 @@ static void on_answer(void *arg, unsigned ask, long code, cJSON *json)
 static void on_line(void *arg, const char *line)
 {
 	struct top *t = arg;
-	t->face.feed_lost = false;
+	t->view.feed_lost = false;
 	if (!hw_event_read_line(&t->event, line))
 		return;
 	t->changed = true;
@@ -128,7 +128,7 @@ static void on_end(void *arg, long code)
 	struct top *t = arg;
 	(void)code;
 	hw_event_read_drop(&t->event);
-	t->face.feed_lost = true;
+	t->view.feed_lost = true;
 	t->follow_ms = mono_ms() + RETRY_MS;
 	t->board.stale = true;
 }
@@ -160,7 +160,7 @@ static struct hw_path ask_path(const struct top *t, unsigned ask)
 	if (ask == ASK_LIST)
 		return list_path(&t->board);
 	if (ask == ASK_DEVICE || ask == ASK_LATELY)
-		path = hw_device_path(t->face.chosen);
+		path = hw_device_path(t->view.chosen);
 	hw_path_add(&path, ask == ASK_LATELY ? "/events?limit=50" : ask == ASK_DEVICE ? "" : paths[ask]);
 	return path;
 }
@@ -174,7 +174,7 @@ static bool is_wanted(const struct top *t, unsigned ask)
 		return !t->begun;
 	case ASK_DEVICE:
 	case ASK_LATELY:
-		return t->face.open;
+		return t->view.open;
 	default:
 		return true;
 	}
@@ -207,7 +207,7 @@ static int64_t ask_all(struct top *t, int64_t now_ms)
 static void look(struct top *t, enum hw_board_view view, const char *search)
 {
 	hw_board_look(&t->board, view, search);
-	hw_face_home(&t->face);
+	hw_top_view_home(&t->view);
 	t->due_ms[ASK_LIST] = 0;
 }
 
@@ -218,11 +218,11 @@ static void type_search(struct top *t, wint_t c, bool is_key)
 	size_t n = strlen(strcpy(search, t->board.search)), len;
 	mbstate_t state = {0};
 	if (is_key ? c == KEY_ENTER : c == '\r' || c == '\n') {
-		t->face.typing = false;
+		t->view.typing = false;
 		return;
 	}
 	if (!is_key && c == 27) {
-		t->face.typing = false;
+		t->view.typing = false;
 		n = 0;
 	} else if (is_key ? c == KEY_BACKSPACE : c == 127 || c == 8) {
 		while (n > 0 && (search[--n] & 0xc0) == 0x80)
@@ -241,9 +241,9 @@ static void open_device(struct top *t, bool open)
 	const struct hw_board *b = &t->board;
 	if (open && b->n_rows == 0)
 		return;
-	hw_face_move(&t->face, b, 0); /* the first row is a device, too, once it is opened */
-	t->face.open = open;
-	t->face.gone = false;
+	hw_top_view_move(&t->view, b, 0); /* the first row is a device, too, once it is opened */
+	t->view.open = open;
+	t->view.gone = false;
 	t->due_ms[ASK_DEVICE] = t->due_ms[ASK_LATELY] = 0;
 	hw_board_put(&t->board.device, NULL);
 	hw_board_put(&t->board.lately, NULL);
@@ -251,8 +251,8 @@ static void open_device(struct top *t, bool open)
 
 static void move_choice(struct top *t, long by)
 {
-	hw_face_move(&t->face, &t->board, by);
-	if (t->face.open)
+	hw_top_view_move(&t->view, &t->board, by);
+	if (t->view.open)
 		open_device(t, true);
 }
 
@@ -261,7 +261,7 @@ static void on_letter(struct top *t, wint_t c)
 	switch (c) {
 	case 'q':
 	case 27:
-		if (t->face.open)
+		if (t->view.open)
 			open_device(t, false);
 		else if (c == 'q')
 			t->over = true;
@@ -269,10 +269,10 @@ static void on_letter(struct top *t, wint_t c)
 			look(t, t->board.view, "");
 		break;
 	case '/':
-		t->face.typing = !t->face.open;
+		t->view.typing = !t->view.open;
 		break;
 	case 'a':
-		if (!t->face.open)
+		if (!t->view.open)
 			look(t, (t->board.view + 1) % HW_VIEWS, t->board.search);
 		break;
 	case 'j':
@@ -283,7 +283,7 @@ static void on_letter(struct top *t, wint_t c)
 		break;
 	case '\r':
 	case '\n':
-		if (!t->face.open)
+		if (!t->view.open)
 			open_device(t, true);
 		break;
 	case 'L' & 31:
@@ -296,7 +296,7 @@ static void on_letter(struct top *t, wint_t c)
 
 static void on_key(struct top *t, wint_t c)
 {
-	long page = t->face.page > 1 ? (long)t->face.page : 1;
+	long page = t->view.page > 1 ? (long)t->view.page : 1;
 	switch (c) {
 	case KEY_UP:
 		move_choice(t, -1);
@@ -311,10 +311,10 @@ static void on_key(struct top *t, wint_t c)
 		move_choice(t, page);
 		break;
 	case KEY_HOME:
-		if (t->face.open)
+		if (t->view.open)
 			move_choice(t, -HW_BOARD_ROWS);
 		else
-			hw_face_home(&t->face);
+			hw_top_view_home(&t->view);
 		break;
 	case KEY_END:
 		move_choice(t, HW_BOARD_ROWS);
@@ -333,7 +333,7 @@ static void read_keys(struct top *t)
 	int rc;
 	while (!t->over && (rc = get_wch(&c)) != ERR) {
 		t->changed = true;
-		if (t->face.typing)
+		if (t->view.typing)
 			type_search(t, c, rc == KEY_CODE_YES);
 		else if (rc == KEY_CODE_YES)
 			on_key(t, c);
@@ -387,7 +387,7 @@ static void read_signals(struct top *t)
 	while (read(t->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		switch (info.ssi_signo) {
 		case SIGTSTP:
-			hw_face_end();
+			hw_top_view_end();
 			obey(SIGTSTP); /* without a shell that could continue us this does nothing */
 			resume(t);
 			break;
@@ -419,8 +419,8 @@ static void draw(struct top *t, int64_t now_ms)
 	int64_t silent_ms = now_ms - t->answered_ms;
 	if (now_ms - t->drawn_ms < (t->changed ? DRAW_MS : TICK_MS))
 		return;
-	t->face.lost_ms = silent_ms >= LOST_MS ? silent_ms : 0;
-	hw_face_draw(&t->face, &t->board);
+	t->view.lost_ms = silent_ms >= LOST_MS ? silent_ms : 0;
+	hw_top_view_draw(&t->view, &t->board);
 	t->drawn_ms = now_ms;
 	t->changed = false;
 }
@@ -450,7 +450,7 @@ static int run(struct top *t)
 	t->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (t->signals < 0 || !(t->live = hw_live_new(&ops, t)))
 		return hw_failed(t->ctl, "out of memory");
-	if (!hw_face_begin(&t->face)) {
+	if (!hw_top_view_begin(&t->view)) {
 		const char *kind = getenv("TERM");
 		return hw_failed(
 			t->ctl,
@@ -460,7 +460,7 @@ static int run(struct top *t)
 	t->answered_ms = mono_ms();
 	while (!t->over && rc == 0)
 		rc = turn(t);
-	hw_face_end();
+	hw_top_view_end();
 	if (t->signal)
 		obey(t->signal);
 	return rc < 0 ? hw_failed(t->ctl, "%s", strerror(-rc)) : HW_EXIT_DONE;

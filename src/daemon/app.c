@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "alone.h"
 #include "broker.h"
 #include "cluster.h"
 #include "cluster_broker.h"
@@ -30,6 +29,7 @@
 #include "keys.h"
 #include "observe.h"
 #include "pending.h"
+#include "prefix_guard.h"
 #include "presence.h"
 #include "probes.h"
 #include "reload.h"
@@ -234,7 +234,7 @@ static void check_stop(struct hw_app *a, struct hw_now now)
 			hw_loop_stop(&a->loop);
 		return;
 	}
-	if (!a->stopping || (!(idle && hw_app_alone_left(a)) && now.mono.ns < a->stop_by.ns))
+	if (!a->stopping || (!(idle && hw_prefix_guard_has_left(a)) && now.mono.ns < a->stop_by.ns))
 		return;
 	if (!idle && !a->anew) {
 		int64_t oldest;
@@ -266,7 +266,7 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	hw_notifier_blind_tick(a->notifier, now);
 	if (a->redis)
 		hw_redis_tick(a->redis);
-	hw_app_alone_tick(a);
+	hw_prefix_guard_tick(a);
 	if (a->redis && !a->loading) {
 		hw_redis_keep_canaries(a->redis, hw_monitor_canaries(a->monitor));
 		hw_redis_seen(a->redis, now, hw_monitor_blindness(a->monitor).blind);
@@ -535,7 +535,7 @@ int hw_app_listen(struct hw_app *a)
 		       "cannot open the control socket %s: %s; see [http] socket and socket_group", c->http_socket,
 		       hw_socket_error(-rc));
 	if (!rc)
-		rc = hw_control_pass_to(a->control, c->tasks_socket, c->history_socket);
+		rc = hw_control_proxy_to(a->control, c->tasks_socket, c->history_socket);
 	return rc ? rc : listen_remote(a);
 }
 
@@ -552,7 +552,7 @@ static int start_redis(struct hw_app *a)
 	                                       .refresh_last_seen = c->redis.refresh_last_seen,
 	                                       .events_max = c->redis.events_max,
 	                                       .run_mark = a->run_mark,
-	                                       .place = hw_app_alone_place(a),
+	                                       .place = hw_prefix_guard_host(a),
 	                                       .ttl_more_ms = several ? 2 * c->cluster_lease_ms : 0,
 	                                       .keyspace = c->keyspace_enabled};
 	const struct hw_redis_ops *ops = standby   ? &hw_app_redis_ops_standby
@@ -561,7 +561,7 @@ static int start_redis(struct hw_app *a)
 	a->redis = hw_redis_new(a->loop.base, &a->redis_conf, a->monitor, ops, a);
 	if (!a->redis)
 		return -ENOMEM;
-	hw_app_alone_start(a);
+	hw_prefix_guard_start(a);
 	return standby ? 0 : hw_app_start_keyspace(a);
 }
 
@@ -575,7 +575,7 @@ int hw_app_start(struct hw_app *a)
 		rc = start_redis(a);
 	if (!rc)
 		rc = hw_app_cluster_start(a);
-	if (!rc && !a->cluster && !hw_app_alone_waits(a)) /* a node joins first */
+	if (!rc && !a->cluster && !hw_prefix_guard_is_waiting(a)) /* a node joins first */
 		rc = hw_app_dial(a);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot start: %s", strerror(-rc));
@@ -620,14 +620,14 @@ static int start_anew(struct hw_app *a, struct kept *k)
 	if (!rc)
 		a->closings_told = hw_control_refused(a->control).closings;
 	if (!rc)
-		rc = hw_control_pass_to(a->control, a->start->tasks_socket, a->start->history_socket);
+		rc = hw_control_proxy_to(a->control, a->start->tasks_socket, a->start->history_socket);
 	if (rc)
 		hw_log(a->log, HW_LOG_ERROR, "cannot go on with the control socket: %s", strerror(-rc));
 	else
 		rc = hw_app_start(a);
 	if (rc)
 		return rc;
-	hw_app_alone_again(a);
+	hw_prefix_guard_rejoin(a);
 	a->cluster->seen.before = k->totals;
 	hw_app_standby_after(a, k->was_blind);
 	return 0;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alone.h"
 #include "cluster_priv.h"
 #include "dial.h"
+#include "prefix_guard.h"
 #include "turn.h"
 #include "wake.h"
 
@@ -160,7 +160,7 @@ void hw_app_cluster_tick(struct hw_app *a, struct hw_now now)
 
 bool hw_app_cluster_connects(const struct hw_app *a, struct hw_now now)
 {
-	return !a->cluster || (hw_nodes_connects(a->cluster->nodes, now) && !hw_app_alone_holds(a));
+	return !a->cluster || (hw_nodes_connects(a->cluster->nodes, now) && !hw_prefix_guard_blocks(a));
 }
 
 void hw_app_cluster_stop(struct hw_app *a, struct hw_now now)

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alone.h"
 #include "cluster_priv.h"
 #include "heartwheel/print.h"
+#include "prefix_guard.h"
 #include "turn.h"
 #include "wake.h"
 
@@ -54,7 +54,7 @@ static void on_answer(redisAsyncContext *ac, void *reply, void *arg)
 	hw_nodes_answer(a->cluster->nodes, now, &r->answer->nodes);
 	hw_app_cluster_saw(a, now, &asked->order, r->answer);
 	if (asked->order.kind == HW_NODES_JOIN)
-		hw_app_alone_look(a);
+		hw_prefix_guard_check(a);
 	hw_app_turn(a);
 }
 

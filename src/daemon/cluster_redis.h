@@ -41,7 +41,8 @@ struct hw_cluster_redis {
 /* 0 or -ENOMEM. */
 int hw_app_cluster_redis_start(struct hw_app *a);
 void hw_app_cluster_redis_free(struct hw_app *a);
-/* Lets src/nodes ask, JOIN first, if the link is there and no monitor by itself is known to work here (alone.h). */
+/* Lets src/nodes ask, JOIN first, if the link is there and no monitor by itself is known to work here (prefix_guard.h).
+ */
 void hw_app_cluster_join(struct hw_app *a);
 /* JOIN to LEAVE, and ATTEND. */
 void hw_app_cluster_ask(struct hw_app *a, struct hw_now now, struct hw_nodes_order *o);

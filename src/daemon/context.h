@@ -63,8 +63,8 @@ struct hw_app_reader {
 	struct hw_copies_of copies;
 };
 
-/* alone.h's */
-struct hw_app_alone {
+/* prefix_guard.h's */
+struct hw_prefix_guard {
 	bool nodes, monitors;     /* it is not known yet whether nodes of a cluster, or an older monitor, work here */
 	bool joins, as_member;    /* a node: it may join; it was a member when it looked for the latter last */
 	bool told, shared_told;   /* that it waits for the latter; that it works beside one */
@@ -137,7 +137,7 @@ struct hw_app {
 	struct hw_retained_sink status, discovery;
 	struct hw_notifier *notifier;
 	struct hw_share share;
-	struct hw_app_alone alone;
+	struct hw_prefix_guard alone;
 	struct hw_app_sightings sightings;
 	struct hw_app_wall_clock wall_clock;
 	struct hw_app_unjudged unjudged;

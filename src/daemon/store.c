@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "alone.h"
 #include "cluster_priv.h"
 #include "fanout.h"
 #include "pending.h"
+#include "prefix_guard.h"
 #include "turn.h"
 #include "wake.h"
 
@@ -100,10 +100,10 @@ static void on_link(void *arg, bool up, const char *why)
 	a->redis_ever_up |= up;
 	hw_control_store(a->control, up && !hw_app_stands_by(a)); /* it answers for nothing before */
 	if (up) {
-		hw_app_alone_look(a);
+		hw_prefix_guard_check(a);
 		hw_app_cluster_linked(a);
 	} else {
-		hw_app_alone_unlinked(a);
+		hw_prefix_guard_unlinked(a);
 	}
 	hw_app_turn(a);
 }

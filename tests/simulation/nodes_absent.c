@@ -3,10 +3,10 @@
  * what is shown of the cluster, a configuration that is read again. */
 #include <stdarg.h>
 
-#include "daemon/alone.h"
 #include "daemon/hooks.h"
 #include "daemon/keys.h"
 #include "daemon/observe.h"
+#include "daemon/prefix_guard.h"
 #include "daemon/probes.h"
 #include "daemon/reload.h"
 #include "http/server.h"
@@ -145,50 +145,50 @@ void hw_app_cluster_totals(const struct hw_app *a, struct hw_cluster_totals *out
 }
 
 /* A monitor that is alone. */
-void hw_app_alone_start(struct hw_app *a)
+void hw_prefix_guard_start(struct hw_app *a)
 {
 	a->alone.joins = true;
 }
 
-bool hw_app_alone_waits(const struct hw_app *a)
+bool hw_prefix_guard_is_waiting(const struct hw_app *a)
 {
 	(void)a;
 	return false;
 }
 
-void hw_app_alone_again(struct hw_app *a)
+void hw_prefix_guard_rejoin(struct hw_app *a)
 {
 	(void)a;
 }
 
-bool hw_app_alone_holds(const struct hw_app *a)
+bool hw_prefix_guard_blocks(const struct hw_app *a)
 {
 	(void)a;
 	return false;
 }
 
-void hw_app_alone_look(struct hw_app *a)
+void hw_prefix_guard_check(struct hw_app *a)
 {
 	(void)a;
 }
 
-void hw_app_alone_tick(struct hw_app *a)
+void hw_prefix_guard_tick(struct hw_app *a)
 {
 	(void)a;
 }
 
-void hw_app_alone_unlinked(struct hw_app *a)
+void hw_prefix_guard_unlinked(struct hw_app *a)
 {
 	(void)a;
 }
 
-bool hw_app_alone_left(struct hw_app *a)
+bool hw_prefix_guard_has_left(struct hw_app *a)
 {
 	(void)a;
 	return true;
 }
 
-uint64_t hw_app_alone_place(const struct hw_app *a)
+uint64_t hw_prefix_guard_host(const struct hw_app *a)
 {
 	(void)a;
 	return 0;
@@ -288,7 +288,7 @@ int hw_control_new(struct hw_control **out, struct event_base *base, const char 
 	return 0;
 }
 
-int hw_control_pass_to(struct hw_control *c, const char *tasks, const char *history)
+int hw_control_proxy_to(struct hw_control *c, const char *tasks, const char *history)
 {
 	(void)c, (void)tasks, (void)history;
 	return 0;

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "http/json.h"
-#include "http/pass.h"
+#include "http/proxy.h"
 #include "http/reply.h"
 #include "http/server.h"
 
@@ -129,7 +129,7 @@ const struct hw_http_table pass_answerer = {answerer_routes, sizeof(answerer_rou
 static void serve_pass(void *arg, struct evhttp_request *req, const char *rest)
 {
 	(void)rest;
-	hw_pass_on(arg, req);
+	hw_proxy_forward(arg, req);
 }
 
 static long rss_kib(void)
@@ -145,7 +145,7 @@ static long rss_kib(void)
 
 static void serve_stats(void *arg, struct evhttp_request *req, const char *rest)
 {
-	const struct hw_pass_stats *s = hw_pass_stats(arg);
+	const struct hw_proxy_stats *s = hw_proxy_stats(arg);
 	struct evbuffer *body = evbuffer_new();
 	(void)rest;
 	evbuffer_add_printf(body, "%u %llu %llu %llu %ld", s->now, (unsigned long long)s->passed,
@@ -173,7 +173,7 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
 static _Noreturn void run_server(const char *path, const struct hw_http_table *table, bool passes)
 {
 	struct event_base *base = event_base_new();
-	struct hw_pass *p = passes ? hw_pass_new(base, "the answerer", pass_answerer_path, PASS_PATIENCE_MS) : NULL;
+	struct hw_proxy *p = passes ? hw_proxy_new(base, "the answerer", pass_answerer_path, PASS_PATIENCE_MS) : NULL;
 	struct event *term = evsignal_new(base, SIGTERM, on_term, base);
 	struct hw_http h;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -184,7 +184,7 @@ static _Noreturn void run_server(const char *path, const struct hw_http_table *t
 		_exit(9);
 	event_base_dispatch(base);
 	hw_http_fini(&h);
-	hw_pass_free(p);
+	hw_proxy_free(p);
 	event_free(term);
 	event_base_free(base);
 	exit(0);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "../suite.h"
-#include "http/pass.h"
+#include "http/proxy.h"
 #include "pass_servers.h"
 
 /* --- the client */
@@ -326,11 +326,11 @@ END_TEST
 static void ask_more_than(const char *method, int most)
 {
 	CURLM *m = curl_multi_init();
-	static struct got got[HW_PASS_MAX + 8];
-	CURL *c[HW_PASS_MAX + 8];
+	static struct got got[HW_PROXY_MAX + 8];
+	CURL *c[HW_PROXY_MAX + 8];
 	int running = 1, refused = 0, silent = 0;
 	memset(got, 0, sizeof(got));
-	for (size_t i = 0; i < HW_PASS_MAX + 8; i++) {
+	for (size_t i = 0; i < HW_PROXY_MAX + 8; i++) {
 		c[i] = client(&got[i], method, "/v1/nothing");
 		curl_multi_add_handle(m, c[i]);
 	}
@@ -338,7 +338,7 @@ static void ask_more_than(const char *method, int most)
 		curl_multi_perform(m, &running);
 		curl_multi_poll(m, NULL, 0, 100, NULL);
 	}
-	for (size_t i = 0; i < HW_PASS_MAX + 8; i++) {
+	for (size_t i = 0; i < HW_PROXY_MAX + 8; i++) {
 		got[i].body[got[i].n] = '\0';
 		refused += strstr(got[i].body, "too many requests") != NULL;
 		silent += strstr(got[i].body, "does not answer") != NULL;
@@ -346,21 +346,21 @@ static void ask_more_than(const char *method, int most)
 		curl_easy_cleanup(c[i]);
 	}
 	curl_multi_cleanup(m);
-	ck_assert_int_eq(refused, HW_PASS_MAX + 8 - most);
+	ck_assert_int_eq(refused, HW_PROXY_MAX + 8 - most);
 	ck_assert_int_eq(silent, most);
-	ck_assert_uint_eq(stats().refused, HW_PASS_MAX + 8 - (unsigned)most);
+	ck_assert_uint_eq(stats().refused, HW_PROXY_MAX + 8 - (unsigned)most);
 }
 
 START_TEST(more_than_are_meant_are_refused)
 {
-	ask_more_than("POST", HW_PASS_MAX);
+	ask_more_than("POST", HW_PROXY_MAX);
 }
 END_TEST
 
 /* Who listens for hours leaves room for who changes something. */
 START_TEST(those_who_only_read_leave_room)
 {
-	ask_more_than("GET", HW_PASS_READS_MAX);
+	ask_more_than("GET", HW_PROXY_READS_MAX);
 }
 END_TEST
 

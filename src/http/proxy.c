@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See pass.h. A request under way is one transfer; it ends when the other program's answer has, when either side is
+ * See proxy.h. A request under way is one transfer; it ends when the other program's answer has, when either side is
  * lost, or when the other program is silent for too long, and is freed in one place, end(). libcurl must not be told to
  * give a transfer up from within one of its callbacks: those only write.
  */
-#include "http/pass.h"
+#include "http/proxy.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -25,17 +25,17 @@
 #include "http/reply.h"
 #include "http/server.h"
 
-struct hw_pass {
+struct hw_proxy {
 	struct event_base *base; /* borrowed */
 	struct hw_multi multi;
 	char *name, *socket; /* owned */
 	long patience_ms;
-	struct hw_pass_stats stats;
+	struct hw_proxy_stats stats;
 	struct transfer *first; /* of those under way; owned */
 };
 
 struct transfer {
-	struct hw_pass *p;
+	struct hw_proxy *p;
 	struct transfer *next, **prev;
 	struct evhttp_request *req;
 	CURL *easy;
@@ -189,7 +189,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
 	struct transfer *t = arg;
 	(void)size;
-	if (t->begun && waiting(t) > HW_PASS_WAITING) {
+	if (t->begun && waiting(t) > HW_PROXY_WAITING) {
 		t->paused = true;
 		event_del(t->patience);
 		return CURL_WRITEFUNC_PAUSE;
@@ -311,7 +311,7 @@ static int set_up(struct transfer *t)
 	return 0;
 }
 
-static struct transfer *transfer_new(struct hw_pass *p, struct evhttp_request *req)
+static struct transfer *transfer_new(struct hw_proxy *p, struct evhttp_request *req)
 {
 	struct transfer *t = calloc(1, sizeof(*t));
 	struct timeval tv = {p->patience_ms / 1000, p->patience_ms % 1000 * 1000};
@@ -334,11 +334,11 @@ static struct transfer *transfer_new(struct hw_pass *p, struct evhttp_request *r
 	return NULL;
 }
 
-void hw_pass_on(struct hw_pass *p, struct evhttp_request *req)
+void hw_proxy_forward(struct hw_proxy *p, struct evhttp_request *req)
 {
 	/* Who only reads, and may do so for hours, leaves room for who changes something. */
 	bool reads = evhttp_request_get_command(req) == EVHTTP_REQ_GET;
-	if (p->stats.now >= (reads ? HW_PASS_READS_MAX : HW_PASS_MAX)) {
+	if (p->stats.now >= (reads ? HW_PROXY_READS_MAX : HW_PROXY_MAX)) {
 		p->stats.refused++;
 		hw_reply_error(req, HTTP_SERVUNAVAIL, "too many requests are under way");
 		return;
@@ -353,8 +353,8 @@ void hw_pass_on(struct hw_pass *p, struct evhttp_request *req)
 }
 
 /* One that has not begun to answer ends soon, and what it changes it may have changed already. */
-unsigned hw_pass_break_off(struct hw_pass *p, bool (*keeps)(const void *arg, struct evhttp_request *req),
-                           const void *arg)
+unsigned hw_proxy_break_off(struct hw_proxy *p, bool (*keeps)(const void *arg, struct evhttp_request *req),
+                            const void *arg)
 {
 	unsigned n = 0;
 	for (struct transfer *t = p->first, *next; t; t = next) {
@@ -367,19 +367,19 @@ unsigned hw_pass_break_off(struct hw_pass *p, bool (*keeps)(const void *arg, str
 	return n;
 }
 
-bool hw_pass_is_there(const struct hw_pass *p)
+bool hw_proxy_is_there(const struct hw_proxy *p)
 {
 	return access(p->socket, F_OK) == 0;
 }
 
-const struct hw_pass_stats *hw_pass_stats(const struct hw_pass *p)
+const struct hw_proxy_stats *hw_proxy_stats(const struct hw_proxy *p)
 {
 	return &p->stats;
 }
 
-struct hw_pass *hw_pass_new(struct event_base *base, const char *name, const char *socket, long patience_ms)
+struct hw_proxy *hw_proxy_new(struct event_base *base, const char *name, const char *socket, long patience_ms)
 {
-	struct hw_pass *p = calloc(1, sizeof(*p));
+	struct hw_proxy *p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
 	p->base = base;
@@ -388,11 +388,11 @@ struct hw_pass *hw_pass_new(struct event_base *base, const char *name, const cha
 	p->socket = strdup(socket);
 	if (p->name && p->socket && hw_multi_init(&p->multi, base, on_done, p) == 0)
 		return p;
-	hw_pass_free(p);
+	hw_proxy_free(p);
 	return NULL;
 }
 
-void hw_pass_free(struct hw_pass *p)
+void hw_proxy_free(struct hw_proxy *p)
 {
 	if (!p)
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See alone.h. */
-#include "alone.h"
+/* See prefix_guard.h. */
+#include "prefix_guard.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void go_on(struct hw_app *a)
 
 static bool has_left(struct hw_app *a)
 {
-	return hw_app_cluster_stopped(a) && hw_app_alone_left(a);
+	return hw_app_cluster_stopped(a) && hw_prefix_guard_has_left(a);
 }
 
 /* Its entry is removed first, so that no other run waits for it; that takes a tick or two at most. */
@@ -213,37 +213,38 @@ static uint64_t place_of(const char *pid_file)
 	return known ? hw_fnv64(HW_FNV64_BEGIN, &place, sizeof(place)) : 0;
 }
 
-/* --- alone.h ------------------------------------------------------------------------------------------------------ */
+/* --- prefix_guard.h
+ * ------------------------------------------------------------------------------------------------------ */
 
-void hw_app_alone_start(struct hw_app *a)
+void hw_prefix_guard_start(struct hw_app *a)
 {
 	a->alone.nodes = !is_node(a);
 	a->alone.monitors = a->start->redis.exclusive;
 	a->alone.joins = !a->alone.monitors;
 }
 
-bool hw_app_alone_waits(const struct hw_app *a)
+bool hw_prefix_guard_is_waiting(const struct hw_app *a)
 {
 	return a->alone.nodes || a->alone.monitors;
 }
 
-void hw_app_alone_again(struct hw_app *a)
+void hw_prefix_guard_rejoin(struct hw_app *a)
 {
 	a->alone.monitors = false;
 	a->alone.joins = true;
 }
 
-bool hw_app_alone_holds(const struct hw_app *a)
+bool hw_prefix_guard_blocks(const struct hw_app *a)
 {
 	return a->alone.monitors && a->redis_up && (!a->alone.joins || hw_nodes_is_member(hw_app_nodes(a)));
 }
 
-uint64_t hw_app_alone_place(const struct hw_app *a)
+uint64_t hw_prefix_guard_host(const struct hw_app *a)
 {
 	return place_of(a->start->pid_file);
 }
 
-void hw_app_alone_look(struct hw_app *a)
+void hw_prefix_guard_check(struct hw_app *a)
 {
 	if (!is_node(a)) {
 		hw_redis_enter(a->redis, on_monitors);
@@ -253,23 +254,23 @@ void hw_app_alone_look(struct hw_app *a)
 	}
 }
 
-void hw_app_alone_tick(struct hw_app *a)
+void hw_prefix_guard_tick(struct hw_app *a)
 {
 	if (a->failed && (a->alone.ends || has_left(a)))
 		hw_loop_stop(&a->loop);
 	a->alone.ends = a->failed != 0;
 	if (a->redis)
-		hw_app_alone_look(a);
+		hw_prefix_guard_check(a);
 }
 
-void hw_app_alone_unlinked(struct hw_app *a)
+void hw_prefix_guard_unlinked(struct hw_app *a)
 {
 	a->alone.told = false;
-	if (!is_node(a) && hw_app_alone_waits(a))
+	if (!is_node(a) && hw_prefix_guard_is_waiting(a))
 		hw_app_dial_late(a);
 }
 
-bool hw_app_alone_left(struct hw_app *a)
+bool hw_prefix_guard_has_left(struct hw_app *a)
 {
 	return !a->redis || hw_redis_leave(a->redis);
 }

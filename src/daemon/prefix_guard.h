@@ -19,28 +19,28 @@
  *
  * Cost: one script and, without [cluster], one command at a start, and each second.
  */
-#ifndef HW_ALONE_H
-#define HW_ALONE_H
+#ifndef HW_PREFIX_GUARD_H
+#define HW_PREFIX_GUARD_H
 
 #include "context.h"
 
 /* Connects to the broker, and loads the store, once nothing else is known to work on that prefix. */
-void hw_app_alone_start(struct hw_app *a);
+void hw_prefix_guard_start(struct hw_app *a);
 /* Whether it still waits for the answer. */
-bool hw_app_alone_waits(const struct hw_app *a);
+bool hw_prefix_guard_is_waiting(const struct hw_app *a);
 /* The node was a member before within this process, so it joins again without a look. */
-void hw_app_alone_again(struct hw_app *a);
+void hw_prefix_guard_rejoin(struct hw_app *a);
 /* Whether a node must not connect to the broker yet. */
-bool hw_app_alone_holds(const struct hw_app *a);
+bool hw_prefix_guard_blocks(const struct hw_app *a);
 /* Where it runs, for struct hw_redis_conf. */
-uint64_t hw_app_alone_place(const struct hw_app *a);
+uint64_t hw_prefix_guard_host(const struct hw_app *a);
 /* The link to Redis is there, or a node has joined; and each second. */
-void hw_app_alone_look(struct hw_app *a);
+void hw_prefix_guard_check(struct hw_app *a);
 /* Each second. */
-void hw_app_alone_tick(struct hw_app *a);
+void hw_prefix_guard_tick(struct hw_app *a);
 /* There is no link to Redis. */
-void hw_app_alone_unlinked(struct hw_app *a);
+void hw_prefix_guard_unlinked(struct hw_app *a);
 /* All is done but this: its entry is removed, so that its successor need not wait. Whether that is done. */
-bool hw_app_alone_left(struct hw_app *a);
+bool hw_prefix_guard_has_left(struct hw_app *a);
 
 #endif

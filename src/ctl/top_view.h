@@ -3,8 +3,8 @@
  * What heartwheelctl top shows: the board on the whole of a terminal, by ncurses. Whatever is said by a colour is also
  * said by a word; what is narrow goes without what matters less.
  */
-#ifndef HW_CTL_FACE_H
-#define HW_CTL_FACE_H
+#ifndef HW_CTL_TOP_VIEW_H
+#define HW_CTL_TOP_VIEW_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "ctl/text.h"
 
 /* What the person at the terminal is at. */
-struct hw_face {
+struct hw_top_view {
 	struct hw_screen screen;
 	char chosen[256]; /* id of the row that is chosen; "": the first one, whatever it is */
 	size_t at;        /* where it is, or was */
@@ -28,14 +28,14 @@ struct hw_face {
 };
 
 /* Begins to draw on the terminal. False: it is of a kind that nobody knows. */
-bool hw_face_begin(struct hw_face *f);
-void hw_face_end(void);
+bool hw_top_view_begin(struct hw_top_view *f);
+void hw_top_view_end(void);
 
-void hw_face_draw(struct hw_face *f, const struct hw_board *b);
+void hw_top_view_draw(struct hw_top_view *f, const struct hw_board *b);
 
 /* Moves the choice by that many rows; what is too far is the end. */
-void hw_face_move(struct hw_face *f, const struct hw_board *b, long by);
+void hw_top_view_move(struct hw_top_view *f, const struct hw_board *b, long by);
 /* The first row again. */
-void hw_face_home(struct hw_face *f);
+void hw_top_view_home(struct hw_top_view *f);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ctl/face.h"
+#include "ctl/top_view.h"
 
 #include <inttypes.h>
 #include <ncurses.h>
@@ -28,7 +28,7 @@ struct box {
 	int y, x, h, w;
 };
 
-bool hw_face_begin(struct hw_face *f)
+bool hw_top_view_begin(struct hw_top_view *f)
 {
 	hw_screen_init(&f->screen);
 	if (!newterm(NULL, stdout, stdin))
@@ -54,12 +54,12 @@ bool hw_face_begin(struct hw_face *f)
 	return true;
 }
 
-void hw_face_end(void)
+void hw_top_view_end(void)
 {
 	endwin();
 }
 
-static attr_t paint(const struct hw_face *f, enum hw_paint p)
+static attr_t paint(const struct hw_top_view *f, enum hw_paint p)
 {
 	static const attr_t plain[] = {A_NORMAL, A_NORMAL, A_BOLD, A_BOLD, A_NORMAL, A_BOLD};
 	static const short pairs[] = {0, GREEN, RED, YELLOW, 0, 0};
@@ -69,7 +69,7 @@ static attr_t paint(const struct hw_face *f, enum hw_paint p)
 }
 
 /* Text in at most `width` columns; returns how many it took. */
-static int put(const struct hw_face *f, int y, int x, int width, attr_t attributes, const char *text)
+static int put(const struct hw_top_view *f, int y, int x, int width, attr_t attributes, const char *text)
 {
 	size_t taken = 0;
 	if (width <= 0 || y < 0 || y >= LINES || x >= COLS)
@@ -84,7 +84,7 @@ static int put(const struct hw_face *f, int y, int x, int width, attr_t attribut
 }
 
 static int __attribute__((format(printf, 6, 7)))
-putf(const struct hw_face *f, int y, int x, int width, attr_t attributes, const char *format, ...)
+putf(const struct hw_top_view *f, int y, int x, int width, attr_t attributes, const char *format, ...)
 {
 	char text[1024];
 	va_list args;
@@ -103,7 +103,7 @@ static void fill(int y, int x, int width, attr_t attributes)
 }
 
 /* Of these as many as fit whole, the first ones; returns the column behind. */
-static int put_whole(const struct hw_face *f, int y, int x, attr_t attributes, const char *const *texts, size_t n)
+static int put_whole(const struct hw_top_view *f, int y, int x, attr_t attributes, const char *const *texts, size_t n)
 {
 	for (size_t i = 0; i < n && x + (int)strlen(texts[i]) <= COLS; i++)
 		x += put(f, y, x, COLS - x, attributes, texts[i]) + GAP;
@@ -111,7 +111,7 @@ static int put_whole(const struct hw_face *f, int y, int x, attr_t attributes, c
 }
 
 /* A line that begins a part: its title, and at its right end what there is to say of it. */
-static void heading(const struct hw_face *f, struct box b, const char *title, const char *remark)
+static void heading(const struct hw_top_view *f, struct box b, const char *title, const char *remark)
 {
 	int taken = put(f, b.y, b.x, b.w, A_BOLD | A_UNDERLINE, title);
 	int room = b.w - taken - GAP, width = (int)strlen(remark);
@@ -122,7 +122,7 @@ static void heading(const struct hw_face *f, struct box b, const char *title, co
 /* --- the top: is all well? */
 
 /* What everybody has to know before anything else; NULL if there is nothing. */
-static const char *alarm_words(const struct hw_face *f, const struct hw_board *b, char *words)
+static const char *alarm_words(const struct hw_top_view *f, const struct hw_board *b, char *words)
 {
 	char span[HW_SPAN_MAX];
 	const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(b->status, "cluster");
@@ -166,7 +166,7 @@ static void fit_alarm(char *words, size_t room)
 	}
 }
 
-static void draw_title(const struct hw_face *f, const struct hw_board *b)
+static void draw_title(const struct hw_top_view *f, const struct hw_board *b)
 {
 	char up[HW_SPAN_MAX], clock[HW_SPAN_MAX], zone[HW_SPAN_MAX], right[128], words[HW_WORDS_MAX];
 	int64_t now_ms = hw_wall_ms();
@@ -190,14 +190,14 @@ static void draw_title(const struct hw_face *f, const struct hw_board *b)
 }
 
 /* What was counted while nobody is heard is shown, and not as the truth. */
-static attr_t count_paint(const struct hw_face *f, const struct hw_board *b, enum hw_paint p)
+static attr_t count_paint(const struct hw_top_view *f, const struct hw_board *b, enum hw_paint p)
 {
 	return f->lost_ms > 0 || hw_words_true(b->status, "blind") ? paint(f, HW_DIM) : paint(f, p);
 }
 
 /* How many there are, as many of the three as fit whole; on a narrow screen who is offline first. Returns the column
  * behind. */
-static int draw_totals(const struct hw_face *f, const struct hw_board *b)
+static int draw_totals(const struct hw_top_view *f, const struct hw_board *b)
 {
 	static const char *const keys[] = {"devices", "online", "offline"};
 	static const enum hw_paint paints[] = {HW_STRONG, HW_GOOD, HW_BAD};
@@ -221,7 +221,7 @@ static const char *state_of_link(const char *said, bool well)
 	return !well && COLS < NARROW ? "away" : said;
 }
 
-static int draw_counts(const struct hw_face *f, const struct hw_board *b)
+static int draw_counts(const struct hw_top_view *f, const struct hw_board *b)
 {
 	char count[HW_SPAN_MAX], span[HW_SPAN_MAX];
 	int x = draw_totals(f, b), gap = COLS < NARROW ? 2 : GAP + 1;
@@ -244,7 +244,7 @@ static int draw_counts(const struct hw_face *f, const struct hw_board *b)
 }
 
 /* How many wait, what heartwheel-tasks lacks, and, as far as there is room, in which states they are. */
-static void draw_tasks(const struct hw_face *f, const cJSON *tasks, int y, int x)
+static void draw_tasks(const struct hw_top_view *f, const cJSON *tasks, int y, int x)
 {
 	static const char *const links[] = {"mqtt", "redis"};
 	char count[HW_SPAN_MAX];
@@ -266,7 +266,7 @@ static void draw_tasks(const struct hw_face *f, const cJSON *tasks, int y, int x
 }
 
 /* Nodes and tasks, where there are any. Returns the next line. */
-static int draw_others(const struct hw_face *f, const struct hw_board *b, int y)
+static int draw_others(const struct hw_top_view *f, const struct hw_board *b, int y)
 {
 	char words[HW_WORDS_MAX];
 	const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(b->status, "cluster");
@@ -288,7 +288,7 @@ static int by_offline(const void *a, const void *b)
 	return n < m ? 1 : n > m ? -1 : 0;
 }
 
-static void draw_bar(const struct hw_face *f, int y, int x, int width, int64_t online, int64_t offline, attr_t good)
+static void draw_bar(const struct hw_top_view *f, int y, int x, int width, int64_t online, int64_t offline, attr_t good)
 {
 	int64_t all = online + offline;
 	int full = all > 0 ? (int)((double)online / (double)all * width + .5) : 0;
@@ -302,7 +302,7 @@ static void draw_bar(const struct hw_face *f, int y, int x, int width, int64_t o
 		                    : "░");
 }
 
-static void draw_group(const struct hw_face *f, const struct hw_board *b, const cJSON *g, struct box at, int name)
+static void draw_group(const struct hw_top_view *f, const struct hw_board *b, const cJSON *g, struct box at, int name)
 {
 	char online[HW_SPAN_MAX], offline[HW_SPAN_MAX];
 	int64_t n_online = hw_member_int(g, "online"), n_offline = hw_member_int(g, "offline");
@@ -330,7 +330,7 @@ static void draw_group(const struct hw_face *f, const struct hw_board *b, const 
 }
 
 /* Those with most offline devices, as many as there is room for. */
-static void draw_groups(const struct hw_face *f, const struct hw_board *b, struct box at)
+static void draw_groups(const struct hw_top_view *f, const struct hw_board *b, struct box at)
 {
 	const cJSON *groups = cJSON_GetObjectItemCaseSensitive(b->groups, "groups"), *g, **sorted;
 	int n = 0, all = cJSON_GetArraySize(groups);
@@ -367,7 +367,7 @@ static const char *cell(const cJSON *device, int column, char *buf)
 }
 
 /* Columns that the ids on the screen would take. */
-static int id_need(const struct hw_face *f, const struct hw_board *b)
+static int id_need(const struct hw_top_view *f, const struct hw_board *b)
 {
 	size_t need = 0, columns;
 	for (size_t i = f->top; i < f->top + f->page && i < b->n_rows; i++) {
@@ -379,7 +379,7 @@ static int id_need(const struct hw_face *f, const struct hw_board *b)
 
 /* The widths of the columns; 0: it is left out. An id is worth more than when it was last seen, and some of it than
  * all. */
-static void lay_out(const struct hw_face *f, const struct hw_board *b, int width, int widths[N_COLS])
+static void lay_out(const struct hw_top_view *f, const struct hw_board *b, int width, int widths[N_COLS])
 {
 	static const int least_important[] = {COL_SEEN, COL_GROUP, COL_REASON, COL_SINCE};
 	int line = 0;
@@ -399,7 +399,8 @@ static void lay_out(const struct hw_face *f, const struct hw_board *b, int width
 }
 
 /* One line of the list, or its titles. */
-static void draw_row(const struct hw_face *f, struct box at, const int *widths, const cJSON *device, attr_t attributes)
+static void draw_row(const struct hw_top_view *f, struct box at, const int *widths, const cJSON *device,
+                     attr_t attributes)
 {
 	static const char *const titles[N_COLS] = {"ID", "STATE", "SINCE", "REASON", "GROUP", "LAST SEEN"};
 	char buf[HW_SPAN_MAX];
@@ -415,7 +416,7 @@ static void draw_row(const struct hw_face *f, struct box at, const int *widths, 
 }
 
 /* Keeps the choice on the device it was on, wherever that has moved. */
-static void follow_choice(struct hw_face *f, const struct hw_board *b)
+static void follow_choice(struct hw_top_view *f, const struct hw_board *b)
 {
 	size_t found = *f->chosen ? hw_board_find(b, f->chosen) : 0;
 	if (found < b->n_rows)
@@ -442,7 +443,7 @@ static const char *empty_words(const struct hw_board *b)
 	return b->view == HW_VIEW_OFFLINE ? "No device is offline." : "No device is online.";
 }
 
-static void draw_list(struct hw_face *f, const struct hw_board *b, struct box at)
+static void draw_list(struct hw_top_view *f, const struct hw_board *b, struct box at)
 {
 	static const char *const names[HW_VIEWS] = {"OFFLINE", "ALL DEVICES", "ONLINE"};
 	int widths[N_COLS];
@@ -475,7 +476,7 @@ static void draw_list(struct hw_face *f, const struct hw_board *b, struct box at
 
 /* --- what changed */
 
-static void draw_change(const struct hw_face *f, const struct hw_board_change *c, struct box at)
+static void draw_change(const struct hw_top_view *f, const struct hw_board_change *c, struct box at)
 {
 	char clock[HW_SPAN_MAX], count[HW_SPAN_MAX], span[HW_SPAN_MAX];
 	int64_t took_ms = c->last_ms - c->first_ms;
@@ -495,7 +496,7 @@ static void draw_change(const struct hw_face *f, const struct hw_board_change *c
 		putf(f, at.y, x + 1, words, paint(f, HW_DIM), "(%s)", c->reason);
 }
 
-static void draw_changes(const struct hw_face *f, const struct hw_board *b, struct box at)
+static void draw_changes(const struct hw_top_view *f, const struct hw_board *b, struct box at)
 {
 	const struct hw_board_change *c;
 	if (at.h < 2)
@@ -509,14 +510,14 @@ static void draw_changes(const struct hw_face *f, const struct hw_board *b, stru
 
 /* --- one device */
 
-static int field(const struct hw_face *f, int y, const char *name, attr_t attributes, const char *text)
+static int field(const struct hw_top_view *f, int y, const char *name, attr_t attributes, const char *text)
 {
 	put(f, y, 1, 12, paint(f, HW_DIM), name);
 	put(f, y, 14, COLS - 14, attributes, text);
 	return y + 1;
 }
 
-static int field_time(const struct hw_face *f, int y, const char *name, int64_t at_ms)
+static int field_time(const struct hw_top_view *f, int y, const char *name, int64_t at_ms)
 {
 	char text[128], clock[HW_SPAN_MAX], ago[HW_SPAN_MAX];
 	snprintf(text, sizeof(text), "%s (%s)",
@@ -526,7 +527,7 @@ static int field_time(const struct hw_face *f, int y, const char *name, int64_t 
 }
 
 /* What it reported itself: text without quotes, anything else as JSON. */
-static int draw_report(const struct hw_face *f, const cJSON *device, int y)
+static int draw_report(const struct hw_top_view *f, const cJSON *device, int y)
 {
 	static const char *const names[] = {"battery", "rssi", "ip", "version", "data", "node"};
 	static const char *const units[] = {" %", " dBm", "", "", "", ""};
@@ -548,7 +549,7 @@ static int draw_report(const struct hw_face *f, const cJSON *device, int y)
 	return y;
 }
 
-static void draw_lately(const struct hw_face *f, const cJSON *answer, int y)
+static void draw_lately(const struct hw_top_view *f, const cJSON *answer, int y)
 {
 	const cJSON *t;
 	char clock[HW_SPAN_MAX];
@@ -566,7 +567,7 @@ static void draw_lately(const struct hw_face *f, const cJSON *answer, int y)
 	}
 }
 
-static void draw_device(const struct hw_face *f, const struct hw_board *b, int y)
+static void draw_device(const struct hw_top_view *f, const struct hw_board *b, int y)
 {
 	const cJSON *d = b->device;
 	char span[HW_SPAN_MAX], text[128];
@@ -600,7 +601,7 @@ static void draw_device(const struct hw_face *f, const struct hw_board *b, int y
 
 /* --- all of it */
 
-static void draw_foot(const struct hw_face *f, const struct hw_board *b)
+static void draw_foot(const struct hw_top_view *f, const struct hw_board *b)
 {
 	static const char *const keys[] = {" q leave", "/ filter", "Enter open", "a offline, all, online",
 	                                   "Up Down PgUp PgDn Home"};
@@ -622,7 +623,7 @@ static int n_groups(const struct hw_board *b)
 }
 
 /* The parts one below the other; or the list beside the rest. */
-static void draw_parts(struct hw_face *f, const struct hw_board *b, int y)
+static void draw_parts(struct hw_top_view *f, const struct hw_board *b, int y)
 {
 	int h = LINES - 1 - y, groups = n_groups(b) > 1 ? 1 + n_groups(b) : 0;
 	if (COLS >= WIDE) {
@@ -640,7 +641,7 @@ static void draw_parts(struct hw_face *f, const struct hw_board *b, int y)
 	draw_changes(f, b, (struct box){LINES - 1 - changes, 0, changes, COLS});
 }
 
-void hw_face_draw(struct hw_face *f, const struct hw_board *b)
+void hw_top_view_draw(struct hw_top_view *f, const struct hw_board *b)
 {
 	erase();
 	draw_title(f, b);
@@ -653,7 +654,7 @@ void hw_face_draw(struct hw_face *f, const struct hw_board *b)
 	refresh();
 }
 
-void hw_face_move(struct hw_face *f, const struct hw_board *b, long by)
+void hw_top_view_move(struct hw_top_view *f, const struct hw_board *b, long by)
 {
 	size_t last = b->n_rows > 0 ? b->n_rows - 1 : 0;
 	if (b->n_rows == 0)
@@ -666,7 +667,7 @@ void hw_face_move(struct hw_face *f, const struct hw_board *b, long by)
 	snprintf(f->chosen, sizeof(f->chosen), "%s", hw_member_text(b->rows[f->at].device, "id"));
 }
 
-void hw_face_home(struct hw_face *f)
+void hw_top_view_home(struct hw_top_view *f)
 {
 	*f->chosen = '\0';
 	f->at = f->top = 0;
