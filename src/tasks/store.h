@@ -25,8 +25,8 @@ void hw_tasks_store_free(struct hw_tasks_store *s);
 void hw_tasks_store_tick(struct hw_tasks_store *s);
 
 bool hw_tasks_store_is_up(const struct hw_tasks_store *s);
-/* Whether Redis refused all writes in the last seconds, or task:events or task:due cannot be written: why, as hw_tasks_store_why()
- * says. */
+/* Whether Redis refused all writes in the last seconds, or task:events or task:due cannot be written: why, as
+ * hw_tasks_store_why() says. */
 bool hw_tasks_store_refuses(const struct hw_tasks_store *s);
 /* Why it is not, in words; "" while nobody knows. */
 const char *hw_tasks_store_why(const struct hw_tasks_store *s);
