@@ -493,7 +493,7 @@ void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *pe
  * What is said of them is as of the last round: in which partitions any such device is, whosever the partition is, and
  * how many devices of this node's own partitions, in all and of a group.
  */
-bool hw_monitor_count_unjudged(struct hw_monitor *m, unsigned budget);
+bool hw_monitor_count_unjudged(struct hw_monitor *m, struct hw_now now, unsigned budget);
 bool hw_monitor_may_be_unjudged(const struct hw_monitor *m); /* false: there is none, and nothing to count */
 struct hw_partitions hw_monitor_unjudged_in(const struct hw_monitor *m);
 /*
@@ -507,6 +507,8 @@ struct hw_group_judging {
 		uint64_t form;
 		struct hw_partitions in;
 	} unjudged[2]; /* in the form that the group has here, although the configuration lacks the group; in another */
+	struct hw_partitions online; /* partitions with unjudged devices that are online; */
+	struct hw_partitions late;   /* ... of these devices, one at least is past its deadline */
 };
 struct hw_group_judging hw_monitor_judging(const struct hw_monitor *m, size_t group);
 /* Where this node hears devices that the owner has told nothing of for two rounds: the owner may not hear them. Empty

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arm.h"
+
 /* --- forms ---------------------------------------------------------------------- */
 
 int hw_form_group(struct hw_monitor *m, const char *name, size_t len)
@@ -101,7 +103,7 @@ void hw_monitor_peer_groups(struct hw_monitor *m, const struct hw_peer_group *pe
 /* --- what is not judged ----------------------------------------------------------- */
 
 /* That an offline device returns may not be heard here either. */
-static void count(struct hw_monitor *m, uint32_t i, const struct hw_device *d)
+static void count(struct hw_monitor *m, struct hw_now now, uint32_t i, const struct hw_device *d)
 {
 	struct hw_unjudged *u = &m->unjudged;
 	enum hw_state state = hw_device_state(d);
@@ -122,6 +124,10 @@ static void count(struct hw_monitor *m, uint32_t i, const struct hw_device *d)
 	u->found++;
 	hw_partitions_add(&u->found_in, hw_device_partition(d));
 	f->counted += state == HW_STATE_ONLINE && hw_gate_owns(m, d);
+	if (state == HW_STATE_ONLINE)
+		hw_partitions_add(&f->found.online, hw_device_partition(d));
+	if (state == HW_STATE_ONLINE && hw_monitor_deadline(m, now, d).ns <= hw_monitor_seen(m, now).ns)
+		hw_partitions_add(&f->found.late, hw_device_partition(d));
 }
 
 static void forget_found(struct hw_form *f)
@@ -150,7 +156,7 @@ static void end_round(struct hw_monitor *m)
 	u->found = u->at = 0;
 }
 
-bool hw_monitor_count_unjudged(struct hw_monitor *m, unsigned budget)
+bool hw_monitor_count_unjudged(struct hw_monitor *m, struct hw_now now, unsigned budget)
 {
 	struct hw_unjudged *u = &m->unjudged;
 	if (!u->any)
@@ -164,7 +170,7 @@ bool hw_monitor_count_unjudged(struct hw_monitor *m, unsigned budget)
 	for (; budget > 0 && u->at < hw_registry_bound(m->registry); u->at++, budget--) {
 		const struct hw_device *d = hw_registry_at(m->registry, u->at);
 		if (d)
-			count(m, u->at, d);
+			count(m, now, u->at, d);
 	}
 	if (u->at < hw_registry_bound(m->registry))
 		return false;

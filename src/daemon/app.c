@@ -273,7 +273,7 @@ static void each_second(struct hw_app *a, struct hw_now now)
 	}
 	hw_app_sightings_tick(a, now);
 	hw_app_cluster_tick(a, now);
-	hw_app_unjudged_tick(a);
+	hw_app_unjudged_tick(a, now);
 	int64_t now_ms = now.mono.ns / HW_NS_PER_MS;
 	if (a->status.refused_since_ms && now_ms - a->status.refused_since_ms > REFUSED_RETRY_MS)
 		hw_retained_republish(&a->status, now_ms);

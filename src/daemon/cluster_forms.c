@@ -59,6 +59,19 @@ static void add_set(cJSON *entry, const char *name, const struct hw_partitions *
 	cJSON_AddStringToObject(entry, name, text);
 }
 
+/* Omitted while this node does not know: other nodes then take it that it cannot judge any device. */
+static void add_unjudged(const struct hw_app *a, cJSON *entry)
+{
+	const struct hw_groups *g = hw_monitor_groups(a->monitor);
+	if (a->cluster->standby.is || !a->unjudged.known)
+		return;
+	cJSON *by_group = cJSON_AddObjectToObject(entry, "unjudged_in");
+	for (size_t k = 0; by_group && k < g->n_order; k++) {
+		const struct hw_group_judging is = hw_monitor_judging(a->monitor, g->order[k]);
+		add_set(by_group, g->all[g->order[k]]->name, &is.online);
+	}
+}
+
 static void decide(struct hw_app *a);
 
 void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
@@ -71,6 +84,7 @@ void hw_app_cluster_forms_add(struct hw_app *a, cJSON *entry)
 	if (*f->better)
 		cJSON_AddStringToObject(entry, "better", f->better);
 	add_set(entry, "untold", &untold);
+	add_unjudged(a, entry);
 	hw_app_unjudged_add(a, entry);
 }
 
@@ -109,6 +123,26 @@ static void read_groups(struct hw_cluster_forms *f, size_t i, const cJSON *group
 	{
 		if (f->of[i].all && f->of[i].n < HW_GROUPS_MAX && read_form(item, &f->of[i].all[f->of[i].n]))
 			f->of[i].n++;
+	}
+}
+
+static const struct hw_partitions all_partitions = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+
+static void read_set(const cJSON *item, const struct hw_partitions *otherwise, struct hw_partitions *set)
+{
+	const char *text = cJSON_GetStringValue(item);
+	if (!text || hw_partitions_parse(text, strlen(text), set) < 0)
+		*set = *otherwise;
+}
+
+/* A node of an older version, or one that still loads, does not say. */
+static void read_unjudged(struct hw_cluster_forms *f, size_t i, const cJSON *by_group)
+{
+	static const struct hw_partitions none;
+	for (size_t k = 0; k < f->of[i].n; k++) {
+		struct hw_node_group *group = &f->of[i].all[k];
+		const cJSON *item = cJSON_GetObjectItemCaseSensitive(by_group, group->name);
+		read_set(item, !by_group || item ? &all_partitions : &none, &group->unjudged);
 	}
 }
 
@@ -186,9 +220,11 @@ void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *js
 		read_groups(f, i, groups);
 		f->changed = true;
 	}
-	const char *untold = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "untold"));
-	if (i < f->n && (!untold || hw_partitions_parse(untold, strlen(untold), &f->of[i].untold) < 0))
-		f->of[i].untold = (struct hw_partitions){{0}};
+	static const struct hw_partitions none;
+	if (i < f->n) {
+		read_set(cJSON_GetObjectItemCaseSensitive(entry, "untold"), &none, &f->of[i].untold);
+		read_unjudged(f, i, cJSON_GetObjectItemCaseSensitive(entry, "unjudged_in"));
+	}
 	const char *better = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "better"));
 	if (i < f->n)
 		snprintf(f->of[i].better, sizeof(f->of[i].better), "%s", better ? better : "");
@@ -240,7 +276,7 @@ static struct hw_group_use use_of(const struct hw_app *a, size_t g)
 {
 	const struct hw_group *group = hw_monitor_groups(a->monitor)->all[g];
 	const struct hw_group_judging is = hw_monitor_judging(a->monitor, g);
-	struct hw_group_use use = {.name = group->name, .form = group->form_hash, .judged = is.judged};
+	struct hw_group_use use = {.name = group->name, .form = group->form_hash, .judged = is.judged, .late = is.late};
 	for (int k = 0; k < 2; k++) {
 		use.unjudged[k].form = is.unjudged[k].form;
 		use.unjudged[k].in = is.unjudged[k].in;
@@ -328,7 +364,7 @@ static bool may_take_fleet(const struct hw_app *a)
 
 static void decide(struct hw_app *a)
 {
-	static const struct hw_partitions all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}}, none;
+	static const struct hw_partitions none;
 	struct hw_cluster_forms *f = forms_of(a);
 	size_t n = 0;
 	struct hw_group_use *use = uses(a, &n);
@@ -336,18 +372,18 @@ static void decide(struct hw_app *a)
 	if (!a->cluster->standby.is) {
 		f->unable = unable_of_mirror(a, use, n);
 	} else if (hw_app_stands_by(a)) {
-		f->unable = may_take_fleet(a) ? none : all;
+		f->unable = may_take_fleet(a) ? none : all_partitions;
 	} else {
 		snprintf(f->better, sizeof(f->better), "%s", better(a, use, n));
-		f->unable = *f->better && is_agreed(a, f->better) ? all : none;
+		f->unable = *f->better && is_agreed(a, f->better) ? all_partitions : none;
 	}
 	free(use);
 }
 
-bool hw_app_cluster_forms_turn(struct hw_app *a)
+bool hw_app_cluster_forms_turn(struct hw_app *a, struct hw_now now)
 {
 	struct hw_cluster_forms *f = forms_of(a);
-	bool stands = hw_app_stands_by(a), known = stands || hw_app_unjudged_known(a);
+	bool stands = hw_app_stands_by(a), known = stands || hw_app_unjudged_known(a, now);
 	if (!f->decided || f->stood != stands || f->known != known)
 		decide(a);
 	f->decided = true;

@@ -6,6 +6,12 @@
  * the other one owns them. Devices that no member can judge move nothing. A partition also goes to a node that hears
  * new devices which the owner, having other groups, does not report.
  *
+ * Nodes with the same groups may have heard different devices in the present form: after a rolling reload the last node
+ * has not heard a device that stopped before. So each node of a mirror also names the partitions with online devices
+ * that it cannot judge, by group. A device is past its deadline, and its owner cannot judge it: the partition goes to a
+ * node that can judge all online devices of the group there. The owner waits for the deadline, or each reload would
+ * move all.
+ *
  * In standby the owner alone knows the devices. The whole fleet moves, and only to a node that can judge all that the
  * owner judges, and more. The owner names that node in its entry; it lets go after all ready members have read that.
  *
@@ -53,7 +59,7 @@ void hw_app_cluster_forms_saw(struct hw_app *a, const char *node, const char *js
 uint64_t hw_app_cluster_form(const struct hw_app *a, const char *node, size_t node_len, const char *group,
                              size_t group_len);
 /* Once a turn: tells src/nodes which partitions this node cannot judge. False: that is not known yet. */
-bool hw_app_cluster_forms_turn(struct hw_app *a);
+bool hw_app_cluster_forms_turn(struct hw_app *a, struct hw_now now);
 void hw_app_cluster_forms_free(struct hw_app *a);
 
 #endif

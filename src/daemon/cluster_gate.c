@@ -342,7 +342,7 @@ void hw_app_cluster_gate(struct hw_app *a, struct hw_now now)
 	if (!standby)
 		hw_app_cluster_read_on(a, now);
 	bool ready = standby ? hw_app_standby_ready(a, now) : !blind && hw_app_cluster_is_read(a);
-	ready = hw_app_cluster_forms_turn(a) && ready;
+	ready = hw_app_cluster_forms_turn(a, now) && ready;
 	decide(a, now);
 	settle(a, now);
 	/* Who may not read the stream lets go as who is blind: it knows nothing of what others tell. */

@@ -167,6 +167,8 @@ void hw_app_cluster_json(struct hw_app *a, struct hw_now now, const struct hw_no
 	print_entry(j, buf);
 	hw_app_cluster_forms_add(a, j);
 	if (!print_entry(j, buf))
+		cJSON_DeleteItemFromObject(j, "unjudged_in");
+	if (!print_entry(j, buf))
 		cJSON_DeleteItemFromObject(j, "groups");
 	add_numbers(a, j);
 	add_other_ids(a, client_ids);

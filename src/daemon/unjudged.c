@@ -50,19 +50,19 @@ static void tell_changes(struct hw_app *a)
 	}
 }
 
-void hw_app_unjudged_tick(struct hw_app *a)
+void hw_app_unjudged_tick(struct hw_app *a, struct hw_now now)
 {
 	if (a->loading || hw_app_stands_by(a))
 		return;
-	if (hw_monitor_count_unjudged(a->monitor, RECORDS_A_SECOND))
+	if (hw_monitor_count_unjudged(a->monitor, now, RECORDS_A_SECOND))
 		tell_changes(a);
 }
 
-bool hw_app_unjudged_known(struct hw_app *a)
+bool hw_app_unjudged_known(struct hw_app *a, struct hw_now now)
 {
 	if (a->unjudged.known || a->loading)
 		return a->unjudged.known;
-	a->unjudged.known = hw_monitor_count_unjudged(a->monitor, RECORDS_A_TURN);
+	a->unjudged.known = hw_monitor_count_unjudged(a->monitor, now, RECORDS_A_TURN);
 	if (!a->unjudged.known)
 		hw_app_soon(a);
 	return a->unjudged.known;

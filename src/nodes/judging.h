@@ -14,6 +14,7 @@ struct hw_node_group {
 	char *name; /* owned by the list */
 	uint64_t form;
 	int64_t timeout_ms, timeout_max_ms;
+	struct hw_partitions unjudged; /* partitions with online devices of the group that the node cannot judge */
 };
 
 /* A group of which this node knows devices. */
@@ -25,9 +26,14 @@ struct hw_group_use {
 		uint64_t form; /* 0: not known; then the name alone counts */
 		struct hw_partitions in;
 	} unjudged[2];
+	struct hw_partitions late; /* partitions with online, unjudged devices that are past their deadline */
 };
 
-/* The partitions with a device that this node cannot judge, and that a node with those groups can. */
+/*
+ * The partitions with a device that this node cannot judge, and that a node with those groups can: it has the form in
+ * which the device was heard; or the device is past its deadline, and that node judges all online devices of the
+ * group in the partition, so it has heard them itself.
+ */
 struct hw_partitions hw_judging_more(const struct hw_group_use *uses, size_t n_uses, const struct hw_node_group *groups,
                                      size_t n_groups);
 /* Whether a node with those groups can judge each device that this node judges. */

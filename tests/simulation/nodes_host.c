@@ -258,6 +258,7 @@ static void configure(struct nw_world *w, struct nw_host *h)
 	int64_t more_ms = p->other_timeouts ? h->index * 700 : 0;
 	h->filters[0] = beats;
 	h->filters[1] = status;
+	h->ignored = other_beats;
 	h->is_deaf = p->differs && h->index == p->hosts - 1;
 	if (h->is_deaf) {
 		h->filters[0] = other_beats;
@@ -266,6 +267,8 @@ static void configure(struct nw_world *w, struct nw_host *h)
 	h->group = (struct hw_settings_group){.name = h->is_deaf && p->differs == NW_OTHER_NAMES ? other : dflt,
 	                                      .heartbeat = h->filters,
 	                                      .n_heartbeat = 2,
+	                                      .ignore = &h->ignored,
+	                                      .n_ignore = h->has_changed,
 	                                      .status = status,
 	                                      .id = id,
 	                                      .id_prefix = empty,

@@ -15,10 +15,10 @@ enum { FIRST, SECOND, THIRD };
 const char *nw_scene_name(enum nw_scene s)
 {
 	static const char *const names[NW_SCENES] = {
-		"none",           "claimant dies", "verdict lost", "links part",  "late edge", "deaf pause",
-		"newest is gone", "debts wait",    "new devices",  "namesake",    "mute cut",  "link first",
-		"flushed load",   "late goodbye",  "one knows",    "starved",     "late mark", "flushed reread",
-		"two masters",    "moved reading", "other groups", "strange mark"};
+		"none",           "claimant dies", "verdict lost", "links part",   "late edge",      "deaf pause",
+		"newest is gone", "debts wait",    "new devices",  "namesake",     "mute cut",       "link first",
+		"flushed load",   "late goodbye",  "one knows",    "starved",      "late mark",      "flushed reread",
+		"two masters",    "moved reading", "other groups", "strange mark", "changed filters"};
 	return names[s];
 }
 
@@ -28,12 +28,12 @@ void nw_plan_scene(struct nw_world *w, enum nw_scene s)
 	bool three = s == NW_LINKS_PART || s == NW_DEBTS_WAIT || s == NW_LATE_GOODBYE,
 	     deaf = s == NW_DEAF_PAUSE || s == NW_LINK_FIRST;
 	*p = (struct nw_plan){.hosts = three ? 3 : 2,
-	                      .wills = s != NW_DEBTS_WAIT,
+	                      .wills = s != NW_DEBTS_WAIT && s != NW_CHANGED_FILTERS,
 	                      .denied = s == NW_DEBTS_WAIT,
 	                      .namesake = s == NW_NAMESAKE || s == NW_STRANGE_MARK,
 	                      .differs = s == NW_OTHER_GROUPS ? NW_OTHER_FILTERS + w->seed % 2 : NW_SAME_GROUPS,
 	                      .lease_ms = deaf ? 5000 : 1000,
-	                      .timeout_ms = s == NW_MUTE_CUT ? 5000 : 1500,
+	                      .timeout_ms = s == NW_MUTE_CUT || s == NW_CHANGED_FILTERS ? 5000 : 1500,
 	                      .keepalive_ms = 4000,
 	                      .grace_ms = 500,
 	                      .pipe_ms = deaf ? 100 : 0,
@@ -642,6 +642,35 @@ static void other_groups(struct nw_world *w)
 	}
 }
 
+/* It starts again with other filters, by which it hears the same devices. */
+static void change_filters(struct nw_world *w, int host)
+{
+	struct nw_host *h = &w->host[host];
+	h->has_changed = true;
+	if (w->seed % 2)
+		die(w, host);
+	else
+		nw_host_stop(w, h);
+	h->starts_at = w->t + 300 * HW_NS_PER_MS;
+}
+
+/* 10.4. The filters of the first are changed, and after more than a timeout those of the second. Just before that,
+ * devices of the second die. Only the first has heard these with the changed filters: it must judge them. */
+static void changed_filters(struct nw_world *w)
+{
+	if (w->stage == 0 && w->t > SETTLED_NS) {
+		pick_those_of(w, SECOND);
+		change_filters(w, FIRST);
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 1 && has_passed(w, 9000)) {
+		turn_those_of(w, SECOND);
+		next(w, 4 * HW_NS_PER_S);
+	} else if (w->stage == 2 && has_passed(w, 1000)) {
+		change_filters(w, SECOND);
+		next(w, 4 * HW_NS_PER_S);
+	}
+}
+
 /* It is the member of its name, and its mark is there. */
 static bool has_the_name(const struct nw_world *w, int host)
 {
@@ -676,10 +705,10 @@ static void strange_mark(struct nw_world *w)
 void nw_scene_step(struct nw_world *w)
 {
 	static void (*const scenes[NW_SCENES])(struct nw_world *) = {
-		NULL,           claimant_dies, verdict_lost, links_part,  late_edge, deaf_pause,
-		newest_is_gone, debts_wait,    new_devices,  namesake,    mute_cut,  link_first,
-		flushed_load,   late_goodbye,  one_knows,    starved,     late_mark, flushed_reread,
-		two_masters,    moved_reading, other_groups, strange_mark};
+		NULL,           claimant_dies, verdict_lost, links_part,   late_edge,      deaf_pause,
+		newest_is_gone, debts_wait,    new_devices,  namesake,     mute_cut,       link_first,
+		flushed_load,   late_goodbye,  one_knows,    starved,      late_mark,      flushed_reread,
+		two_masters,    moved_reading, other_groups, strange_mark, changed_filters};
 	if (w->scene)
 		scenes[w->scene](w);
 }

@@ -296,7 +296,9 @@ struct nw_host {
 	struct hw_settings settings;
 	struct hw_settings_group group;
 	char *filters[2];
-	bool is_deaf; /* none of its groups has the devices' filters */
+	char *ignored;    /* a topic on which no device sends */
+	bool has_changed; /* its group has another form since its last start: it ignores that topic */
+	bool is_deaf;     /* none of its groups has the devices' filters */
 	uint64_t run, starts;
 	double drift;
 	int64_t mono_off, wall_off, slept; /* its clocks against the world's */
@@ -422,6 +424,7 @@ enum nw_scene {
 	NW_MOVED_READING,
 	NW_OTHER_GROUPS,
 	NW_STRANGE_MARK,
+	NW_CHANGED_FILTERS,
 	NW_SCENES
 };
 

@@ -131,7 +131,7 @@ static void told_in(const char *group, uint64_t in_form, uint64_t seq)
 
 static uint32_t unjudged(void)
 {
-	while (!hw_monitor_count_unjudged(w->m, 1))
+	while (!hw_monitor_count_unjudged(w->m, w->now, 1))
 		;
 	return hw_monitor_unjudged(w->m);
 }
@@ -231,6 +231,36 @@ START_TEST(the_store_says_in_which_form_a_device_was_heard)
 }
 END_TEST
 
+/* An online device is past its deadline, as this node counts: the grace of a reload is part of that. */
+START_TEST(an_unjudged_device_is_late_after_its_deadline)
+{
+	struct hw_group_spec same = world_group("default", 30000), changed = same;
+	changed.n_heartbeat = 1;
+	reload(&same, 1, 5000); /* sets the grace of the next one */
+	told_in("default", ours()->form_hash, 5);
+	world_beat(w, "a", "");
+	world_pass(w, S);
+	reload(&changed, 1, 5000);
+	ck_assert_uint_eq(unjudged(), 0); /* its owner counts it */
+	struct hw_group_judging is = hw_monitor_judging(w->m, 0);
+	ck_assert(hw_partitions_has(&is.online, p) && !hw_partitions_any(&is.late));
+	world_pass(w, TIMEOUT + 4 * S);
+	unjudged();
+	is = hw_monitor_judging(w->m, 0);
+	ck_assert(hw_partitions_has(&is.online, p) && !hw_partitions_any(&is.late));
+	world_pass(w, 2 * S);
+	unjudged();
+	is = hw_monitor_judging(w->m, 0);
+	ck_assert(hw_partitions_has(&is.online, p) && hw_partitions_has(&is.late, p));
+	ck_assert_uint_eq(hw_partitions_count(&is.late), 1);
+	struct hw_event e = entry("a", HW_STATE_OFFLINE, world_device(w, "a")->seq + 1);
+	ck_assert_int_eq(hw_monitor_stream(w->m, w->now, &e), 0);
+	unjudged();
+	is = hw_monitor_judging(w->m, 0);
+	ck_assert(!hw_partitions_any(&is.online) && !hw_partitions_any(&is.late));
+}
+END_TEST
+
 /* Nothing was expected on the new filters before: with them silence counts anew, after the grace. Until the device is
  * heard on them, its silence proves nothing. */
 START_TEST(a_reload_that_changes_the_form_has_devices_heard_again)
@@ -307,6 +337,7 @@ int main(void)
 	tcase_add_test(judged, a_device_that_was_heard_in_another_form_is_not_until_it_is_heard_here);
 	tcase_add_test(judged, nor_are_devices_of_a_group_that_is_not_configured);
 	tcase_add_loop_test(judged, the_store_says_in_which_form_a_device_was_heard, 0, 5);
+	tcase_add_test(judged, an_unjudged_device_is_late_after_its_deadline);
 	tcase_add_test(judged, a_reload_that_changes_the_form_has_devices_heard_again);
 	tcase_add_checked_fixture(longest, setup, teardown);
 	tcase_add_test(longest, of_the_timeouts_that_nodes_have_the_longest_is_in_force);

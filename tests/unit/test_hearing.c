@@ -680,7 +680,7 @@ START_TEST(test_a_reload_ends_it_with_the_filter)
 	world_pass(w, 100 * S);
 	ck_assert(!deaf());
 	ck_assert_uint_eq(offline(), 0); /* their group is no longer in the file: they are not judged */
-	ck_assert(hw_monitor_count_unjudged(w->m, 100));
+	ck_assert(hw_monitor_count_unjudged(w->m, w->now, 100));
 	ck_assert_uint_eq(hw_monitor_unjudged_of(w->m, 0), 3);
 	w->deny = NULL;
 	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);

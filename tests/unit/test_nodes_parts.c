@@ -580,6 +580,28 @@ START_TEST(a_group_of_that_name_in_another_form_does_not_judge_the_device)
 }
 END_TEST
 
+/* This node has not heard a device of `x` in partition 7 with its filters. Another node with the same filters has,
+ * unless it says that it cannot judge a device there either. */
+START_TEST(a_node_judges_more_with_the_devices_that_it_has_heard)
+{
+	struct hw_node_group peer = {.name = "x", .form = 2};
+	struct hw_group_use use = {.name = "x", .form = 2, .unjudged = {{0}, {5, {{1 << 7 | 1 << 8}}}}};
+	struct hw_partitions more = hw_judging_more(&use, 1, &peer, 1);
+	ck_assert(!hw_partitions_any(&more)); /* it is not past its deadline */
+	use.late = (struct hw_partitions){{1 << 7}};
+	more = hw_judging_more(&use, 1, &peer, 1);
+	ck_assert(hw_partitions_has(&more, 7) && hw_partitions_count(&more) == 1);
+	more = hw_judging_more(&use, 1, has_y, 2); /* it lacks the group */
+	ck_assert(!hw_partitions_any(&more));
+	peer.unjudged = use.late;
+	more = hw_judging_more(&use, 1, &peer, 1);
+	ck_assert(!hw_partitions_any(&more));
+	peer.unjudged = (struct hw_partitions){{1 << 8}};
+	more = hw_judging_more(&use, 1, &peer, 1);
+	ck_assert(hw_partitions_has(&more, 7) && hw_partitions_count(&more) == 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("nodes: parts");
@@ -621,6 +643,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_node_judges_more_with_the_form_of_an_unjudged_device, 0,
 	                    sizeof(others) / sizeof(*others));
 	tcase_add_test(tc, a_group_of_that_name_in_another_form_does_not_judge_the_device);
+	tcase_add_test(tc, a_node_judges_more_with_the_devices_that_it_has_heard);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }
