@@ -40,12 +40,12 @@ static int read_device(struct reading *r)
 		return row < 0 ? row : -ENOENT;
 	}
 	r->dev = hw_sql_column_int(q, 0);
-	r->first_ms = hw_sql_column_int(q, 1);
+	r->first_ms = hw_sql_column_ms(q, 1);
 	r->end_ms = r->a->until_ms;
-	if (!hw_sql_column_is_null(q, 2) && hw_sql_column_int(q, 2) < r->end_ms)
-		r->end_ms = hw_sql_column_int(q, 2);
+	if (!hw_sql_column_is_null(q, 2) && hw_sql_column_ms(q, 2) < r->end_ms)
+		r->end_ms = hw_sql_column_ms(q, 2);
 	if (strcmp(hw_sql_column_text(q, 3, &len), "offline") == 0)
-		rc = hw_spans_add(&r->down, hw_sql_column_int(q, 4), r->end_ms);
+		rc = hw_spans_add(&r->down, hw_sql_column_ms(q, 4), r->end_ms);
 	hw_sql_reset(q);
 	return rc;
 }
@@ -77,8 +77,8 @@ static int read_outages(struct reading *r)
 		hw_sql_int(q, 3, r->a->since_ms);
 	}
 	while (rc == 0 && (row = hw_sql_step(q)) == 1) {
-		int64_t from = hw_sql_column_int(q, 0);
-		int64_t to = hw_sql_column_is_null(q, 1) ? from : hw_sql_column_int(q, 1);
+		int64_t from = hw_sql_column_ms(q, 0);
+		int64_t to = hw_sql_column_is_null(q, 1) ? from : hw_sql_column_ms(q, 1);
 		if (strcmp(hw_sql_column_text(q, 2, &len), "forgotten") == 0) {
 			rc = hw_spans_add(&r->gone, from, to);
 			continue;

@@ -54,10 +54,10 @@ static int read_devices(struct reading *r)
 		return -EIO;
 	hw_sql_int(q, 1, r->a->until_ms);
 	while ((row = hw_sql_step(q)) == 1) {
-		int64_t to_ms = hw_sql_column_is_null(q, 1) ? INT64_MAX : hw_sql_column_int(q, 1);
-		add_known(r, hw_sql_column_int(q, 0), to_ms, 1);
+		int64_t to_ms = hw_sql_column_is_null(q, 1) ? INT64_MAX : hw_sql_column_ms(q, 1);
+		add_known(r, hw_sql_column_ms(q, 0), to_ms, 1);
 		if (strcmp(hw_sql_column_text(q, 2, &len), "offline") == 0)
-			add_down(r, hw_sql_column_int(q, 3), to_ms);
+			add_down(r, hw_sql_column_ms(q, 3), to_ms);
 	}
 	return row;
 }

@@ -17,6 +17,10 @@ enum hw_stream { HW_STREAM_SIGHT, HW_STREAM_EVENTS, HW_STREAM_TASKS, HW_STREAMS 
 #define HW_ENTRY_WORD 40
 #define HW_ENTRY_NAME 256
 
+#define HW_EARLIEST_MS INT64_C(946684800000)  /* 2000-01-01: no device went online or offline before */
+#define HW_LATEST_MS   INT64_C(4102444800000) /* 2100-01-01: without a clock no time after it is believed */
+#define HW_ENTRIES_MAX (INT64_C(1) << 53)     /* a stream with more entries was written to by XSETID */
+
 struct hw_entry {
 	struct hw_event_id at;
 	char id[HW_ENTRY_NAME];        /* of a device; of a task: its receiver */
@@ -26,6 +30,7 @@ struct hw_entry {
 	char why[HW_ENTRY_NAME];       /* reason, cause, why */
 	int64_t time_ms, last_seen_ms; /* of a sighting: from and to */
 	int64_t seq;
+	int64_t clock_ms; /* the clock that its times were compared with; 0: none */
 };
 
 /* How far a stream has been read: the last entry, and how many there have been up to it; n < 0: not known yet. */

@@ -198,11 +198,29 @@ static void give_sql_up(struct hw_importer *c, const char *why)
 	hw_source_pause(c->source, (int)c->again_s * 1000);
 }
 
+static void account_rows(struct hw_importer *c)
+{
+	char row[HW_ENTRY_NAME];
+	uint64_t n = hw_ledger_odd(c->ledger, row);
+	if (n == 0)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->view.odd[HW_ODD_ROW] += n;
+	pthread_mutex_unlock(&c->lock);
+	if (hw_trouble_due_again(&c->odd_told_ms[HW_ODD_ROW], mono_ms()))
+		say(c, HW_LOG_WARNING,
+		    "SQL: %" PRIu64
+		    " rows had an impossible time, state, seq or offset, which counts as unknown; one is "
+		    "that of %s",
+		    n, row);
+}
+
 static int read_places(struct hw_importer *c)
 {
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < HW_STREAMS; i++)
 		rc = hw_ledger_place(c->ledger, (enum hw_stream)i, &c->place[i]);
+	account_rows(c);
 	return rc ? rc : hw_ledger_owes(c->ledger, &c->owes_ms, &c->emptied);
 }
 
@@ -366,6 +384,7 @@ static int write_batch(struct hw_importer *c, enum hw_stream stream, struct hw_s
 		return rc;
 	c->again_s = 0;
 	c->place[stream] = p->to;
+	account_rows(c);
 	if (p->gap.any && stream == HW_STREAM_EVENTS)
 		rc = hw_ledger_owes(c->ledger, &c->owes_ms, &c->emptied);
 	account(c, stream, p, fresh, (double)(hw_clock_mono().ns - began.ns) / 1e9);
@@ -421,6 +440,8 @@ static int write_found(struct hw_importer *c, const struct hw_entry *entries, si
 	}
 	if (rc == 0)
 		rc = hw_ledger_commit(c->ledger);
+	if (rc == 0)
+		account_rows(c);
 	pthread_mutex_lock(&c->lock);
 	c->view.rows[HW_ROWS_FOUND] += rc == 0 ? fresh : 0;
 	pthread_mutex_unlock(&c->lock);
@@ -619,7 +640,7 @@ const char *hw_importer_rows_name(enum hw_importer_rows kind)
 
 const char *hw_importer_odd_name(enum hw_source_odd kind)
 {
-	static const char *const names[HW_ODD_KINDS] = {"fields", "time", "seq", "text", "early"};
+	static const char *const names[HW_ODD_KINDS] = {"fields", "time", "seq", "text", "early", "row"};
 	return names[kind];
 }
 

@@ -11,14 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heartwheel/bounds.h"
 #include "history/calendar.h"
 #include "history/schema.h"
+#include "link/clock.h"
 
 #define PIECE "1000" /* rows that go at a time */
+
+/* A number that is added to. Other programs may have written into the database: MariaDB refuses a sum that overflows.
+ */
+#define SANE(column) "CASE WHEN " column " BETWEEN 0 AND 1000000000000000 THEN " column " ELSE 0 END"
 
 enum query {
 	PLACE_NEW,
 	PLACE,
+	PLACE_RESET,
 	MOVE,
 	DEVICE,
 	DEVICE_NEW,
@@ -27,6 +34,7 @@ enum query {
 	OUTAGE_NEW,
 	OUTAGE_AGAIN,
 	OUTAGE_END,
+	OUTAGE_CLOSE,
 	MONTH_ADD,
 	SIGHT_PUT,
 	TASK_NEW,
@@ -50,7 +58,10 @@ static const char *const texts[QUERIES][2] = {
 	[PLACE_NEW] = {"INSERT INTO position (stream, at, n) VALUES (?, ?, -1) ON CONFLICT DO NOTHING",
 		"INSERT INTO position (stream, at, n) VALUES (?, ?, -1) ON DUPLICATE KEY UPDATE stream = stream"},
 	[PLACE] = {"SELECT at, n FROM position WHERE stream = ?", NULL},
-	[MOVE] = {"UPDATE position SET at = ?, n = ? WHERE stream = ? AND at = ? AND n = ?", NULL},
+	[PLACE_RESET] = {"UPDATE position SET at = '0-0', n = -1 WHERE stream = ?", NULL},
+	/* SQLite compares by type as well, and its columns hold any. */
+	[MOVE] = {"UPDATE position SET at = ?, n = ? WHERE stream = ? AND CAST(at AS TEXT) = ? AND CAST(n AS INTEGER) = ?",
+		"UPDATE position SET at = ?, n = ? WHERE stream = ? AND at = ? AND n = ?"},
 	[DEVICE] = {"SELECT dev, state, since_ms, seq FROM device WHERE id = ?", NULL},
 	[DEVICE_NEW] = {"INSERT INTO device (id, grp, first_ms, gone_ms, state, since_ms, seq) VALUES (?, ?, ?, ?, ?, ?, ?)", NULL},
 	[DEVICE_SET] = {"UPDATE device SET grp = ?, gone_ms = ?, state = ?, since_ms = ?, seq = ? WHERE dev = ?", NULL},
@@ -62,12 +73,13 @@ static const char *const texts[QUERIES][2] = {
 		"INSERT INTO outage (dev, from_ms, to_ms, reason) VALUES (?, ?, NULL, ?) ON DUPLICATE KEY UPDATE dev = dev"},
 	[OUTAGE_AGAIN] = {"UPDATE outage SET to_ms = NULL, reason = ? WHERE dev = ? AND from_ms = ?", NULL},
 	[OUTAGE_END] = {"UPDATE outage SET to_ms = ? WHERE dev = ? AND from_ms = ?", NULL},
+	[OUTAGE_CLOSE] = {"UPDATE outage SET to_ms = from_ms WHERE dev = ? AND to_ms IS NULL", NULL},
 	[MONTH_ADD] = {"INSERT INTO month (dev, month, outages, down_ms, gone_ms) VALUES (?, ?, ?, ?, ?)"
-		" ON CONFLICT (month, dev) DO UPDATE SET outages = outages + excluded.outages, down_ms = down_ms + excluded.down_ms,"
-		" gone_ms = gone_ms + excluded.gone_ms",
+		" ON CONFLICT (month, dev) DO UPDATE SET outages = " SANE("outages") " + excluded.outages,"
+		" down_ms = " SANE("down_ms") " + excluded.down_ms, gone_ms = " SANE("gone_ms") " + excluded.gone_ms",
 		"INSERT INTO month (dev, month, outages, down_ms, gone_ms) VALUES (?, ?, ?, ?, ?)"
-		" ON DUPLICATE KEY UPDATE outages = outages + VALUES(outages), down_ms = down_ms + VALUES(down_ms),"
-		" gone_ms = gone_ms + VALUES(gone_ms)"},
+		" ON DUPLICATE KEY UPDATE outages = " SANE("outages") " + VALUES(outages),"
+		" down_ms = " SANE("down_ms") " + VALUES(down_ms), gone_ms = " SANE("gone_ms") " + VALUES(gone_ms)"},
 	/* Where two entries begin at once, what was not seen wins. */
 	[SIGHT_PUT] = {"INSERT INTO sight (node, from_ms, to_ms, cause) VALUES (?, ?, ?, ?) ON CONFLICT (node, from_ms) DO UPDATE SET"
 		" to_ms = max(to_ms, excluded.to_ms), cause = CASE WHEN cause = '' THEN excluded.cause ELSE cause END",
@@ -78,12 +90,13 @@ static const char *const texts[QUERIES][2] = {
 		"INSERT INTO task (task, receiver, sender, action, at_ms, state, tries, why, entry)"
 		" VALUES (?, ?, ?, NULL, ?, '', 0, '', -1) ON DUPLICATE KEY UPDATE task = task"},
 	[TASK_SET] = {"UPDATE task SET state = ?, why = ?, sent_ms = COALESCE(sent_ms, ?), acked_ms = COALESCE(acked_ms, ?),"
-		" ended_ms = ?, tries = tries + ?, entry = ? WHERE task = ? AND entry < ? AND ended_ms IS NULL", NULL},
+		" ended_ms = ?, tries = " SANE("tries") " + ?, entry = ? WHERE task = ? AND entry < ? AND ended_ms IS NULL", NULL},
 	[GAP_NEW] = {"INSERT INTO gap (stream, `after`, `before`, lost, found_ms) VALUES (?, ?, ?, ?, ?)", NULL},
 	/* `emptied`: a hash that is missing tells nothing. */
 	[OWE] = {"UPDATE position SET at = CASE WHEN at = 'emptied' THEN at ELSE ? END, n = ? WHERE stream = 'device:state'", NULL},
 	[OWES] = {"SELECT n, at FROM position WHERE stream = 'device:state' AND at <> 'paid'", NULL},
-	[PAID] = {"UPDATE position SET at = 'paid' WHERE stream = 'device:state' AND at <> 'paid' AND n = ?", NULL},
+	[PAID] = {"UPDATE position SET at = 'paid' WHERE stream = 'device:state' AND at <> 'paid' AND CAST(n AS INTEGER) = ?",
+		"UPDATE position SET at = 'paid' WHERE stream = 'device:state' AND at <> 'paid' AND n = ?"},
 	[GAP] = {"SELECT `after`, `before` FROM gap WHERE stream = 'device:events' AND found_ms = ?", NULL},
 	[SILENT] = {"SELECT dev, id, grp, seq FROM device WHERE dev > ? AND gone_ms IS NULL AND since_ms < ? ORDER BY dev LIMIT ?", NULL},
 	[GAPS] = {"SELECT COUNT(*), COALESCE(SUM(lost), 0) FROM gap", NULL},
@@ -107,17 +120,41 @@ static const char *const stream_names[HW_STREAMS] = {
 struct hw_ledger {
 	struct hw_sql *sql; /* owned */
 	struct hw_sql_stmt *q[QUERIES];
+	int64_t clock_ms;            /* of the last entry that had one; 0: none yet */
+	uint64_t odd;                /* rows with impossible values, since hw_ledger_odd() */
+	char odd_row[HW_ENTRY_NAME]; /* one of them */
 };
 
 /* A device as it is in its row. */
 struct device {
 	int64_t dev, since_ms, seq;
-	char state[HW_ENTRY_WORD];
+	char state[HW_ENTRY_WORD]; /* "": unknown, and since_ms is 0 */
 };
 
 const char *hw_ledger_error(struct hw_ledger *l)
 {
 	return hw_sql_error(l->sql);
+}
+
+/* --- bounds ------------------------------------------------------------------------------------------------------- */
+
+static int64_t now_ms(const struct hw_ledger *l)
+{
+	return l->clock_ms ? l->clock_ms : hw_clock_now().wall_ms;
+}
+
+static void note_odd(struct hw_ledger *l, const char *row)
+{
+	l->odd++;
+	snprintf(l->odd_row, sizeof(l->odd_row), "%s", row);
+}
+
+uint64_t hw_ledger_odd(struct hw_ledger *l, char row[HW_ENTRY_NAME])
+{
+	uint64_t n = l->odd;
+	l->odd = 0;
+	memcpy(row, l->odd_row, sizeof(l->odd_row));
+	return n;
 }
 
 /* --- life -------------------------------------------------------------------------------------------------------- */
@@ -186,20 +223,33 @@ static int place_parse(const char *text, size_t len, struct hw_event_id *out)
 	return hw_event_id_parse(text, len, out);
 }
 
+/* Whether hw_ledger_move() finds the place by what was read of it. */
+static bool is_place(const char *at, size_t len, const struct hw_place *p)
+{
+	char text[HW_EVENT_ID_TEXT];
+	place_text(p->at, text);
+	return strlen(text) == len && memcmp(text, at, len) == 0 && p->n >= -1 && p->n <= HW_ENTRIES_MAX;
+}
+
 int hw_ledger_place(struct hw_ledger *l, enum hw_stream stream, struct hw_place *out)
 {
 	struct hw_sql_stmt *q = l->q[PLACE];
 	size_t len;
 	hw_sql_text(q, 1, stream_names[stream]);
 	int rc = hw_sql_step(q) == 1 ? 0 : -EIO;
+	bool good = true;
 	if (rc == 0) {
 		const char *at = hw_sql_column_text(q, 0, &len);
-		if (place_parse(at, len, &out->at) != 0)
-			rc = -EIO;
 		out->n = hw_sql_column_int(q, 1);
+		good = place_parse(at, len, &out->at) == 0 && is_place(at, len, out);
 	}
 	hw_sql_reset(q);
-	return rc;
+	if (good)
+		return rc;
+	note_odd(l, stream_names[stream]);
+	*out = (struct hw_place){{0, 0}, -1};
+	hw_sql_text(l->q[PLACE_RESET], 1, stream_names[stream]);
+	return hw_sql_do(l->q[PLACE_RESET]) < 0 ? -EIO : 0;
 }
 
 int hw_ledger_move(struct hw_ledger *l, enum hw_stream stream, const struct hw_place *from, const struct hw_place *to)
@@ -270,14 +320,22 @@ static int open_outage(struct hw_ledger *l, int64_t dev, int64_t at_ms, const ch
 	return is_outage ? add_month(l, dev, hw_month_of(at_ms), 1, 0, 0) : 0;
 }
 
-/* It was down, or forgotten, until now: its share of each month. */
+/* How long it lasted is unknown: no length is added to a month. */
+static int close_outages(struct hw_ledger *l, int64_t dev)
+{
+	hw_sql_int(l->q[OUTAGE_CLOSE], 1, dev);
+	return hw_sql_do(l->q[OUTAGE_CLOSE]) < 0 ? -EIO : 0;
+}
+
+/* It was down, or forgotten, until now: its share of each month. If no outage began then, its row was changed. */
 static int end_outage(struct hw_ledger *l, int64_t dev, int64_t from_ms, int64_t to_ms, bool is_outage)
 {
 	struct hw_sql_stmt *q = l->q[OUTAGE_END];
 	hw_sql_int(q, 1, to_ms);
 	hw_sql_int(q, 2, dev);
 	hw_sql_int(q, 3, from_ms);
-	int rc = hw_sql_do(q) < 0 ? -EIO : 0;
+	int64_t ended = hw_sql_do(q);
+	int rc = ended < 0 ? -EIO : ended == 0 ? close_outages(l, dev) : 0;
 	for (int month = hw_month_of(from_ms); rc == 0 && from_ms < to_ms; month = hw_month_next(month)) {
 		int64_t end_ms = hw_month_begin(hw_month_next(month));
 		if (end_ms > to_ms)
@@ -296,18 +354,37 @@ static bool is(const char *state, const char *name)
 	return strcmp(state, name) == 0;
 }
 
+/* A row may have been changed by another program. An outage from an impossible time would be one of thousands of
+ * months, and after an impossible seq no transition would count. */
+static void check_device(struct hw_ledger *l, const struct hw_entry *e, struct device *d)
+{
+	int64_t earliest_ms = e->time_ms >= HW_EARLIEST_MS ? HW_EARLIEST_MS : 0;
+	bool state = is(d->state, "online") || is(d->state, "offline") || is(d->state, "forgotten");
+	bool good = state && d->since_ms >= earliest_ms && hw_bounds_time(d->since_ms, now_ms(l));
+	bool seq = d->seq > 0 && hw_bounds_seq((uint64_t)d->seq, now_ms(l));
+	if (!good || !seq)
+		note_odd(l, e->id);
+	if (!seq)
+		d->seq = 0;
+	if (good)
+		return;
+	d->state[0] = '\0';
+	d->since_ms = 0;
+}
+
 /* 1: it is known; 0: it is not; -EIO. */
-static int find_device(struct hw_ledger *l, const char *id, struct device *d)
+static int find_device(struct hw_ledger *l, const struct hw_entry *e, struct device *d)
 {
 	struct hw_sql_stmt *q = l->q[DEVICE];
 	size_t len;
-	hw_sql_text(q, 1, id);
+	hw_sql_text(q, 1, e->id);
 	int rc = hw_sql_step(q);
 	if (rc == 1) {
 		d->dev = hw_sql_column_int(q, 0);
 		snprintf(d->state, sizeof(d->state), "%s", hw_sql_column_text(q, 1, &len));
 		d->since_ms = hw_sql_column_int(q, 2);
 		d->seq = hw_sql_column_int(q, 3);
+		check_device(l, e, d);
 	}
 	hw_sql_reset(q);
 	return rc;
@@ -358,7 +435,9 @@ static int change(struct hw_ledger *l, const struct device *d, const struct hw_e
 	int rc = 0;
 	if (is(d->state, e->state))
 		return set_device(l, d, e, d->since_ms);
-	if (!is(d->state, "online"))
+	if (!*d->state)
+		rc = close_outages(l, d->dev);
+	else if (!is(d->state, "online"))
 		rc = end_outage(l, d->dev, d->since_ms, at_ms, is(d->state, "offline"));
 	if (rc == 0 && is(e->state, "offline"))
 		rc = open_outage(l, d->dev, at_ms, e->why, true);
@@ -388,7 +467,9 @@ static int add_transition(struct hw_ledger *l, int64_t dev, const struct hw_entr
 int hw_ledger_event(struct hw_ledger *l, const struct hw_entry *e, bool found)
 {
 	struct device d;
-	int known = find_device(l, e->id, &d);
+	if (e->clock_ms)
+		l->clock_ms = e->clock_ms;
+	int known = find_device(l, e, &d);
 	if (known < 0 || (known == 0 && add_device(l, e, &d) != 0))
 		return -EIO;
 	if (found && known && e->seq <= d.seq)
@@ -482,7 +563,7 @@ int hw_ledger_owes(struct hw_ledger *l, int64_t *gap_ms, bool *emptied)
 	return rc < 0 ? -EIO : 0;
 }
 
-/* When a gap began and ended, in ms of the stream. 1; 0: there is none; -EIO. */
+/* When a gap began and ended, in ms of the stream; 0: unknown. 1; 0: there is none; -EIO. */
 static int find_gap(struct hw_ledger *l, int64_t gap_ms, int64_t *after_ms, int64_t *before_ms)
 {
 	struct hw_sql_stmt *q = l->q[GAP];
@@ -493,7 +574,8 @@ static int find_gap(struct hw_ledger *l, int64_t gap_ms, int64_t *after_ms, int6
 	int rc = hw_sql_step(q);
 	for (int i = 0; rc == 1 && i < 2; i++) {
 		const char *text = hw_sql_column_text(q, i, &len);
-		*ends[i] = hw_event_id_parse(text, len, &at) == 0 ? (int64_t)at.ms : 0;
+		bool good = place_parse(text, len, &at) == 0 && hw_bounds_time((int64_t)at.ms, now_ms(l));
+		*ends[i] = good ? (int64_t)at.ms : 0;
 	}
 	hw_sql_reset(q);
 	return rc;
@@ -517,7 +599,8 @@ int hw_ledger_silent(struct hw_ledger *l, int64_t gap_ms, int64_t *dev, struct h
 		*dev = hw_sql_column_int(q, 0);
 		snprintf(e->id, sizeof(e->id), "%s", hw_sql_column_text(q, 1, &len));
 		snprintf(e->group, sizeof(e->group), "%s", hw_sql_column_text(q, 2, &len));
-		e->seq = hw_sql_column_int(q, 3) + 1;
+		int64_t seq = hw_sql_column_int(q, 3);
+		e->seq = seq > 0 && hw_bounds_seq((uint64_t)seq, now_ms(l)) ? seq + 1 : 1;
 		e->at.ms = (uint64_t)after_ms;
 	}
 	hw_sql_reset(q);

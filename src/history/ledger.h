@@ -23,6 +23,11 @@ struct hw_ledger *hw_ledger_open(const struct hw_sql_conf *c, char why[HW_SQL_WH
 void hw_ledger_close(struct hw_ledger *l);
 const char *hw_ledger_error(struct hw_ledger *l);
 
+/* How many rows that were read since the last call had an impossible time, state, seq or place; and one of them: a
+ * device's or a stream's name. Such values count as unknown: a device then has the state of its next transition, and a
+ * stream is read from its start. */
+uint64_t hw_ledger_odd(struct hw_ledger *l, char row[HW_ENTRY_NAME]);
+
 /* Where a stream has been read to. 0 or -EIO. */
 int hw_ledger_place(struct hw_ledger *l, enum hw_stream stream, struct hw_place *out);
 

@@ -15,7 +15,7 @@ static void take_row(struct hw_sql_stmt *q, int64_t dev, int column, const struc
 	size_t len;
 	if (hw_sql_column_is_null(q, column + 1))
 		return;
-	struct hw_outage o = {dev, hw_sql_column_int(q, column), hw_sql_column_int(q, column + 1),
+	struct hw_outage o = {dev, hw_sql_column_ms(q, column), hw_sql_column_ms(q, column + 1),
 	                      strcmp(hw_sql_column_text(q, column + 2, &len), "forgotten") == 0};
 	ops->take(ops->arg, &o);
 }
@@ -87,10 +87,12 @@ int hw_gaps_read(struct hw_sql *sql, int64_t from_ms, int64_t to_ms, hw_gap_take
 		text = hw_sql_column_text(q, 1, &len);
 		fine &= hw_event_id_parse(text, len, &before) == 0;
 		/* One that was put back goes on with an earlier id: it touches what lies between. */
-		int64_t from = (int64_t)(after.ms < before.ms ? after.ms : before.ms);
-		int64_t to = (int64_t)(after.ms < before.ms ? before.ms : after.ms);
+		uint64_t first = after.ms < before.ms ? after.ms : before.ms;
+		uint64_t last = after.ms < before.ms ? before.ms : after.ms;
+		int64_t from = first < INT64_MAX ? (int64_t)first : INT64_MAX - 1;
+		int64_t to = last < INT64_MAX ? (int64_t)last : INT64_MAX - 1;
 		if (fine && from < to_ms && to >= from_ms)
-			take(arg, from, to, hw_sql_column_int(q, 2));
+			take(arg, from, to, hw_sql_column_ms(q, 2));
 	}
 	return row;
 }

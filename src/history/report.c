@@ -31,7 +31,7 @@ static void put_ms(struct hw_sheet *s, const char *key, struct hw_sql_stmt *q, i
 	if (hw_sql_column_is_null(q, i))
 		hw_sheet_null(s, key);
 	else
-		hw_sheet_int(s, key, hw_sql_column_int(q, i));
+		hw_sheet_int(s, key, hw_sql_column_ms(q, i));
 }
 
 static void begin(struct hw_query_result *out, struct hw_sheet *s, bool csv)
@@ -293,15 +293,15 @@ int hw_report_outages(struct hw_sql *sql, const void *args, struct hw_query_resu
 	begin(out, &s, a->csv);
 	hw_sheet_open(&s, "outages", "id,group,from_ms,to_ms,down_s,reason");
 	while ((row = hw_sql_step(q)) == 1 && n++ < a->limit) {
-		int64_t from = hw_sql_column_int(q, 2);
+		int64_t begin = hw_sql_column_int(q, 2), from = hw_sql_column_ms(q, 2);
 		bool lasts = hw_sql_column_is_null(q, 3);
-		snprintf(next, sizeof(next), "%" PRId64 ".%" PRId64, from, hw_sql_column_int(q, 5));
+		snprintf(next, sizeof(next), "%" PRId64 ".%" PRId64, begin, hw_sql_column_int(q, 5));
 		hw_sheet_row(&s);
 		put_column(&s, "id", q, 0);
 		put_column(&s, "group", q, 1);
 		hw_sheet_int(&s, "from_ms", from);
 		put_ms(&s, "to_ms", q, 3);
-		hw_sheet_seconds(&s, "down_s", (lasts ? lasts_to(a, out, from) : hw_sql_column_int(q, 3)) - from);
+		hw_sheet_seconds(&s, "down_s", (lasts ? lasts_to(a, out, from) : hw_sql_column_ms(q, 3)) - from);
 		put_column(&s, "reason", q, 4);
 		hw_sheet_row_end(&s);
 	}

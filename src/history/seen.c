@@ -43,7 +43,7 @@ static int read_rows(struct reading *r, struct hw_sql_stmt *q, int64_t since_ms,
 		if (strcmp(of, node) != 0)
 			rc = end_node(r);
 		strncpy(node, of, sizeof(node) - 1);
-		int64_t from = hw_sql_column_int(q, 1), to = hw_sql_column_int(q, 2);
+		int64_t from = hw_sql_column_ms(q, 1), to = hw_sql_column_ms(q, 2);
 		(void)hw_sql_column_text(q, 3, &len);
 		note_last(r, to, len == 0);
 		if (rc == 0)

@@ -20,11 +20,9 @@
 #include "link/link.h"
 #include "link/trouble.h"
 
-#define EARLIEST_MS INT64_C(946684800000) /* 2000-01-01: no device went online or offline before */
-#define ENTRIES_MAX (INT64_C(1) << 53)    /* a stream that tells of more has been written to by XSETID */
-#define KEY_MAX     160
-#define WAIT_MS     "1000" /* far below HW_LINK_SILENCE_MS */
-#define SCAN_MORE   2      /* SCAN may answer more keys than it is asked for, which is a quarter of a page */
+#define KEY_MAX   160
+#define WAIT_MS   "1000" /* far below HW_LINK_SILENCE_MS */
+#define SCAN_MORE 2      /* SCAN may answer more keys than it is asked for, which is a quarter of a page */
 
 struct hw_source {
 	struct event_base *base; /* owned */
@@ -237,7 +235,7 @@ static void send_clock(struct hw_source *s, struct question *q)
 static int64_t clock_ms(const struct hw_source *s, struct hw_event_id at)
 {
 	int64_t ours = hw_clock_now().wall_ms, theirs = s->redis_ms;
-	if (theirs == 0 && at.ms <= INT64_MAX)
+	if (theirs == 0 && at.ms < HW_LATEST_MS)
 		theirs = (int64_t)at.ms;
 	return theirs > ours ? theirs : ours;
 }
@@ -328,8 +326,8 @@ static bool is_name(enum hw_stream stream, const char *field)
  * hundreds of months. The entry's place says when it was written. Returns whether the time was replaced. */
 static bool correct_early(struct hw_entry *e, enum hw_stream stream, int64_t now_ms)
 {
-	bool early = stream == HW_STREAM_EVENTS && e->time_ms > 0 && e->time_ms < EARLIEST_MS;
-	if (!early || e->at.ms < EARLIEST_MS || e->at.ms > INT64_MAX || !hw_bounds_time((int64_t)e->at.ms, now_ms))
+	bool early = stream == HW_STREAM_EVENTS && e->time_ms > 0 && e->time_ms < HW_EARLIEST_MS;
+	if (!early || e->at.ms < HW_EARLIEST_MS || e->at.ms > INT64_MAX || !hw_bounds_time((int64_t)e->at.ms, now_ms))
 		return false;
 	e->time_ms = (int64_t)e->at.ms;
 	return true;
@@ -343,13 +341,14 @@ static void take_entry(struct hw_source *s, enum hw_stream stream, struct hw_eve
 	bool same_names = true, same = true;
 	memset(e, 0, sizeof(*e));
 	e->at = at;
+	e->clock_ms = clock_ms(s, at);
 	for (size_t i = 0; fields->type == REDIS_REPLY_ARRAY && i + 1 < fields->elements; i += 2) {
 		const redisReply *name = fields->element[i], *value = fields->element[i + 1];
 		if (is_text(name) && is_text(value) && !take_field(stream, e, name->str, value))
 			*(is_name(stream, name->str) ? &same_names : &same) = false;
 	}
-	bool early = correct_early(e, stream, clock_ms(s, at));
-	enum hw_source_odd odd = odd_of(stream, e, clock_ms(s, at), same_names);
+	bool early = correct_early(e, stream, e->clock_ms);
+	enum hw_source_odd odd = odd_of(stream, e, e->clock_ms, same_names);
 	p->n += odd == HW_ODD_KINDS;
 	if (odd == HW_ODD_KINDS && (early || !same))
 		odd = early ? HW_ODD_EARLY : HW_ODD_TEXT;
@@ -385,7 +384,7 @@ static bool take_range(struct reading *r, const redisReply *range, struct hw_eve
 			continue;
 		take_entry(r->s, r->stream, at, entry->element[1], p);
 		p->to.at = at;
-		p->to.n += p->to.n < ENTRIES_MAX;
+		p->to.n += p->to.n < HW_ENTRIES_MAX;
 	}
 	p->more = range->elements > r->s->page;
 	return true;
@@ -404,7 +403,7 @@ static bool read_page(void *arg, const redisReply *reply)
 /* How many entries; -1 for what is none. XSETID makes a stream tell any number. */
 static int64_t number_of_entries(const redisReply *r)
 {
-	bool good = r->type == REDIS_REPLY_INTEGER && r->integer >= 0 && r->integer <= ENTRIES_MAX;
+	bool good = r->type == REDIS_REPLY_INTEGER && r->integer >= 0 && r->integer <= HW_ENTRIES_MAX;
 	return good ? r->integer : -1;
 }
 
@@ -633,7 +632,8 @@ int hw_source_scan(struct hw_source *s, char cursor[32], struct hw_source_page *
 	free(q);
 	for (size_t i = 0; rc == 0 && i < c.n; i++) {
 		struct hw_entry *e = &s->entries[i];
-		enum hw_source_odd odd = odd_of(HW_STREAM_EVENTS, e, clock_ms(s, (struct hw_event_id){0, 0}), true);
+		e->clock_ms = clock_ms(s, (struct hw_event_id){0, 0});
+		enum hw_source_odd odd = odd_of(HW_STREAM_EVENTS, e, e->clock_ms, true);
 		if (odd != HW_ODD_KINDS)
 			note_odd(out, odd, e->at);
 		else if (out->n++ != i)

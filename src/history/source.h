@@ -30,7 +30,15 @@ struct hw_source_conf {
 
 /* What is wrong with an entry or a hash: it is skipped, except that a text, and the time of a transition before the
  * year 2000, is corrected. */
-enum hw_source_odd { HW_ODD_FIELDS, HW_ODD_TIME, HW_ODD_SEQ, HW_ODD_TEXT, HW_ODD_EARLY, HW_ODD_KINDS };
+enum hw_source_odd {
+	HW_ODD_FIELDS,
+	HW_ODD_TIME,
+	HW_ODD_SEQ,
+	HW_ODD_TEXT,
+	HW_ODD_EARLY,
+	HW_ODD_ROW, /* not of Redis: hw_ledger_odd() */
+	HW_ODD_KINDS
+};
 
 /* What is behind a place. */
 struct hw_source_page {

@@ -216,6 +216,13 @@ int64_t hw_sql_column_int(struct hw_sql_stmt *q, int i)
 	return q->s->b->column_int(q, i);
 }
 
+int64_t hw_sql_column_ms(struct hw_sql_stmt *q, int i)
+{
+	static const int64_t latest_ms = INT64_C(253402300799999);
+	int64_t ms = hw_sql_column_int(q, i);
+	return ms < 0 ? 0 : ms < latest_ms ? ms : latest_ms;
+}
+
 bool hw_sql_column_is_null(struct hw_sql_stmt *q, int i)
 {
 	return q->s->b->column_is_null(q, i);

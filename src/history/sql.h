@@ -72,6 +72,8 @@ void hw_sql_reset(struct hw_sql_stmt *q);
 int64_t hw_sql_do(struct hw_sql_stmt *q);
 /* The row's columns, counted from 0; texts are valid until the next step. */
 int64_t hw_sql_column_int(struct hw_sql_stmt *q, int i);
+/* The same of a time or a length in ms, or of a count, for sums: within 0 and the year 9999, whatever the row has. */
+int64_t hw_sql_column_ms(struct hw_sql_stmt *q, int i);
 bool hw_sql_column_is_null(struct hw_sql_stmt *q, int i);
 const char *hw_sql_column_text(struct hw_sql_stmt *q, int i, size_t *len);
 /* The number that the last insertion of hw_sql_do() was given. */

@@ -49,12 +49,12 @@ static void begin_subject(const struct reading *r, struct hw_sql_stmt *q, struct
 {
 	size_t len;
 	bool gone = !hw_sql_column_is_null(q, 2);
-	int64_t end = gone ? sooner(hw_sql_column_int(q, 2), r->w->until_ms) : r->w->until_ms;
+	int64_t end = gone ? sooner(hw_sql_column_ms(q, 2), r->w->until_ms) : r->w->until_ms;
 	*s = (struct subject){.u = {.dev = hw_sql_column_int(q, 0)}};
-	s->u.from_ms = later(hw_sql_column_int(q, 1), r->w->since_ms);
+	s->u.from_ms = later(hw_sql_column_ms(q, 1), r->w->since_ms);
 	s->u.to_ms = later(end, s->u.from_ms);
 	s->u.seen_ms = hw_spans_measure(&r->seen, s->u.from_ms, s->u.to_ms);
-	int64_t since = hw_sql_column_int(q, 4);
+	int64_t since = hw_sql_column_ms(q, 4);
 	if (strcmp(hw_sql_column_text(q, 3, &len), "offline") == 0)
 		s->u.down_ms = hw_spans_measure(&r->seen, later(since, s->u.from_ms), s->u.to_ms);
 }
@@ -186,10 +186,10 @@ static int read_month(struct reading *r)
 		struct subject *s = find(r, hw_sql_column_int(q, 0));
 		if (!s)
 			continue;
-		s->u.outages += hw_sql_column_int(q, 1);
-		s->u.down_ms += hw_sql_column_int(q, 2);
-		s->gone_ms += hw_sql_column_int(q, 3);
-		s->u.seen_ms -= hw_sql_column_int(q, 3);
+		s->u.outages += hw_sql_column_ms(q, 1);
+		s->u.down_ms += hw_sql_column_ms(q, 2);
+		s->gone_ms += hw_sql_column_ms(q, 3);
+		s->u.seen_ms -= hw_sql_column_ms(q, 3);
 	}
 	const struct hw_outages_ops ops = {is_subject, take_unseen, r};
 	for (size_t i = 0; row == 0 && i < r->unseen.n; i++) {

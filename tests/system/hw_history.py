@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """heartwheel-history, the databases that it writes, and streams as the monitor writes them."""
+import contextlib
 import os
 import random
 import shutil
@@ -33,6 +34,11 @@ class Sqlite:
             return db.execute(query).fetchall()
         finally:
             db.close()
+
+    def change(self, query):
+        """As another program would."""
+        with contextlib.closing(sqlite3.connect(self.path, isolation_level=None, timeout=20)) as db:
+            return db.execute(query).rowcount
 
 
 class MariaDB(Server):
@@ -71,6 +77,11 @@ class MariaDB(Server):
         def value(text):
             return None if text == "NULL" else int(text) if text.lstrip("-").isdigit() else text
         return [tuple(value(v) for v in line.split("\t")) for line in done.stdout.splitlines()]
+
+    def change(self, query):
+        done = self.query(query + "; SELECT ROW_COUNT()", self.base)
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout)
 
 
 class History(Program):

@@ -556,7 +556,7 @@ def test_hostile_entries_are_skipped_and_the_rest_is_kept(env, redis, kind):
     assert db.rows("SELECT from_ms, cause FROM sight ORDER BY from_ms") == [(s.now, "c" * 40), (s.now + 10, "?(?")]
     assert db.rows("SELECT task, sender, why FROM task ORDER BY task") == [("t0", "a", ""), ("t1", "?", "?" * 255)]
     m = h.metrics()
-    assert [m.get("history_unusable_total", kind=k) for k in ("fields", "time", "seq", "text", "early")] == [3, 6, 3, 4, 1]
+    assert [m.get("history_unusable_total", kind=k) for k in ("fields", "time", "seq", "text", "early", "row")] == [3, 6, 3, 4, 1, 0]
     assert db.rows("SELECT COUNT(*) FROM transition t JOIN device d ON d.dev = t.dev WHERE d.id = 'x' AND t.at_ms > %d" % s.now) == [(1,)]
     assert "more than a day ahead of Redis' clock; one is at" in h.log(), h.log()
     # The greatest place there is: it is longer than its column, and the worker resumes behind it.
@@ -571,6 +571,94 @@ def test_hostile_entries_are_skipped_and_the_rest_is_kept(env, redis, kind):
     wait_read(h, env)
     assert dict(db.rows("SELECT id, state FROM device"))["d1"] == "offline"
     h.stop()
+
+
+def odd_rows(h):
+    return h.metrics().get("history_unusable_total", kind="row")
+
+
+@pytest.mark.parametrize("column, value", [("since_ms", -2**63), ("since_ms", -10**14), ("since_ms", 1), ("since_ms", 2**63 - 1),
+                                           ("state", "'odd'"), ("state", "''"), ("seq", 2**63 - 1), ("seq", -1)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_impossible_row_of_a_device_counts_as_unknown(env, redis, kind, column, value):
+    """The database may have been changed too: the next transition is the device's state, and no month is filled."""
+    db, s = database(env, kind), Scribe(env, 23)
+    h = History(env, db).start()
+    s.write([s.entry("d1", "online", s.now), s.entry("d1", "offline", s.now + 1000)])
+    wait_read(h, env)
+    assert db.change("UPDATE device SET %s = %s WHERE id = 'd1'" % (column, value)) == 1
+    s.write([s.entry("d1", "online", s.now + 3000)])
+    wait_read(h, env, timeout=15)
+    assert db.rows("SELECT state, since_ms, seq FROM device") == [("online", s.now + 3000, s.seq["d1"])]
+    known = column == "seq"
+    assert db.rows("SELECT from_ms - %d, to_ms - from_ms FROM outage" % s.now) == [(1000, 2000 if known else 0)]
+    assert db.rows("SELECT SUM(outages), SUM(down_ms), SUM(gone_ms) FROM month") == [(1, 2000 if known else 0, 0)]
+    assert db.rows("SELECT COUNT(*) FROM transition") == [(3,)]
+    assert odd_rows(h) == 1 and "one is that of d1" in h.log()
+    s.write([s.entry("d1", "offline", s.now + 4000), s.entry("d1", "online", s.now + 5000)])
+    wait_read(h, env)
+    assert db.rows("SELECT to_ms - from_ms FROM outage WHERE from_ms = %d" % (s.now + 4000)) == [(1000,)] and odd_rows(h) == 1
+    assert h.metrics().get("history_sql_losses_total") == 0
+    h.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_impossible_outages_and_months_do_not_stop_the_worker(env, redis, kind):
+    db, s = database(env, kind), Scribe(env, 24)
+    h = History(env, db).start()
+    s.write([s.entry(d, state, s.now + at) for d in ("d1", "d2") for at, state in ((0, "online"), (1000, "offline"))])
+    wait_read(h, env)
+    assert db.change("UPDATE outage SET from_ms = %d" % -2**62) == 2
+    assert db.change("UPDATE month SET outages = %d, down_ms = %d, gone_ms = -1" % (2**63 - 1, 2**63 - 1)) >= 2
+    s.write([s.entry("d1", "online", s.now + 3000), s.entry("d2", "online", s.now + 4000)])
+    wait_read(h, env, timeout=15)
+    assert db.rows("SELECT COUNT(*) FROM outage WHERE to_ms IS NULL") == [(0,)]
+    assert db.rows("SELECT SUM(down_ms), SUM(gone_ms) FROM month") == [(2000 + 3000, 0)]
+    for path in ("outages?since=0", "uptime?since=0", "counts?since=%d&step=1h" % (now_ms() - DAY), "devices/d1", "bars?device=d1&since=1d&step=1h", "status"):
+        assert h.get("/v1/history/" + path).status == 200, path
+    assert h.metrics().get("history_sql_losses_total") == 0
+    h.stop()
+
+
+@pytest.mark.parametrize("at, n", [("junk", 3), ("x", 3), ("", 3), ("007-1", 3), ("5-18446744073709551616", 3), ("5-5", 2**63 - 1),
+                                   ("5-5", -2**63)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_impossible_offset_in_the_database_is_replaced(env, redis, kind, at, n):
+    """The stream is read from its start, and what the database has is not written twice."""
+    db, s = database(env, kind), Scribe(env, 25)
+    h = History(env, db).start()
+    s.some(20)
+    wait_read(h, env)
+    h.stop()
+    assert db.change("UPDATE position SET at = '%s', n = %d WHERE stream = 'device:events'" % (at, n)) == 1
+    h.start()
+    s.some(5)
+    wait_read(h, env, timeout=15)
+    assert in_sql(db) == s.written and gaps(db) == []
+    check_outages(db)
+    assert h.metrics().get("history_sql_losses_total") == 0 and odd_rows(h) == 1 and "that of device:events" in h.log()
+    h.stop()
+
+
+def test_values_of_another_type_do_not_stop_the_worker(env, redis):
+    """Each column of SQLite holds a value of any type."""
+    db, s = database(env), Scribe(env, 26)
+    h = History(env, db).start()
+    s.write([s.entry("d1", "online", s.now), s.entry("d1", "offline", s.now + 1000)])
+    wait_read(h, env)
+    h.stop()
+    for n in ("'junk'", "5.5", "x'00ff'", "1e308"):
+        assert db.change("UPDATE position SET n = %s WHERE stream <> 'schema'" % n) >= 4
+        assert db.change("UPDATE position SET at = CAST(at AS BLOB) WHERE stream <> 'schema'") >= 4
+        assert db.change("UPDATE device SET since_ms = %s, seq = %s" % (n, n)) == 1
+        assert db.change("UPDATE month SET down_ms = %s" % n) >= 1
+        h.start()
+        s.write([s.entry("d1", "online" if s.state["d1"] == "offline" else "offline", s.now + 2000)])
+        s.now += 2000
+        wait_read(h, env, timeout=15)
+        assert db.rows("SELECT state, since_ms, seq FROM device") == [(s.state["d1"], s.now, s.seq["d1"])]
+        assert h.metrics().get("history_yielded_total") == 0
+        h.stop()
 
 
 @pytest.mark.parametrize("kind", KINDS)
