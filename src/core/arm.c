@@ -9,16 +9,25 @@
  */
 #include "arm.h"
 
+#include "form.h"
 #include "probe_time.h"
 
+static int64_t longer(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A device that was not heard since the filters changed may belong to another group now: a shorter timeout of this one
+ * is not in force for it. */
 int64_t hw_monitor_timeout_ms(const struct hw_monitor *m, const struct hw_device *d)
 {
 	const struct hw_group *g = m->groups.all[d->group];
 	const struct hw_form *f = &m->form[d->group];
+	bool before = hw_form_is_older(m, d);
 	int64_t own = hw_device_own_timeout_ms(d);
-	int64_t most = g->timeout_max_ms > f->timeout_max_ms ? g->timeout_max_ms : f->timeout_max_ms;
+	int64_t most = longer(longer(g->timeout_max_ms, f->timeout_max_ms), before ? f->was_timeout_max_ms : 0);
 	if (own <= 0)
-		return g->timeout_ms > f->timeout_ms ? g->timeout_ms : f->timeout_ms;
+		return longer(longer(g->timeout_ms, f->timeout_ms), before ? f->was_timeout_ms : 0);
 	if (own > most)
 		own = most;
 	return own < HW_TIMEOUT_MIN_MS ? HW_TIMEOUT_MIN_MS : own;

@@ -43,9 +43,23 @@ void hw_form_said(struct hw_monitor *m, uint32_t i, uint64_t form)
 int hw_form_begin(const struct hw_monitor *m, struct hw_form_was **was)
 {
 	*was = calloc(m->groups.n + 1, sizeof(**was));
-	for (size_t g = 0; *was && g < m->groups.n; g++)
-		(*was)[g] = (struct hw_form_was){m->groups.all[g]->form_hash, m->groups.all[g]->unheard};
+	for (size_t g = 0; *was && g < m->groups.n; g++) {
+		const struct hw_group *group = m->groups.all[g];
+		(*was)[g] = (struct hw_form_was){group->form_hash, group->timeout_ms, group->timeout_max_ms,
+		                                 group->unheard};
+	}
 	return *was ? 0 : -ENOMEM;
+}
+
+/* A reload soon after another one: devices may still have the timeout from before the first. */
+static void note_timeouts(const struct hw_monitor *m, struct hw_form *f, const struct hw_form_was *was, int64_t seen_ns)
+{
+	int64_t lasts_ms = m->conf.grace_ms + f->was_timeout_ms;
+	bool lasts = f->heard_ns != INT64_MIN && seen_ns - f->heard_ns < lasts_ms * HW_NS_PER_MS;
+	if (!lasts || f->was_timeout_ms < was->timeout_ms)
+		f->was_timeout_ms = was->timeout_ms;
+	if (!lasts || f->was_timeout_max_ms < was->timeout_max_ms)
+		f->was_timeout_max_ms = was->timeout_max_ms;
 }
 
 void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_was *was, size_t n_was)
@@ -56,6 +70,7 @@ void hw_form_end(struct hw_monitor *m, struct hw_now now, const struct hw_form_w
 		int64_t seen_ns = hw_monitor_group_seen(m, now, (uint16_t)g).ns;
 		m->unjudged.any |= group->unheard || (changed && m->conf.several);
 		if (changed) {
+			note_timeouts(m, &m->form[g], &was[g], seen_ns);
 			m->form[g].heard_ns = seen_ns;
 			m->form[g].other = was[g].form;
 		}

@@ -18,10 +18,16 @@
 
 #include "monitor_priv.h"
 
+/* Whether a device was not heard since a reload changed the form of its group. */
+static inline bool hw_form_is_older(const struct hw_monitor *m, const struct hw_device *d)
+{
+	return d->last_seen_ns < m->form[d->group].heard_ns;
+}
+
 /* Whether a device was heard in the form that its group has here. */
 static inline bool hw_form_is_ours(const struct hw_monitor *m, const struct hw_device *d)
 {
-	return d->form == HW_FORM_OURS && d->last_seen_ns >= m->form[d->group].heard_ns;
+	return d->form == HW_FORM_OURS && !hw_form_is_older(m, d);
 }
 
 /* Whether a device's silence may be taken for its own. */
@@ -39,6 +45,7 @@ void hw_form_said(struct hw_monitor *m, uint32_t i, uint64_t form);
 /* The groups are about to change, and have: `was` is owned by the caller. 0 or -ENOMEM. */
 struct hw_form_was {
 	uint64_t form;
+	int64_t timeout_ms, timeout_max_ms;
 	bool unheard;
 };
 int hw_form_begin(const struct hw_monitor *m, struct hw_form_was **was);

@@ -254,12 +254,13 @@ static uint64_t form_of(const struct hw_group_spec *spec)
 	return hash_text(hash_text(h, spec->id && *spec->id ? spec->id : "{id}"), spec->id_prefix);
 }
 
-/* What a group ignores, the groups after it in the file do not receive. Returns 0 if that is none of this group's. */
-static uint64_t hash_shadow(const struct hw_group *group, const struct hw_topic *ignored)
+/* A topic that an earlier group in the file ignores, or on which it has its heartbeats, does not reach this group.
+ * Returns 0 if the filter takes no topic of this group. */
+static uint64_t hash_shadow(const struct hw_group *group, const struct hw_topic *by, bool ignored)
 {
 	for (size_t k = 0; k < group->n_heartbeat; k++)
-		if (hw_topic_filters_overlap(group->heartbeat[k].filter, ignored->filter))
-			return hw_fnv64(HW_FNV64_BEGIN, ignored->filter, ignored->filter_len);
+		if (hw_topic_filters_overlap(group->heartbeat[k].filter, by->filter))
+			return hw_fnv64(HW_FNV64_BEGIN + !ignored, by->filter, by->filter_len);
 	return 0;
 }
 
@@ -267,9 +268,12 @@ static uint64_t hash_shadow(const struct hw_group *group, const struct hw_topic 
 static uint64_t final_form(struct hw_group *const *fresh, size_t n)
 {
 	uint64_t h = fresh[n]->form_hash;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		for (size_t k = 0; k < fresh[i]->n_ignore; k++)
-			h += hash_shadow(fresh[n], &fresh[i]->ignore[k]);
+			h += hash_shadow(fresh[n], &fresh[i]->ignore[k], true);
+		for (size_t k = 0; k < fresh[i]->n_heartbeat; k++)
+			h += hash_shadow(fresh[n], &fresh[i]->heartbeat[k], false);
+	}
 	h = (h ^ h >> 32) & UINT32_MAX;
 	return h ? h : 1;
 }

@@ -13,6 +13,7 @@
 #include "canary.h"
 #include "core/batch.h"
 #include "door.h"
+#include "form.h"
 #include "out.h"
 #include "probe.h"
 
@@ -122,7 +123,10 @@ static void heartbeat_known(struct hw_monitor *m, struct hw_now now, uint32_t i)
 {
 	struct hw_device *d = hw_monitor_at(m, i);
 	struct moment t = moment(m, now);
+	bool older = hw_form_is_older(m, d);
 	heard(m, d, &t);
+	if (older) /* its timeout may be shorter now */
+		hw_monitor_arm_earlier(m, now, i);
 	if (hw_device_source(d) == HW_SOURCE_KEY)
 		known_by_both(m, now, i);
 	hw_monitor_rule(m, now, i, &(struct hw_evidence){.said = HW_SAID_LIFE, .loading = m->conf.loading});
@@ -695,7 +699,8 @@ static bool take_plain(struct hw_monitor *m, const struct moment *t, const struc
 		return false;
 	struct hw_device *d = hw_monitor_at(m, i);
 	if (!hw_device_is_plainly_online(d) || hw_device_source(d) == HW_SOURCE_KEY || d->group != in->group ||
-	    d->flags & (HW_FLAG_ONCE | HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_SILENT))
+	    d->flags & (HW_FLAG_ONCE | HW_FLAG_GOODBYE | HW_FLAG_HELD | HW_FLAG_PACED | HW_FLAG_SILENT) ||
+	    hw_form_is_older(m, d))
 		return false;
 	m->hearing.brought[in->filter] = t->mark.ns;
 	heard(m, d, t);

@@ -45,8 +45,9 @@ struct hw_form {
 	uint64_t other;    /* another form that a device of the group was heard in; 0: none is known */
 	int64_t silent_ns; /* silence of a device that was not heard since heard_ns counts from here */
 	int64_t timeout_ms, timeout_max_ms; /* the longest that another node has for the group; 0: none is known */
-	uint32_t unjudged, counted;         /* devices, by the last round, and by the present one */
-	struct hw_group_judging is, found;  /* likewise; without the forms */
+	int64_t was_timeout_ms, was_timeout_max_ms; /* before heard_ns; a device has them until it is heard */
+	uint32_t unjudged, counted;                 /* devices, by the last round, and by the present one */
+	struct hw_group_judging is, found;          /* likewise; without the forms */
 };
 
 /* Which devices cannot be judged here: counted in rounds, while there may be any. */

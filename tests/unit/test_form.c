@@ -112,6 +112,25 @@ START_TEST(what_an_earlier_group_ignores_changes_the_form)
 }
 END_TEST
 
+/* Nor does a device whose messages an earlier group takes. */
+START_TEST(what_an_earlier_group_takes_changes_the_form)
+{
+	const struct hw_group_spec spec = OF(.name = "g", .timeout_ms = 1000);
+	const char *const taken[] = {"a/{id}/x", "+/{id}/x", "a/{id}/z", "c/{id}"};
+	struct hw_group_spec before = {.name = "first", .n_heartbeat = 1, .timeout_ms = 1000};
+	struct hw_group_spec ignoring = {.name = "first", .heartbeat = batch, .n_heartbeat = 1, .batch = true};
+	for (int i = 0; i < 4; i++) {
+		before.heartbeat = &taken[i];
+		ck_assert_msg((form_behind(&before, spec) != form_behind(NULL, spec)) == (i < 2), "%s", taken[i]);
+	}
+	ignoring.timeout_ms = 1000;
+	ignoring.ignore = taken;
+	ignoring.n_ignore = 1;
+	before.heartbeat = taken;
+	ck_assert_uint_ne(form_behind(&before, spec), form_behind(&ignoring, spec));
+}
+END_TEST
+
 /* --- which devices are judged ---------------------------------------------------- */
 
 static const struct hw_group *ours(void)
@@ -286,6 +305,52 @@ START_TEST(a_reload_that_changes_the_form_has_devices_heard_again)
 }
 END_TEST
 
+static const char *const all_sites[] = {"s/+/{id}"}, *const one_site[] = {"s/a/{id}"};
+static const struct hw_group_spec catch_all = {
+	.name = "c", .heartbeat = all_sites, .n_heartbeat = 1, .timeout_ms = 20000, .timeout_max_ms = 60000};
+static const struct hw_group_spec split[] = {
+	{.name = "a", .heartbeat = one_site, .n_heartbeat = 1, .timeout_ms = 20000, .timeout_max_ms = 60000},
+	{.name = "c", .heartbeat = all_sites, .n_heartbeat = 1, .timeout_ms = 4000, .timeout_max_ms = 4000}};
+
+/* A reload moves slow devices to a group of their own, and shortens the timeout of the rest. Until a device is heard,
+ * this monitor does not know of which group it is: the timeout from before is in force. */
+START_TEST(a_shorter_timeout_waits_until_the_device_is_heard)
+{
+	struct hw_monitor_conf conf = world_conf();
+	struct world *one = world_new(&conf, &catch_all, 1);
+	world_connect(one);
+	world_say(one, "s/a/slow", "", false);
+	world_say(one, "s/a/own", "{\"timeout\":30000}", false);
+	world_say(one, "s/b/dead", "", false);
+	world_pass(one, 3 * S);
+	for (int k = 0; k < 2; k++) { /* the second one changes the form once more */
+		struct hw_group_spec next[2] = {split[0], split[1]};
+		next[1].retained = k == 1;
+		ck_assert_int_eq(hw_monitor_reconfigure(one->m, one->now, &conf, next, 2), 0);
+		world_drain(one);
+		world_pass(one, 8 * S);
+	}
+	world_pass(one, 9 * S);
+	ck_assert(world_is(one, "slow", HW_STATE_ONLINE) && world_is(one, "own", HW_STATE_ONLINE));
+	ck_assert_str_eq(hw_monitor_group_of(one->m, world_device(one, "slow"))->name, "c");
+	world_say(one, "s/a/slow", "", false);
+	ck_assert_str_eq(hw_monitor_group_of(one->m, world_device(one, "slow"))->name, "a");
+	world_say(one, "s/b/fast", "", false);
+	ck_assert_int_eq(hw_monitor_timeout_ms(one->m, world_device(one, "fast")), 4000);
+	world_pass(one, 6 * S);
+	ck_assert(world_is(one, "dead", HW_STATE_OFFLINE) && world_is(one, "slow", HW_STATE_ONLINE));
+	ck_assert(world_is(one, "fast", HW_STATE_OFFLINE));
+	/* Much later another change of the form has the timeout of the last one only. */
+	world_say(one, "s/b/fast", "", false);
+	world_pass(one, 60 * S);
+	world_say(one, "s/b/fast", "", false);
+	world_pass(one, S);
+	ck_assert_int_eq(hw_monitor_reconfigure(one->m, one->now, &conf, split, 2), 0);
+	ck_assert_int_eq(hw_monitor_timeout_ms(one->m, world_device(one, "fast")), 4000);
+	world_free(one);
+}
+END_TEST
+
 /* --- timeouts --------------------------------------------------------------------- */
 
 START_TEST(of_the_timeouts_that_nodes_have_the_longest_is_in_force)
@@ -332,6 +397,7 @@ int main(void)
 	tcase_add_test(made, what_decides_whether_a_device_is_heard_changes_the_form);
 	tcase_add_test(made, what_does_not_leaves_it);
 	tcase_add_test(made, what_an_earlier_group_ignores_changes_the_form);
+	tcase_add_test(made, what_an_earlier_group_takes_changes_the_form);
 	tcase_add_checked_fixture(judged, setup, teardown);
 	tcase_add_loop_test(judged, a_device_that_was_heard_in_our_form_is_judged, 0, 2);
 	tcase_add_test(judged, a_device_that_was_heard_in_another_form_is_not_until_it_is_heard_here);
@@ -339,6 +405,7 @@ int main(void)
 	tcase_add_loop_test(judged, the_store_says_in_which_form_a_device_was_heard, 0, 5);
 	tcase_add_test(judged, an_unjudged_device_is_late_after_its_deadline);
 	tcase_add_test(judged, a_reload_that_changes_the_form_has_devices_heard_again);
+	tcase_add_test(judged, a_shorter_timeout_waits_until_the_device_is_heard);
 	tcase_add_checked_fixture(longest, setup, teardown);
 	tcase_add_test(longest, of_the_timeouts_that_nodes_have_the_longest_is_in_force);
 	tcase_add_test(longest, a_shorter_timeout_elsewhere_is_not_in_force);

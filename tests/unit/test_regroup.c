@@ -98,6 +98,7 @@ START_TEST(without_memory_nothing_changes)
 	}
 	ck_assert_uint_gt(nth, 4 * GROUPS);
 	ck_assert_uint_eq(hw_monitor_groups(w->m)->n, GROUPS);
+	world_say(w, "new0/a/hb", "", false);
 	ck_assert_int_eq(hw_monitor_timeout_ms(w->m, world_device(w, "a")), 20000);
 	world_say(w, "new39/c/hb", "", false);
 	ck_assert(world_is(w, "c", HW_STATE_ONLINE));
