@@ -98,7 +98,8 @@ struct hw_group {
 	bool as_it_stands;      /* the id is the topic's, as it stands there, and no topic's last level has a meaning */
 	char *id_prefix;        /* never NULL */
 	size_t id_prefix_len;
-	int64_t timeout_ms, timeout_max_ms, goodbye_delay_ms, max_age_ms;
+	int64_t timeout_ms, timeout_max_ms, max_age_ms;
+	int64_t goodbye_delay_ms; /* if bridged, at least 2 s */
 	unsigned max_offline_rate;
 	enum hw_format format;
 	struct hw_field *field;

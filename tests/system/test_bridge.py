@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from hw_env import NO_STALL, NO_STANDSTILL
-from hw_mqtt import Client
+from hw_mqtt import Client, RawMqtt
 from hw_servers import Broker
 from hw_wait import pass_time, throughout, wait_until
 
@@ -221,6 +221,24 @@ def test_a_bridge_that_is_away_takes_nobody_offline(env, protocol):
     assert d.get("/v1/groups").json()["groups"][0]["upstream"] is None
     assert d.metrics().get("blind_seconds_total", cause="upstream") > 4
     assert [l for l in d.log().splitlines() if "group 'default' is judged again after" in l and "upstream" in l]
+
+
+def test_a_site_whose_broker_is_stopped_in_order_goes_on(env):
+    """The broker publishes the wills of all its clients before its bridge's state changes."""
+    site = Site(env)
+    d = daemon(env, goodbye="nodes/{id}/lwt gone", **{"while": STATE + " 1"})
+    mortal = []
+    for i in range(5):
+        mortal.append(RawMqtt(site.broker.port, will=(env.topic("a%d" % i, "lwt"), b"gone", True)))
+        site.beats_until("a%d" % i, "online")
+    wait_until(lambda: not d.status()["blind"], 10, "the group to be judged")
+    site.cut()
+    wait_until(lambda: upstream(d), 20, "the group to be blind")
+    throughout(lambda: offlines(env) == [], 4, "all devices to stay online")
+    site.restore()
+    wait_until(lambda: not d.status()["blind"], 30, "the group to be heard again")
+    site.beats_until("later", "online")
+    throughout(lambda: offlines(env) == [], 3, "all devices to stay online after the grace")
 
 
 def test_without_while_a_bridge_that_is_away_takes_its_fleet_offline(env):

@@ -282,6 +282,31 @@ START_TEST(fields_are_copied)
 }
 END_TEST
 
+/* A broker that stops publishes its clients' wills before its bridge's state, below $SYS/, changes. */
+START_TEST(a_bridged_group_holds_goodbyes)
+{
+	static const char *const whiles[] = {"hub/state on", "$SYS/broker/connection/site/state 1"};
+	static const int64_t asked_ms[] = {0, 1999, 2001}, bridge_ms[] = {2000, 2000, 2001};
+	for (unsigned k = 0; k < 3; k++) {
+		const struct hw_group_spec specs[] = {{.name = "hub",
+		                                       HB("h/{id}"),
+		                                       .goodbye_delay_ms = asked_ms[k],
+		                                       .whiles = whiles,
+		                                       .n_whiles = 1,
+		                                       .timeout_ms = 1},
+		                                      {.name = "bridge",
+		                                       HB("b/{id}"),
+		                                       .goodbye_delay_ms = asked_ms[k],
+		                                       .whiles = whiles,
+		                                       .n_whiles = 2,
+		                                       .timeout_ms = 1}};
+		set(specs, 2);
+		ck_assert_int_eq(groups.all[hw_groups_find(&groups, "hub")]->goodbye_delay_ms, asked_ms[k]);
+		ck_assert_int_eq(groups.all[hw_groups_find(&groups, "bridge")]->goodbye_delay_ms, bridge_ms[k]);
+	}
+}
+END_TEST
+
 START_TEST(reload)
 {
 	const struct hw_group_spec second[] = {{.name = "new", HB("plant/{id}/valve"), .timeout_ms = 1},
@@ -448,6 +473,7 @@ int main(void)
 	tcase_add_loop_test(tc, ids_are_put_together, 0, COUNT(ids));
 	tcase_add_test(tc, ids_of_another_form);
 	tcase_add_test(tc, fields_are_copied);
+	tcase_add_test(tc, a_bridged_group_holds_goodbyes);
 	tcase_add_test(tc, reload);
 	tcase_add_test(tc, retired_groups_still_clear);
 	tcase_add_test(tc, revival);

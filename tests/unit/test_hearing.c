@@ -823,6 +823,51 @@ START_TEST(test_a_goodbye_in_the_grace_of_an_upstream)
 }
 END_TEST
 
+/* A broker that stops publishes its clients' wills before its bridge's state changes. A will counts after two seconds
+ * if the bridge's state does not change in them. */
+START_TEST(test_a_goodbye_just_before_its_upstream_is_away)
+{
+	static const char *const bridge[] = {"$SYS/bridge on"};
+	struct hw_monitor_conf conf = hearing_conf();
+	conf.as_published = true;
+	groups[0].whiles = bridge;
+	groups[0].n_whiles = 1;
+	groups[0].timeout_ms = 60000;
+	conf.grace_ms = _i == 0 ? 3000 : 0;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, groups, 2), 0);
+	world_say(w, "$SYS/bridge", "on", false);
+	world_pass(w, 10 * S);
+	static const char *const ids[] = {"a", "b", "c"};
+	for (int k = 0; k < 3; k++)
+		world_beat(w, ids[k], "");
+	world_pass(w, S);
+	for (int k = 0; k < 2; k++) {
+		char topic[32];
+		snprintf(topic, sizeof(topic), "nodes/%s/status", ids[k]);
+		world_say(w, topic, "{\"online\":false}", _i == 0);
+	}
+	world_pass(w, 1500 * MS);
+	world_say(w, "$SYS/bridge", "off", false);
+	world_pass(w, 400 * MS);
+	world_say(w, "$SYS/bridge", "on", false); /* before the hold is over */
+	world_pass(w, 10 * S);
+	ck_assert(!hw_monitor_blindness(w->m).blind);
+	ck_assert_uint_eq(offline(), 0);
+	ck_assert_uint_eq(hw_monitor_stats(w->m)->goodbyes_void, 2);
+	world_beat(w, "a", "");
+	world_beat(w, "c", "");
+	world_say(w, "nodes/c/status", "{\"online\":false}", false);
+	world_pass(w, 1900 * MS);
+	ck_assert_uint_eq(offline(), 0);
+	world_pass(w, 300 * MS);
+	ck_assert_uint_eq(offline(), 1);
+	ck_assert(world_is(w, "c", HW_STATE_OFFLINE));
+	world_pass(w, 52 * S); /* b died with its broker */
+	ck_assert(world_is(w, "b", HW_STATE_OFFLINE));
+	ck_assert_int_eq(world_last(w, NULL)->reason, HW_REASON_TIMEOUT);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("hearing");
@@ -845,6 +890,7 @@ int main(void)
 	tcase_add_test(tc, test_a_refusal_that_lasts_is_told_once);
 	tcase_add_loop_test(tc, test_an_upstream_that_is_away, 0, 2);
 	tcase_add_loop_test(tc, test_a_goodbye_in_the_grace_of_an_upstream, 0, 2);
+	tcase_add_loop_test(tc, test_a_goodbye_just_before_its_upstream_is_away, 0, 2);
 	tcase_add_loop_test(tc, test_deafness_begins_no_earlier_than_the_clock_of_its_subscription, 0, 2);
 	tcase_add_test(tc, test_deafness_that_recurs_postpones_for_ever_nothing);
 	tcase_add_test(tc, test_goodbyes_are_void_while_deaf);

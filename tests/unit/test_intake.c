@@ -199,6 +199,46 @@ START_TEST(test_goodbyes_that_come_again)
 }
 END_TEST
 
+#define ORDERS 625 /* five steps, four of them */
+
+/* Whatever came before, a retained will of a device that is alone counts when the group's goodbye_delay is over. */
+START_TEST(test_a_held_goodbye_with_the_flag_counts)
+{
+	static const struct {
+		const char *topic, *payload;
+		bool flag;
+		int64_t pass_ns;
+	} steps[] = {
+		{"nodes/a/heartbeat", "", false, 100 * MS}, {"nodes/a/lwt", "here", true, 100 * MS},
+		{"nodes/a/lwt", "gone", true, 100 * MS},    {"nodes/a/lwt", "gone", false, 100 * MS},
+		{"nodes/a/heartbeat", "", true, 1900 * MS},
+	};
+	static const char *const goodbye[] = {"nodes/{id}/lwt gone"};
+	struct hw_group_spec g = world_group("default", 3600000);
+	struct hw_monitor_conf conf = world_conf();
+	conf.as_published = true;
+	g.goodbye = goodbye;
+	g.n_goodbye = 1;
+	g.goodbye_delay_ms = 2000;
+	ck_assert_int_eq(hw_monitor_reconfigure(w->m, w->now, &conf, &g, 1), 0);
+	for (unsigned order = 0; order < ORDERS; order++) {
+		world_beat(w, "a", "");
+		for (unsigned rest = order, k = 0; k < 4; k++, rest /= 5) {
+			world_say(w, steps[rest % 5].topic, steps[rest % 5].payload, steps[rest % 5].flag);
+			world_pass(w, steps[rest % 5].pass_ns);
+		}
+		world_beat(w, "a", "");
+		ck_assert(world_is(w, "a", HW_STATE_ONLINE));
+		world_say(w, "nodes/a/lwt", "gone", true);
+		world_pass(w, 1900 * MS);
+		ck_assert_msg(world_is(w, "a", HW_STATE_ONLINE), "after %u", order);
+		world_pass(w, 300 * MS);
+		ck_assert_msg(world_is(w, "a", HW_STATE_OFFLINE), "after %u", order);
+	}
+	ck_assert_uint_ge(world_count(w, HW_OUT_TRANSITION, HW_STATE_OFFLINE), ORDERS);
+}
+END_TEST
+
 START_TEST(test_a_goodbye_with_the_flag_makes_no_device)
 {
 	struct hw_group_spec g = world_group("default", 3600000);
@@ -538,6 +578,7 @@ int main(void)
 	tcase_add_test(tc, test_the_retain_flag_as_published);
 	tcase_add_test(tc, test_history_does_not_take_a_will_back);
 	tcase_add_test(tc, test_goodbyes_that_come_again);
+	tcase_add_test(tc, test_a_held_goodbye_with_the_flag_counts);
 	tcase_add_test(tc, test_a_goodbye_with_the_flag_makes_no_device);
 	tcase_add_loop_test(tc, test_own_messages_are_not_refused, 0, 2);
 	tcase_add_test(tc, test_a_payload_error_names_its_device);
