@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that the configuration names. A FIFO would block open() and read(), and with them the loop; a device may have
- * no end. Only regular files are read.
+ * The configuration and the files that it names. A FIFO would block open() and read(), and with them the loop; a device
+ * may have no end, and a sparse file of gigabytes takes half a minute. Only regular files up to HW_FILE_MAX are read.
  */
 #ifndef HW_CONF_FILE_H
 #define HW_CONF_FILE_H
@@ -12,8 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define HW_FILE_MAX (16 << 20) /* bytes */
+
 /* Opens a regular file for reading, and never blocks. Returns a descriptor, or -errno: -EISDIR for a directory,
- * -EMEDIUMTYPE for any other kind of file. */
+ * -EMEDIUMTYPE for any other kind of file, -EFBIG for more than HW_FILE_MAX bytes. */
 static inline int hw_file_open(const char *path)
 {
 	struct stat st;
@@ -21,6 +23,8 @@ static inline int hw_file_open(const char *path)
 	if (fd < 0)
 		return errno == ENXIO ? -EMEDIUMTYPE : -errno; /* ENXIO: a socket */
 	int rc = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : S_ISDIR(st.st_mode) ? -EISDIR : -EMEDIUMTYPE;
+	if (rc == 0 && st.st_size > HW_FILE_MAX)
+		rc = -EFBIG;
 	if (rc == 0)
 		return fd;
 	close(fd);
@@ -37,9 +41,11 @@ static inline int hw_file_check(const char *path)
 	return 0;
 }
 
-/* As strerror(), with a text of its own for EMEDIUMTYPE. */
+/* As strerror(), with texts of its own for EMEDIUMTYPE and EFBIG. */
 static inline const char *hw_file_error(int error)
 {
+	if (error == EFBIG)
+		return "it has more than 16 MiB";
 	return error == EMEDIUMTYPE ? "it is no regular file" : strerror(error);
 }
 

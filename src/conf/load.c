@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "conf/conf.h"
+#include "conf/file.h"
 #include "conf/parse.h"
 #include "conf/value.h"
 
@@ -45,9 +47,12 @@ static void load(struct hw_conf_draft *d, const char *path)
 		d->errors.no_memory = true;
 		return;
 	}
-	FILE *file = fopen(path, "re");
+	int fd = hw_file_open(path);
+	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
 	if (!file) {
-		hw_conf_wrong(&d->errors, 0, NULL, NULL, "cannot be opened: %s", strerror(errno));
+		hw_conf_wrong(&d->errors, 0, NULL, NULL, "cannot be opened: %s", hw_file_error(fd < 0 ? -fd : errno));
+		if (fd >= 0)
+			close(fd);
 		return;
 	}
 	hw_conf_parse(file, d);

@@ -231,14 +231,16 @@ static int report_uptime(struct hw_ctl *ctl, const struct hw_history_args *args)
 	uint64_t n = (uint64_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(first.json, "devices"));
 	if (n == 0 && args->group)
 		rc = hw_failed(ctl, "nothing is known of a group '%s' then", args->group);
-	bool more = hw_member_has(first.json, "next_offset");
-	while (rc == 0 && more && (args->limit == 0 || n < args->limit)) {
+	/* The offset of the next page is how many devices came so far: a server that says otherwise would have no end.
+	 */
+	bool more = hw_member_int(first.json, "next_offset") == (int64_t)n;
+	while (rc == 0 && n > 0 && more && (args->limit == 0 || n < args->limit)) {
 		rc = ask_uptime(ctl, args, first.json, args->limit ? args->limit - n : 0, &page);
 		if (rc)
 			break;
 		uint64_t moved = move_devices(page.json, first.json);
-		more = moved > 0 && hw_member_has(page.json, "next_offset");
 		n += moved;
+		more = moved > 0 && hw_member_int(page.json, "next_offset") == (int64_t)n;
 		hw_answer_fini(&page);
 	}
 	cJSON_DeleteItemFromObjectCaseSensitive(first.json, "next_offset");

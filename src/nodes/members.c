@@ -76,7 +76,7 @@ static void keep(struct hw_members *m, struct hw_mono now, const struct hw_membe
 	bool same_run = member->run == e->run, same = same_run && member->count == e->count;
 	if (e->ready && !(member->ready && same_run))
 		member->ready_from = e->count;
-	member->grew = same_run && (member->grew || member->count != e->count);
+	member->grew = same_run && (member->grew || (m->continuous && member->count != e->count));
 	if (!same || !m->continuous)
 		member->since = now;
 	member->run = e->run;

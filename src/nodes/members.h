@@ -45,7 +45,7 @@ struct hw_member {
 	uint64_t ready_from;         /* the count at which it became ready */
 	struct hw_mono since;        /* run and count are the same since then */
 	struct hw_partitions unable; /* as in struct hw_member_entry */
-	bool grew;                   /* its count grew under our eyes */
+	bool grew;                   /* its count grew between two answers of one Redis */
 	bool there;                  /* of the answer that is being looked at */
 };
 

@@ -16,6 +16,15 @@
 static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 #define N_SIGNALS (sizeof(signal_numbers) / sizeof(*signal_numbers))
 
+void hw_loop_hold_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct hw_loop *l = arg;
@@ -83,7 +92,11 @@ int hw_loop_start(struct hw_loop *l)
 	for (size_t i = 0; i < N_SIGNALS; i++)
 		if (event_add(l->signals[i], NULL))
 			return -ENOMEM;
-	return 0;
+	sigset_t all;
+	sigemptyset(&all);
+	for (size_t i = 0; i < N_SIGNALS; i++)
+		sigaddset(&all, signal_numbers[i]);
+	return sigprocmask(SIG_UNBLOCK, &all, NULL) ? -errno : 0;
 }
 
 static double cpu_s(void)

@@ -34,7 +34,9 @@ struct hw_loop {
 
 /* Readies caller's storage. 0; or -errno, and hw_loop_fini() is still to be called. */
 int hw_loop_init(struct hw_loop *l, const struct hw_loop_ops *ops, void *arg);
-/* From here on signals are the loop's; the tick and the watchdog begin. 0 or -ENOMEM. */
+/* SIGHUP and SIGUSR1 wait until hw_loop_start(): one that arrives during the start ends no daemon. */
+void hw_loop_hold_signals(void);
+/* From here on signals are the loop's; the tick and the watchdog begin. 0 or -errno. */
 int hw_loop_start(struct hw_loop *l);
 /* Turns until hw_loop_stop(). 0, or -EIO if libevent failed. */
 int hw_loop_run(struct hw_loop *l);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "conf/file.h"
+#include "run/loop.h"
 
 /* --- the configuration -------------------------------------------------------------------------------------------- */
 
@@ -134,6 +135,7 @@ int hw_program_main(const struct hw_program *p, int argc, char **argv)
 	struct hw_daemon d;
 	hw_options_parse(argc, argv, &p->help, &o);
 	signal(SIGPIPE, SIG_IGN);
+	hw_loop_hold_signals();
 	program_name = p->help.name;
 	event_set_log_callback(on_libevent);
 	hw_daemon_init(&d, p->help.name, p->section);

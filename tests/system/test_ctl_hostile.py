@@ -20,10 +20,11 @@ ESC = "\x1b]0;owned\x07\x9b31m\u202e\r\n"
 LISTS = ("devices", "transitions", "groups", "nodes", "streams", "channels", "notifications", "tasks", "outages", "levels",
          "changed", "restart_needed", "added", "removed", "differs", "hours", "warnings")
 OBJECTS = ("cluster", "all", "keys", "states", "ended")
+TASK = "01234567-89ab-4cde-8f01-23456789abcd"
 NUMBERS = 9e18, -9e18, 1e308, -1e308, 2.0**63, -2.0**63, 1.5e16, 9.1e15 / 1000
 COMMANDS = [["status"], ["list"], ["list", "--names"], ["groups"], ["nodes"], ["show", "d"], ["wheel"], ["notify"], ["check"],
-            ["version"], ["reload"], ["forget", "d"], ["history", "d"], ["outages"], ["uptime"], ["uptime", "d"], ["history", "--status"],
-            ["task", "list"], ["task", "list", "--names"], ["task", "show", "t"], ["task", "cancel", "t"], ["task", "status"]]
+            ["version"], ["reload"], ["forget", "d"], ["history", "d"], ["outages"], ["uptime"], ["uptime", "d"], ["history", "status"],
+            ["task", "list"], ["task", "list", "--names"], ["task", "show", TASK], ["task", "cancel", TASK], ["task", "status"]]
 SANITIZER = re.compile("runtime error|Sanitizer")
 
 
@@ -51,6 +52,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
     def __init__(self, path):
         self.body = b"{}"
+        self.asked = 0
         super().__init__(str(path), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -59,6 +61,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def reply(self):
+        self.server.asked += 1
         stream = "events" in self.path and "history" not in self.path and "limit" not in self.path
         event = "".join("event: %s\nid: 1-%d\ndata: %s\n\n" % (k, i, self.server.body.decode()) for i, k in
                         enumerate(("sight", "transition", "task"))).encode()
@@ -89,9 +92,8 @@ def server(env):
 def run(server, command, seconds=20):
     """On a terminal that has no colours; what came out."""
     master, slave = pty.openpty()
-    p = subprocess.Popen([str(HEARTWHEELCTL), command[0], *(["-s", server.server_address] if command[0] in ("history", "outages", "uptime", "task")
-                                                              else []), *command[1:]] if command[0] in ("history", "outages", "uptime", "task")
-                         else [str(HEARTWHEELCTL), "-s", server.server_address, *command],
+    asked = server.asked
+    p = subprocess.Popen([str(HEARTWHEELCTL), "-s", server.server_address, *command],
                          stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                          env={**os.environ, "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "TERM": "linux"})
     os.close(slave)
@@ -110,7 +112,9 @@ def run(server, command, seconds=20):
     if follows:
         os.kill(p.pid, signal.SIGTERM)
     os.close(master)
-    return p.wait(20), out
+    code = p.wait(20)
+    assert server.asked > asked, "%s ended with %d without a question: %r" % (command, code, out)
+    return code, out
 
 
 def check(command, code, out):

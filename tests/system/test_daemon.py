@@ -373,6 +373,17 @@ def test_log_file_and_sigusr1(env):
     assert log.read_text().endswith("\n")
 
 
+def test_a_signal_during_the_start_ends_nothing(env):
+    """The pid file names the daemon before its loop runs: what logrotate and systemctl reload send then has to wait."""
+    d = env.configure(monitor={"log": env.dir / "hw.log"})
+    for k in range(20):
+        d.start(seeing=False, ready=False)
+        wait_until(lambda: d.pid_file.exists() and d.pid_file.read_text().strip() == str(d.pid), interval=0, what="the pid file")
+        d.signal((signal.SIGUSR1, signal.SIGHUP)[k % 2])
+        wait_until(d.answers, what="it to work")
+        d.stop()
+
+
 def test_log_file_that_cannot_be_opened(env):
     (env.dir / "plain-file").write_text("")
     d = env.configure(monitor={"log": env.dir / "plain-file" / "hw.log"})

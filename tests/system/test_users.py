@@ -236,6 +236,27 @@ def test_a_fifo_is_refused(env, users, tls, key):
         assert "it is no regular file" in said, said
 
 
+@pytest.mark.parametrize("kind", ["fifo", "large"])
+@pytest.mark.parametrize("which", ["configuration", "users"])
+def test_a_reload_reads_no_file_without_end(env, users, tls, which, kind):
+    d, door = guarded(env, users, tls)
+    path = d.conf if which == "configuration" else users
+    kept = path.read_bytes()
+    path.unlink()
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        with open(path, "wb") as f:
+            f.truncate(8 << 30)
+    refused = d.request("POST", "/v1/reload")
+    why = "it is no regular file" if kind == "fifo" else "it has more than 16 MiB"
+    assert refused.status == 400 and any(l.endswith(why) for l in refused.json()["lines"]), refused.json()
+    assert door.status("/v1/status", bearer("tok-otto")) == 200
+    path.unlink()
+    path.write_bytes(kept)
+    assert d.request("POST", "/v1/reload").status == 200
+
+
 def test_a_fifo_as_password_file(env, users):
     """A reload keeps the password, and compares it with nothing."""
     users.write_text("pass\n")

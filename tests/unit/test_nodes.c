@@ -42,6 +42,22 @@ START_TEST(a_living_namesake_is_told)
 }
 END_TEST
 
+/* The first Redis was behind: the count is greater in the second, and no node renews. */
+START_TEST(a_count_of_another_redis_is_no_living_namesake)
+{
+	enter("m", 99, true);
+	begin();
+	hw_nodes_redis(n, now, false);
+	member("m")->count += 7;
+	hw_nodes_redis(n, now, true);
+	pass(1000, NULL);
+	ck_assert_ptr_null(last(HW_NODES_NAMESAKE));
+	member("m")->count++;
+	pass(1000, NULL);
+	ck_assert_ptr_nonnull(last(HW_NODES_NAMESAKE));
+}
+END_TEST
+
 START_TEST(a_silent_namesake_is_replaced_after_a_lease)
 {
 	enter("m", 99, true);
@@ -474,6 +490,7 @@ int main(void)
 	tcase_add_test(tc, it_joins_before_it_connects);
 	tcase_add_test(tc, without_redis_it_connects_after_5_s);
 	tcase_add_test(tc, a_living_namesake_is_told);
+	tcase_add_test(tc, a_count_of_another_redis_is_no_living_namesake);
 	tcase_add_test(tc, a_silent_namesake_is_replaced_after_a_lease);
 	tcase_add_test(tc, a_silent_member_is_removed_by_run_and_count);
 	tcase_add_test(tc, who_joins_anew_counts_on);
