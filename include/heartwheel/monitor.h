@@ -280,6 +280,9 @@ void hw_monitor_publisher(struct hw_monitor *m, struct hw_now now, bool up);
  * was read by the broker and is only slow. If nothing is acknowledged for barrier_timeout, the connection is silent.
  */
 void hw_monitor_barrier_taken(struct hw_monitor *m, struct hw_mono at);
+/* Whether the broker refused the last barrier, as MQTT 5 tells: a barrier that is out for barrier_timeout is then lost.
+ */
+void hw_monitor_barriers_refused(struct hw_monitor *m, bool refused);
 bool hw_monitor_barriers_silent(const struct hw_monitor *m, struct hw_now now);
 
 /* The broker's answer to the canary on this filter of this group, where it can be told apart (MQTT 5). */

@@ -66,6 +66,11 @@ void hw_monitor_barrier_taken(struct hw_monitor *m, struct hw_mono at)
 	hw_sight_answered(&m->sight, at);
 }
 
+void hw_monitor_barriers_refused(struct hw_monitor *m, bool refused)
+{
+	hw_sight_refused(&m->sight, refused);
+}
+
 bool hw_monitor_barriers_silent(const struct hw_monitor *m, struct hw_now now)
 {
 	return hw_sight_is_silent(&m->sight, now.mono);

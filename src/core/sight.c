@@ -175,6 +175,7 @@ void hw_sight_publisher(struct hw_sight *s, bool up)
 {
 	s->publisher_up = up;
 	s->answered.ns = 0;
+	s->refused = false;
 	if (up)
 		return;
 	/* What it had not sent is gone: the sources must not take that for a loss of their own, nor wait for it. */
@@ -189,6 +190,11 @@ void hw_sight_publisher(struct hw_sight *s, bool up)
 void hw_sight_answered(struct hw_sight *s, struct hw_mono at)
 {
 	s->answered = hw_mono_later(s->answered, at);
+}
+
+void hw_sight_refused(struct hw_sight *s, bool refused)
+{
+	s->refused = refused;
 }
 
 /* A barrier that was sent then and is still out: by less than makes a standstill. */
@@ -527,12 +533,14 @@ static struct hw_mono quiet_since(const struct hw_sight *s, const struct hw_sigh
 }
 
 /*
- * When barriers are refused on this source, rather than late: nothing at all came since the subscription, or other
- * things did and for so long no barrier that no backlog explains it.
+ * When barriers are refused on this source, rather than late: the broker said so, nothing at all came since the
+ * subscription, or other things did and for so long no barrier that no backlog explains it.
  */
 static struct hw_mono denied_at(const struct hw_sight *s, const struct hw_sight_source *r, struct hw_mono quiet)
 {
 	struct hw_mono out = {max64(sent_at(s, r->back + 1).ns, s->awake.ns)};
+	if (s->refused)
+		return hw_mono_add(out, s->timeout_ns);
 	if (r->ever)
 		return hw_mono_add(out, DENIED_AFTER * s->timeout_ns);
 	return hw_mono_sooner(hw_mono_add(quiet, s->timeout_ns), hw_mono_add(out, 2 * s->timeout_ns));

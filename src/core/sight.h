@@ -61,6 +61,7 @@ struct hw_sight {
 	struct hw_mono link_grace; /* devices have the time to come back after a lost link until then */
 	bool publisher_up;
 	struct hw_mono answered;  /* the broker answered on the barriers' connection then; 0: not yet */
+	bool refused;             /* it refused the last barrier that it answered */
 	struct hw_mono reopen_at; /* that connection is not opened again before this */
 	int64_t reopen_wait_ns;
 	struct hw_mono
@@ -109,6 +110,8 @@ bool hw_sight_link(struct hw_sight *s, struct hw_mono now, unsigned source, bool
 void hw_sight_publisher(struct hw_sight *s, bool up);
 /* When the broker answered last on the barriers' connection. */
 void hw_sight_answered(struct hw_sight *s, struct hw_mono at);
+/* Whether the broker refused the last barrier: those that are out are then lost rather than late. */
+void hw_sight_refused(struct hw_sight *s, bool refused);
 /* Whether the broker answers nothing on that connection. */
 bool hw_sight_is_silent(const struct hw_sight *s, struct hw_mono now);
 void hw_sight_arrived(struct hw_sight *s, struct hw_mono now, unsigned source);

@@ -188,6 +188,7 @@ void hw_app_on_barriers(int fd, short what, void *arg)
 			break;
 		case HW_PUBLISHER_BARRIERS:
 			a->barriers.taken = ev.token ? HW_BARRIERS_TAKEN : HW_BARRIERS_REFUSED;
+			hw_monitor_barriers_refused(a->monitor, !ev.token);
 			break;
 		case HW_PUBLISHER_CANARY:
 			hw_app_canary_answered(a, &ev);

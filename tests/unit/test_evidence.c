@@ -355,6 +355,31 @@ START_TEST(test_due_knows_when_barriers_count_as_denied)
 }
 END_TEST
 
+/* Devices are heard meanwhile, so that nothing else shows it. */
+START_TEST(test_refused_barriers_blind_after_a_barrier_timeout)
+{
+	world_pass(w, 10 * S);
+	w->swallow = true;
+	hw_monitor_barriers_refused(w->m, true);
+	uint64_t sent = hw_monitor_stats(w->m)->barriers_sent;
+	while (hw_monitor_stats(w->m)->barriers_sent == sent)
+		world_pass(w, 10 * MS);
+	int64_t out = w->now.mono.ns, named = 0;
+	for (int k = 0; k < 100; k++) {
+		world_pass(w, 100 * MS);
+		world_beat(w, "a", "");
+		if (!named && hw_monitor_blind(w->m)->active & 1u << HW_CAUSE_BARRIER)
+			named = w->now.mono.ns;
+	}
+	ck_assert_int_ge(named, out + 5 * S - 100 * MS);
+	ck_assert_int_le(named, out + 5 * S + 200 * MS);
+	w->swallow = false;
+	hw_monitor_barriers_refused(w->m, false);
+	world_pass(w, 25 * S); /* with the grace */
+	ck_assert(!hw_blind_now(hw_monitor_blind(w->m)));
+}
+END_TEST
+
 /* What is published hangs, and devices are heard with gaps between them: one standstill, and soon it has its name. */
 START_TEST(test_barriers_that_stay_out_while_devices_are_heard)
 {
@@ -692,6 +717,7 @@ int main(void)
 	tcase_add_test(tc, test_a_stall_is_not_the_brokers_silence);
 	tcase_add_test(tc, test_a_stall_is_no_round_trip);
 	tcase_add_test(tc, test_a_connection_is_given_up_blind);
+	tcase_add_test(tc, test_refused_barriers_blind_after_a_barrier_timeout);
 	tcase_add_test(tc, test_due_knows_when_barriers_count_as_denied);
 	tcase_add_test(tc, test_barriers_that_stay_out_while_devices_are_heard);
 	tcase_add_test(tc, test_the_grace_after_denied_barriers_ends);
