@@ -199,14 +199,16 @@ int hw_monitor_reread_begin(struct hw_monitor *m, bool other)
 	return r->said ? 0 : -ENOMEM;
 }
 
+/* Whether the reading that ends has not said a word of a device that the store should have. */
 static bool is_missing(const struct hw_monitor *m, uint32_t i)
 {
 	const struct hw_device *d = hw_registry_at(m->registry, i);
-	if (!d || m->gate.reread.said[i / 64] >> i % 64 & 1)
-		return false;
-	return is_told(d) && !hw_gate_speaks(m, hw_device_partition(d));
+	return d && !(m->gate.reread.said[i / 64] >> i % 64 & 1) && is_told(d);
 }
 
+/* This node writes and publishes the device once it takes it over. A node that speaks for the device writes it now, but
+ * may lose the partition before Redis takes the write: then the device is in no store until the partition comes back.
+ */
 static void keep_for_later(struct hw_monitor *m, uint32_t i)
 {
 	hw_monitor_at(m, i)->flags |= HW_FLAG_TOUCHED;
@@ -232,11 +234,12 @@ bool hw_monitor_reread_end(struct hw_monitor *m, struct hw_now now, unsigned *bu
 		(*budget)--;
 		if (!is_missing(m, i))
 			continue;
-		if (!hw_gate_lacks(m, i)) {
+		if (hw_gate_lacks(m, i)) {
+			keep_for_later(m, i);
+		} else if (!hw_gate_speaks(m, hw_device_partition(hw_monitor_at(m, i)))) {
 			*gone = forget(m, now, i);
 			return true;
 		}
-		keep_for_later(m, i);
 	}
 	if (r->at < r->n)
 		return false;

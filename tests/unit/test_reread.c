@@ -384,6 +384,29 @@ START_TEST(what_another_store_lacks_is_owed_by_who_takes_it_over)
 }
 END_TEST
 
+/* A store that was emptied is read by the node that decides. Redis refuses the node's rewrite, as another node owns the
+ * partition by then, and that node does not know the device. */
+START_TEST(what_its_owner_could_not_write_is_owed_once_it_is_the_owner_again)
+{
+	role(HW_ROLE_DECIDES);
+	world_beat(w, "a", "");
+	uint64_t seq = world_device(w, "a")->seq;
+	ck_assert_int_eq(hw_monitor_reread_begin(w->m, true), 0);
+	ck_assert_str_eq(gone(), "");
+	if (_i) /* the next reading finds the device: Redis has taken the write */
+		load(stored("a", HW_STATE_ONLINE, seq));
+	role(HW_ROLE_WATCHES);
+	unsigned statuses = (unsigned)world_count(w, HW_OUT_STATUS, 0);
+	unsigned refreshes = (unsigned)world_count(w, HW_OUT_REFRESH, 0);
+	role(HW_ROLE_OWNS);
+	role(HW_ROLE_DECIDES);
+	world_drain(w);
+	world_pass(w, S / 10);
+	ck_assert_uint_eq(world_count(w, HW_OUT_STATUS, 0) - statuses, _i == 0);
+	ck_assert_uint_eq(world_count(w, HW_OUT_REFRESH, 0) - refreshes, _i == 0);
+}
+END_TEST
+
 /* Its last word was lost with the store before, and the broker has it still. */
 START_TEST(what_another_store_has_in_another_state_is_owed_by_who_takes_it_over)
 {
@@ -496,6 +519,7 @@ int main(void)
 	tcase_add_loop_test(again, what_another_store_lacked_of_its_owner_is_lacked_behind_that, 0, 4);
 	tcase_add_loop_test(again, what_another_store_has_in_another_state_is_owed_by_who_takes_it_over, 0, 4);
 	tcase_add_loop_test(again, what_another_store_lacks_is_owed_by_who_takes_it_over, 0, 6);
+	tcase_add_loop_test(again, what_its_owner_could_not_write_is_owed_once_it_is_the_owner_again, 0, 2);
 	tcase_add_loop_test(again, what_was_lacked_and_comes_in_the_next_reading_is_not_owed, 0, 4);
 	tcase_add_test(again, what_another_store_lacks_is_not_gone_at_the_next_reading_either);
 	tcase_add_test(again, the_end_of_reading_again_is_bounded);
