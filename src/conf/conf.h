@@ -41,6 +41,8 @@ struct hw_conf_errors {
  * or fresh; release with hw_conf_errors_fini().
  */
 void *hw_conf_load(const struct hw_conf_table *table, const char *path, struct hw_conf_errors *errors);
+/* The same for a reload, which must not block: only a regular file of at most HW_FILE_MAX is read (conf/file.h). */
+void *hw_conf_load_again(const struct hw_conf_table *table, const char *path, struct hw_conf_errors *errors);
 void hw_conf_free(void *conf);
 
 /* The line of a key outside of the named sections; 0: it is not in the file. For what only the program can find out of

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The configuration and the files that it names. A FIFO would block open() and read(), and with them the loop; a device
- * may have no end, and a sparse file of gigabytes takes half a minute. Only regular files up to HW_FILE_MAX are read.
+ * Files that the configuration names, and at a reload the configuration. A FIFO would block open() and read(), and with
+ * them the loop; a device may have no end, and a sparse file of gigabytes takes half a minute. Only regular files up to
+ * HW_FILE_MAX are read.
  */
 #ifndef HW_CONF_FILE_H
 #define HW_CONF_FILE_H

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "conf/conf.h"
 #include "conf/file.h"
@@ -39,7 +38,7 @@ static void complete(struct hw_conf_draft *d)
 		t->judge(d);
 }
 
-static void load(struct hw_conf_draft *d, const char *path)
+static void load(struct hw_conf_draft *d, const char *path, bool again)
 {
 	d->conf->table = d->table;
 	d->conf->path = strdup(path);
@@ -47,12 +46,10 @@ static void load(struct hw_conf_draft *d, const char *path)
 		d->errors.no_memory = true;
 		return;
 	}
-	int fd = hw_file_open(path);
-	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+	int rc = again ? hw_file_check(path) : 0;
+	FILE *file = rc == 0 ? fopen(path, "re") : NULL;
 	if (!file) {
-		hw_conf_wrong(&d->errors, 0, NULL, NULL, "cannot be opened: %s", hw_file_error(fd < 0 ? -fd : errno));
-		if (fd >= 0)
-			close(fd);
+		hw_conf_wrong(&d->errors, 0, NULL, NULL, "cannot be opened: %s", hw_file_error(rc ? -rc : errno));
 		return;
 	}
 	hw_conf_parse(file, d);
@@ -60,14 +57,14 @@ static void load(struct hw_conf_draft *d, const char *path)
 	complete(d);
 }
 
-void *hw_conf_load(const struct hw_conf_table *table, const char *path, struct hw_conf_errors *errors)
+static void *load_as(const struct hw_conf_table *table, const char *path, struct hw_conf_errors *errors, bool again)
 {
 	struct hw_conf_draft d = {.table = table, .errors = {.path = path}};
 	struct hw_conf_head *conf = d.conf = calloc(1, table->size);
 	if (!conf) {
 		d.errors.no_memory = true;
 	} else {
-		load(&d, path);
+		load(&d, path, again);
 		hw_conf_draft_fini(&d);
 	}
 	if (!hw_conf_any_wrong(&d.errors))
@@ -78,6 +75,16 @@ void *hw_conf_load(const struct hw_conf_table *table, const char *path, struct h
 	else
 		hw_conf_free(conf);
 	return NULL;
+}
+
+void *hw_conf_load(const struct hw_conf_table *table, const char *path, struct hw_conf_errors *errors)
+{
+	return load_as(table, path, errors, false);
+}
+
+void *hw_conf_load_again(const struct hw_conf_table *table, const char *path, struct hw_conf_errors *errors)
+{
+	return load_as(table, path, errors, true);
 }
 
 static void free_fields(const struct hw_conf_table *t, bool named, void *base)

@@ -221,7 +221,7 @@ static void take_safety(struct hw_app *a, struct changes *c, struct hw_http_plan
  * released in any case. */
 static struct hw_settings *load(struct hw_app *a, struct hw_http_plan *plan, struct hw_conf_errors *errors)
 {
-	struct hw_settings *to = hw_conf_load(&hw_settings_table, a->conf->head.path, errors);
+	struct hw_settings *to = hw_conf_load_again(&hw_settings_table, a->conf->head.path, errors);
 	int rc = to && strcmp(a->conf->log, to->log) != 0 ? hw_log_try(to->log) : 0;
 	if (!rc && to && plan_safety(a, to, plan, errors)) {
 		hw_conf_free(to);

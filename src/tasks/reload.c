@@ -79,7 +79,7 @@ static void swap_notify(struct hw_tasks_app *a, struct hw_tasks_settings *to)
 int hw_tasks_reload(struct hw_tasks_app *a, struct hw_json *j)
 {
 	struct hw_conf_errors errors = {0};
-	struct hw_tasks_settings *to = hw_conf_load(&hw_tasks_table, a->conf->head.path, &errors);
+	struct hw_tasks_settings *to = hw_conf_load_again(&hw_tasks_table, a->conf->head.path, &errors);
 	int status = HTTP_OK;
 	if (!to) {
 		status = errors.no_memory ? refuse_for_memory(a, j) : refuse(a, &errors, j);
