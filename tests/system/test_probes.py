@@ -123,8 +123,8 @@ def asked_at(observer):
 
 
 def paced(d, times):
-    """At 20 a second, where the daemon's loop has turned in time. A broker or an observer that stood still in the meantime hands
-    on several at once: a bound on time, as those that something is late."""
+    """At 20 a second, where the daemon's loop has turned in time. A broker or an observer that stood still meanwhile
+    hands several on at once, so this is a bound on time."""
     late = d.metrics()
     if late.get("loop_turn_seconds_bucket", le="0.1") == late.get("loop_turn_seconds_count"):
         for k in range(len(times) - 23):
