@@ -64,6 +64,8 @@ static void set_pending(struct hw_retained_sink *s, struct hw_device *d, bool pe
 		return;
 	hw_device_note(d, s->kind->pending, pending);
 	s->pending += pending ? 1 : UINT64_MAX;
+	if (s->pending == 0)
+		s->refused_since_ms = 0;
 	if (s->pending_of)
 		s->pending_of[hw_device_partition(d)] += pending ? 1 : UINT32_MAX;
 }

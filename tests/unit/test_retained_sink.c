@@ -126,6 +126,26 @@ static size_t times_told(uint32_t device)
 	return n;
 }
 
+/* Its next message is taken: no message is pending, so none is old. */
+START_TEST(test_a_refusal_ends_with_the_last_pending_message)
+{
+	const struct hw_ref device = hw_registry_ref(hw_monitor_registry(w->m), 0);
+	hw_retained_add(&pending, 0);
+	ck_assert_int_eq(hw_retained_release(&pending, device, w->now.mono.ns / MS), 0);
+	go_on();
+	ck_assert_uint_eq(publisher.n, 1);
+	hw_retained_refused(&pending, publisher.token[publisher.acked++], w->now.mono.ns / MS);
+	world_pass(w, 20 * S);
+	ck_assert_int_eq(hw_retained_oldest_ms(&pending, w->now.mono.ns / MS), 20000);
+	ck_assert_int_eq(hw_retained_release(&pending, device, w->now.mono.ns / MS), 0);
+	go_on();
+	go_on();
+	ck_assert_uint_eq(publisher.n, 2);
+	ck_assert_uint_eq(pending.pending, 0);
+	ck_assert_int_eq(hw_retained_oldest_ms(&pending, w->now.mono.ns / MS), 0);
+}
+END_TEST
+
 /* After a reconnect everybody's message is owed again, and a broker may be slow to take so many. */
 START_TEST(test_news_go_before_what_is_sent_again)
 {
@@ -493,6 +513,7 @@ int main(void)
 	Suite *s = suite_create("owed");
 	TCase *t = tcase_create("order");
 	tcase_add_checked_fixture(t, begin, end);
+	tcase_add_test(t, test_a_refusal_ends_with_the_last_pending_message);
 	tcase_add_test(t, test_news_go_before_what_is_sent_again);
 	tcase_add_test(t, test_everybody_is_told_again);
 	tcase_add_test(t, test_whose_state_is_not_stored_yet_is_told_again_once_it_is);
