@@ -180,7 +180,7 @@ test_build()
 	shift 4
 	[ $# -gt 0 ] || set -- "$top/tests/system"
 	rm -f "$dir"/tests/*/*.log "$dir"/tests/*/*.trs
-	run "${prefix}make check" 900 "$dir/check.out" make -C "$dir" -k -j4 check VERBOSE=1
+	run "${prefix}make check" 1800 "$dir/check.out" make -C "$dir" -k -j4 check VERBOSE=1
 	rc=$?
 	for kind in unit property simulation system fuzz; do
 		mapfile -t logs < <(compgen -G "$dir/tests/$kind/*.log")
