@@ -510,8 +510,8 @@ struct hw_group_judging {
 		uint64_t form;
 		struct hw_partitions in;
 	} unjudged[2]; /* in the form that the group has here, although the configuration lacks the group; in another */
-	struct hw_partitions online; /* partitions with unjudged devices that are online; */
-	struct hw_partitions late;   /* ... of these devices, one at least is past its deadline */
+	struct hw_partitions online; /* partitions with unjudged devices that are online */
+	struct hw_partitions late;   /* of these, those with such a device past its deadline */
 };
 struct hw_group_judging hw_monitor_judging(const struct hw_monitor *m, size_t group);
 /* Where this node hears devices that the owner has told nothing of for two rounds: the owner may not hear them. Empty

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was told before, by its hash: at least the last HW_RECENT, and at most twice as many. Cost: constant; two tables
- * of a quarter of a megabyte, which are there once they are needed.
+ * The hashes of transitions that heartwheelctl has shown: at least the last HW_RECENT, at most twice as many. Cost:
+ * constant. Each of its two tables has a quarter of a megabyte and is allocated when it is needed.
  */
 #ifndef HW_CTL_RECENT_H
 #define HW_CTL_RECENT_H
@@ -17,7 +17,7 @@ struct hw_recent {
 	unsigned n;            /* in the young one */
 };
 
-/* Notes it, and says whether it was noted before. Without memory it is forgotten. */
+/* Keeps the hash. Returns whether it was kept before. Without memory the hash is not kept. */
 bool hw_recent_add(struct hw_recent *t, uint64_t hash);
 void hw_recent_fini(struct hw_recent *t);
 

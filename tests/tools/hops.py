@@ -28,13 +28,13 @@ STAGES = {
     "transition": [
         ("judged", "judge due.c", "hw_monitor_emit out.c"),
         ("owed to Redis", "hw_app_dispatch fanout.c", "hw_edges_push edges.c"),
-        ("owed to the broker", "hw_app_dispatch fanout.c", "hw_retained_add owed.c"),
+        ("owed to the broker", "hw_app_dispatch fanout.c", "hw_retained_add retained_sink.c"),
         ("put into a call", "on_pump sink.c", "hw_eval_item eval.c"),
         ("its payload written for the outbox", "on_pump sink.c", "hw_status_payload status.c"),
         ("sent to Redis", "on_pump sink.c", "hw_redis_link_send link.c"),
-        ("confirmed by Redis", "hw_call_on_edges answers.c", "line_push owed.c"),
-        ("its status written", "hw_retained_pump owed.c", "hw_status_payload status.c"),
-        ("handed to the publisher", "hw_retained_pump owed.c", "hw_ring_commit ring.c"),
+        ("confirmed by Redis", "hw_call_on_edges answers.c", "line_push retained_sink.c"),
+        ("its status written", "hw_retained_pump retained_sink.c", "hw_status_payload status.c"),
+        ("handed to the publisher", "hw_retained_pump retained_sink.c", "hw_ring_commit ring.c"),
         ("sent to the broker", "serve sender.c", "publish statuses.c"),
     ],
 }

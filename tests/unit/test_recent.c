@@ -65,7 +65,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("told");
+	Suite *suite = suite_create("recent");
 	TCase *tc = tcase_create("told");
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, as_the_twin);

@@ -510,7 +510,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("owed");
+	Suite *s = suite_create("retained_sink");
 	TCase *t = tcase_create("order");
 	tcase_add_checked_fixture(t, begin, end);
 	tcase_add_test(t, test_a_refusal_ends_with_the_last_pending_message);
